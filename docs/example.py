@@ -9,4 +9,4 @@ builder = tk.user_fills(user)["builder"].dropna().iloc[0]
 funding = tk.builder_approved_funding_by_time(builder, "2025-09-01")
 earned = tk.pnl.attribution(fills, funding[funding["user"] == user])
 print(earned.loc[:, "closed_pnl":"net"].round(2).to_string(index=False))  # parts, and their sum
-tk.plots.waterfall(earned).savefig("waterfall.svg")
+tk.plots.waterfall(earned).figure.savefig("waterfall.svg")

@@ -1,12 +1,11 @@
 """Write the generated documents: docs/reference/, analysis.md, assumptions.md and others.
 
-``python docs/generate.py`` writes what has changed; with ``--check`` it only says what would, and
-with ``--example`` it also runs the example of README.md, which takes the demo exchange.
+``python docs/generate.py`` writes the files that have changed. With ``--check`` it only lists them.
+With ``--example`` it also runs the example of README.md, which builds the demo exchange.
 """
 
 import ast
 import contextlib
-import importlib
 import io
 import json
 import re
@@ -20,57 +19,82 @@ from typing import Any
 
 import matplotlib
 
-from toolkit.contract import reference
+# The other scripts of this folder, and the cases of the tests, are not installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import reference_pages
+
+import toolkit
 from toolkit.contract.columns import Column
-from toolkit.frames import dtype
+from toolkit.contract.operations import OPERATIONS
+from toolkit.frames import column_dtype
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "ASSUMED:"
 
 
 def documents() -> dict[str, str]:
-    """Give every generated document: path from the root -> text."""
-    made = {"docs/reference/index.md": reference.index()}
-    for topic in reference.topics():
-        made[f"docs/reference/{topic}.md"] = reference.topic_page(topic, dtype_name, samples())
-    made["docs/reference/beyond.md"] = reference.beyond_page(dtype_name)
-    made["docs/analysis.md"] = analysis()
-    made["docs/assumptions.md"] = assumptions()
-    made["docs/live_service.md"] = live_service()
+    """Return every generated document: path from the root -> text."""
+    texts = {"docs/reference/index.md": reference_pages.index_page()}
+    samples = read_samples()
+    for topic in reference_pages.topic_names():
+        page = reference_pages.topic_page(topic, dtype_name, samples)
+        texts[f"docs/reference/{topic}.md"] = page
+    texts["docs/reference/beyond.md"] = reference_pages.beyond_page(dtype_name)
+    texts["docs/analysis.md"] = analysis_page()
+    texts["docs/assumptions.md"] = assumptions_page()
+    texts["docs/live_service.md"] = live_service_page()
     if "<!-- operations:begin -->" in (ROOT / "README.md").read_text():
-        made["README.md"] = readme()
-    return made
+        texts["README.md"] = readme_page()
+    return texts
 
 
-def samples() -> dict[str, Any]:
-    """Read one exchange of each operation from data/samples."""
-    return {path.stem: json.loads(path.read_text()) for path in (ROOT / "data/samples").glob("*")}
+def read_samples() -> dict[str, Any]:
+    """Return the sample of each operation from data/samples.
+
+    Raises
+    ------
+    FileNotFoundError
+        If an operation has no sample.
+    """
+    samples = {
+        path.stem: json.loads(path.read_text()) for path in (ROOT / "data/samples").glob("*")
+    }
+    if missing := sorted(OPERATIONS.keys() - samples.keys()):
+        raise FileNotFoundError(
+            f"data/samples has no sample of {', '.join(missing)}: run python docs/samples.py"
+        )
+    return samples
 
 
-def readme() -> str:
-    """Give README.md with the table of operations between its markers."""
-    table = reference.operations_table("docs/reference/")
-    return reference.insert((ROOT / "README.md").read_text(), "operations", table)
+def readme_page() -> str:
+    """Return README.md with the table of operations between its markers."""
+    table = reference_pages.operations_table("docs/reference/")
+    return reference_pages.replace_block((ROOT / "README.md").read_text(), "operations", table)
 
 
-def example() -> tuple[str, str]:
-    """Run the example of README.md; give its block for the page, and its picture.
+def run_example() -> tuple[str, str]:
+    """Run the example of README.md, and return its text block and its picture.
 
-    It takes the demo exchange, which is built where it is not cached.
+    It needs the demo exchange, and builds it if it is not in the cache.
     """
     code = (ROOT / "docs/example.py").read_text().split("\n\n", 1)[1]
-    output, picture = run(code)
+    output, picture = run_code(code)
     lines = f"```python\n{code.strip()}\n```\n\n```\n{output}\n```"
     return f"{lines}\n\n![From closed PnL to net](docs/pictures/waterfall.svg)", picture
 
 
-def run(code: str) -> tuple[str, str]:
-    """Run code that prints, and saves a picture; give both, the same each time."""
+def run_code(code: str) -> tuple[str, str]:
+    """Run code, and return what it prints and the picture that it saves as waterfall.svg.
+
+    The picture is the same each time: it has no date and no random ids.
+    """
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         contextlib.redirect_stdout(io.StringIO()) as printed,
-        matplotlib.rc_context({"svg.hashsalt": "waterfall"}),  # else ids are drawn at random
+        matplotlib.rc_context({"svg.hashsalt": "waterfall"}),  # ids are random by default
     ):
         exec(compile(code, "docs/example.py", "exec"), {})
         picture = Path("waterfall.svg").read_text()
@@ -79,16 +103,16 @@ def run(code: str) -> tuple[str, str]:
 
 
 def dtype_name(column: Column) -> str:
-    """Name the dtype of a column; Arrow types of nested cells are named by their kind alone."""
-    name = str(dtype(column))
+    """Return the name of a column's dtype; of a nested Arrow type only its outermost part."""
+    name = str(column_dtype(column))
     if column.kind.family == "nested":
         return f"Arrow {name.split('<', maxsplit=1)[0].split('[', maxsplit=1)[0]}"
     return name
 
 
-def assumptions() -> str:
-    """Gather what the code assumes, by module."""
-    parts = ["# Assumptions", ABOUT.strip()]
+def assumptions_page() -> str:
+    """Return the page of all assumptions in the code, by module."""
+    parts = ["# Assumptions", ASSUMPTIONS.strip()]
     for path in sorted((ROOT / "toolkit").rglob("*.py")):
         if found := list(assumed_in(path.read_text())):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -97,13 +121,13 @@ def assumptions() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def live_service() -> str:
-    """Return the page of what is known of the live service, from docs/live_service.toml."""
+def live_service_page() -> str:
+    """Return the page of facts about the live service, from docs/live_service.toml."""
     known = tomllib.loads((ROOT / "docs/live_service.toml").read_text())
     sure = [f"| {word} | {meaning} |" for word, meaning in known["sure"].items()]
     parts = [LIVE_SERVICE.strip(), "\n".join(["| how sure | |", "| --- | --- |", *sure])]
     for section in known["section"]:
-        parts += [f"## {section['number']}. {section['title']}", _line(section["about"])]
+        parts += [f"## {section['number']}. {section['title']}", _one_line(section["about"])]
         parts.append("\n".join(_facts_table(section)))
     return "\n\n".join(parts) + "\n"
 
@@ -112,17 +136,17 @@ def _facts_table(section: dict[str, Any]) -> Iterator[str]:
     yield "| what is known | how sure | what this project does | held by |"
     yield "| --- | --- | --- | --- |"
     for fact in section["fact"]:
-        tests = ", ".join(f"`{one}`" for one in fact.get("tests", section.get("tests", [])))
+        tests = ", ".join(f"`{test}`" for test in fact.get("tests", section.get("tests", [])))
         cells = (fact["statement"], fact["sure"], fact["does"], tests)
-        yield f"| {' | '.join(map(_line, cells))} |"
+        yield f"| {' | '.join(map(_one_line, cells))} |"
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def assumed_in(source: str) -> Iterator[str]:
-    """Give the assumptions of one source text, in its order: in comments and in docstrings."""
+    """Yield the assumptions in the comments and docstrings of a source text, in its order."""
     found = [*_in_comments(source), *_in_docstrings(source)]
     yield from (sentence for _, sentence in sorted(found))
 
@@ -133,10 +157,10 @@ def _in_comments(source: str) -> Iterator[tuple[int, str]]:
         if token.type != tokenize.COMMENT:
             continue
         (line, column), words = token.start, token.string.lstrip("# ").rstrip()
-        goes_on = blocks and blocks[-1][:2] == (line - len(blocks[-1][2]), column)
+        continues = blocks and blocks[-1][:2] == (line - len(blocks[-1][2]), column)
         if words.startswith(MARK):
             blocks.append((line, column, [words.removeprefix(MARK).strip()]))
-        elif goes_on:
+        elif continues:
             blocks[-1][2].append(words)
     for line, _, sentence in blocks:
         yield line, " ".join(filter(None, sentence))
@@ -154,65 +178,67 @@ def _in_docstrings(source: str) -> Iterator[tuple[int, str]]:
 LIVE_SERVICE = """
 # The live service
 
-What is known of the live service beyond the specification, and how sure. Nothing here was asked of
-the live service itself. The specification stays the authority: the local service answers all of it.
-By default it also has the fields and operations of this page, so that work offline is as work with
-the live service; `toolkit serve --strict` and `tk.local(strict=True)` leave them out. A reader
-takes all of it without an error, a loss, or a wrong figure.
+This page lists facts about the live service that the specification does not contain, and how sure
+they are. Nobody sent a request to the live service to find them. The specification stays the
+authority, and the local service answers all of it. By default the local service also has the fields
+and operations of this page, so that it behaves like the live service; `toolkit serve --strict` and
+`tk.local(strict=True)` leave them out. The fetch functions read all of them without an error, a
+lost row or a wrong figure.
 
-This page is made by `docs/generate.py` from `docs/live_service.toml`. Code, docs and tests cite its
+`docs/generate.py` writes this page from `docs/live_service.toml`. Code, docs and tests cite its
 sections by number.
 """
 
-ABOUT = """Where the specification is silent, the code had to choose. Each choice is marked
-`ASSUMED:` where it is made, and gathered here by `docs/generate.py`. The live service may differ;
-[what is known of it](live_service.md) stands on a page of its own.
+ASSUMPTIONS = """The specification leaves some questions open, so the code has to choose. A comment
+`ASSUMED:` in the code marks each choice, and `docs/generate.py` collects them here. The live
+service may differ: see the [facts about the live service](live_service.md).
 """
 
 
 ANALYSIS = """# Analysis
 
-Frame in, frame out: every helper takes frames as the fetch functions give them, changes none of
-them and downloads nothing. Its docstring (`help(tk.pnl.attribution)`) says which columns it needs,
-units, signs, and where each formula comes from; `tk.describe(result)` says what the columns of a
-result mean. Money is positive where it is good for the account. The notebooks show each topic at
-work.
+Every helper takes frames as the fetch functions return them, and returns a frame. It does not
+change its arguments and it downloads nothing. Its docstring (`help(tk.pnl.attribution)`) names the
+columns that it needs, units, signs, and the source of each formula; `tk.describe(result)` explains
+the columns of a result. Money is positive if it is good for the account. The notebooks show each
+topic at work.
 
-A helper runs on the engine of the frame that it is given. `all` engines are pandas, Polars (eager
-and lazy) and DuckDB; another is refused or not tested. The result is of the same engine, lazy where
-the input is, or pandas, as estimates are. Numbers are floats or, of frames fetched with
-`numbers="exact"`, exact decimals.
+A helper runs on the engine of its frame. `all` means pandas, Polars (eager and lazy) and DuckDB.
+Other engines are not supported. The column `result` states the engine of the result: that of the
+input, or pandas. The column `numbers` states which inputs the helper takes: floats, or exact
+decimals (`numbers="exact"`). Estimates are always floats.
 
-The tables are written by `docs/generate.py` from `tests/scale/cases/`, the list of what each helper
-promises. `tests/scale/` holds them to it: the same result on each engine, the same columns of
-nothing and of one row, a clear error for a missing column, any order of rows, addresses in any
-case, rows given twice, a million rows. PySpark is not among the dependencies, and no helper is
-tested on it.
+`docs/generate.py` writes the tables from `tests/scale/cases/`, the list of what each helper
+promises. `tests/scale/` checks the promises: the same result on each engine, the same columns for
+an empty frame and for one row, a clear error for a missing column, any order of rows, addresses in
+any case, repeated rows, a million rows.
 
-**Rows given twice** count once in every helper, and a `RepeatedRows` warning says how many were
-left out. A row is given twice where it has an identity and another row has the same one: a fill by
-its trade id, order id, coin, price, size, time and side (and account); a funding payment by
-account, coin, time and amount; a ledger update with a hash, an order event, a slippage or depth
-sample, a validator's week and a snapshot row by all that they say. Rows without an identity, such
-as fills with trade id 0, are never left out.
+**Repeated rows** count once in every helper, and a `RepeatedRows` warning says how many were left
+out. Rows repeat if they have the same identity: a fill by its trade id, order id, coin, price,
+size, time and side (and account); a funding payment by account, coin, time, amount, size and rate;
+an order event by order id, status and time; a ledger update with a hash and a snapshot row by all
+their columns. `ROW_IDENTITIES` in `toolkit/analysis/common/repeated_rows.py` lists the columns of
+each record. Rows without an identity, such as fills with trade id 0, are never left out.
 
-**Rows of several accounts** need a column that names the account, as `tk.many` and `tk.concat` add
-it. A helper that walks along one account's history (positions, lots, round trips, equity, audit)
-refuses a frame that lacks it where the frame's provenance or its chains of positions show several.
-A handful of fills of two accounts, joined by `pandas.concat` alone, shows nothing: it looks like
-one account with missing fills.
+**Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add it.
+A helper that follows one account's history (positions, lots, round trips, equity, audit) raises an
+error if the column is missing and the provenance or the chains of positions show several accounts.
+If you join a few fills of two accounts with `pandas.concat`, the helper may not notice that the
+column is missing. It then sees one account with missing fills.
 
-What `tk.pnl` makes of real fills ([facts of the live service](live_service.md), by section):
+What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
 
-- A spot buy's fee in the bought token is a part of its cost (section 3). `attribution` does not
-  deduct it again; `fees_in_cost` says what it was worth. A gap in a spot balance is disposed of
-  or added by itself, and shown as `gap` and `chain_break`.
-- Conversions of outcome tokens (section 7) are in the cost basis, and in no count and no volume.
-- Money of a dex with another collateral (section 6) counts at par, which `at_par` says, or at
-  `prices={"USDH": 0.998}`: closed PnL, fees and funding alike.
-- A trip that a liquidation of the account ended (section 2) has the status `liquidated`; `forced`
-  is also true of auto-deleveraging.
-- Funding of more time than the fills is not part of `net`; `funding_outside` and `covers` say it.
+- The fee of a spot buy that is paid in the bought token is a part of its cost (section 3).
+  `attribution` does not deduct it again; `fees_in_cost` shows its value. A gap in a spot balance is
+  a separate disposal or addition; it has the columns `gap` and `chain_break`.
+- Conversions of outcome tokens (section 7) are in the cost basis, but not in `fills` and `volume`;
+  `conversions` counts them.
+- Money of a dex with another collateral (section 6) counts at par, and `at_par` shows it. With
+  `prices={"USDH": 0.998}` it counts at that price: closed PnL, fees and funding alike.
+- A trip that ended with a liquidation of the account (section 2) has the status `liquidated`;
+  `forced` is also true for auto-deleveraging.
+- Funding outside the time range of the fills is not part of `net`; `funding_outside` and `covers`
+  show it.
 """
 
 _ENGINES = {
@@ -223,26 +249,24 @@ _ENGINES = {
 }
 
 
-def analysis() -> str:
-    """Give the table of analysis helpers by topic: what each does, and on which engines."""
-    if str(ROOT) not in sys.path:
-        sys.path.insert(0, str(ROOT))
-    promised = importlib.import_module("tests.scale.case")
-    cases = promised.cases()
+def analysis_page() -> str:
+    """Return the page of analysis helpers by topic, with the engines of each."""
+    from tests.scale import case as scale_cases
+
+    cases = scale_cases.cases()
     parts = [ANALYSIS.strip()]
-    for topic in promised.topics():
-        module = importlib.import_module(f"toolkit.analysis.{topic}")
-        parts.append(f"## `tk.{topic}`\n\n{_first_line(module)}")
+    for topic in scale_cases.topics():
+        parts.append(f"## `tk.{topic}`\n\n{_first_line(getattr(toolkit, topic))}")
         own = [case for case in cases if case.topic == topic]
         names = sorted({case.helper for case in own})
-        rows = [_helper(name, [case for case in own if case.helper == name]) for name in names]
-        head = ["helper", "what it gives", "engines", "numbers", "result"]
+        rows = [_helper_row(name, [case for case in own if case.helper == name]) for name in names]
+        head = ["helper", "result in short", "engines", "numbers", "result"]
         table = [head, ["---"] * len(head), *rows]
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in table))
     return "\n\n".join(parts) + "\n"
 
 
-def _helper(name: str, cases: list[Any]) -> list[str]:
+def _helper_row(name: str, cases: list[Any]) -> list[str]:
     on = [name for key, name in _ENGINES.items() if all(key in case.engines for case in cases)]
     numbers = [kind for kind in ("float", "exact") if all(kind in case.numbers for case in cases)]
     same = all(case.gives == "same" for case in cases)
@@ -259,26 +283,24 @@ def _first_line(documented: Any) -> str:
     return str(documented.__doc__).strip().splitlines()[0].replace("|", r"\|")
 
 
-def read(path: str) -> str | None:
-    """Give what lies at a path from the root, None where nothing does."""
-    return (ROOT / path).read_text() if (ROOT / path).exists() else None
-
-
 def main(arguments: list[str]) -> int:
-    """Write the documents that have changed, or only name them; 1 where a check finds one."""
-    made = documents()
+    """Write the documents that have changed; with ``--check`` list them and return 1."""
+    texts = documents()
     if "--example" in arguments:
-        block, made["docs/pictures/waterfall.svg"] = example()
-        made["README.md"] = reference.insert(made["README.md"], "example", block)
-    stale = {path: text for path, text in made.items() if read(path) != text}
-    for path, text in stale.items():
+        block, texts["docs/pictures/waterfall.svg"] = run_example()
+        texts["README.md"] = reference_pages.replace_block(texts["README.md"], "example", block)
+    is_stale = False
+    for path, text in ((ROOT / name, text) for name, text in texts.items()):
+        if path.exists() and path.read_text() == text:
+            continue
+        is_stale = True
         if "--check" in arguments:
-            print(f"{path} is stale: run python docs/generate.py")
+            print(f"{path.relative_to(ROOT)} is stale: run python docs/generate.py")
         else:
-            (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-            (ROOT / path).write_text(text)
-            print(f"wrote {path}")
-    return int(bool(stale) and "--check" in arguments)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            print(f"wrote {path.relative_to(ROOT)}")
+    return int(is_stale and "--check" in arguments)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Write data/samples/: for every operation a request and its answer, from the tiny exchange.
+"""Write data/samples/: a request and its answer for every operation, from the tiny exchange.
 
-``python docs/samples.py`` writes what has changed; with ``--check`` it only says what would.
-Requests are tried until every branch that the simulated exchange has is seen: optional fields
-present and absent, null and not null, every word. From long answers only the rows that show
-something new are kept. See data/README.md.
+``python docs/samples.py`` writes the samples that have changed. With ``--check`` it lists them.
+The script tries requests until the samples show every branch that the simulated exchange has:
+optional fields present and absent, null and not null, every word. It keeps only those rows of long
+answers that show something new. See data/README.md.
 """
 
 import functools
@@ -21,34 +21,35 @@ import msgpack
 import msgspec
 import zstandard
 
-from toolkit.contract.columns import Shape, shape_of
-from toolkit.contract.kinds import note_of
+from toolkit.contract.fields import AnnotationParts, split_annotation
+from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import AccountValueRow, Record
-from toolkit.contract.shapes import answer_type
-from toolkit.service import Access, Key, answer, build
+from toolkit.service import Access, Key, Site, build_store
 from toolkit.simulation import World, simulate
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = ROOT / "data" / "samples"
 FIRST_ROWS: Final = 4
-"""Rows at the head of a sample that are kept whether they show something new or not."""
+"""The number of first rows of a sample that are always kept."""
 
-_PLAIN: Final = [Shape(kind, null=False, absent=False) for kind in (str, int, float, bool)]
+_PLAIN: Final = [
+    AnnotationParts(kind, null=False, absent=False) for kind in (str, int, float, bool)
+]
 ENOUGH: Final = 0.8
-"""The plainest request that shows this share of what the best one shows is taken."""
+"""The script takes the plainest request that shows this share of what the best one shows."""
 
 Json = Any
 Branch = tuple[str, str]
 Exchange = dict[str, Json]
 
 
-# What an answer shows.
+# Branches of an answer.
 
 
-def branches(annotation: Any, value: Json, place: str = "") -> Iterator[Branch]:
-    """Give the branches that a value takes: field, and ``absent``, ``null``, ``rows``, ..."""
-    shape = shape_of(annotation)
+def value_branches(annotation: Any, value: Json, place: str = "") -> Iterator[Branch]:
+    """Yield the branches of a value: field, and ``absent``, ``null``, ``rows``, ..."""
+    shape = split_annotation(annotation)
     if value is None:
         yield place, "null"
         return
@@ -57,61 +58,61 @@ def branches(annotation: Any, value: Json, place: str = "") -> Iterator[Branch]:
     if _is_word(annotation):
         yield place, value
     if isinstance(shape.type, type) and issubclass(shape.type, Record):
-        yield from _fields(shape.type, value)
+        yield from _record_branches(shape.type, value)
     elif get_origin(shape.type) in (list, tuple, dict):
-        yield from _entries(shape.type, value, place)
+        yield from _entry_branches(shape.type, value, place)
 
 
-def _fields(record: type[Record], value: Mapping[str, Json]) -> Iterator[Branch]:
-    for wire, place, annotation in _branching(record):
+def _record_branches(record: type[Record], value: Mapping[str, Json]) -> Iterator[Branch]:
+    for wire, place, annotation in _branching_fields(record):
         if wire in value:
-            yield from branches(annotation, value[wire], place)
+            yield from value_branches(annotation, value[wire], place)
         else:
             yield place, "absent"
 
 
 @functools.cache
-def _branching(record: type[Record]) -> list[tuple[str, str, Any]]:
-    """Give (wire name, place, annotation) of the fields that are more than one plain value."""
+def _branching_fields(record: type[Record]) -> list[tuple[str, str, Any]]:
+    """Return (wire name, place, annotation) of the fields that have several branches."""
     hints = typing.get_type_hints(record, include_extras=True)
     return [
-        (one.encode_name, f"{record.__name__}.{one.name}", hints[one.name])
-        for one in msgspec.structs.fields(record)
-        if _is_word(hints[one.name]) or shape_of(hints[one.name]) not in _PLAIN
+        (field.encode_name, f"{record.__name__}.{field.name}", hints[field.name])
+        for field in msgspec.structs.fields(record)
+        if _is_word(hints[field.name]) or split_annotation(hints[field.name]) not in _PLAIN
     ]
 
 
 def _is_word(annotation: Any) -> bool:
-    note = note_of(annotation)
+    note = field_note(annotation)
     return note is not None and note.kind.name == "word"
 
 
-def _entries(annotation: Any, value: Json, place: str) -> Iterator[Branch]:
+def _entry_branches(annotation: Any, value: Json, place: str) -> Iterator[Branch]:
     kinds = get_args(annotation)
     if get_origin(annotation) is tuple:
         pairs = list(zip(kinds, value, strict=True))
     elif get_origin(annotation) is dict:
         yield place, "keyed"
-        pairs = [(kinds[-1], one) for one in value.values()]
+        pairs = [(kinds[-1], entry) for entry in value.values()]
     else:
         if value:
             yield place, "rows"
-        pairs = [(kinds[-1], one) for one in value]
-    for kind, one in pairs:
-        yield from branches(kind, one, place)
+        pairs = [(kinds[-1], entry) for entry in value]
+    for kind, entry in pairs:
+        yield from value_branches(kind, entry, place)
 
 
 def answer_branches(operation: Operation, request: Json, response: Json) -> Iterator[Branch]:
-    """Give the branches that an answer takes."""
+    """Yield the branches of an answer."""
     if operation.binary:
         for row in snapshot_rows(operation, response):
-            yield from _fields(operation.tables[0].record, row)
+            yield from _record_branches(operation.tables[0].record, row)
     else:
-        yield from branches(answer_type(operation, request), response, operation.type)
+        yield from value_branches(operation.answer_type(request), response, operation.type)
 
 
 def snapshot_rows(operation: Operation, snapshots: Json) -> Iterator[dict[str, Json]]:
-    """Give the tuples of snapshots in array form with the names of their values."""
+    """Yield the tuples of snapshots in array form as dicts with the names of their values."""
     for snapshot_id, name, entries in snapshots:
         if operation.tables[0].record is AccountValueRow:
             named = [(snapshot_id, name, user, *values) for user, values in entries.items()]
@@ -122,30 +123,31 @@ def snapshot_rows(operation: Operation, snapshots: Json) -> Iterator[dict[str, J
             yield dict(itertools.zip_longest(names, values))
 
 
-# Asking.
+# Requests.
 
 
 class Exchanger:
-    """Asks the service of the tiny exchange."""
+    """A client of the service of the tiny exchange."""
 
     def __init__(self) -> None:
         self.world: World = simulate(seed=7, size="tiny")
-        self._store = build(self.world.sources)
+        self._store = build_store(self.world.sources)
         self._access = Access([Key("samples", "samples")])
 
     def ask(self, request: Json) -> tuple[int, Json]:
-        """Give status and answer; snapshots in array form."""
+        """Return status and answer; snapshots are in array form."""
         body = json.dumps(request).encode()
         headers = {"authorization": "Bearer samples"}
         now = self.world.sources.now_ms
-        got = answer(self._store, self._access, headers, body, now_ms=now)
+        site = Site(self._store, self._access, now_ms=lambda: now, at_ms=lambda: 0)
+        got = site.answer_request(headers, body, now)
         if "x-payload-format" in got.headers:
-            return got.status, unpacked(got.headers["x-payload-format"], got.content)
+            return got.status, unpack_snapshots(got.headers["x-payload-format"], got.content)
         return got.status, json.loads(got.content)
 
 
-def unpacked(form: str, content: bytes) -> list[Json]:
-    """Give the snapshots of a binary answer."""
+def unpack_snapshots(form: str, content: bytes) -> list[Json]:
+    """Return the snapshots of a binary answer."""
     blobs = [content]
     if form == "multi-zstd":
         blobs, rest = [], content[4:]
@@ -154,11 +156,11 @@ def unpacked(form: str, content: bytes) -> list[Json]:
             blobs.append(rest[4 : 4 + length])
             rest = rest[4 + length :]
     reader = zstandard.ZstdDecompressor().stream_reader
-    return [msgpack.unpackb(reader(io.BytesIO(one)).read()) for one in blobs]
+    return [msgpack.unpackb(reader(io.BytesIO(blob)).read()) for blob in blobs]
 
 
 def requests(world: World) -> dict[str, list[Json]]:
-    """Give the requests to try for each operation, the plainest first."""
+    """Return the requests to try for each operation, the plainest first."""
     summary, failing = world.summary(), sorted(world.sources.unavailable)
     users, builders, start = summary["users"], summary["builders"], summary["start_ms"]
     dexes: list[str] = summary["dexes"]
@@ -178,7 +180,7 @@ def requests(world: World) -> dict[str, list[Json]]:
         "perpTwapSnapshots": [{"market_names": ["ALL:ALL_DEXES"]}],
         "userFills": [{"user": user} for user in users],
         "userFillsByTime": [{"user": user, "startTime": start} for user in users],
-        "builderOrdersByTime": [{"builder": one, "startTime": start} for one in builders],
+        "builderOrdersByTime": [{"builder": builder, "startTime": start} for builder in builders],
         "historicalOrders": [{"user": user} for user in users],
         "userNonFundingLedgerUpdates": [{"user": user, "startTime": start} for user in users],
         "batchClearinghouseStates": [
@@ -186,38 +188,40 @@ def requests(world: World) -> dict[str, list[Json]]:
         ],
         "borrowLendUserState": [{"user": user} for user in users],
         "delegations": [{"user": user} for user in users],
-        "validatorAprHistory": [{"validator": one} for one in summary["validators"]],
+        "validatorAprHistory": [{"validator": validator} for validator in summary["validators"]],
     }
-    approved = [{"builder": one, "startTime": start} for one in builders]
+    approved = [{"builder": builder, "startTime": start} for builder in builders]
     fields |= {name: approved for name in OPERATIONS if name.startswith("builderApproved")}
-    return {name: [{"type": name, **one} for one in fields[name]] for name in OPERATIONS}
+    return {name: [{"type": name, **field} for field in fields[name]] for name in OPERATIONS}
 
 
-# Choosing.
+# Selection.
 
 
-def sample(exchanger: Exchanger, operation: Operation, tried: list[Json]) -> Exchange:
-    """Give the exchanges that together show every branch; the first has the others in ``more``."""
+def make_sample(exchanger: Exchanger, operation: Operation, tried: list[Json]) -> Exchange:
+    """Return exchanges that together show every branch; the first has the others in ``more``."""
     answers = [(request, *exchanger.ask(request)) for request in tried]
     shown = [set(answer_branches(operation, request, got)) for request, _, got in answers]
     wanted = set().union(*shown)
     chosen: list[Exchange] = []
     while wanted or not chosen:
-        most = max(len(one & wanted) for one in shown)
-        best = next(i for i, one in enumerate(shown) if len(one & wanted) >= ENOUGH * most)
+        most = max(len(branches & wanted) for branches in shown)
+        best = next(
+            i for i, branches in enumerate(shown) if len(branches & wanted) >= ENOUGH * most
+        )
         request, status, got = answers[best]
-        kept = _rows_kept(operation, request, got, wanted, 0 if chosen else FIRST_ROWS)
-        one = {"request": request, "status": status, "response": kept}
+        kept = _select_rows(operation, request, got, wanted, 0 if chosen else FIRST_ROWS)
+        exchange = {"request": request, "status": status, "response": kept}
         left_out = 0 if kept is got else len(got) - len(kept)
-        chosen.append(one | ({"left_out": left_out} if left_out else {}))
+        chosen.append(exchange | ({"left_out": left_out} if left_out else {}))
         wanted -= shown[best]
     return chosen[0] | ({"more": chosen[1:]} if chosen[1:] else {})
 
 
-def _rows_kept(
+def _select_rows(
     operation: Operation, request: Json, response: Json, wanted: set[Branch], first: int
 ) -> Json:
-    """Give the rows of an answer that show something wanted, in their order."""
+    """Return the rows of an answer that show a wanted branch, in their order."""
     if operation.binary or get_origin(operation.answer) is not list:
         return response
     unseen, kept = set(wanted), []
@@ -229,45 +233,46 @@ def _rows_kept(
     return kept
 
 
-def samples() -> dict[str, str]:
-    """Give every sample: name of the file -> its text."""
+def all_samples() -> dict[str, str]:
+    """Return every sample: name of the file -> its text."""
     exchanger = Exchanger()
     tried = requests(exchanger.world)
     return {
-        f"{name}.json": written(sample(exchanger, operation, tried[name]))
+        f"{name}.json": format_sample(make_sample(exchanger, operation, tried[name]))
         for name, operation in OPERATIONS.items()
     }
 
 
-def written(exchange: Exchange) -> str:
-    """Write a sample as JSON, a row a line."""
+def format_sample(exchange: Exchange) -> str:
+    """Return a sample as JSON with one row on each line."""
     parts = []
     for name, value in exchange.items():
         if isinstance(value, list) and value:
             rows = ",\n".join(
-                written(one).rstrip() if name == "more" else _line(one) for one in value
+                format_sample(entry).rstrip() if name == "more" else _json_line(entry)
+                for entry in value
             )
-            parts.append(f"{_line(name)}: [\n{rows}\n]")
+            parts.append(f"{_json_line(name)}: [\n{rows}\n]")
         else:
-            parts.append(f"{_line(name)}: {_line(value)}")
+            parts.append(f"{_json_line(name)}: {_json_line(value)}")
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def _line(value: Json) -> str:
+def _json_line(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def main(arguments: list[str]) -> int:
-    """Write the samples that have changed, or only name them; 1 where a check finds one."""
-    made = samples()
-    there = {path.name: path.read_text() for path in FOLDER.glob("*.json")}
-    stale = sorted(name for name in {*made, *there} if made.get(name) != there.get(name))
+    """Write the samples that have changed; with ``--check`` list them and return 1."""
+    texts = all_samples()
+    files = {path.name: path.read_text() for path in FOLDER.glob("*.json")}
+    stale = sorted(name for name in {*texts, *files} if texts.get(name) != files.get(name))
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in stale:
         if "--check" in arguments:
             print(f"data/samples/{name} is stale: run python docs/samples.py")
-        elif name in made:
-            (FOLDER / name).write_text(made[name])
+        elif name in texts:
+            (FOLDER / name).write_text(texts[name])
             print(f"wrote data/samples/{name}")
         else:
             (FOLDER / name).unlink()

@@ -15,9 +15,9 @@
 # %% [markdown]
 # # 01 Quickstart: what did one account earn in a month, and what did trading cost it?
 #
-# From a question to a figure in five steps: connect, fetch, look, compute, draw. Everything runs
-# offline, on a simulated exchange that lives inside this process and answers as the real service
-# does. It is the same on every machine, so the numbers below are too.
+# This notebook goes from a question to a figure in five steps: connect, fetch, look, compute, draw.
+# Everything runs offline, on a simulated exchange inside this process, which answers like the real
+# service. It is the same on every machine, so you get the same numbers.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -34,10 +34,9 @@ session
 # %% [markdown]
 # ## Fetch
 #
-# Every operation of the service is a function, its name in snake case. It reads all pages and
-# gives one typed frame, oldest row first. We look at an account that traded through a builder
-# (of a live service, put an address of your own here; if you have none, see "I have a key and no
-# addresses" below).
+# Every operation of the service is a function with its name in snake case. It reads all pages and
+# returns one typed frame, oldest row first. This account traded through a builder. On a live
+# service, use your own address; if you have none, see "I have a key and no addresses" below.
 
 # %%
 user = tk.reports.example_account()
@@ -45,8 +44,8 @@ fills = tk.user_fills_by_time(user, "2025-09-01")
 fills.iloc[:5, :10]
 
 # %% [markdown]
-# Times are UTC, prices and sizes are numbers, and the columns are always all there, whether the
-# answer is empty or full. `tk.describe` says what each one means.
+# Times are UTC, and prices and sizes are numbers. The columns are always the same, also in an empty
+# answer. `tk.describe` explains each column.
 
 # %%
 tk.describe(fills)[["column", "dtype", "unit", "meaning"]].head(10)
@@ -54,17 +53,17 @@ tk.describe(fills)[["column", "dtype", "unit", "meaning"]].head(10)
 # %% [markdown]
 # ## Compute
 #
-# `tk.pnl.attribution` splits what happened to the account into its causes. Money is positive where
-# it is good for the account, so fees are negative. The fee of a fill already contains the
-# builder's share: it is taken out, not added again.
+# `tk.pnl.attribution` splits the result of the account into its causes. Positive amounts are good
+# for the account, so fees are negative. The fee of a fill contains the builder fee. The attribution
+# shows it separately and counts it once.
 
 # %%
 earned = tk.pnl.attribution(fills)
 earned.loc[:, "fills":"net"]
 
 # %% [markdown]
-# Funding is missing there, not 0: fills say nothing about it. Funding rows come from the builders
-# that an account has approved, one row for each position and hour.
+# Funding is missing in this table, not 0: fills do not contain funding. Funding rows come through
+# the builders that an account has approved. There is one row for each position and hour.
 
 # %%
 builder = tk.user_fills(user)["builder"].dropna().iloc[0]
@@ -86,8 +85,8 @@ tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
 # %% [markdown]
 # ## Where the numbers come from
 #
-# Every frame knows what was asked, of whom, and whether it is complete. Figures of simulated data
-# say so in their corner.
+# Every frame knows its request, its source, and whether it is complete. Plots of simulated data
+# have a mark in the corner.
 
 # %%
 tk.provenance(fills)
@@ -95,8 +94,9 @@ tk.provenance(fills)
 # %% [markdown]
 # ## I have a key and no addresses
 #
-# On the live service nobody names an account for you. The snapshot of account values does: it
-# lists every account with its value (an add-on that the key must have bought). The largest first:
+# The live service has no list of addresses for a new user. The snapshot of account values lists
+# every account with its value. It is an add-on that the key must have bought. The largest accounts
+# are:
 
 # %%
 snapshot = tk.account_value_snapshots(["ALL"])
@@ -104,8 +104,8 @@ values = tk.accounts.values(snapshot).sort_values("value", ascending=False, igno
 values[["user", "mode", "value", "long", "short"]].head().round(0)
 
 # %% [markdown]
-# The value of the largest accounts is known; what they do is in their fills. A snapshot may be
-# asked 5 times in 10 minutes, so keep it, and ask for the fills of those that you choose.
+# The snapshot has values only; the trades of an account are in its fills. A snapshot may be
+# requested 5 times in 10 minutes, so store it, and fetch the fills of the accounts that you choose.
 
 # %%
 largest = values["user"].head(5).tolist()
@@ -114,8 +114,8 @@ usd = (theirs["px"] * theirs["sz"]).groupby(theirs["user"]).sum()
 pd.DataFrame({"value": values.set_index("user")["value"], "traded": usd}).loc[largest].round(0)
 
 # %% [markdown]
-# Without the add-on: every running TWAP order names its account, and so does every fill and order
-# that a builder is shown of its users.
+# There are addresses without the add-on, too. Every running TWAP order names its account. So does
+# every fill and every order of a builder's users.
 
 # %%
 orders = tk.perp_twap_snapshots(["ALL:ALL_DEXES"])
@@ -125,7 +125,7 @@ f"{orders['address'].nunique()} accounts by their TWAP orders, {len(clients)} cl
 # %% [markdown]
 # ## What we learned
 #
-# How much of the volume, and of the gross result, went where:
+# Shares of each cause in volume and in gross PnL:
 
 # %%
 net = earned[[*parts, "net"]].T[0]
@@ -133,11 +133,10 @@ shares = {"USD": net, "bps of volume": net / earned["volume"].item() * 1e4}
 pd.DataFrame(shares).round(2)
 
 # %% [markdown]
-# Closed PnL is what exchanges show first, and it is not what an account earned. Fees are certain
-# and come with every trade, whichever way it goes: in basis points of volume they are the hurdle
-# that trading has to clear. The builder's share of them is paid for an interface, not for trading,
-# and is as good as invisible in a list of fills. Funding goes both ways. The next notebook takes
-# this account apart and checks every figure.
+# Exchanges show closed PnL first, but an account does not earn closed PnL. Every trade costs fees,
+# with a gain or with a loss: fees in basis points of volume are the minimum that trading has to
+# earn. Users pay the builder fee for an interface, and it is hard to see in a list of fills.
+# Funding can be positive or negative. The next notebook checks every number of this account.
 
 # %%
 assert tk.provenance(fills)["complete"] == "yes"

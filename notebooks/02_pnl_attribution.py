@@ -15,9 +15,9 @@
 # %% [markdown]
 # # 02 PnL attribution: does every dollar of one account have a cause?
 #
-# A PnL figure is easy to compute and hard to trust: fees are counted twice, funding is forgotten,
-# a page of fills is missing. Here we take one account apart, in exact decimals, and check each
-# part against something it was not computed from.
+# A PnL number is easy to compute and hard to trust: fees may be counted twice, funding may be
+# missing, a page of fills may be lost. This notebook splits the result of one account in exact
+# decimals. It checks each part against data from which the part was not computed.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -31,10 +31,10 @@ import pandas as pd
 user = tk.reports.example_account()
 
 # %% [markdown]
-# ## Everything that moved money
+# ## All rows that moved money
 #
-# Fills, ledger updates, and the funding rows that the account's builder can see. With
-# `numbers="exact"` amounts are decimals, as on the wire: sums have no rounding error at all.
+# These are fills, ledger updates, and the funding rows that the account's builder can see. With
+# `numbers="exact"` amounts are decimals, as on the wire: sums have no rounding error.
 
 # %%
 fills = tk.user_fills_by_time(user, 0, numbers="exact")
@@ -49,9 +49,8 @@ funding = funding[funding["user"] == user]
 # %% [markdown]
 # ## The attribution
 #
-# `net` is closed PnL plus fees (negative), rebates and funding. `equity_change` adds what the
-# ledger brought in: it is the change of the account's equity, but for positions that are still
-# open.
+# `net` is closed PnL plus fees (negative), rebates and funding. `equity_change` also contains the
+# amounts of the ledger. It is the change of the account's equity without unrealised PnL.
 
 # %%
 whole = tk.pnl.attribution(fills, funding, ledger)
@@ -69,7 +68,7 @@ residual = whole["net"].item() - sum(whole[part].item() for part in parts)
 residual
 
 # %% [markdown]
-# The same must hold for each coin and each day, and these must add up to the whole.
+# The same must hold for each coin and for each day, and their sums must equal the total.
 
 # %%
 coins = tk.pnl.attribution(fills, funding, by="coin")
@@ -79,10 +78,10 @@ days = tk.pnl.attribution(fills, funding, ledger, by="day")
 # %% [markdown]
 # ## Check 2: is the exchange's closed PnL right, and is no fill missing?
 #
-# `tk.pnl.audit` goes through the fills from the first one, keeps the position and its entry price
-# by the exchange's own rule (average cost, the entry price cut off at the tick of the coin), and
-# recomputes every closed PnL. A fill that does not start at the position where the one before it
-# ended is a break: something in between is missing.
+# `tk.pnl.audit` walks through the fills from the first one. It computes the position and its entry
+# price by the exchange's own rule: the average cost, rounded down to the tick of the coin. From
+# these it recomputes every closed PnL. A fill that does not start at the position after the
+# previous fill is a break: a fill between them is missing.
 
 # %%
 perps = pd.concat([tk.meta(dex=dex) for dex in session.world["dexes"]])
@@ -95,10 +94,10 @@ breaks = int(audited["chain_break"].sum())
 {"checked": len(known), "different": int((known != 0).sum()), "breaks": breaks}
 
 # %% [markdown]
-# ## Check 3: do funding rows and fills tell of the same positions?
+# ## Check 3: do funding rows and fills show the same positions?
 #
-# They are two records of one thing. A funding row states the size of the position at its hour; the
-# fills before that hour give the size as well.
+# They are two records of the same positions. A funding row states the size of the position at its
+# hour. The fills before that hour also give the size.
 
 # %%
 bought = fills["sz"].where(fills["side"] == "B", -fills["sz"])
@@ -110,11 +109,11 @@ both = pd.merge_asof(funding, last, on="time", by="coin", allow_exact_matches=Fa
 {"rows": len(both), "agree": int((both["szi"] == both["end"]).sum())}
 
 # %% [markdown]
-# ## Check 4: is the account worth what its history says?
+# ## Check 4: does the history explain the account value?
 #
-# The account began empty. What came in, what was earned and paid, and what open positions gained,
-# must be what the exchange says it is worth today, on all dexes together. None of these tables was
-# made from that figure.
+# The account began empty. The sum of deposits, earnings, payments and unrealised PnL must equal the
+# value that the exchange states now, on all dexes together. No row here was computed from that
+# value.
 
 # %%
 states = [
@@ -126,7 +125,7 @@ explained = tk.pnl.reconcile(None, (values, held), fills, funding, ledger, accou
 explained[["end_value", "closed_pnl", "funding", "unrealised", "ledger", "residual"]].T
 
 # %% [markdown]
-# ## What three common mistakes would have said
+# ## The result with three common mistakes
 
 # %%
 row = whole.iloc[0]
@@ -139,19 +138,19 @@ said = {
 pd.Series(said).map("{:,.2f}".format).rename("USD").to_frame()
 
 # %% [markdown]
-# ## Where the fees went, day by day
+# ## Fees by day
 
 # %%
 tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
 
 # %% [markdown]
-# ## To look around in
+# ## The wallet explorer
 #
-# The same account with controls: choose a coin or a day, and everything follows. Its equity is
-# what the exchange states now, carried back through the tables above. "Code of this view" gives
-# the cell that makes it. In an exported page the view stays, without its controls (with
+# This widget shows the same account. Choose a coin or a day, and all figures change. Its equity
+# starts at the value that the exchange states now and is computed back through the rows above.
+# "Code of this view" shows the code. An exported page shows the view without the controls. With
 # `jupyter nbconvert --execute`, add `--ExecutePreprocessor.store_widget_state=False`, or the page
-# asks a server elsewhere for them).
+# loads the controls from a server.
 
 # %%
 explorer = tk.widgets.wallet_explorer(user, builders=[builder])
@@ -160,12 +159,12 @@ explorer
 # %% [markdown]
 # ## Conclusions
 #
-# - Every dollar has a cause: the residual is exactly 0, over the whole, over coins, over days.
+# - Every dollar has a cause: the residual is exactly 0, for the total, for coins and for days.
 # - The exchange's closed PnL follows from the fills alone, on every fill, and no fill is missing.
-# - Every funding row states the position that the fills give, so funding covers what was held.
-# - The account is worth today what its history says, to the last digit.
-# - None of the three mistakes would show in a sum that looks plausible. Each is caught by one of
-#   the checks above, and by nothing less.
+# - Every funding row has the same position as the fills, so funding covers all position hours.
+# - The history explains the account value to the last digit.
+# - A sum with one of the three mistakes looks plausible. Only one of the checks above finds each
+#   mistake.
 
 # %%
 assert residual == 0

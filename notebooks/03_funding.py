@@ -15,9 +15,9 @@
 # %% [markdown]
 # # 03 Funding: who pays whom?
 #
-# Every hour, holders of one side of a perpetual pay those of the other:
-# `usdc = -szi * oracle price * rate`. With a positive rate longs pay. We ask which side paid over a
-# month, whether it was the same on all markets, and how much of it all fell on how few accounts.
+# Every hour, one side of a perpetual pays the other side: `usdc = -szi * oracle price * rate`. With
+# a positive rate longs pay. Which side paid over a month? Was it the same side on all markets? How
+# many accounts paid and received most of it?
 
 # %% tags=["source"]
 import toolkit as tk
@@ -26,15 +26,15 @@ session = tk.local(seed=7, size="demo")
 # Against the live service instead: session = tk.connect("https://address-of-the-service")
 
 # %%
-builders = session.world["builders"]  # of a live service: the addresses that you care about
+builders = session.world["builders"]  # on a live service: your own list of addresses
 
 # %% [markdown]
 # ## The rows
 #
-# The service shows funding by builder: the rows of everybody who had approved it at that hour. An
-# account with two builders appears twice, so each payment is kept once. What follows is about the
-# clients of builders, not about the whole exchange: market makers, who hold much of the other
-# side, have no builder.
+# The service shows funding by builder: the rows of all accounts that had approved it at that hour.
+# An account with two builders appears twice, so each payment is kept once. All results here are
+# about the clients of builders, not about the whole exchange. Market makers have much of the other
+# side, and they have no builder.
 
 # %%
 frames = [tk.builder_approved_funding_by_time(one, "30d") for one in builders]
@@ -46,9 +46,9 @@ f"{len(rows):,} payments of {rows['user'].nunique()} accounts on {rows['coin'].n
 # %% [markdown]
 # ## Can the rows be trusted?
 #
-# One coin has one oracle price at one hour. Each row implies it, so all accounts must imply the
-# same. Amounts are rounded to a millionth of a dollar, so a payment bounds the price rather than
-# giving it: bounds that do not overlap would be a contradiction.
+# A coin has one oracle price at each hour. Each row implies this price, so all accounts must imply
+# the same one. Amounts are rounded to a millionth of a dollar, so a payment gives a range of
+# prices. Ranges that do not overlap would be a contradiction.
 
 # %%
 oracle = tk.funding.implied_oracle(rows)
@@ -70,9 +70,10 @@ sides = tk.funding.sums(rows.assign(side=side), by="side")
 sides[["side", "paid", "received", "net", "payments"]]
 
 # %% [markdown]
-# The rate is a fact of the market, not of these accounts: one number for a coin and an hour. In how
-# many hours was it positive, so that longs paid, and what does it come to in a year, uncompounded?
-# Hours follow each other, so the intervals draw whole days again.
+# The rate belongs to the market, not to these accounts: it is one number for a coin and an hour. In
+# how many hours was it positive, so that longs paid? How large is it for a year, without
+# compounding? Consecutive hours depend on each other, so the intervals are from a bootstrap of
+# days.
 
 # %%
 hours = rows.drop_duplicates(["coin", "time"]).groupby("coin")["funding_rate"]
@@ -88,7 +89,7 @@ rates.sort_values("longs_pay", ascending=False).style.format("{:.0%}")
 tk.plots.funding_over_time(tk.funding.sums(rows, by="day"))
 
 # %% [markdown]
-# ## On how few accounts does it fall?
+# ## How many accounts pay most of it?
 
 # %%
 users = tk.funding.sums(rows, by="user")
@@ -100,14 +101,14 @@ share = (turned.cumsum() / turned.sum()).to_numpy()
 # ## Conclusions
 #
 # - The rows are consistent: all accounts imply the same oracle price, up to rounding.
-# - On the large markets longs paid in most hours. On thin markets the sign is nearly a coin toss,
-#   and the rate is larger either way: there, funding is a risk rather than a cost.
-# - By the year these rates look like much, but on most markets the interval holds 0: a month tells
-#   the sign of a rate only where it hardly ever changes.
-# - Over the whole exchange funding sums to zero, hour by hour. Over the clients of builders it does
-#   not: what is left over was paid to, or by, the accounts without builders.
-# - Ten of the accounts turn over more than half of all funding. An average over accounts describes
-#   nobody.
+# - On the large markets longs paid in most hours. On thin markets the sign is nearly random, and
+#   the rate is larger in both directions. There, funding is a risk, not a steady cost.
+# - The rates look large for a year, but on most markets the interval contains 0: a month shows the
+#   sign of a rate only if the sign rarely changes.
+# - Over the whole exchange funding sums to zero in each hour. Over the clients of builders it does
+#   not: the rest was paid to or by accounts without builders.
+# - Ten of the accounts have more than half of all funding. An average over accounts describes no
+#   typical account.
 
 # %%
 assert oracle["agree"].all()

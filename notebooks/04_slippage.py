@@ -13,12 +13,12 @@
 # ---
 
 # %% [markdown]
-# # 04 Slippage: what does size cost?
+# # 04 Slippage: what does a large order cost?
 #
 # The service samples every market every 15 minutes: what would a market order of this size have
-# cost against the mid price? We ask how cost grows with size, how markets differ, and where the
-# book simply ends. The last is easy to get wrong: a sample without enough liquidity has no cost,
-# and dropping it makes the thinnest markets look best.
+# cost against the mid price? How does the cost grow with size, how do markets differ, and when is
+# the book too thin? The last question is easy to get wrong. A sample of too thin a book has no
+# cost, and dropping such samples makes the thinnest markets look best.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -29,17 +29,17 @@ session = tk.local(seed=7, size="demo")
 # %%
 import pandas as pd
 
-COINS = ["BTC", "eqx:TSLA", "FARTCOIN"]  # deep, middling, thin
+COINS = ["BTC", "eqx:TSLA", "FARTCOIN"]  # deep, middle, thin
 SIZES = [1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6]
 
 # %% [markdown]
 # ## The samples
 #
-# One request names one coin and one size, so we ask for each pair and put the answers together.
+# One request has one coin and one size. So we fetch each pair and concatenate the frames.
 
 # %%
 frames = [tk.slippage_history(c, s, "30d", page_size=2000) for c in COINS for s in SIZES]
-samples = tk.concat(frames)  # and what they prove together: tk.provenance(samples)
+samples = tk.concat(frames)  # its provenance: tk.provenance(samples)
 f"{len(samples):,} samples"
 
 # %%
@@ -48,8 +48,8 @@ samples[["buy_slippage_bps", "sell_slippage_bps"]].isna().groupby(samples["coin"
 # %% [markdown]
 # ## The curve
 #
-# A missing sample counts as infinitely dear. The median is then the cost that half of all moments
-# beat, and a quantile that falls among the missing has no value: that much could not be bought.
+# A missing sample counts as an infinite cost. The median is then the cost that half of all samples
+# do not exceed. A quantile among the missing samples has no value: this size could not be bought.
 
 # %%
 curve = tk.slippage.curve(samples)
@@ -58,10 +58,11 @@ tk.plots.slippage_curve(curve)
 # %% [markdown]
 # ## How does cost grow?
 #
-# Small orders pay half the spread and no more; beyond, cost may grow as a power of size. The fit is
-# over every sample, those without enough liquidity included: half spread + a * (size / 100,000)^k,
-# in basis points. The intervals draw whole days again. They say how sure the fit is, not that its
-# form is right; `misfit` does: by how much, at worst, it misses the mean of a sampled size.
+# Small orders pay half the spread. For larger orders the cost may grow as a power of size. The fit
+# uses every sample, also those of too thin a book: half spread + a * (size / 100,000)^k, in basis
+# points. The intervals are from a bootstrap of days. They show how precise the fit is, not whether
+# its form is right. `misfit` shows that: it is the largest error of the fit at the mean of a
+# sampled size.
 
 # %%
 fit = tk.slippage.fit(samples)
@@ -76,16 +77,16 @@ misfit.loc[COINS].round(2)
 fit.plot()
 
 # %% [markdown]
-# So what an order is expected to cost does not come from the law: at a sampled size it is the mean
-# of the samples, between two sizes it is interpolated. Where a book was too thin at times, that
-# counts such a sample as the least it can have cost, and the mean is a lower bound.
+# The expected cost of an order is therefore not from the fit. At a sampled size it is the mean of
+# the samples; between two sizes it is interpolated. A sample of too thin a book counts with its
+# minimum cost, so the mean is then a lower bound.
 
 # %%
 cost = tk.slippage.cost(fit, [1e5, 2e5], side="buy").set_index(["coin", "amount_usd"])
 cost.loc[COINS, ["cost_bps", "low", "high", "range", "too_thin"]].round(2)
 
 # %% [markdown]
-# The other way round: how much can be bought at once for ten basis points?
+# The reverse question: how much can be bought at once for ten basis points?
 
 # %%
 capacity = tk.slippage.capacity(fit, 10, side="buy").set_index("coin")
@@ -94,8 +95,8 @@ capacity.loc[COINS].round(0)
 # %% [markdown]
 # ## In dollars
 #
-# Basis points hide what one pays. The median cost of buying 100,000 USD at once, and of buying it
-# in ten parts, far enough apart for the book to refill:
+# Basis points hide the amount that one pays. This is the median cost of buying 100,000 USD at once,
+# and of buying it in ten parts with enough time between them for the book to refill:
 
 # %%
 median = curve[curve["side"] == "buy"].set_index(["coin", "amount_usd"])["q50"].unstack()
@@ -103,9 +104,9 @@ dollars = pd.DataFrame({"at once": median[1e5] * 10, "in ten parts": median[1e4]
 dollars.loc[COINS].round(2)
 
 # %% [markdown]
-# ## What dropping missing samples would say
+# ## The result without the missing samples
 #
-# The 90 % quantile of buying a million, honestly and with the missing samples dropped:
+# The 90 % quantile of the cost of a million, with all samples, and without the missing samples:
 
 # %%
 million = samples[samples["amount_usd"] == 1e6]
@@ -115,10 +116,10 @@ both = honest[["q90", "missing_share"]].assign(dropped=dropped)
 both.loc[COINS]
 
 # %% [markdown]
-# ## To try other sizes
+# ## The slippage explorer
 #
-# The same question with controls: coin, size, side and period. "Code of this view" gives the cell
-# that makes it. In an exported page the view stays, without its controls.
+# This widget answers the same question for any coin, size, side and period. "Code of this view"
+# shows the code. An exported page shows the view without the controls.
 
 # %%
 explorer = tk.widgets.slippage_explorer("FARTCOIN", 1e5, side="buy", period="30d")
@@ -127,21 +128,21 @@ explorer
 # %% [markdown]
 # ## Conclusions
 #
-# - Up to some tens of thousands of dollars the deep market costs half the spread and nothing more.
-#   Beyond, cost grows as a power of size on the thin market, to within a few per cent. On the
-#   middling one the law misses the smallest size by a fifth.
-# - On the deep market it does not hold: the exponent above 1 is a compromise between the flat part
-#   and the rise, and misses the mean of a size by more than a tenth. A narrow interval says that
-#   the fit is sure, not that its form is right; `misfit` and the picture say that. The expected
-#   cost goes by the means.
-# - At 100,000 USD the thin market is a hundred times as dear as the deep one. Cost grows more
-#   slowly than size there, yet splitting the order saves most of it, if one can wait.
-# - In the thin market a million could not be bought at all in about one sample out of nine. Its
-#   90 % quantile does not exist; dropping the missing samples would have put a number in its place.
+# - Up to some tens of thousands of dollars the deep market costs half the spread. On the thin
+#   market the cost grows as a power of size, with an error of a few percent. On the middle market
+#   the fit misses the smallest size by a fifth.
+# - On the deep market the power law is wrong: the exponent above 1 is a compromise between the flat
+#   part and the rise, and misses the mean of a size by more than a tenth. A narrow interval does
+#   not show that the form is right; `misfit` and the figure show it. The expected cost uses the
+#   means.
+# - At 100,000 USD the thin market is a hundred times as expensive as the deep one. The cost grows
+#   more slowly than size there, but splitting the order saves most of it, if one can wait.
+# - In the thin market a million could not be bought at all in about one sample out of nine. Its 90
+#   % quantile does not exist; without the missing samples there would be a wrong number instead.
 # - For ten basis points one buys a few thousand dollars of the thin market and tens of thousands of
-#   the middling one. For the deep one the answer lies above the largest size sampled, and says so:
-#   `range` is "above".
-# - Buying and selling cost the same: over a month the books lean to neither side.
+#   the middle one. For the deep market the answer is above the largest sampled size: `range` is
+#   "above".
+# - Buying and selling cost the same: over a month the books have no preferred side.
 
 # %%
 assert abs(median.loc["BTC", 1e4] - honest.loc["BTC", "half_spread_bps"]) < 0.05

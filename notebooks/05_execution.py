@@ -13,13 +13,13 @@
 # ---
 
 # %% [markdown]
-# # 05 Execution: what did trading cost, and who kept it?
+# # 05 Execution: what did trading cost, and who earned it?
 #
-# A fill says what was paid. Whether that was dear depends on the quotes before it, and whether it
-# was wise on the prices after it. Here we take three weeks of fills of every account, both sides of
-# each trade, and ask what takers paid, whether makers kept it, and how well TWAP orders did. Much
-# of the answer is how far such numbers can be trusted. There are a dozen intervals in this
-# notebook, and of intervals of 95 % one in twenty misses, so we take 99 %.
+# A fill shows the price that was paid. Whether it was expensive depends on the quotes before it,
+# and whether it was a good trade depends on the prices after it. This notebook uses three weeks of
+# fills of every account, both sides of each trade. What did takers pay, did makers keep it, and how
+# good were TWAP orders? The notebook also shows how far such numbers can be trusted. It has a dozen
+# intervals; of intervals of 95 % one in twenty is wrong, so it uses 99 %.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -32,14 +32,14 @@ import pandas as pd
 
 COINS = ["BTC", "ETH", "SOL", "HYPE"]  # traded often enough to have a price at most times
 LEVEL = 0.99
-accounts = session.world["users"]  # of a live service: the addresses that you know
+accounts = session.world["users"]  # on a live service: your own list of addresses
 
 # %% [markdown]
 # ## The tape
 #
-# The service has no list of trades. The fills of all accounts, one below the other, are one: each
-# trade is in it twice, from either side. (Settlements and conversions of dust have one side only;
-# they are in coins that we do not look at.)
+# The service has no list of trades. The fills of all accounts together are one: each trade is in it
+# twice, once from each side. (Settlements and conversions of dust have one side only, but they are
+# in coins that we do not use.)
 
 # %%
 tape = tk.many(tk.user_fills_by_time, accounts, "21d")
@@ -47,10 +47,11 @@ fills = tape[tape["coin"].isin(COINS)]
 f"{len(tape):,} fills, {tape['tid'].nunique():,} trades, {len(fills):,} fills in {len(COINS)} coins"
 
 # %% [markdown]
-# ## The price of a trade is no mid
+# ## The price of a trade is not a mid price
 #
-# A trade is done at the bid or at the ask. Who takes the last trade for the mid finds no spread
-# between two buys in a row, and orders of one side do follow each other. So the helpers refuse it:
+# A trade happens at the bid or at the ask. If one uses the last trade as the mid price, two buys in
+# a row seem to have no spread, and orders of one side do follow each other. So the helpers refuse
+# it:
 
 # %%
 try:
@@ -59,10 +60,10 @@ except ValueError as refused:
     print(refused)
 
 # %% [markdown]
-# `crossed` and `side` say who the aggressor was. A regression of price changes on these signs
-# (Glosten and Harris, 1988) finds the half spread, and its parts: what the maker earns for the
-# trade (realised), and by how much a trade moves the quotes for good (impact). It is right however
-# strongly signs follow each other.
+# `crossed` and `side` show which side was the aggressor. A regression of price changes on these
+# signs (Glosten and Harris, 1988) estimates the half spread and its two parts: what the maker earns
+# from the trade (realised), and how far a trade moves the quotes permanently (impact). The estimate
+# is right also if signs follow each other.
 
 # %%
 paid = tk.execution.spreads(fills, level=LEVEL)
@@ -71,8 +72,8 @@ paid.coins.round(3)
 # %% [markdown]
 # ## Against the books
 #
-# The samples of slippage state half the spread of each book. They were not made from the fills, so
-# they can hold the tape to account: weighted by what was traded, what is half the spread?
+# The slippage samples state half the spread of each book. They do not come from the fills, so they
+# can check the tape: what is half the spread, weighted by traded volume?
 
 # %%
 books = tk.many(tk.slippage_history, COINS, 1e3, "21d", page_size=2000)
@@ -90,11 +91,11 @@ parts.loc["taker", ["estimate", "low", "high", "n", "missing"]].round(2)
 paid.plot()
 
 # %% [markdown]
-# ## How fresh is a price?
+# ## How old is a price?
 #
-# The same regression gives quotes: the mid behind each trade. The price before a fill is the last
-# of them. It may be old, and an old price measures what the market did since, not what the trade
-# cost. So every figure says how old a price it takes, and how much of the volume had one.
+# The same regression gives quotes: the mid price of each trade. The price before a fill is the last
+# of them. It may be old, and an old price measures the market's later move, not the cost of the
+# trade. So every result states the maximum age of a price and the share of volume that has one.
 
 # %%
 quotes = tk.execution.quotes(fills)
@@ -108,13 +109,13 @@ fresh = pd.concat(rows, keys=AGES, names=["max_age", None]).droplevel(1)
 fresh[["fills", "priced", "covered", "improvement_bps", "age_seconds"]]
 
 # %% [markdown]
-# A minute is the compromise from here on. What is without a price is counted, and left out; it is
-# not 0.
+# From here on the maximum age is a minute. Fills without a price are counted and left out; they do
+# not count as 0.
 #
 # ## After the trade
 #
-# The markout is what the price did afterwards, in favour of the account. Fills of one day move
-# together, so the intervals draw whole days again, not single fills.
+# The markout is the price change after a fill, positive if it is good for the account. Fills of one
+# day depend on each other, so the intervals are from a bootstrap of days, not of fills.
 
 # %%
 horizons = ["10s", "30s", "1m", "5m", "30m"]
@@ -125,11 +126,12 @@ after.params[["liquidity", "seconds", "estimate", "low", "high", "n", "missing"]
 after.plot()
 
 # %% [markdown]
-# ## Who kept the spread?
+# ## Who earned the spread?
 #
-# The same question with the quotes of a minute later, fill by fill: what a taker pays (effective)
-# is either kept by the maker (realised) or lost to him because the price went on (impact). The two
-# add up, and over both sides of all trades each sums to zero.
+# Here the same question is answered fill by fill, with the quotes of a minute later. A taker pays
+# the effective half spread. The maker keeps the realised part, and loses the impact since the price
+# moves on. The two parts sum to the effective half spread. Over both sides of all trades each of
+# the three sums to zero.
 
 # %%
 split = tk.execution.spreads(fills, quotes, "1m", level=LEVEL)
@@ -142,17 +144,17 @@ split.plot()
 # %% [markdown]
 # ## TWAP orders
 #
-# A TWAP order cuts a size into slices. What did it pay, against three benchmarks of the time it
-# ran: the volume-weighted price, the time-weighted price, and the price on arrival? Positive is
-# good for the account.
+# A TWAP order splits a size into slices. What was its price against three benchmarks of the time in
+# which it ran: the volume-weighted price, the time-weighted price, and the price on arrival?
+# Positive is good for the account.
 
 # %%
 orders = tk.twaps.quality(tape, tape)
 orders[["coin", "side", "fills", "px", "vwap", "arrival_px", "share", "vs_vwap_bps"]].head()
 
 # %% [markdown]
-# `share` is a warning: an order that was half of its market is compared with itself. We keep those
-# below half. Three standard errors are about as careful as our 99 %.
+# `share` is a warning: an order with half of the volume of its market is compared with itself. We
+# use orders below half. Three standard errors are about as strict as our 99 %.
 
 # %%
 small = orders[orders["share"] < 0.5]
@@ -163,10 +165,10 @@ against.assign(low=against["mean"] - 3 * against["sem"], high=against["mean"] + 
 tk.plots.twap_quality(small)
 
 # %% [markdown]
-# ## TWAP orders that still run
+# ## Running TWAP orders
 #
-# A snapshot tells how far each one is. It can be held against the clock, and against the fills.
-# Those that still wait for their trigger have no schedule yet.
+# A snapshot states the progress of each order. We compare it with the elapsed time and with the
+# fills. Orders that wait for their trigger have no schedule yet.
 
 # %%
 running = tk.perp_twap_snapshots(session.world["perp_coins"])
@@ -181,11 +183,12 @@ linked = tk.twaps.linked(running, tape)
 linked.loc[linked["fills"] > 0, ["market", "executed_sz", "fills", "filled_sz", "missing_sz"]]
 
 # %% [markdown]
-# ## Watching one
+# ## The live monitor
 #
-# The live monitor shows the depth of a market and how far its TWAP orders are. "Start" looks again
-# every few seconds, on a thread of its own, so cells go on meanwhile. Here it looks once: this
-# exchange stands still, `tk.local(clock="live")` or a live service moves.
+# This widget shows the depth of a market and the progress of its TWAP orders. "Start" updates it
+# every few seconds, on a thread of its own, so cells can run at the same time. Here it updates
+# once, since the time of this exchange stands still. With `tk.local(clock="live")` or a live
+# service the view changes.
 
 # %%
 monitor = tk.widgets.live_monitor(schedule["market"].iloc[0]).look()
@@ -194,23 +197,23 @@ monitor
 # %% [markdown]
 # ## Conclusions
 #
-# - The tape alone shows what takers pay. The interval of the half spread does not hold 0, and it
-#   holds what the books say: two sources that know nothing of each other.
-# - Makers keep most of it: the transitory part is more than half of the estimate, and its interval
-#   does not hold 0.
+# - The tape alone shows the cost of takers. The interval of the half spread does not contain 0, and
+#   it contains the half spread of the books, which is from independent data.
+# - Makers keep most of it: the realised part is more than half of the estimate, and its interval
+#   does not contain 0.
 # - Fill by fill, with quotes of a minute later, the same data shows less: the interval is more than
-#   twice as wide. A regression over all trades uses each of them; a minute of news hides one.
-# - An older price covers more and means less. With prices of up to five minutes more than twice as
-#   much of the volume is priced as with those of a minute, and the prices are more than twice as
-#   old.
-# - A minute after the trade takers are worse off, and the interval does not hold 0. After five
-#   minutes it is more than three times as wide and holds 0. After half an hour it is more than
-#   eight times as wide. A markout of that age tells of luck rather than of execution.
+#   twice as wide. The regression uses every trade, but the price change of a minute hides a single
+#   trade.
+# - An older price covers more volume but is less precise. Prices of up to five minutes cover more
+#   than twice as much volume as those of a minute, and they are more than twice as old.
+# - A minute after the trade takers have a loss, and the interval does not contain 0. After five
+#   minutes it is more than three times as wide and contains 0. After half an hour it is more than
+#   eight times as wide: such a markout measures luck, not execution.
 # - Dozens of TWAP orders show little. Against the price on arrival the interval is more than ten
-#   basis points wide, and wider than against the volume-weighted price: the longer ago a benchmark
-#   is, the more of the market's own moves is in the difference.
-# - All but one of the orders that still run are behind their schedule by a few per cent at most.
-#   One is a third behind. Their fills are all there, so it is late, and nothing is missing.
+#   basis points wide, wider than against the volume-weighted price: the older a benchmark, the more
+#   of the market's own moves is in the difference.
+# - All but one of the running orders are behind schedule by a few percent at most. One is a third
+#   behind. All of its fills are there, so the order is late, and no fill is missing.
 
 # %%
 taker, minute = parts.loc["taker"], later.loc["taker"]
@@ -229,7 +232,7 @@ assert fresh.loc["300s", "age_seconds"] > 2 * fresh.loc["60s", "age_seconds"]
 
 # %%
 sides = after.params.pivot(index="seconds", columns="liquidity", values="estimate")
-assert abs(sides["maker"] + sides["taker"]).max() < 1e-6  # what one side gains the other loses
+assert abs(sides["maker"] + sides["taker"]).max() < 1e-6  # one side's gain is the other's loss
 takers = after.params[after.params["liquidity"] == "taker"].set_index("seconds")
 width = (takers["high"] - takers["low"]).astype(float)
 assert takers.loc[60, "high"] < 0

@@ -13,12 +13,12 @@
 # ---
 
 # %% [markdown]
-# # 06 Order lifecycle: what becomes of an order?
+# # 06 Order lifecycle: how do orders end?
 #
-# An order is filled, cancelled or rejected, and each of these in several ways. We follow the orders
-# of all accounts from status to status, ask what share is filled and how fast, and meet two traps
-# on the way: an order history that begins in the middle, and cancelled orders that are counted as
-# if they might still be filled.
+# An order is filled, cancelled or rejected, each for several reasons. This notebook follows the
+# orders of all accounts from status to status. Which share is filled, and how fast? There are two
+# traps: an order history that does not begin at the start, and cancelled orders that count as if
+# they could still be filled.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -29,14 +29,15 @@ session = tk.local(seed=7, size="demo")
 # %%
 import pandas as pd
 
-accounts = session.world["users"]  # of a live service: the addresses that you know
+accounts = session.world["users"]  # on a live service: your own list of addresses
 
 # %% [markdown]
 # ## The events
 #
-# Each row says that an order came into a status. The service gives the latest 2,000 events of an
-# account. Of those who have that many, older orders are missing, and not at random: an order that
-# was filled long ago is gone, one that rested until yesterday is there. So they are left out.
+# Each row states that an order got a new status. The service has the latest 2,000 events of an
+# account. For accounts with that many events older orders are missing, and not at random: an order
+# that was filled long ago is missing, one that was open until yesterday is there. So these accounts
+# are left out.
 
 # %%
 rows = tk.many(tk.historical_orders, accounts)
@@ -46,10 +47,10 @@ kept, all_users = orders["user"].nunique(), rows["user"].nunique()
 f"{orders['oid'].nunique():,} orders of {kept} accounts; {all_users - kept} accounts left out"
 
 # %% [markdown]
-# ## The ways
+# ## Transitions between statuses
 #
-# Most orders are filled at once, or rejected at once. Of those that were open for a while, in the
-# book or waiting for a trigger, how many went from each status to which other one?
+# Most orders are filled at once, or rejected at once. Other orders were open for a while, in the
+# book or before their trigger. How many of them went from each status to each other status?
 
 # %%
 rested = orders[orders["oid"].isin(orders.loc[orders["status"] == "open", "oid"])]
@@ -57,11 +58,11 @@ ways = tk.orders.transitions(rested)
 tk.plots.order_transitions(ways)
 
 # %% [markdown]
-# ## How they end
+# ## Last statuses
 #
-# Limit orders alone (`Gtc`: good until cancelled), those rejected at once among them. The simulated
-# exchange gives every reason to reject about equally often, so that each can be seen; a real one
-# will not.
+# These are limit orders only (`Gtc`: good until cancelled), including those that were rejected at
+# once. On the simulated exchange all reasons of rejection are about equally frequent, so that each
+# is visible; on a real exchange they are not.
 
 # %%
 limits = orders[(orders["tif"] == "Gtc") & ~orders["is_trigger"]]
@@ -74,8 +75,8 @@ ends.groupby("group")["share"].sum().map("{:.1%}".format).to_frame()
 # %% [markdown]
 # ## How much is filled?
 #
-# By number, or by value? The fill ratio is of what was asked for in USD, of orders that were not
-# rejected.
+# By number, or by value? The fill ratio is the filled share of the ordered USD, for orders that
+# were not rejected.
 
 # %%
 ratio = tk.orders.fill_ratio(orders, by="tif").set_index("tif")
@@ -85,8 +86,8 @@ ratio[["orders", "filled", "canceled", "rejected", "asked_usd", "by_number", "ra
 # %% [markdown]
 # ## How fast?
 #
-# An order that rests may be filled or cancelled, whichever comes first. The curves show how
-# probable each end is by an age; what is left is still open.
+# An open order is filled or cancelled, whichever comes first. The curves show the probability of
+# each end by age; the rest is still open.
 
 # %%
 resting = rested[~rested["is_trigger"]]
@@ -98,11 +99,11 @@ table = times.params.set_index("name")
 table.filter(regex="filled|canceled", axis=0).round(3)
 
 # %% [markdown]
-# ## Stops and targets: the trap of competing ends
+# ## Stops and targets: the trap of competing risks
 #
-# A stop waits for hours, and most are cancelled before, by the account or because its sibling was
-# filled. The textbook curve (Kaplan and Meier) takes a cancelled order for one that we only lost
-# sight of. How much does it overstate?
+# A stop waits for hours. Most stops are cancelled before, by the account or because the other order
+# of the pair was filled. The usual curve (Kaplan and Meier) treats a cancelled order as if it were
+# only no longer observed. How far is it too high?
 
 # %%
 triggers = orders[orders["is_trigger"]]
@@ -121,7 +122,8 @@ pd.Series({"competing ends": waiting["filled within 604800 s"], "textbook": naiv
 # %% [markdown]
 # ## From the trigger to the fill
 #
-# Once the price is reached, a stop is at the mercy of the book. How long from trigger to fill?
+# At the trigger price a stop becomes an order in the book. How long does it take from trigger to
+# fill?
 
 # %%
 delays = tk.orders.trigger_delay(triggers)
@@ -130,23 +132,23 @@ delays.drop(columns=["wait_q50_secs"]).round(3)
 # %% [markdown]
 # ## Conclusions
 #
-# - One limit order in five is rejected at once. Of those that come to rest, two in five are filled,
-#   and these within a minute; whatever is older is only waiting to be cancelled.
-# - By number two in five limit orders are filled, by value one dollar in thirty: what is filled is
-#   small. Either figure is true, and neither stands for the other.
-# - One stop or target in five is ever filled. The textbook curve says two in three, because it
-#   takes the cancelled ones for lost from sight.
-# - Once its trigger is reached, an order is filled within a second, and limit orders no later than
-#   market orders: the intervals overlap.
-# - The interval of a share tells how many orders there are, not how many accounts. Where a few
-#   accounts place most orders, it is too narrow.
+# - One limit order in five is rejected at once. Of the orders in the book, two in five are filled,
+#   and most of these within a minute. Older orders are almost always cancelled in the end.
+# - By number two in five limit orders are filled, by value one dollar in thirty: filled orders are
+#   small. Both numbers are right, and neither can replace the other.
+# - One stop or target in five is ever filled. The usual curve shows two in three, because it treats
+#   cancelled orders as no longer observed.
+# - After its trigger an order is filled within a second. Limit orders are not slower than market
+#   orders: the intervals overlap.
+# - The interval of a share depends on the number of orders, not of accounts. If a few accounts
+#   place most orders, it is too narrow.
 
 # %%
 arrived = ways[ways["after"] != "(last)"].groupby("after")["orders"].sum()
 left = ways[ways["before"] != "(placed)"].groupby("before")["orders"].sum()
 
 # %%
-assert (arrived == left).all()  # as many come into a status as leave it
+assert (arrived == left).all()  # as many orders enter a status as leave it
 assert abs(ends["share"].sum() - 1) < 1e-9
 assert 0.15 < ends.loc[ends["group"] == "rejected", "share"].sum() < 0.25
 assert 0.35 < times["filled within 60 s"] == times["filled within 86400 s"] < 0.45

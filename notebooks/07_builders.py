@@ -13,13 +13,12 @@
 # ---
 
 # %% [markdown]
-# # 07 Builder economics: what does a builder earn, and what passes it by?
+# # 07 Builder economics: what does a builder earn, and what does it miss?
 #
-# A builder is paid a fee on every fill that is routed through it, by users who have approved it.
-# The service shows it all fills of these users, also those it earned nothing on. So a builder can
-# ask not only what it earned, but what it could have earned, whether its users stay, and what a new
-# one is worth. A month is short for such questions, and half of the work is not to pretend
-# otherwise.
+# A builder earns a fee on every fill that users route through it after their approval. The service
+# shows it all fills of these users, also those without a fee for this builder. So a builder can see
+# what it earned, what it could have earned, whether its users stay, and what a new user is worth. A
+# month is short for such questions, and the intervals show it.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -31,14 +30,14 @@ session = tk.local(seed=7, size="demo")
 import pandas as pd
 
 START, END = "2025-09-01", "2025-10-01"
-builders = session.world["builders"]  # of a live service: your own address
+builders = session.world["builders"]  # on a live service: your own address
 
 # %% [markdown]
 # ## Revenue
 #
-# Each builder is shown the fills of whoever had approved it, and some users approve two at once.
-# For a sum over builders each fill counts once. `fee` contains the builder's fee already: adding
-# the two would count it twice.
+# Each builder sees the fills of all users that had approved it, and some users approve two builders
+# at the same time. In a sum over builders each fill counts once. `fee` contains the builder fee:
+# adding the two would count it twice.
 
 # %%
 shown = tk.many(tk.builder_approved_fills_by_time, builders, START, END)
@@ -48,25 +47,24 @@ earned.assign(share=earned["revenue"] / earned["revenue"].sum()).round(2)
 
 # %%
 builder = earned["revenue"].idxmax()
-mine = {one: shown[shown["account"] == one] for one in builders}  # what each was shown
+mine = {one: shown[shown["account"] == one] for one in builders}  # the rows that each builder sees
 fills = mine[builder]
 users = tk.builders.revenue(fills, builder, by="user").sort_values("revenue", ascending=False)
 users[["user", "fills", "volume", "revenue", "fee_bps"]].head(5).round(2)
 
 # %% [markdown]
-# ## What passes it by?
+# ## Which volume does a builder miss?
 #
-# Of the trading of its users, what went through this builder, through another one, and through
-# none? Some fills could not have been routed at all: slices of TWAP orders, liquidations,
-# settlements. They belong in no denominator.
+# Users route their trades through this builder, through another one, or through none. Some fills
+# cannot be routed: slices of TWAP orders, liquidations, settlements. They are in no denominator.
 
 # %%
 weeks = tk.builders.routing(fills, builder, by="week")
 tk.plots.builder_routing(weeks)
 
 # %% [markdown]
-# The attach rate is the share of what could have been routed. Fills of one user are not
-# independent, so the interval is over users, and with 20 of them it is wide.
+# The attach rate is the routed share of the volume that could be routed. Fills of one user depend
+# on each other, so the bootstrap is over users, and with 20 users the interval is wide.
 
 # %%
 rates = pd.concat([tk.builders.attach_rate(rows, one) for one, rows in mine.items()])
@@ -74,17 +72,17 @@ rates.index = pd.Index(earned.loc[builders, "fee_bps"].round(1), name="fee_bps")
 rates.sort_index().round(2)
 
 # %% [markdown]
-# By fills instead of by value it is another number: small orders are routed less.
+# By number of fills it is different: small orders are routed less often.
 
 # %%
 by_fills = tk.builders.attach_rate(fills, builder, weight="fills")
 by_fills.round(2)
 
 # %% [markdown]
-# ## When had whom approved it?
+# ## When did users approve which builder?
 #
-# The service keeps no list of approvals. But a fill of a user that the builder is *not* shown was
-# made without one. So each span is known between two moments on either side.
+# The service has no list of approvals. But a fill that a builder does *not* see was made without an
+# approval. So the start and the end of each approval lie between two known times.
 
 # %%
 everything = tk.many(tk.user_fills_by_time, fills["user"].unique(), START, END)
@@ -96,8 +94,9 @@ ended[["span", "first", "last", "before", "seen"]].reset_index(drop=True)
 # %% [markdown]
 # ## Do users stay?
 #
-# Users by the week of their first routed fill, and how many of them route in the weeks after. The
-# denominator is the whole cohort, always; and a week that is not over is missing, not low.
+# The table has users by the week of their first routed fill, and the share that still routes in
+# later weeks. The denominator is always the whole cohort. A week that is not over is missing, not
+# low.
 
 # %%
 cohorts = tk.builders.cohorts(fills, builder, since=START, until=END)
@@ -107,8 +106,8 @@ cohorts.drop(columns=["cohort", "volume"]).round(2)
 tk.plots.builder_cohorts(cohorts)
 
 # %% [markdown]
-# `earlier` is a warning: this cohort is of the week in which our data begins, so that users of long
-# standing look new. What would we have seen, had we taken the running week for a whole one?
+# `earlier` is a warning: this cohort starts in the first week of our data, so older users look new.
+# What would the result be if the unfinished week counted as a full one?
 
 # %%
 hasty = tk.builders.cohorts(fills, builder, since=START, until="2025-10-06")
@@ -117,8 +116,8 @@ hasty.iloc[-1][["age", "users", "active", "retention", "revenue"]].to_frame("run
 # %% [markdown]
 # ## What is a new user worth?
 #
-# Users came at different times, and the last ones have been watched for a short while. They count
-# for the weeks they were watched, and for no others.
+# Users came at different times, and the last ones were observed for a short time only. A user
+# counts for the weeks in which it was observed.
 
 # %%
 value = tk.builders.lifetime_value(fills, builder, weeks=5, until=END)
@@ -130,18 +129,18 @@ value.plot()
 # %% [markdown]
 # ## Conclusions
 #
-# - Two of five builders earn more than four fifths of all fees, by charging five and ten basis
-#   points where others charge one to three. A single user brought more than a third of the best
-#   one's revenue.
-# - Four fifths of what could be routed through the dearest builder is, by value; by number of fills
-#   it is half. A higher fee does not go with a lower attach rate here, but five builders show no
-#   cause.
-# - Four of twenty users never routed a fill, and five approvals came to an end. Each end is known
-#   to within half a day, without any list of approvals.
-# - Three quarters of the cohort still trade after three weeks. Had the running week been taken for
-#   a whole one, revenue would seem to have fallen by more than half.
-# - A user brings about 280 USD within three weeks: anything from 130 to 610. Of the fourth week
-#   four users tell, and the interval says that this is next to nothing.
+# - Two of five builders earn more than four fifths of all fees: they charge five and ten basis
+#   points, while others charge one to three. A single user paid more than a third of the revenue of
+#   the best one.
+# - Of the volume that could be routed through the most expensive builder four fifths is routed; by
+#   number of fills it is half. A higher fee does not go with a lower attach rate here, but five
+#   builders do not show a cause.
+# - Four of twenty users never routed a fill, and five approvals ended. The time of each end is
+#   known to within half a day, without a list of approvals.
+# - Three quarters of the cohort still trade after three weeks. If the unfinished week counted as a
+#   full one, revenue would seem to fall by more than half.
+# - A user pays about 280 USD within three weeks, with an interval from 130 to 610. Only four users
+#   were observed in the fourth week, and the wide interval shows how little that is.
 
 # %%
 charged = earned["revenue"] / earned["volume"] * 1e4

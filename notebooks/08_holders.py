@@ -13,11 +13,11 @@
 # ---
 
 # %% [markdown]
-# # 08 Who holds the exchange: how few accounts is it?
+# # 08 Holders: how few accounts have most of the exchange?
 #
-# A snapshot gives the value of every account with a collateral token. We ask how unevenly value is
-# spread, who is long and who is short, how levered each kind of account is, and what we would have
-# said, had we looked at perp equity alone.
+# A snapshot has the value of every account with a collateral token. How unequal are the values, who
+# is long and who is short, and how much leverage does each kind of account have? What would the
+# result be with perp equity alone?
 
 # %% tags=["source"]
 import toolkit as tk
@@ -28,13 +28,13 @@ session = tk.local(seed=7, size="demo")
 # %%
 import pandas as pd
 
-tokens = session.world["collateral_tokens"]  # of a live service: the ones that you care about
+tokens = session.world["collateral_tokens"]  # on a live service: your own list of tokens
 
 # %% [markdown]
 # ## The snapshot
 #
-# One row for each account, dex and token. What an account is worth is the sum of its rows: for
-# unified and portfolio-margin accounts they count what lies in the spot wallet.
+# There is one row for each account, dex and token. The value of an account is the sum of its rows.
+# For unified and portfolio-margin accounts this includes the spot wallet.
 
 # %%
 snapshot = tk.account_value_snapshots(tokens)
@@ -47,8 +47,9 @@ values.groupby("mode")["value"].agg(["size", "median", "max", "sum"]).round(0)
 # %% [markdown]
 # ## Concentration
 #
-# Gini's coefficient is 0 where all have the same, and near 1 where one has all. The effective
-# number of accounts says of how many equal ones an exchange as concentrated would be.
+# Gini's coefficient is 0 if all accounts have the same value, and near 1 if one account has
+# everything. The effective number of accounts is the number of equal accounts with the same
+# concentration.
 
 # %%
 whole = tk.accounts.concentration(snapshot)
@@ -58,8 +59,8 @@ whole[["accounts", "value", "gini", "hhi", "effective", "top_1", "top_10"]].roun
 tk.plots.lorenz_curve(tk.accounts.lorenz(snapshot))
 
 # %% [markdown]
-# A single number mixes two populations: a few market makers, who bring the capital, and everybody
-# else. How uneven are the others among themselves?
+# One number mixes two groups: a few market makers with most of the capital, and all other accounts.
+# How unequal are the others?
 
 # %%
 others = values[values["value"] < 1e6]
@@ -70,8 +71,8 @@ both[["accounts", "value", "gini", "effective", "top_1", "top_10"]].round(3)
 # %% [markdown]
 # ## Long and short, by mode
 #
-# Every contract that somebody is long, somebody is short. So over all accounts the two must be
-# equal; `net` says which side each kind of account takes.
+# Every long contract has a short contract. So over all accounts the two must be equal; `net` shows
+# the side of each kind of account.
 
 # %%
 modes = tk.accounts.leverage(snapshot)
@@ -82,14 +83,15 @@ everybody = tk.accounts.leverage(snapshot, by=None)
 everybody[["long", "short", "leverage", "net", "median_leverage"]].round(3)
 
 # %% [markdown]
-# The leverage of the sum says how safe the capital is, the median what a typical account does. They
-# are far apart, because the capital and the positions belong to different accounts.
+# The leverage of the sum shows how safe the capital is, the median the leverage of a typical
+# account. They are very different, because the capital and the positions belong to different
+# accounts.
 #
-# ## What perp equity alone would have said
+# ## The result with perp equity alone
 #
-# A clearinghouse state gives the equity of one dex. Add the dexes up, and for most accounts that is
-# all; but not for those that keep their money in the spot wallet. `migration` counts the accounts
-# by class in either source. (Two snapshots of different times go in the same way.)
+# A clearinghouse state has the equity of one dex. For most accounts the sum over the dexes is the
+# whole value, but not for accounts with money in the spot wallet. `migration` counts the accounts
+# by class of value in both sources. (It also takes two snapshots of different times.)
 
 # %%
 dexes = session.world["dexes"]
@@ -110,13 +112,13 @@ hidden.assign(share=hidden["hidden"] / hidden["value"]).round(3)
 # ## Conclusions
 #
 # - Nearly all the capital belongs to one account in twenty-five: 250 accounts are as concentrated
-#   as eight equal ones would be. Without those above a million, Gini's coefficient is still 0.7.
-# - Long and short are equal over all accounts, to the cent: the snapshot leaves nobody out.
-# - The capital is hardly used, less than 5 % of it, while the median account with a position is
-#   levered a quarter. An average over the exchange describes neither side.
-# - Perp equity alone misses up to a few per cent of unified and portfolio-margin accounts and
-#   nothing of the others. Here that moves one account into another class; where people keep more in
-#   spot wallets it would move more, so values come from snapshots.
+#   as eight equal ones. Without the accounts above a million, Gini's coefficient is still 0.7.
+# - Long and short are equal over all accounts, to the cent: the snapshot contains every account.
+# - Less than 5 % of the capital is used, while the median account with a position has a leverage of
+#   a quarter. An average over the exchange describes neither group.
+# - Perp equity alone misses up to a few percent of unified and portfolio-margin accounts and
+#   nothing of the others. Here that moves one account into another class. With more money in spot
+#   wallets it would move more accounts, so values come from snapshots.
 
 # %%
 assert values["value"].notna().all()

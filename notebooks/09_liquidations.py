@@ -13,13 +13,13 @@
 # ---
 
 # %% [markdown]
-# # 09 Liquidation map: where would a falling price meet forced sellers?
+# # 09 Liquidation map: where would a price fall cause forced sales?
 #
-# Every open position has a price at which it would be liquidated. Put together they make a map: how
-# much would be sold if the price fell by so much. Maps like that are popular and often wrong, for
-# two reasons: they show the positions that somebody knows, not all; and they take each position
-# alone, though only isolated positions stand alone: cross-margined ones stand and fall with their
-# account. Here we measure both.
+# Every open position has a liquidation price. All of them together are a map: how much would be
+# sold if the price fell by a given percentage? Such maps are popular and often wrong, for two
+# reasons. They show the positions that somebody knows, not all. And they treat each position alone,
+# although only isolated positions are independent: cross positions depend on the other positions of
+# their account. This notebook measures both errors.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -30,14 +30,14 @@ session = tk.local(seed=7, size="demo")
 # %%
 import pandas as pd
 
-accounts = session.world["users"]  # of a live service: the addresses that you know
+accounts = session.world["users"]  # on a live service: your own list of addresses
 dexes = session.world["dexes"]
 
 # %% [markdown]
 # ## All positions
 #
-# The states of all accounts on each dex, and the market's own figures: mark price, open interest,
-# the largest leverage, and the margin tables, since large positions must hold more margin.
+# These are the states of all accounts on each dex, and the data of the markets: mark price, open
+# interest, maximum leverage, and the margin tables, since large positions need more margin.
 
 # %%
 states = [tk.batch_clearinghouse_states(accounts, dex=dex) for dex in dexes]
@@ -48,12 +48,12 @@ tiers = tk.concat(tk.margin_tables(dex=dex) for dex in dexes)
 f"{len(positions)} positions of {positions['user'].nunique()} accounts"
 
 # %% [markdown]
-# ## Which market has a map?
+# ## Which market has a complete map?
 #
-# In steps of five per cent, for every market. A map can answer the question only if it shows the
-# market: `covered` is the share of open interest that is on it, `accounts` how many stand there.
-# What no price within reach would liquidate is not on it: positions with so much margin behind them
-# that the price would have to double.
+# The map has steps of five percent, for every market. It can answer the question only if it shows
+# most of the market: `covered` is the share of open interest on the map, `accounts` is their
+# number. Positions with very much margin are not on the map: they would be liquidated only if the
+# price doubled.
 
 # %%
 levels = tk.liquidations.levels(
@@ -65,8 +65,8 @@ mapped = pd.DataFrame({"accounts": longs["accounts"].sum(), "covered": longs["co
 mapped.sort_values("accounts", ascending=False).head(10).round(2)
 
 # %% [markdown]
-# Nearly all whole maps are of markets with isolated positions alone. Of them we take the one with
-# most accounts.
+# Nearly all complete maps are of markets with isolated positions only. Of these markets we use the
+# one with most accounts.
 
 # %%
 whole = mapped[mapped["covered"] > 0.9]
@@ -78,9 +78,9 @@ one[["side", "distance", "accounts", "notional", "cumulative", "unplaced", "cove
 tk.plots.liquidation_map(one)
 
 # %% [markdown]
-# ## Where would a falling price meet forced sellers?
+# ## Where would a price fall cause forced sales?
 #
-# What a fall would make the exchange sell, beside all that is held long:
+# Notional that the exchange would sell after a fall, and the notional of all longs:
 
 # %%
 held = one[one["side"] == "long"].sort_values("distance", ascending=False)
@@ -93,9 +93,8 @@ answer.round(2)
 # %% [markdown]
 # ## How much of the market is on the map?
 #
-# `known` compares the positions we have with open interest, `covered` those that are on the map.
-# Here we know every account, so `known` is 1. Had we followed fifty accounts, as anybody with a
-# list of addresses does, how much would we know?
+# `known` compares our positions with open interest, `covered` compares those on the map. Here we
+# know every account, so `known` is 1. How much would we know with a list of fifty addresses?
 
 # %%
 known = positions["user"].isin(accounts[:50])
@@ -112,11 +111,11 @@ shares = pd.concat([full[columns], part[columns]], axis=1, keys=["everybody", "f
 shares.loc[["BTC", "ETH", COIN, "eqx:TSLA"]].round(2)
 
 # %% [markdown]
-# ## Accounts, not positions
+# ## Accounts instead of positions
 #
-# The liquidation price of a cross position holds while the account's other positions stay where
-# they are. In a crash they do not. `buffers` takes each account as a whole: by how much may all its
-# prices move against it at once?
+# The liquidation price of a cross position is right while the account's other positions do not
+# change in value. In a crash they do. `buffers` looks at the whole account: how far may all of its
+# prices move against it at the same time?
 
 # %%
 buffers = tk.liquidations.buffers(equity, positions, markets, margin_tables=tiers)
@@ -124,8 +123,8 @@ cross = buffers[buffers["margin"] == "cross"].sort_values("distance")
 cross[["user", "dex", "positions", "equity", "notional", "buffer", "distance"]].head().round(3)
 
 # %% [markdown]
-# Against the nearest liquidation price of each account's own positions: how much nearer is the
-# account than the map says?
+# Compared with the nearest liquidation price of the account's own positions: how much closer is the
+# account to liquidation than the map shows?
 
 # %%
 mark = positions["position_value"] / positions["szi"].abs()
@@ -142,8 +141,8 @@ several["ratio"].describe()[["count", "min", "25%", "50%", "75%", "max"]].round(
 # %% [markdown]
 # ## Isolated positions
 #
-# Each has a margin of its own: nothing else backs it, and nothing else falls with it. For them map
-# and buffer must be the same.
+# Each isolated position has its own margin and does not depend on others. For them map and buffer
+# must be equal.
 
 # %%
 isolated = buffers[buffers["margin"] == "isolated"].merge(
@@ -154,10 +153,10 @@ isolated.sort_values("distance")[["coin", "equity", "notional", "distance", "alo
 )
 
 # %% [markdown]
-# ## Does a state show all that stands behind a position?
+# ## Does a state show all collateral of a position?
 #
-# A portfolio-margin account backs its positions by all that it has. What its state on one dex shows
-# is a share of what the snapshot of account values counts:
+# The collateral of a portfolio-margin account is everything that it has. Its state on one dex shows
+# a share of the value in the snapshot of account values:
 
 # %%
 snapshot = tk.account_value_snapshots(session.world["collateral_tokens"])
@@ -170,8 +169,8 @@ backed[["user", "dex", "distance", "equity", "value", "shown"]].head().round(3)
 # %% [markdown]
 # ## How much is at risk?
 #
-# Of the notional of all cross accounts, and of all isolated positions: how much would a move of so
-# much against them liquidate?
+# Of the notional of all cross accounts and of all isolated positions: which share would a given
+# move against them liquidate?
 
 # %%
 risk = {
@@ -186,19 +185,19 @@ pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 # %% [markdown]
 # ## Conclusions
 #
-# - Where every position is isolated the map is whole and answers: the forced selling that each fall
-#   meets is in the table; deeper falls meet no less. In the largest market less than half of the
-#   longs are on the map; there it does not answer, and one that does not say so looks like a
-#   warning.
-# - Fifty accounts, market makers among them, hold a large part of a typical side, and of what is on
-#   its map much less. How much of a market one knows says little of how much of its map one knows.
-# - Taken as a whole, cross accounts with several positions are nearer to liquidation than the map
-#   says: on the median a common move has to be well smaller. A map of positions is an upper bound
-#   on safety.
-# - Isolated positions are where the map says, and they are near: a move of 5 % liquidates a much
-#   larger share of their notional than of that of cross accounts.
-# - A state of a portfolio-margin account may show a part of what backs its positions. Mode matters
-#   more than the last digit of a price.
+# - If all positions are isolated, the map is complete and answers the question: the table has the
+#   forced sales of each fall, and a deeper fall causes no less. In the largest market less than
+#   half of the longs are on the map. There the map does not answer the question, and a map that
+#   does not state its coverage looks like a warning.
+# - Fifty accounts, including market makers, have a large part of a typical side, but much less of
+#   what is on its map. The known share of a market does not show the known share of its map.
+# - Cross accounts with several positions are closer to liquidation than the map shows: for the
+#   median account a much smaller common move is enough. A map of positions is an upper bound on
+#   safety.
+# - Isolated positions are where the map shows them, and they are close: a move of 5 % liquidates a
+#   much larger share of their notional than of that of cross accounts.
+# - A state of a portfolio-margin account may show only a part of its collateral. The account mode
+#   matters more than the last digit of a price.
 
 # %%
 assert mapped.loc[COIN, "covered"] > 0.9

@@ -13,11 +13,11 @@
 # ---
 
 # %% [markdown]
-# # 10 Staking and auctions: what does delegating earn, and what does a listing cost?
+# # 10 Staking and auctions: what does delegation earn, and what does a listing cost?
 #
-# Two questions of people who do not trade. Who delegates wants to know whether the validator that
-# earned most will go on doing so, or was lucky. Who lists a market buys a place in an auction whose
-# price falls by the minute, and wants to know when to buy.
+# These are two questions of people who do not trade. A delegator wants to know whether the best
+# validator was good or lucky. A deployer of a market buys a place in an auction with a falling
+# price, and wants to know when to buy.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -28,23 +28,23 @@ session = tk.local(seed=7, size="demo")
 # %%
 import pandas as pd
 
-validators = session.world["validators"]  # of a live service: the addresses that you know
+validators = session.world["validators"]  # on a live service: your own list of addresses
 
 # %% [markdown]
 # ## Weeks
 #
-# The service gives a yearly rate for each week, before and after the validator's fee. The running
-# week is not over, and the first one began in its middle: both are left out of all that follows.
+# The service has a yearly rate for each week, before and after the validator's fee. The current
+# week is not over, and the first one began in its middle: both are left out of all results.
 
 # %%
 history = tk.many(tk.validator_apr_history, validators)
-weeks = tk.staking.weeks(history)
+weeks = tk.staking.implied_fee(history, by="week")
 weeks.groupby("week")["whole"].all().rename("whole").to_frame().T
 
 # %% [markdown]
-# ## What a year earns
+# ## Yield of a year
 #
-# Rewards can be staked again, so weekly rates compound. The interval is over the weeks.
+# Rewards can be staked again, so weekly rates compound. The interval is from a bootstrap of weeks.
 
 # %%
 yields = tk.staking.apy(history)
@@ -54,10 +54,10 @@ tk.plots.validator_yields(yields)
 yields.sort_values("apy", ascending=False).round(5)
 
 # %% [markdown]
-# ## What the validator keeps
+# ## The validator's fee
 #
-# The fee is what lies between gross and net. `behind_best` is what delegating here cost against the
-# best validator of each week.
+# The fee is the difference between gross and net. `behind_best` is the loss against the best
+# validator of each week.
 
 # %%
 fees = tk.staking.implied_fee(history)
@@ -67,8 +67,8 @@ fees.sort_values("fee").round(4)
 # %% [markdown]
 # ## Skill, luck or fee?
 #
-# Validators differ by their fee, which is a decision, and by their luck, which is not. If we take
-# the fee away, do ranks last?
+# Validators differ by their fee, which is a decision, and by their luck. Do the ranks persist
+# without the fee?
 
 # %%
 net = tk.staking.rank_stability(history)
@@ -81,8 +81,8 @@ net.plot()
 # %% [markdown]
 # ## Auctions
 #
-# The price of a listing falls along a straight line, until somebody buys. Two auctions: one for
-# perps, one for spot pairs.
+# The price of a listing falls along a straight line until somebody buys. There are two auctions:
+# one for perps, one for spot pairs.
 
 # %%
 status = {"perp": tk.perp_deploy_auction_status(), "spot": tk.spot_pair_deploy_auction_status()}
@@ -90,9 +90,9 @@ both = tk.concat(status.values())
 tk.auctions.decay(both).assign(auction=list(status)).set_index("auction").T
 
 # %% [markdown]
-# The answer does not say where the line ends. Of a running auction it follows from the price now;
-# of one that is over it must be known. Both began at the same time and price, so we take the floor
-# of the running one.
+# The answer does not contain the end of the line. For a running auction it follows from the current
+# price; for a finished one it must be known. Both began at the same time and price, so we use the
+# lowest price of the running one.
 
 # %%
 floor = tk.auctions.decay(status["spot"])["floor_gas"].item()
@@ -101,32 +101,34 @@ tk.plots.auction_line(tk.auctions.decay(both, floor=floor))
 # %% [markdown]
 # ## When to buy?
 #
-# Whoever waits pays less, and may be too late. When does the running auction reach a price, if
+# A later buyer pays less, but may be too late. When does the running auction reach a price, if
 # nobody buys before?
 
 # %%
 prices = [350.0, 300.0, 200.0, floor]
-waits = pd.concat([tk.auctions.time_to(status["spot"], price, floor=floor) for price in prices])
-hours = (waits["seconds"] / 3600).round(1)
-waits.assign(gas=prices, hours=hours)[["gas", "time", "hours"]]
+waits = pd.concat([tk.auctions.decay(status["spot"], gas=price, floor=floor) for price in prices])
+hours = (waits["gas_seconds"] / 3600).round(1)
+waits.assign(price=prices, hours=hours)[["price", "gas_time", "hours"]]
 
 # %% [markdown]
-# And what did the buyer of the other one pay for not waiting?
+# How much more did the buyer of the other auction pay for not waiting?
 
 # %%
-paid = tk.auctions.premium(status["perp"], floor=floor)
-paid.T
+paid = tk.auctions.decay(status["perp"], floor=floor)
+paid[["start", "start_gas", "gas", "of_start", "premium", "bought_at"]].T
 
 # %% [markdown]
 # ## Conclusions
 #
-# - The best validator earns 2.2 % a year, and does so because it charges nothing. One keeps all of
-#   the rewards: whoever delegates to it earns nothing at all, which a gross rate would not show.
-# - Net of fees, one week's ranks are nearly those of the next. Gross, they are no better than
-#   chance: the interval of the concordance reaches 0. Fees last, luck does not: choose by the fee.
+# - The best validator earns 2.2 % a year, because it charges no fee. One validator keeps all
+#   rewards: its delegators earn nothing, which a gross rate does not show.
+# - Net of fees, the ranks of a week are nearly those of the next. Gross, they are no better than
+#   chance: the interval of the concordance reaches 0. Fees persist and luck does not: choose by the
+#   fee.
 # - The price of a listing falls by 14 gas an hour. The buyer of the perp came after ten hours and
-#   paid four times the floor; two hours more would have saved 7 %, if nobody else had come.
-# - Two weeks of ten were not whole. They are in no figure above.
+#   paid four times the lowest price. Two hours more would have saved 7 %, if nobody else had
+#   bought.
+# - Two weeks of ten were not complete. They are in no result above.
 
 # %%
 assert weeks.groupby("week")["whole"].all().sum() == yields["n"].max() == 8
@@ -136,4 +138,4 @@ assert net["concordance"] > 0.7 > 2 * gross["concordance"]
 assert net["next_week"] > 0.7
 assert gross.params["low"].min() < 0.01
 assert paid["premium"].item() == 394 / floor - 1
-assert abs(waits["seconds"].iloc[-1] / 3600 - 19) < 1e-6
+assert abs(waits["gas_seconds"].iloc[-1] / 3600 - 19) < 1e-6

@@ -15,10 +15,10 @@
 # %% [markdown]
 # # 11 The archive: can a result still be checked in ten years?
 #
-# A result rests on data that somebody else serves. The service may drop old rows, change, or close.
-# So we keep what we fetched, in a folder that can be verified, cited by a short id, and asked again
-# without the service. Here we archive one account, break the archive on purpose, freeze it, let it
-# grow, and re-run the analysis from the freeze alone.
+# A result depends on data of a service, which may delete old rows, change, or close. So we store
+# what we fetched in an archive: a folder that can be verified, cited by a short id, and queried
+# again without the service. This notebook archives one account, damages a copy of the archive,
+# freezes the archive, adds data, and repeats the analysis from the freeze.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -36,11 +36,11 @@ user = clients.mode().iloc[0]
 folder = Path(tempfile.mkdtemp()) / "kept"
 
 # %% [markdown]
-# ## Keep
+# ## Refresh
 #
-# `refresh` fetches what is missing and nothing else: first the account's fills up to the middle of
-# September, then the rest. Rows and the note of how far they reach are written in one commit, so
-# that a kill at any instant loses nothing and repeats nothing.
+# `refresh` fetches only what is missing: first the account's fills up to the middle of September,
+# then the rest. The rows are committed first, then the covered range. If the process is killed in
+# between, the archive claims too little, never too much. No row is lost or stored twice.
 
 # %%
 kept = tk.archive.open(folder)
@@ -61,9 +61,9 @@ for dex in session.world["dexes"]:
 kept.status().drop(columns=["bytes"], errors="ignore")
 
 # %% [markdown]
-# ## Is it what was fetched?
+# ## Does the archive equal the fetched frames?
 #
-# Not similar to it: equal, in every value, every dtype and the order of rows.
+# They are equal in every value, every dtype, and the order of rows.
 
 # %%
 fetched = tk.user_fills_by_time(user, "2025-09-01")
@@ -71,18 +71,18 @@ archived = kept.frame(tk.user_fills_by_time, user)
 archived.equals(fetched)
 
 # %% [markdown]
-# ## Can damage hide?
+# ## Does `verify` find damage?
 #
-# `verify` reads every file: it follows each chain of positions, counts funding hours and looks for
-# rows that stand there twice. A notice is something that may be innocent, such as hours without
-# funding while an approval was revoked; a healthy archive has no errors.
+# `verify` reads every file. It follows each chain of positions, counts funding hours, and looks for
+# repeated rows. A notice may have a harmless cause, such as hours without funding while an approval
+# was revoked. A healthy archive has no errors.
 
 # %%
 findings = kept.verify()
 [(one.severity, one.table, one.kind) for one in findings]
 
 # %% [markdown]
-# Now one byte of a copy is changed.
+# Now we change one byte of a copy.
 
 # %%
 import shutil
@@ -100,8 +100,8 @@ found = tk.archive.open(copy).verify()
 # %% [markdown]
 # ## Freeze
 #
-# A freeze is an id that stands for exactly these rows: a digest of each table and its version. A
-# paper would cite it. After it, the archive may grow.
+# A freeze stores the version and a digest of each table under an id. A paper can cite the id. The
+# archive may grow afterwards.
 
 # %%
 frozen = kept.freeze()
@@ -109,10 +109,10 @@ growth = kept.refresh(tk.user_fills_by_time, session.world["users"][1], "2025-09
 [frozen, growth.rows]
 
 # %% [markdown]
-# ## Replay
+# ## Repeat the analysis
 #
-# The service's own code answers from the freeze: same functions, same frames, no network. The
-# account that was added later is not in it.
+# The service's own code answers from the freeze, with the same functions and the same frames,
+# without network. It does not contain the account that was added later.
 
 # %%
 online = tk.pnl.attribution(fetched)
@@ -130,10 +130,10 @@ tk.plots.waterfall(offline)
 # %% [markdown]
 # ## Conclusions
 #
-# - The second refresh fetched only what the first one had not, and no row came twice.
-# - What comes out of the archive equals what was fetched, in values, dtypes and order.
-# - One changed byte is found.
-# - A freeze re-runs to the same frame and the same figures, whatever the archive has become since.
+# - The second refresh fetched only the missing rows, and no row is stored twice.
+# - The archive equals the fetched frames in values, dtypes and order.
+# - `verify` found the changed byte.
+# - A freeze gives the same frame and the same results, also after the archive has changed.
 
 # %%
 assert first.rows + second.rows == second.total == len(fetched)

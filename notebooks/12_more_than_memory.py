@@ -13,12 +13,12 @@
 # ---
 
 # %% [markdown]
-# # 12 More data than memory: do the same helpers give the same numbers on another engine?
+# # 12 More data than memory: do the helpers give the same results on every engine?
 #
-# Fills of one account fit anywhere. Fills of thousands of accounts over a year do not: pandas wants
-# the whole table in memory, several times over. Every accounting helper of this package is written
-# once and runs on the engine it is given, so an analysis moves to DuckDB or Polars by changing one
-# word. Here we check that the answer does not move with it.
+# Fills of one account fit into memory. Fills of thousands of accounts over a year do not: pandas
+# needs memory for several copies of the table. Every accounting helper of this package is written
+# once and runs on the engine of its input. So an analysis moves to DuckDB or Polars by changing one
+# word. This notebook checks that the results are the same.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -35,8 +35,8 @@ kept = tk.archive.open(tempfile.mkdtemp())
 # %% [markdown]
 # ## An archive of many accounts
 #
-# The fills of everybody who had approved a builder, one builder after the other. Pages go to disk
-# as they come; memory holds one batch at a time.
+# These are the fills of all users of each builder, one builder after the other. Pages are written
+# to disk as they come; memory has one batch at a time.
 
 # %%
 done = [kept.refresh(tk.builder_approved_fills_by_time, one, "2025-09-01") for one in builders]
@@ -49,13 +49,13 @@ status[["table", "subject", "rows", "first", "last"]]
 # %% [markdown]
 # ## One question, three engines
 #
-# Who earned what, by account and coin? `scan` gives a table of the engine; the helper gives its
-# result on the same one. With DuckDB and Polars nothing is read before a result is asked for.
+# What did each account earn in each coin? `scan` returns a table of the engine, and the helper
+# returns its result on the same engine. DuckDB and Polars read nothing before a result is needed.
 #
-# One trap first. An account may have approved two builders at once; each of them is shown its
-# fills, and the archive keeps what each was shown. Counting them all would count some trades twice.
-# Helpers count a row that is given twice once, and warn; here we keep one of each ourselves, with
-# narwhals, which speaks to all three engines.
+# There is one trap. An account may have approved two builders at the same time. Each of them sees
+# its fills, and the archive stores both copies. A plain count would count some trades twice.
+# Helpers count a repeated row once, and warn. Here we remove repeated rows ourselves, with
+# narwhals, which supports all three engines.
 
 # %%
 named = ["user", "coin", "time", "px", "sz", "closed_pnl", "fee"]
@@ -79,10 +79,10 @@ scans = {engine: scan(engine) for engine in ("pandas", "duckdb", "polars")}
 results = {engine: tk.pnl.attribution(one, by=["user", "coin"]) for engine, one in scans.items()}
 
 # %% [markdown]
-# ## Are they the same?
+# ## Are the results equal?
 #
-# Sums of floating-point numbers depend on their order, and every engine has its own. So the figures
-# agree to the last few bits and not to the last one; the counts agree exactly.
+# Sums of floating-point numbers depend on their order, and every engine has its own order. So
+# amounts agree to a few last bits; counts agree exactly.
 
 # %%
 money = ["closed_pnl", "trading_fee", "builder_fee", "net"]
@@ -101,10 +101,10 @@ apart = {
 apart
 
 # %% [markdown]
-# ## With a leash on memory
+# ## With a memory limit
 #
-# DuckDB works through the files in pieces and keeps to the memory it is allowed. Here it gets
-# 100 MB, and as the archive grows it would still need no more.
+# DuckDB processes the files in pieces within its memory limit. Here the limit is 100 MB, and a
+# larger archive would not need more.
 
 # %%
 import duckdb
@@ -115,19 +115,19 @@ duckdb.execute("RESET memory_limit")
 leashed[["user", "fills", "closed_pnl", "net"]].nlargest(5, "net").round(2)
 
 # %% [markdown]
-# ## Any question at all
+# ## Other questions in SQL
 #
-# A scan is a table like any other: what has no helper is a line of SQL.
+# A scan is a table like any other: a question without a helper is a line of SQL.
 
 # %%
 fills = kept.scan("fills", columns=["coin", "px", "sz", "fee"], engine="duckdb")
 fills.aggregate("coin, count(*) AS fills, sum(px * sz) AS volume").order("volume DESC").limit(5)
 
 # %% [markdown]
-# ## Exact, when it has to be
+# ## Exact decimals
 #
-# Floats are for looking, decimals for accounts. The archive keeps the text of the wire, so that one
-# account comes back in exact decimals, and its figures hold the float ones to account.
+# Floats are good for a look, decimals for accounting. The archive stores the text of the wire, so
+# one account can be read in exact decimals. These check the results in floats.
 
 # %%
 import pandas as pd
@@ -141,13 +141,13 @@ difference
 # %% [markdown]
 # ## Conclusions
 #
-# - The same helper gave the same figures on pandas, DuckDB and Polars: counts exactly, money to a
+# - The same helper gave the same results on pandas, DuckDB and Polars: counts exactly, amounts to a
 #   millionth of a cent.
 # - Moving from one engine to another changed one word.
-# - On DuckDB the analysis kept to 100 MB.
-# - About one row in ten was there twice, because two builders had been shown it. A plain sum over
-#   the archive as it stands counts it twice; the helper counts it once, and says so.
-# - Where the last digit matters, the archive gives it: exact decimals from the text of the wire.
+# - On DuckDB the analysis stayed within 100 MB.
+# - About one row in ten is stored twice, because two builders had seen it. A plain sum over the
+#   archive counts it twice; the helper counts it once, and warns.
+# - If the last digit matters, the archive has it: exact decimals from the text of the wire.
 
 # %%
 import warnings

@@ -1,4 +1,4 @@
-"""What holds for every test: no network, nothing from the environment, the same draws each time."""
+"""Common rules of all tests: no network, no environment, the same random numbers."""
 
 import gc
 import ipaddress
@@ -15,7 +15,7 @@ os.environ["MPLBACKEND"] = "Agg"
 for name in ("TOOLKIT_BASE_URL", "TOOLKIT_API_KEY"):
     os.environ.pop(name, None)
 
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background of a script
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # if a script started it in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile(
@@ -32,7 +32,7 @@ def _is_here(host: str) -> bool:
 
 
 def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
-    """Refuse connections that leave this machine; local ports and sockets stay open."""
+    """Refuse connections that leave this machine; local ports and sockets work."""
     if event == "socket.connect" and isinstance(args[1], tuple) and not _is_here(args[1][0]):
         raise AssertionError(f"a test tried to reach {args[1][0]}: tests are offline")
 
@@ -42,7 +42,7 @@ sys.addaudithook(_refuse_network)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the collector of cycles from looking at modules and tests: they stay to the end."""
+    """Exclude modules and tests from garbage collection, because they exist until the end."""
     gc.disable()
     try:
         return (yield)
@@ -55,13 +55,13 @@ LONGEST = ("tests/browser/", "tests/scale/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest begin first, so that no process is left alone with them at the end."""
+    """Start the longest tests first, so that they do not remain alone at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep the tests of a file in one process, where they share what they make; groups stay."""
+    """Run the tests of a file in one process, where they share fixtures; keep groups."""
     from xdist.scheduler import LoadGroupScheduling
 
     class ByFileOrGroup(LoadGroupScheduling):
@@ -72,7 +72,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in red that JupyterLab went unchecked: a skip alone is easily overlooked."""
+    """Print in red that JupyterLab was not checked, because a skip is easily overlooked."""
     skipped = terminalreporter.stats.get("skipped", [])
     if any("browser/test_lab.py" in report.nodeid for report in skipped):
         terminalreporter.section(

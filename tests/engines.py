@@ -1,4 +1,4 @@
-"""The engines that helpers run on: hand each a frame, and take its result back as plain rows."""
+"""The data frame engines of the helpers: conversion of frames, and of results to rows."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
 
 
 class Engine:
-    """One engine: hand a pandas frame over to it, and take its result back as rows."""
+    """An engine: conversion from pandas, and of its results to rows."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.connection = duckdb.connect()
-        # Days are cut in UTC, wherever the session believes to be.
+        # Days are those of UTC, independent of the time zone of the session.
         self.connection.execute("SET TimeZone = 'America/New_York'")
 
     def give(self, frame: pd.DataFrame) -> Any:
@@ -32,7 +32,7 @@ class Engine:
                 return self.connection.from_arrow(table)
 
     def take(self, result: Any) -> list[dict[str, Any]]:
-        """Give rows with missing values as None and times as UTC milliseconds."""
+        """Return rows with missing values as None and times as UTC milliseconds."""
         table = as_table(result)
         for place, field in enumerate(table.schema):
             if pa.types.is_timestamp(field.type):
@@ -41,7 +41,7 @@ class Engine:
         return table.to_pylist()
 
     def owns(self, result: Any) -> bool:
-        """Tell whether a frame is of this engine."""
+        """Return whether a frame belongs to this engine."""
         kinds = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "polars lazy": pl.LazyFrame}
         return isinstance(result, kinds.get(self.name, duckdb.DuckDBPyRelation))
 

@@ -1,4 +1,4 @@
-"""What notebooks show of things that are no frames: whole, escaped, and never the key."""
+"""The display in notebooks: complete, escaped, and without the key."""
 
 import json
 import pickle
@@ -14,19 +14,19 @@ NASTY = "<script>alert(1)</script>"
 SECRET = "a-secret-that-nobody-may-see"
 
 
-def test_every_text_is_escaped():
+def test_texts_are_escaped():
     shown = facts_table(NASTY, {NASTY: NASTY, "nested": {NASTY: NASTY}})
     assert "<script>" not in shown
     assert shown.count("&lt;script&gt;") == 5
 
 
-def test_values_are_written_for_people():
+def test_values_are_readable():
     shown = facts_table("t", {"rows": 12345, "sure": True, "end": None, "retries": {}})
     for words in ("12,345", "yes", "unknown", "none"):
         assert f">{words}</td>" in shown
 
 
-def test_a_session_shows_everything_but_its_key():
+def test_session_table_hides_key():
     with tk.connect("http://127.0.0.1:9", SECRET, default=False) as session:
         shown = session._repr_html_()
     assert "http://127.0.0.1:9" in shown
@@ -34,7 +34,7 @@ def test_a_session_shows_everything_but_its_key():
     assert SECRET not in shown
 
 
-def test_provenance_is_a_dict_and_a_table():
+def test_provenance_is_dict_and_table():
     facts = tk.provenance(tk.frame("delegations", []))
     assert facts == {"operation": "delegations", "source": "rows", "numbers": "float", "rows": 0}
     assert json.loads(json.dumps(facts)) == facts
@@ -42,7 +42,7 @@ def test_provenance_is_a_dict_and_a_table():
     assert ">delegations</td>" in facts._repr_html_()
 
 
-def test_an_answer_of_several_frames_shows_each_under_its_name():
+def test_named_frames_html():
     with tk.local(seed=7, size="tiny", default=False) as session:
         states = tk.batch_clearinghouse_states(session.world["users"][:2], session=session)
     shown = states._repr_html_()
@@ -57,7 +57,7 @@ def fills() -> pd.DataFrame:
         return tk.user_fills_by_time(user, 0, numbers="exact", session=session)
 
 
-def test_a_frame_is_described_as_it_is(fills: pd.DataFrame):
+def test_describe_frame(fills: pd.DataFrame):
     described = tk.describe(fills.assign(mine=1))
     assert list(described) == ["column", "dtype", "unit", "meaning"]
     assert described["column"].tolist() == [*fills.columns, "mine"]
@@ -70,7 +70,7 @@ def test_a_frame_is_described_as_it_is(fills: pd.DataFrame):
 @pytest.mark.parametrize(
     ("helper", "by"), [("pnl.attribution", ["coin", "day"]), ("funding.sums", ["coin"])]
 )
-def test_a_result_is_described_by_its_helper(fills: pd.DataFrame, helper: str, by: list[str]):
+def test_describe_result(fills: pd.DataFrame, helper: str, by: list[str]):
     rows = fills.assign(usdc=fills["fee"]).drop_duplicates(["coin", "time", "usdc"])
     made = tk.pnl.attribution(rows, by=by) if helper[0] == "p" else tk.funding.sums(rows, by=by)
     described = tk.describe(made).set_index("column")
@@ -79,15 +79,15 @@ def test_a_result_is_described_by_its_helper(fills: pd.DataFrame, helper: str, b
     assert described.loc["coin", "meaning"] == "what is grouped by"
 
 
-def test_no_meaning_is_cut_off_in_a_notebook(fills: pd.DataFrame):
+def test_meanings_are_not_cut(fills: pd.DataFrame):
     described = tk.describe(fills)
     longest = max(described["meaning"], key=len)
     assert len(longest) > 50
     assert longest in described._repr_html_().replace("&lt;", "<").replace("&gt;", ">")
 
 
-def test_a_frame_without_provenance_is_refused():
-    with pytest.raises(ValueError, match="does not say where it comes from"):
+def test_frame_without_provenance():
+    with pytest.raises(ValueError, match="has no provenance"):
         tk.describe(pd.DataFrame({"px": [1.0]}))
 
 
@@ -96,7 +96,7 @@ FRAMES = [one for one in cases() if not one.table and one.helper != "pnl.audit"]
 
 
 @pytest.mark.parametrize("case", FRAMES, ids=str)
-def test_every_column_that_a_helper_makes_has_a_meaning(case: Case):
+def test_helper_columns_have_meanings(case: Case):
     frames = case.frames(case.rows)
     made = case.run(frames)
     given = {name for frame in frames.values() for name in frame.columns}

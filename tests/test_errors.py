@@ -1,4 +1,4 @@
-"""Errors: one tree, messages that say what, where and what to do, and survive a pool."""
+"""Errors: one tree, clear messages, and pickling."""
 
 import copy
 import inspect
@@ -43,7 +43,7 @@ WARNINGS = {"HistoryWarning", "RepeatedRows"}
 EACH = pytest.mark.parametrize("error", EXAMPLES, ids=[type(one).__name__ for one in EXAMPLES])
 
 
-def test_every_class_of_the_tree_is_public_drawn_and_tried() -> None:
+def test_error_tree_is_complete() -> None:
     classes = {
         name
         for name, value in vars(errors).items()
@@ -83,21 +83,21 @@ def test_errors_survive_pickling(error: ToolkitError, clone: object) -> None:
         (ServiceDown, 500),
     ],
 )
-def test_statuses(kind: type[ServiceError], status: int) -> None:
+def test_default_statuses(kind: type[ServiceError], status: int) -> None:
     assert kind("why").status == status
     assert issubclass(kind, ServiceError)
 
 
-def test_a_service_error_says_operation_message_status_and_what_to_do() -> None:
+def test_service_error_message() -> None:
     error = InvalidKey("Invalid API key", operation="userFills")
     assert str(error) == (
-        "userFills: Invalid API key (status 401). Check TOOLKIT_API_KEY or the key given to "
+        "userFills: Invalid API key (status 401). Check TOOLKIT_API_KEY or the api_key of "
         "tk.connect"
     )
     assert str(ServiceDown("Timeout error", status=502, hint="")) == "Timeout error (status 502)"
 
 
-def test_an_invalid_answer_says_operation_column_row_and_value() -> None:
+def test_answer_invalid_message() -> None:
     error = AnswerInvalid(
         "not a legal time", operation="userFills", column="time", row=0, value="x"
     )
@@ -105,17 +105,17 @@ def test_an_invalid_answer_says_operation_column_row_and_value() -> None:
     assert str(AnswerInvalid("cut off")) == "answer: cut off"
 
 
-def test_a_long_value_is_shortened() -> None:
+def test_long_value_is_shortened() -> None:
     shown = str(AnswerInvalid("too long", value="x" * 1_000_000))
     assert len(shown) < 200
     assert shown.endswith("…")
 
 
-def test_incomplete_carries_the_rows_so_far() -> None:
+def test_incomplete_carries_rows() -> None:
     error = Incomplete("why", rows="frame", cursor="1_2")
     assert (error.rows, error.cursor) == ("frame", "1_2")
 
 
-def test_missing_columns_may_be_caught_as_a_value_error() -> None:
+def test_missing_columns_is_value_error() -> None:
     with pytest.raises(ValueError, match="closed_pnl"):
         raise MissingColumns("closed_pnl")

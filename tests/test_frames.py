@@ -1,4 +1,4 @@
-"""Frames: same columns and dtypes always; nothing lost; bad values named."""
+"""Frames: constant columns and dtypes, no lost values, errors that name invalid values."""
 
 from decimal import Decimal
 
@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.answers import MissingField, UnknownField
-from toolkit.contract.columns import columns, table_columns
+from toolkit.contract.columns import record_columns, table_columns
+from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, OrderStatus, Record, TwapRow
-from toolkit.contract.unknown import forget_reported
 from toolkit.errors import AnswerInvalid
-from toolkit.frames import Collector, dtype, frame, provenance
+from toolkit.frames import Collector, column_dtype, frame, provenance
 
 FILL = {
     "coin": "BTC",
@@ -69,29 +68,31 @@ TABLES = [
 
 @pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("rows", [[], [FILL], [BARE], [FILL, BARE], [BARE, BARE]])
-def test_a_frame_has_the_same_columns_and_dtypes_empty_full_missing_or_null(numbers, rows) -> None:
+def test_frame_dtypes_never_change(numbers, rows) -> None:
     fills = frame("userFills", rows, numbers=numbers)
     table = OPERATIONS["userFills"].tables[0]
-    assert list(fills.columns) == [one.name for one in table_columns(table)]
-    assert list(fills.dtypes) == [dtype(one, numbers) for one in table_columns(table)]
+    assert list(fills.columns) == [column.name for column in table_columns(table)]
+    assert list(fills.dtypes) == [column_dtype(column, numbers) for column in table_columns(table)]
     assert len(fills) == len(rows)
 
 
 @pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("record", TABLES)
-def test_every_record_makes_an_empty_frame_with_its_dtypes(record: type[Record], numbers) -> None:
+def test_empty_frame_of_every_record(record: type[Record], numbers) -> None:
     empty = frame(record, [], numbers=numbers)
     assert isinstance(empty, pd.DataFrame)
-    assert {one.name: dtype(one, numbers) for one in columns(record)} == dict(empty.dtypes)
+    assert {
+        column.name: column_dtype(column, numbers) for column in record_columns(record)
+    } == dict(empty.dtypes)
 
 
 @pytest.mark.parametrize("record", TABLES)
-def test_no_two_columns_have_one_name(record: type[Record]) -> None:
-    names = [one.name for one in columns(record)]
+def test_column_names_are_unique(record: type[Record]) -> None:
+    names = [column.name for column in record_columns(record)]
     assert len(names) == len(set(names))
 
 
-def test_default_dtypes_are_those_of_the_design() -> None:
+def test_default_dtypes() -> None:
     kinds = {name: str(kind) for name, kind in frame("userFills", [FILL]).dtypes.items()}
     assert kinds["time"] == "datetime64[ms, UTC]"
     assert kinds["px"] == "float64"
@@ -101,7 +102,7 @@ def test_default_dtypes_are_those_of_the_design() -> None:
     assert kinds["coin"] == kinds["builder"] == "str"
 
 
-def test_values_come_through_as_they_were() -> None:
+def test_values_are_unchanged() -> None:
     fill = frame("userFills", [FILL]).iloc[0]
     assert fill["px"] == 64000.5
     assert fill["time"] == pd.Timestamp("2025-09-01T00:00:00.123Z")
@@ -110,7 +111,7 @@ def test_values_come_through_as_they_were() -> None:
     assert bool(fill["crossed"]) is True
 
 
-def test_exact_numbers_are_exact_and_text_is_the_wires() -> None:
+def test_exact_and_text_numbers() -> None:
     exact = frame("userFills", [FILL, BARE], numbers="exact")
     assert exact["fee"][0] == Decimal("0.0000001")
     assert exact["fee"].sum() == Decimal("0.0000002")
@@ -121,7 +122,7 @@ def test_exact_numbers_are_exact_and_text_is_the_wires() -> None:
 
 
 @given(st.floats(0, 1e15, allow_subnormal=False))
-def test_exact_numbers_hold_any_json_number_to_their_last_digit(number: float) -> None:
+def test_exact_json_numbers_are_rounded(number: float) -> None:
     week = {"week": 0, "netApr": number, "grossApr": 1 / 3, "totalDelegatorRewards": "1"}
     exact = frame("validatorAprHistory", [week], numbers="exact")
     assert abs(exact["net_apr"][0] - Decimal(repr(number))) <= Decimal("5e-19")
@@ -164,7 +165,7 @@ def test_json_numbers_are_exact_too() -> None:
         ({"coin": 7}, "coin", "7"),
     ],
 )
-def test_a_bad_value_names_operation_column_row_and_value(change, column, value) -> None:
+def test_invalid_value_error_message(change, column, value) -> None:
     with pytest.raises(AnswerInvalid) as caught:
         frame("userFills", [FILL, FILL | change])
     error = caught.value
@@ -173,16 +174,16 @@ def test_a_bad_value_names_operation_column_row_and_value(change, column, value)
     assert value in str(error)
 
 
-def test_a_missing_key_field_is_named() -> None:
+def test_missing_key_field_error() -> None:
     short = {name: value for name, value in FILL.items() if name != "px"}
     with pytest.raises(AnswerInvalid, match=r"column px, row 1"):
         frame("userFills", [FILL, short])
 
 
 def test_missing_field_warns_once_per_operation() -> None:
-    forget_reported()
+    forget_deviations()
     short = {name: value for name, value in FILL.items() if name != "closedPnl"}
-    with pytest.warns(MissingField, match="userFills answers without closedPnl") as caught:
+    with pytest.warns(MissingField, match="userFills: the answer lacks closedPnl") as caught:
         made = frame("userFills", [FILL, short, FILL | {"closedPnl": None}])
     assert len(caught) == 1
     assert made["closed_pnl"].isna().tolist() == [False, True, True]
@@ -192,13 +193,13 @@ def test_missing_field_warns_once_per_operation() -> None:
 
 
 @pytest.mark.parametrize("bad", ["0.1234567890123456789", "1e30", "", "0x1", "nan"])
-def test_exact_numbers_refuse_what_they_cannot_hold(bad) -> None:
+def test_exact_numbers_refuse_too_large(bad) -> None:
     with pytest.raises(AnswerInvalid) as caught:
         frame("userFills", [FILL | {"fee": bad}], numbers="exact")
     assert (caught.value.column, caught.value.row, caught.value.value) == ("fee", 0, bad)
 
 
-def test_an_operation_that_is_not_there_is_named() -> None:
+def test_frame_of_unknown_operation() -> None:
     for kind in (None, 5, dict):
         with pytest.raises(TypeError, match="kind must be the type of an operation"):
             frame(kind, [])
@@ -206,17 +207,17 @@ def test_an_operation_that_is_not_there_is_named() -> None:
         frame("fills", [])
 
 
-def test_an_unknown_field_warns_once_and_is_passed_over() -> None:
+def test_unknown_field_is_dropped_with_warning() -> None:
     row = {"user": "0x" + "3" * 40, "time": 1, "hash": "0x0"}
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
-    with pytest.warns(UnknownField, match=r"FundingRow .* delta\.novelty"):
+    with pytest.warns(UnknownField, match=r"FundingRow: .* delta\.novelty"):
         made = frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])
     assert made["usdc"].tolist() == [1.0]
     frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])  # not again: warnings are errors
 
 
-def test_nested_records_become_columns_and_clashes_are_named_by_hand() -> None:
-    assert [one.name for one in columns(OrderStatus)][:6] == [
+def test_nested_records_become_columns() -> None:
+    assert [column.name for column in record_columns(OrderStatus)][:6] == [
         "user",
         "builder",
         "builder_fee",
@@ -225,13 +226,13 @@ def test_nested_records_become_columns_and_clashes_are_named_by_hand() -> None:
         "status_timestamp",
     ]
     accounts = OPERATIONS["batchClearinghouseStates"].tables[0].record
-    names = [one.name for one in columns(accounts)]
+    names = [column.name for column in record_columns(accounts)]
     assert "account_value" in names
     assert "cross_account_value" in names
 
 
 @pytest.mark.parametrize("numbers", NUMBERS)
-def test_cells_with_parts_have_an_arrow_type(numbers) -> None:
+def test_nested_cells_have_arrow_type(numbers) -> None:
     child = ORDER | {"oid": 8, "children": [ORDER], "triggerPx": "60000"}
     status = {"status": "open", "statusTimestamp": 1, "txIndex": 0}
     orders = frame(
@@ -254,7 +255,7 @@ def test_seconds_and_iso_text_become_times() -> None:
         [{"snapshot_id": "20240915_state_123456789", "timestamp": 1694764800}],
     )
     assert stamp["timestamp"][0] == pd.Timestamp("2023-09-15T08:00:00Z")
-    twap = dict.fromkeys([one.name for one in columns(TwapRow)]) | {
+    twap = dict.fromkeys([column.name for column in record_columns(TwapRow)]) | {
         "snapshot_id": "s",
         "market": "BTC",
         "address": "0x0",
@@ -274,7 +275,7 @@ def test_seconds_and_iso_text_become_times() -> None:
     assert rows["next_slice_time"].isna().tolist() == [False, True]
 
 
-def test_pages_are_joined_without_changing_dtypes() -> None:
+def test_joined_pages_keep_dtypes() -> None:
     operation = OPERATIONS["userFills"]
     collector = Collector(operation, "float")
     from toolkit.contract.answers import decode, encode
@@ -289,7 +290,7 @@ def test_pages_are_joined_without_changing_dtypes() -> None:
 
 
 class Interrupted:
-    """A record whose n-th field that is read is interrupted."""
+    """A record that raises KeyboardInterrupt when its n-th field is read."""
 
     def __init__(self, record: object, at: int) -> None:
         self._record, self._left = record, at
@@ -302,7 +303,7 @@ class Interrupted:
 
 
 @pytest.mark.parametrize("at", [0, 1, 11, 20])
-def test_a_page_that_is_interrupted_leaves_the_whole_pages_before(at: int) -> None:
+def test_interrupted_page_keeps_earlier_pages(at: int) -> None:
     operation = OPERATIONS["userFills"]
     from toolkit.contract.answers import decode, encode
 
@@ -316,24 +317,24 @@ def test_a_page_that_is_interrupted_leaves_the_whole_pages_before(at: int) -> No
     assert made.equals(frame("userFills", [FILL, BARE]))
 
 
-def test_a_second_table_that_is_interrupted_leaves_no_half_page() -> None:
+def test_interrupted_table_leaves_no_page() -> None:
     operation = OPERATIONS["perpDexLimits"]
     first, second = operation.tables
-    empty = {one.name: [] for one in table_columns(first)}
+    empty = {column.name: [] for column in table_columns(first)}
     collector = Collector(operation, "float")
 
     class Stops(dict[str, list[object]]):
         def __getitem__(self, name: str) -> list[object]:
             raise KeyboardInterrupt
 
-    collector.add((empty, {one.name: [] for one in table_columns(second)}))
+    collector.add((empty, {column.name: [] for column in table_columns(second)}))
     with pytest.raises(KeyboardInterrupt):
         collector.add((empty, Stops()))
-    assert [len(one) for one in collector.frames({})] == [0, 0]
+    assert [len(frame) for frame in collector.frames({})] == [0, 0]
     assert len(collector._pages) == 1
 
 
-def test_frames_that_are_interrupted_can_be_made_again() -> None:
+def test_interrupted_frames_can_repeat() -> None:
     operation = OPERATIONS["userFills"]
     from toolkit.contract.answers import decode, encode
 
@@ -350,29 +351,29 @@ def test_frames_that_are_interrupted_can_be_made_again() -> None:
     assert made.equals(frame("userFills", [FILL, BARE]))
 
 
-def test_provenance_is_in_the_frame_and_survives_selection() -> None:
+def test_provenance_survives_selection() -> None:
     fills = frame("userFills", [FILL, BARE])
     assert provenance(fills[fills["oid"] > 0])["operation"] == "userFills"
-    with pytest.raises(ValueError, match="does not say where it comes from"):
+    with pytest.raises(ValueError, match="has no provenance"):
         provenance(pd.DataFrame())
 
 
-def test_a_fill_record_has_every_field_of_the_specification() -> None:
-    assert [one.wire for one in columns(Fill)][:3] == ["coin", "px", "sz"]
-    assert len([one for one in columns(Fill) if not one.beyond]) == 23
+def test_fill_has_every_field() -> None:
+    assert [column.wire for column in record_columns(Fill)][:3] == ["coin", "px", "sz"]
+    assert len([column for column in record_columns(Fill) if not column.beyond]) == 23
 
 
 @pytest.mark.parametrize(("numbers", "available"), [("float", 12.1), ("exact", Decimal("12.1"))])
-def test_the_branches_of_portfolio_margin_survive_the_way_from_bytes(numbers, available) -> None:
+def test_margin_branches_from_bytes(numbers, available) -> None:
     from toolkit.contract.answers import decode
-    from toolkit.contract.snapshots import AccountValueSnapshot, encode
+    from toolkit.contract.snapshots import WireAccountSnapshot, encode
 
     operation = OPERATIONS["accountValueSnapshots"]
     users = {
         "0x" + "1" * 40: (1.5, 2.0, 0.0, False, 0),
         "0x" + "2" * 40: (1.5, 2.0, 0.0, False, 3, 0.25, [["USDC", 12.1]], 9.0),
     }
-    headers, content = encode(operation, [AccountValueSnapshot("s1", "USDC", users)])
+    headers, content = encode(operation, [WireAccountSnapshot("s1", "USDC", users)])
     headers = {name.lower(): value for name, value in headers.items()}
     collector = Collector(operation, numbers)
     collector.add((decode(operation, 200, headers, content),))

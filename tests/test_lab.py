@@ -1,4 +1,4 @@
-"""``toolkit lab``: JupyterLab and the service beside it come together, and go together."""
+"""``toolkit lab``: JupyterLab and its service start together and end together."""
 
 import json
 import os
@@ -18,8 +18,8 @@ import nbformat.v4 as nb
 import pytest
 
 from toolkit.lab.contents import NOTE
-from toolkit.lab.note import note
-from toolkit.local import simulated_store
+from toolkit.lab.workspace import make_note
+from toolkit.local_service import simulated_store
 
 MINUTE = 60
 COMMAND = Path(sys.executable).with_name("toolkit")
@@ -29,12 +29,12 @@ ABOUT = {"label": "simulated, seed 7, size tiny", "now_ms": 1_759_276_800_000, "
 
 @pytest.fixture(scope="module", autouse=True)
 def world() -> None:
-    """Simulate before the command does: it is not what is waited for."""
+    """Simulate the exchange before the command runs, so that the command starts fast."""
     simulated_store(7, "tiny").close()
 
 
 class Command:
-    """The command, running; it says where JupyterLab is."""
+    """The running command, and the address of JupyterLab."""
 
     def __init__(self, folder: Path, private: Path) -> None:
         heading = nb.new_markdown_cell("# First of all\n\nProse.")
@@ -68,7 +68,7 @@ class Command:
 
     @property
     def service(self) -> str:
-        """The address that stands in the environment of kernels."""
+        """The address in the environment of the kernels."""
         line = next(line for line in self.lines if line.startswith("Ready in every kernel"))
         return line.rpartition(" at ")[2].strip().rstrip(".")
 
@@ -84,7 +84,7 @@ class Command:
             data=json.dumps(body).encode() if body else None,
             headers={"Authorization": f"token {self.token}"},
         )
-        for _ in range(100):  # it says its address a moment before it takes connections
+        for _ in range(100):  # it prints its address shortly before it accepts connections
             try:
                 with urllib.request.urlopen(request, timeout=MINUTE) as answer:
                     return json.load(answer)
@@ -110,19 +110,19 @@ def lab(tmp_path: Path) -> Iterator[Command]:
 
 
 def alive_with(word: str) -> list[str]:
-    """List the processes whose environment holds a word."""
+    """Return the processes whose environment contains a word."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if word.encode() in (entry / "environ").read_bytes():
                 found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:  # gone, or not ours
+        except OSError:  # the process has ended, or belongs to another user
             continue
     return found
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc to find orphans")
-def test_interrupted_it_leaves_no_process_behind(lab: Command):
+def test_interrupt_ends_all_processes(lab: Command):
     assert lab.ready.wait(MINUTE)
     assert lab.process.poll() is None, "".join(lab.lines)
     lab.ask("api/kernels", name="python3")
@@ -135,12 +135,10 @@ def test_interrupted_it_leaves_no_process_behind(lab: Command):
     said = "".join(lab.lines)
     assert "Ready in every kernel: simulated, seed 7, size tiny, at http://127.0.0.1:" in said
     assert "Its history ends on 2025-10-01" in said
-    assert "toolkit/lab.py" not in said  # no traceback of ours; a kernel cut short may leave one
+    assert "toolkit/lab.py" not in said  # no traceback of ours; an interrupted kernel may print one
 
 
-def test_it_opens_every_notebook_and_the_note_and_leaves_the_folder_as_it_is(
-    lab: Command, tmp_path: Path
-):
+def test_lab_opens_notebooks_and_note(lab: Command, tmp_path: Path):
     assert lab.ready.wait(MINUTE)
     opened = lab.ask("lab/api/workspaces/default")["data"]
     assert opened["layout-restorer:data"]["main"]["current"] == "notebook:10 first?.ipynb"
@@ -150,7 +148,9 @@ def test_it_opens_every_notebook_and_the_note_and_leaves_the_folder_as_it_is(
         f"markdownviewer-widget:{NOTE}",
     ]
     model = lab.ask(f"api/contents/{quote(NOTE)}?type=file")
-    assert model["content"] == note(ABOUT, lab.service, sorted((tmp_path / "notebooks").iterdir()))
+    assert model["content"] == make_note(
+        ABOUT, lab.service, sorted((tmp_path / "notebooks").iterdir())
+    )
     assert not model["writable"]
     with pytest.raises(urllib.error.HTTPError, match="403"):
         lab.ask(f"api/contents/{quote(NOTE)}", method="PUT", type="file", format="text", content="")
@@ -163,15 +163,15 @@ def test_it_opens_every_notebook_and_the_note_and_leaves_the_folder_as_it_is(
     assert written == []
 
 
-def test_the_note_says_what_runs_and_lists_the_notebooks_by_their_headings(tmp_path: Path):
+def test_note_lists_notebooks(tmp_path: Path):
     untitled = tmp_path / "a b.ipynb"
     untitled.write_text("not a notebook")
     titled = tmp_path / "two.ipynb"
     cell = nb.new_markdown_cell("# Two: is it more?\nProse.")
     titled.write_text(nb.writes(nb.new_notebook(cells=[cell])))
-    text = note(ABOUT, "http://127.0.0.1:1234", [untitled, titled])
+    text = make_note(ABOUT, "http://127.0.0.1:1234", [untitled, titled])
     assert "1. [a b](a%20b.ipynb)\n1. [Two: is it more?](two.ipynb)\n" in text
-    assert "**simulated, seed 7, size tiny** answers at `http://127.0.0.1:1234`" in text
+    assert "**simulated, seed 7, size tiny** runs at `http://127.0.0.1:1234`" in text
     for word in ("2025-10-01", "TOOLKIT_BASE_URL", "TOOLKIT_API_KEY", "Ctrl-C", "getpass"):
         assert word in text
-    assert "There is none" in note(ABOUT, "http://127.0.0.1:1234", [])
+    assert "There is none" in make_note(ABOUT, "http://127.0.0.1:1234", [])

@@ -1,4 +1,4 @@
-"""Simulated worlds, each made once in a process. Nobody changes what is in them."""
+"""Simulated worlds; each is made once per process, and no test changes it."""
 
 from functools import lru_cache
 
@@ -9,11 +9,11 @@ from toolkit.simulation import World, simulate
 __all__ = ["ON_DEMO", "world_of"]
 
 ON_DEMO = pytest.mark.xdist_group("demo")
-"""What looks at the demo world runs in one process: the world takes half a minute to make."""
+"""Tests of the demo world run in one process, because the world takes half a minute to make."""
 
 
 def world_of(size: str, seed: int = 7) -> World:
-    """Give the world of a size and a seed."""
+    """Return the world of a size and a seed."""
     return _made(size, seed)
 
 

@@ -1,4 +1,4 @@
-"""What notebooks show of things that are no frames: small tables of facts."""
+"""The display of objects that are not frames in notebooks: small tables of facts."""
 
 from collections.abc import Mapping
 from html import escape
@@ -8,14 +8,14 @@ __all__ = ["facts_table", "frames_html"]
 
 
 def facts_table(caption: str, facts: Mapping[str, Any]) -> str:
-    """Write facts as an HTML table, one a row; every text is escaped.
+    """Return facts as an HTML table, one in each row; all texts are escaped.
 
     Parameters
     ----------
     caption : str
-        What they are about.
+        The subject of the facts.
     facts : mapping
-        Name -> value; facts within facts are written as ``name = value``.
+        Name -> value; nested facts are written as ``name = value``.
 
     Examples
     --------
@@ -24,14 +24,14 @@ def facts_table(caption: str, facts: Mapping[str, Any]) -> str:
     """
     rows = "".join(
         f'<tr><th scope="row" style="text-align:left">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(_text(value))}</td></tr>'
+        f'<td style="text-align:left">{escape(_format_value(value))}</td></tr>'
         for name, value in facts.items()
     )
     return f"<table><caption>{escape(caption)}</caption><tbody>{rows}</tbody></table>"
 
 
 def frames_html(frames: Mapping[str, Any]) -> str:
-    """Write named frames as HTML, below each other, each as notebooks show it."""
+    """Return named frames as HTML, below each other, each as notebooks show it."""
     return "".join(
         f"<p><b>{escape(name)}</b>, {len(frame):,} {'row' if len(frame) == 1 else 'rows'}</p>"
         f"{frame._repr_html_()}"
@@ -39,9 +39,11 @@ def frames_html(frames: Mapping[str, Any]) -> str:
     )
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} = {_text(one)}" for name, one in value.items()) or "none"
+        return (
+            ", ".join(f"{name} = {_format_value(item)}" for name, item in value.items()) or "none"
+        )
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

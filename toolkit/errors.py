@@ -1,28 +1,28 @@
-"""What can go wrong, as one tree.
+"""The errors and warnings of this package.
 
 ::
 
     ToolkitError
     ├── ServiceError            the service answered with an error status
-    │   ├── BadRequest          400: the request is not of the operation's form
+    │   ├── BadRequest          400: the request is not valid for the operation
     │   ├── InvalidKey          401
-    │   ├── NotPermitted        403: the key may not use this operation, or a gateway refused us
+    │   ├── NotPermitted        403: no permission for this operation, or a gateway refused
     │   ├── NotReady            404: no snapshot has been published yet
     │   ├── RateLimited         429: carries retry_after, in seconds
     │   └── ServiceDown         500, 502 to 504, 520 to 530
-    ├── Unreachable             no answer came: connection, DNS, time-out
+    ├── Unreachable             no answer: connection, DNS, time-out
     ├── AnswerInvalid           an answer that breaks the contract
-    │   └── AnswerDamaged       one that broke on the way: cut short, or its compression broken
-    ├── Incomplete              not all rows could be had; carries those that could
+    │   └── AnswerDamaged       an answer damaged on its way: cut, or its compression is broken
+    ├── Incomplete              some rows could not be fetched; carries the others
     ├── BudgetSpent             the points budget does not allow the request
     ├── NotConnected            no session: call tk.connect or tk.local first
-    ├── MissingColumns          a helper was given a frame without a column it needs
-    ├── ArchiveError            the archive refuses, or is damaged
+    ├── MissingColumns          a helper got a frame without a column that it needs
+    ├── ArchiveError            the archive refuses the request, or it is damaged
     └── ReportFailed            a report could not be built
 
-Every message says what happened, where, and what to do. Two classes are warnings: `HistoryWarning`
-says that rows may be missing that the service does not have, or of whose time other rows are
-given; `RepeatedRows` that a helper left out rows that stand in a frame twice.
+Every message says what is wrong, where, and what to do. Two classes are warnings.
+`HistoryWarning` says that rows may be missing because the service or another frame does not have
+them. `RepeatedRows` says that a helper left out rows that were in a frame twice.
 """
 
 from typing import Any
@@ -51,19 +51,19 @@ __all__ = [
 
 
 class ToolkitError(Exception):
-    """Any error that this package raises on purpose."""
+    """The base class of all errors of this package."""
 
 
 class ServiceError(ToolkitError):
-    """The service answered with an error status, or would do so.
+    """The service answered with an error status, or it would do so.
 
     Parameters
     ----------
     message : str
-        The service's own words, the value of ``error`` in its answer.
+        The message of the service: the value of ``error`` in its answer.
     status : int, optional
-        The HTTP status of the answer; every subclass has its usual one. The attribute is None
-        where the request was refused on this side: nothing was sent, and no status came.
+        The HTTP status of the answer; every subclass has its usual one. The attribute is None if
+        this package refused the request and sent nothing.
     operation : str, optional
         The operation's ``type``.
     hint : str, optional
@@ -99,25 +99,25 @@ class ServiceError(ToolkitError):
 
 
 class BadRequest(ServiceError):
-    """400: the request does not have the form that the operation asks for.
+    """400: the request is not valid for the operation.
 
-    Most are found before anything is sent; then `status` is None.
+    Most are found before a request is sent; then `status` is None.
     """
 
     status: int | None = 400
 
 
 class InvalidKey(ServiceError):
-    """401: the API key is missing or not known to the service."""
+    """401: the API key is missing, or the service does not know it."""
 
     status: int | None = 401
-    hint = "Check TOOLKIT_API_KEY or the key given to tk.connect"
+    hint = "Check TOOLKIT_API_KEY or the api_key of tk.connect"
 
 
 class NotPermitted(ServiceError):
-    """403: the key may not use this operation, or a gateway refused the client.
+    """403: the key has no permission for this operation, or a gateway refused the client.
 
-    The message and the hint say which of the two it is.
+    The message and the hint say which of the two is true.
     """
 
     status: int | None = 403
@@ -128,16 +128,16 @@ class NotReady(ServiceError):
     """404: the service has not published a snapshot yet."""
 
     status: int | None = 404
-    hint = "Wait and ask again, or check the names that were asked for"
+    hint = "Wait and try again, or check the names in the request"
 
 
 class RateLimited(ServiceError):
-    """429: more points were asked for than the key has.
+    """429: the requests cost more points than the key has.
 
     Parameters
     ----------
     retry_after : float, optional
-        Seconds to wait, where the service said so.
+        Seconds to wait, if the service named them.
     """
 
     status: int | None = 429
@@ -151,27 +151,27 @@ class RateLimited(ServiceError):
 class ServiceDown(ServiceError):
     """500 and other 5xx: the service, its upstream or its gateway failed.
 
-    Asking again may help.
+    A retry may help.
     """
 
     status: int | None = 500
-    hint = "The service failed; ask again later"
+    hint = "The service failed; try again later"
 
 
 class Unreachable(ToolkitError):
-    """No answer came: the address, the network or the service is at fault.
+    """There was no answer, because of the address, the network or the service.
 
     Attributes
     ----------
     cause : str
-        In a word or two how it failed.
+        The reason in a few words.
     """
 
     cause: str = "no answer"
 
 
 class AnswerInvalid(ToolkitError):
-    """An answer that breaks the contract, with the place where it does.
+    """An answer that breaks the contract, with the place of the problem.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class AnswerInvalid(ToolkitError):
     row : int, optional
         The row's number in the page, from 0.
     value : object, optional
-        The offending value as it came.
+        The invalid value as in the answer.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class AnswerInvalid(ToolkitError):
             where.append(f"column {self.column}")
         if self.row is not None:
             where.append(f"row {self.row}")
-        shown = "" if self.value is None else f"; value {_short(self.value)}"
+        shown = "" if self.value is None else f"; value {_shorten(self.value)}"
         return f"{', '.join(where)}: {self.message}{shown}"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -217,22 +217,22 @@ class AnswerInvalid(ToolkitError):
 
 
 class AnswerDamaged(AnswerInvalid):
-    """An answer that broke on its way: asking again may help."""
+    """An answer that was damaged on its way; a retry may help."""
 
 
 class Incomplete(ToolkitError):
-    """Not every row could be had; `rows` holds the frame of those that could.
+    """Some rows could not be fetched; `rows` is the frame of the others.
 
     Parameters
     ----------
     message : str
-        Why the answer is not complete, and how to go on.
+        Why the answer is not complete, and how to continue.
     rows : object, optional
-        What was read so far, as a frame where there is one.
+        The rows that were read, as a frame if possible.
     cursor : str, optional
-        The last cursor that is known to be good.
+        The last cursor that is known to be valid.
     failed : dict, optional
-        Subject -> error, where many subjects were asked for at once.
+        Subject -> error, if the request was for many subjects.
     """
 
     def __init__(
@@ -254,15 +254,15 @@ class BudgetSpent(ToolkitError):
 
 
 class NotConnected(ToolkitError):
-    """There is no session to ask with."""
+    """There is no session that can send the request."""
 
 
 class MissingColumns(ToolkitError, ValueError):
-    """A helper was given a frame that lacks a column which it needs."""
+    """A helper got a frame without a column that it needs."""
 
 
 class ArchiveError(ToolkitError):
-    """The archive refuses what was asked, or is damaged."""
+    """The archive refuses the request, or it is damaged."""
 
 
 class ReportFailed(ToolkitError):
@@ -270,16 +270,16 @@ class ReportFailed(ToolkitError):
 
 
 class HistoryWarning(UserWarning):
-    """Rows that were asked for may be missing, because the service does not have them.
+    """Requested rows may be missing, because the service does not have them.
 
-    Or rows that were given do not count, because those of their time beside them are missing.
+    A helper also issues it if rows do not count because related rows of their time are missing.
     """
 
 
 class RepeatedRows(UserWarning):
-    """Rows stand in a frame twice; a helper counted each of them once."""
+    """Rows are in a frame twice; a helper counted each of them once."""
 
 
-def _short(value: object, most: int = 120) -> str:
+def _shorten(value: object, most: int = 120) -> str:
     text = repr(value)
     return text if len(text) <= most else text[: most - 1] + "…"

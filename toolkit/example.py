@@ -1,6 +1,6 @@
-"""Accounts of the simulated exchange that are worth looking at, by name.
+"""Example accounts of the simulated exchange, by name.
 
-Each name is an address of the default session's world, so that a notebook reads well:
+Each name is an address of the default session's world:
 
 >>> import toolkit as tk
 >>> session = tk.local(seed=7, size="tiny")
@@ -8,8 +8,8 @@ Each name is an address of the default session's world, so that a notebook reads
 >>> bool(fills["dir"].str.startswith("Liquidated").any())
 True
 
-`stories` lists them all, with a line on each one's story. Another seed has other addresses behind
-the same names.
+`stories` lists them all, with one sentence about each. Another seed has other addresses with the
+same names.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from toolkit.errors import NotConnected
 
 __all__ = ["stories"]
 
-# What a type checker and an editor see; the addresses are those of the session.
+# Type checkers and editors read these names; the session has the addresses.
 BORROWER: str
 BUILDER: str
 DELEVERAGED: str
@@ -44,22 +44,23 @@ WHALE: str
 
 
 def stories(session: Session | None = None) -> pd.DataFrame:
-    """List the accounts worth looking at.
+    """List the example accounts.
 
     Parameters
     ----------
     session : Session, optional
-        A session of `toolkit.local`; the default one when not given.
+        A session of `toolkit.local`; by default the default session.
 
     Returns
     -------
     DataFrame
-        One row an account: ``name``, as an attribute of ``tk.example``; ``address``; ``story``.
+        One row for each account: ``name`` (an attribute of ``tk.example``), ``address``,
+        ``story``.
 
     Raises
     ------
     NotConnected
-        If there is no session, or its source is no simulated exchange.
+        If there is no session, or its source is not a simulated exchange.
 
     Examples
     --------
@@ -68,53 +69,49 @@ def stories(session: Session | None = None) -> pd.DataFrame:
     >>> stories(session)["name"].tolist()[:3]
     ['WHALE', 'MARKET_MAKER', 'TWAP_USER']
     """
-    world = _world(session)
-    told = world["stories"]
-    rows = [(name, address, told[name]) for name, address in world["examples"].items()]
+    world = _simulated_world(session)
+    texts = world["stories"]
+    rows = [(name, address, texts[name]) for name, address in world["examples"].items()]
     return pd.DataFrame(rows, columns=["name", "address", "story"], dtype="str")
 
 
 class _NoExample(NotConnected, AttributeError):
-    """There is no such account; an AttributeError too, for `hasattr`, `help` and their like."""
+    """No such account; it is also an AttributeError, as `hasattr` and `help` expect."""
 
 
-def _place(session: Session) -> str:
-    place = f"a service at {session.base_url}"
-    return place if session.label == session.base_url else f"{place} ({session.label})"
-
-
-def _world(session: Session | None = None) -> dict[str, Any]:
+def _simulated_world(session: Session | None = None) -> dict[str, Any]:
     try:
         session = current_session(session)
     except NotConnected:
         raise _NoExample(
-            "tk.example names accounts of a simulated exchange, and there is no session: "
-            "call tk.local() first"
+            "tk.example has the accounts of a simulated exchange, but there is no session. "
+            "Call tk.local() first."
         ) from None
     world = session.world
     if not isinstance(world, dict) or "examples" not in world:
+        label = "" if session.label == session.base_url else f" ({session.label})"
         raise _NoExample(
-            f"this session asks {_place(session)}; tk.example needs tk.local(). Where a simulated "
-            "exchange of the same seed and size is served, the same addresses are valid: note them "
-            "from tk.local()"
+            f"tk.example needs a session of tk.local(), but this session uses the service at "
+            f"{session.base_url}{label}. If it serves a simulated exchange of the same seed and "
+            "size, the addresses of tk.local() are also valid there."
         )
     return world
 
 
-if not TYPE_CHECKING:  # a type checker sees the names above, and a misspelt one
+if not TYPE_CHECKING:  # so that type checkers use the names above and report misspelt ones
 
     def __getattr__(name: str) -> str:
         if name.startswith("_"):
             raise AttributeError(f"module 'toolkit.example' has no attribute {name!r}")
-        examples = _world()["examples"]
+        examples = _simulated_world()["examples"]
         if name not in examples:
             known = ", ".join(sorted(examples))
-            raise _NoExample(f"there is no example {name!r}: choose one of {known}")
+            raise _NoExample(f"Unknown example {name!r}. Use one of {known}.")
         return examples[name]
 
 
 def __dir__() -> list[str]:
     try:
-        return [*sorted(_world()["examples"]), *__all__]
+        return [*sorted(_simulated_world()["examples"]), *__all__]
     except NotConnected:
         return list(__all__)

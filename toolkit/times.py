@@ -1,22 +1,34 @@
-"""Times: whatever a person types, to Unix milliseconds and back.
+"""Times: the forms that users type, to Unix milliseconds and back.
 
-The wire carries whole milliseconds. Everything here is integer arithmetic: a float of
-seconds cannot hold every millisecond.
+The wire carries whole milliseconds. This module uses integer arithmetic only, because a float of
+seconds cannot represent every millisecond.
 """
 
 import datetime as dt
 import re
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["DAY", "HOUR", "MINUTE", "SECOND", "Time", "iso", "to_ms"]
+__all__ = ["DAY", "HOUR", "MINUTE", "SECOND", "NumpyTime", "Time", "to_iso", "to_ms"]
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
-Time = int | str | dt.date | dt.datetime | Any
-"""What a `start` or `end` may be: see `to_ms`."""
+
+class NumpyTime(Protocol):
+    """A numpy scalar: a datetime64, or an integer of milliseconds."""
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the scalar."""
+
+    def astype(self, dtype: str, /) -> Any:
+        """Return the scalar in another type."""
+
+
+Time = int | str | dt.date | NumpyTime
+"""A time as users type it: see `to_ms`. A datetime and a pandas Timestamp are dates, too."""
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
@@ -26,26 +38,27 @@ _FINE = re.compile(r"(\.\d{3})\d+")
 
 
 def to_ms(time: Time, *, now_ms: int | None = None) -> int:
-    """Turn a time, however written, into Unix milliseconds.
+    """Return a time as Unix milliseconds.
 
     Parameters
     ----------
     time : int, str, date, datetime, pandas.Timestamp or numpy.datetime64
         Whole milliseconds since 1970 (as text of 13 digits or more, or ``"0"``); ISO text
         (``"2025-09-01"``, ``"2025-09-01T12:30:00+02:00"``); an age such as ``"90s"``, ``"15m"``,
-        ``"4h"``, ``"7d"``, ``"2w"``, counted back from `now_ms`. Without a zone a time is UTC.
+        ``"4h"``, ``"7d"``, ``"2w"``, which is subtracted from `now_ms`. A time without a zone is
+        UTC.
     now_ms : int, optional
-        The present, needed for ages.
+        The present. It is required for ages.
 
     Returns
     -------
     int
-        Milliseconds; anything finer is cut off.
+        Milliseconds; finer parts are cut off.
 
     Raises
     ------
     ValueError
-        If it cannot be read as a time.
+        If the value is not a time.
 
     Examples
     --------
@@ -55,26 +68,25 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
     1756080000000
     """
     if isinstance(time, bool) or time is None:
-        raise ValueError(_refusal(time))
+        raise ValueError(_not_a_time_message(time))
     if isinstance(time, str):
         return _text_to_ms(time, now_ms)
     if isinstance(time, dt.date):
         return _date_to_ms(time)
     if hasattr(time, "astype"):  # numpy.datetime64 and numpy integers, without importing numpy
         return _scalar_to_ms(time)
-    if isinstance(time, int):
-        return _not_seconds(time)
-    if isinstance(time, float) and time.is_integer():
-        return _not_seconds(int(time))
-    raise ValueError(_refusal(time))
+    number: object = time
+    if isinstance(number, int) or (isinstance(number, float) and number.is_integer()):
+        return _check_not_seconds(int(number))
+    raise ValueError(_not_a_time_message(time))
 
 
-def iso(time_ms: int) -> str:
-    """Write Unix milliseconds as ISO text in UTC.
+def to_iso(time_ms: int) -> str:
+    """Return Unix milliseconds as ISO text in UTC.
 
     Examples
     --------
-    >>> iso(1756684800000)
+    >>> to_iso(1756684800000)
     '2025-09-01T00:00:00.000Z'
     """
     moment = _EPOCH + dt.timedelta(milliseconds=time_ms)
@@ -84,19 +96,21 @@ def iso(time_ms: int) -> str:
 def _text_to_ms(text: str, now_ms: int | None) -> int:
     if age := _AGO.fullmatch(text):
         if now_ms is None:
-            raise ValueError(f"{text!r} is an age, and there is no present to count it back from")
+            raise ValueError(
+                f"{text!r} is an age, but the present is not known. Use a date or milliseconds"
+            )
         return now_ms - int(age[1]) * _UNITS[age[2]]
     if _DIGITS.fullmatch(text) and (int(text) == 0 or len(text.strip()) >= len("1000000000000")):
         return int(text)
     try:
         return _date_to_ms(dt.datetime.fromisoformat(_FINE.sub(r"\1", text.strip())))
     except ValueError:
-        raise ValueError(_refusal(text)) from None
+        raise ValueError(_not_a_time_message(text)) from None
 
 
 def _date_to_ms(date: dt.date) -> int:
-    if date != date:  # pandas.NaT calls itself a datetime
-        raise ValueError(_refusal(date))
+    if date != date:  # pandas.NaT is an instance of datetime
+        raise ValueError(_not_a_time_message(date))
     if not isinstance(date, dt.datetime):
         date = dt.datetime(date.year, date.month, date.day)
     if date.tzinfo is None:
@@ -109,25 +123,25 @@ def _scalar_to_ms(scalar: Any) -> int:
     if scalar.dtype.kind == "M":
         ms = int(scalar.astype("M8[ms]").astype("i8"))
         if ms == -(2**63):
-            raise ValueError(_refusal(scalar))
+            raise ValueError(_not_a_time_message(scalar))
         return ms
     if scalar.dtype.kind in "iu":
         return int(scalar)
-    raise ValueError(_refusal(scalar))
+    raise ValueError(_not_a_time_message(scalar))
 
 
-def _not_seconds(time: int) -> int:
-    """Refuse what is a date of our time in seconds, and would be January 1970 in milliseconds."""
+def _check_not_seconds(time: int) -> int:
+    """Raise if the number looks like seconds: in milliseconds it would be January 1970."""
     if 10**9 <= time < 10**10:
         raise ValueError(
-            f"{time} looks like seconds: times are milliseconds, so {time * SECOND} or "
-            f"{iso(time * SECOND)!r}"
+            f"{time} looks like seconds, but times are milliseconds. Use {time * SECOND} or "
+            f"{to_iso(time * SECOND)!r}"
         )
     return time
 
 
-def _refusal(time: object) -> str:
+def _not_a_time_message(time: object) -> str:
     return (
-        f"{time!r} is not a time: give whole milliseconds, ISO text such as '2025-09-01' or "
+        f"{time!r} is not a time. Use whole milliseconds, ISO text such as '2025-09-01' or "
         "'2025-09-01T12:30Z', a date, a datetime, or an age such as '7d'"
     )

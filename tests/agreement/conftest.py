@@ -1,4 +1,4 @@
-"""The specification, where it lies beside the project."""
+"""The text of the specification, if it is next to the project."""
 
 import re
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ PLACE = ROOT.parent / "shared" / "spec" / "specification.md"
 
 @dataclass(frozen=True)
 class Specification:
-    """The text of the specification, and how to look things up in it."""
+    """The specification: its text, headings and tables."""
 
     text: str
 
     def section(self, heading: str) -> str:
-        """The text below a heading (its first words suffice) up to the next of its level."""
+        """Return the text below a heading (its first words) up to the next heading of its level."""
         found = re.search(
             rf"^(#+) {re.escape(heading)}[^\n]*\n(.*?)(?=^#{{1,3}} |\Z)",
             self.text,
@@ -27,7 +27,7 @@ class Specification:
         return found[2]
 
     def chapter(self, heading: str) -> str:
-        """The text below a heading of the second level, its sections included."""
+        """Return the text below a heading of the second level, with its sections."""
         found = re.search(
             rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", self.text, re.DOTALL | re.MULTILINE
         )
@@ -35,7 +35,7 @@ class Specification:
         return found[1]
 
     def tables(self, text: str) -> list[list[list[str]]]:
-        """The tables in a text: a list of rows of cells each, without the headings."""
+        """Return the tables of a text as lists of rows, without the heads."""
         blocks = re.findall(r"(?:^\|.*\|\n?)+", text, re.MULTILINE)
         return [
             [
@@ -46,7 +46,7 @@ class Specification:
         ]
 
     def endpoint(self, operation: str) -> str:
-        """What the chapter on endpoints says of one operation."""
+        """Return the text about one operation in the chapter on endpoints."""
         found = re.search(
             rf"^\*\*{operation}\*\*(.*?)(?=^\*\*\w+\*\*|^### |\Z)",
             self.chapter("Endpoints"),

@@ -1,4 +1,4 @@
-"""Every command line that the documents print is one that the command line takes."""
+"""Every command in the docs exists, with its options."""
 
 import re
 import shlex
@@ -14,25 +14,25 @@ PAGES = ["README.md", "CONTRIBUTING.md", "Makefile", *(ROOT / "docs").glob("*.md
 
 
 def told(text: str) -> list[str]:
-    """Give the command lines of a page: whole lines, and spans of code in its prose."""
+    """Return the commands of a page: full lines, and code spans in its prose."""
     lines = re.findall(r"^(?:\t@\.venv/bin/)?(toolkit .*)", text, re.MULTILINE)
     spans = re.findall(r"`(toolkit [^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
-    return [*lines, *(" ".join(one.split()) for one in spans if "|" not in one)]
+    return [*lines, *(" ".join(span.split()) for span in spans if "|" not in span)]
 
 
 LINES = sorted({line for page in PAGES for line in told((ROOT / page).read_text())})
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_command_and_its_options_are_there(line: str) -> None:
+def test_command_and_options_exist(line: str) -> None:
     _, *words = shlex.split(line, comments=True)
     command = typer.main.get_command(app)
     while words and hasattr(command, "commands") and not words[0].startswith("-"):
         assert words[0] in command.commands
         command = command.commands[words.pop(0)]
-    options = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    assert {one for one in words if re.match("--?[a-z]", one)} <= options | {"--help"}
+    options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    assert {word for word in words if re.match("--?[a-z]", word)} <= options | {"--help"}
 
 
-def test_there_are_some() -> None:
+def test_documents_have_commands() -> None:
     assert len(LINES) > 20

@@ -1,5 +1,6 @@
-"""The generated documents are fresh, and the public surface is documented."""
+"""The generated documents are up to date, and the public surface has docstrings."""
 
+import doctest
 import importlib
 import inspect
 import pkgutil
@@ -13,13 +14,13 @@ import pytest
 
 import toolkit
 from tests.scale import case as cases
-from toolkit.contract import reference
 from toolkit.contract.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
+REFERENCE_PAGES = GENERATE["reference_pages"]
 MODULES = sorted(
-    one.name for one in pkgutil.walk_packages(toolkit.__path__, "toolkit.") if one.name
+    module.name for module in pkgutil.walk_packages(toolkit.__path__, "toolkit.") if module.name
 )
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"]
 PAGES += sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
@@ -27,8 +28,14 @@ PAGES += sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rg
 
 @pytest.fixture(scope="module")
 def documents() -> dict[str, str]:
-    made: dict[str, str] = GENERATE["documents"]()
-    return made
+    texts: dict[str, str] = GENERATE["documents"]()
+    return texts
+
+
+def test_reference_pages_doctests_pass() -> None:
+    result = doctest.testmod(REFERENCE_PAGES)
+    assert result.attempted
+    assert not result.failed
 
 
 def test_documents_are_fresh(documents: dict[str, str]) -> None:
@@ -40,34 +47,34 @@ def test_documents_are_fresh(documents: dict[str, str]) -> None:
     assert stale == [], "run: python docs/generate.py"
 
 
-def test_no_document_of_a_topic_that_is_gone(documents: dict[str, str]) -> None:
-    there = {f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").iterdir()}
-    assert there == {path for path in documents if path.startswith("docs/reference/")}
+def test_no_document_without_topic(documents: dict[str, str]) -> None:
+    files = {f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").iterdir()}
+    assert files == {path for path in documents if path.startswith("docs/reference/")}
 
 
-def test_readme_has_the_table_of_operations() -> None:
-    assert GENERATE["readme"]() == (ROOT / "README.md").read_text()
-    table = reference.operations_table("docs/reference/")
+def test_readme_has_operations_table() -> None:
+    assert GENERATE["readme_page"]() == (ROOT / "README.md").read_text()
+    table = REFERENCE_PAGES.operations_table("docs/reference/")
     for operation in OPERATIONS.values():
         assert f"(docs/reference/{operation.topic}.md#{operation.function})" in table
 
 
-def test_every_operation_has_its_place_in_the_reference(documents: dict[str, str]) -> None:
+def test_reference_lists_every_operation(documents: dict[str, str]) -> None:
     for operation in OPERATIONS.values():
         page = documents[f"docs/reference/{operation.topic}.md"]
         assert page.count(f"\n## {operation.function}\n") == 1
-        for one in operation.parameters:
-            assert f"| `{one.python}` | `{one.name}` |" in page
+        for parameter in operation.parameters:
+            assert f"| `{parameter.python}` | `{parameter.name}` |" in page
 
 
-def test_links_lead_somewhere(documents: dict[str, str]) -> None:
+def test_topic_links_have_targets(documents: dict[str, str]) -> None:
     assert "docs/assumptions.md" in documents
     assert "(../assumptions.md)" in documents["docs/reference/index.md"]
-    for topic in reference.topics():
+    for topic in REFERENCE_PAGES.topic_names():
         assert f"docs/reference/{topic}.md" in documents
 
 
-def test_every_helper_stands_in_the_table_of_engines(documents: dict[str, str]) -> None:
+def test_engine_table_lists_every_helper(documents: dict[str, str]) -> None:
     page = documents["docs/analysis.md"]
     for topic in cases.topics():
         module = getattr(toolkit, topic)
@@ -77,7 +84,7 @@ def test_every_helper_stands_in_the_table_of_engines(documents: dict[str, str]) 
                 assert f"\n| `{name}` |" in page
 
 
-def test_assumptions_are_gathered_from_comments_and_docstrings() -> None:
+def test_assumptions_in_comments_and_docstrings() -> None:
     source = '''
 def f():
     """Do it.
@@ -98,27 +105,27 @@ def f():
     ]
 
 
-def test_every_assumption_of_the_code_is_listed(documents: dict[str, str]) -> None:
+def test_assumptions_page_is_complete(documents: dict[str, str]) -> None:
     listed = documents["docs/assumptions.md"].count("\n- ")
     marked = sum(path.read_text().count("ASSUMED:") for path in (ROOT / "toolkit").rglob("*.py"))
     assert listed == marked
 
 
-def test_insert_refuses_a_text_without_markers() -> None:
+def test_replace_block_without_markers() -> None:
     with pytest.raises(ValueError, match="operations:begin"):
-        reference.insert("no markers", "operations", "table")
+        REFERENCE_PAGES.replace_block("no markers", "operations", "table")
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_public_names_are_there_and_documented(name: str) -> None:
+def test_public_names_have_docstrings(name: str) -> None:
     module = importlib.import_module(name)
     assert (module.__doc__ or "").strip(), f"{name} has no docstring"
     exported = getattr(module, "__all__", [])
     assert list(exported) == sorted(set(exported), key=list(exported).index)
-    for one in exported:
-        value: Any = getattr(module, one)
+    for public_name in exported:
+        value: Any = getattr(module, public_name)
         if (inspect.isfunction(value) or inspect.isclass(value)) and not _is_alias(value):
-            assert (inspect.getdoc(value) or "").strip(), f"{name}.{one} has no docstring"
+            assert (inspect.getdoc(value) or "").strip(), f"{name}.{public_name} has no docstring"
 
 
 def _is_alias(value: Any) -> bool:
@@ -127,13 +134,13 @@ def _is_alias(value: Any) -> bool:
 
 def test_public_surface() -> None:
     assert dir(toolkit) == toolkit.__all__
-    for one in toolkit.__all__:
-        assert getattr(toolkit, one) is not None
+    for name in toolkit.__all__:
+        assert getattr(toolkit, name) is not None
     assert toolkit.__version__ == version("exchange-toolkit")
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_links_between_files_lead_somewhere(path: str) -> None:
+def test_links_between_files_exist(path: str) -> None:
     text = (ROOT / path).read_text()
     links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", text)
     for file, heading in links:
@@ -143,29 +150,29 @@ def test_links_between_files_lead_somewhere(path: str) -> None:
 
 
 def _anchors(text: str) -> set[str]:
-    """Give the anchors of a page's headings, as GitHub writes them."""
+    """Return the anchors that GitHub makes of a page's headings."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_files_that_are_named_are_there(path: str) -> None:
-    named = re.findall(
+def test_named_files_exist(path: str) -> None:
+    paths = re.findall(
         r"`((?:toolkit|tests|docs|notebooks|data)/[\w./-]+)`", (ROOT / path).read_text()
     )
-    made = ("data/archive", "data/cache", "notebooks/NN_topic.py")
-    assert [one for one in named if not (ROOT / one).exists() and one not in made] == []
+    generated = ("data/archive", "data/cache", "notebooks/NN_topic.py")
+    assert [file for file in paths if not (ROOT / file).exists() and file not in generated] == []
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_row_of_a_table_has_the_cells_of_its_head(path: str) -> None:
+def test_table_rows_match_their_head(path: str) -> None:
     prose = re.sub(r"^```.*?^```", "", (ROOT / path).read_text(), flags=re.DOTALL | re.MULTILINE)
     for table in re.findall(r"(?:^\|.*\n)+", prose, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
-def test_the_sample_is_read_as_its_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sample_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     (block,) = re.findall(
         r"^```python\n(.*?)^```", (ROOT / "data/README.md").read_text(), re.M | re.S
@@ -175,16 +182,16 @@ def test_the_sample_is_read_as_its_page_shows(monkeypatch: pytest.MonkeyPatch) -
     assert names["sample"]["request"]["type"] == "userFillsByTime"
 
 
-def test_the_picture_of_the_example_is_the_same_each_time():
+def test_example_picture_is_deterministic():
     code = (
         "import toolkit as tk\n"
         "session = tk.local(seed=7, size='tiny', default=False)\n"
         "fills = tk.user_fills(session.world['users'][0], session=session)\n"
-        "tk.plots.waterfall(tk.pnl.attribution(fills)).savefig('waterfall.svg')\n"
+        "tk.plots.waterfall(tk.pnl.attribution(fills)).figure.savefig('waterfall.svg')\n"
         "print('drawn')\n"
     )
-    output, picture = GENERATE["run"](code)
+    output, picture = GENERATE["run_code"](code)
     assert output == "drawn"
-    assert picture == GENERATE["run"](code)[1]
+    assert picture == GENERATE["run_code"](code)[1]
     assert "<dc:date>" not in picture
     assert "clipPath" in picture

@@ -1,4 +1,4 @@
-"""pyproject.toml is the source: environment.yml, requirements.lock and the imports follow it."""
+"""environment.yml, requirements.lock and the imports agree with pyproject.toml."""
 
 import ast
 import re
@@ -24,23 +24,23 @@ CONDA_NAMES = {
     "matplotlib": "matplotlib-base",
     "msgpack": "msgpack-python",
 }
-"""Where conda-forge calls a distribution otherwise than the package registry does."""
+"""Name of a distribution in the package registry -> its different name in conda-forge."""
 
 
-def requirements(*extras: str) -> list[Requirement]:
+def requirement_names(*extras: str) -> list[Requirement]:
     texts = list(PROJECT["dependencies"])
     for extra in extras:
         texts += PROJECT["optional-dependencies"][extra]
     return [Requirement(text) for text in texts]
 
 
-def locked() -> dict[str, str]:
+def locked_versions() -> dict[str, str]:
     pins = re.findall(r"^([A-Za-z0-9_.-]+)==([^ ;\\]+)", LOCK, flags=re.MULTILINE)
     return {canonicalize_name(name): version for name, version in pins}
 
 
 def imported_names() -> set[str]:
-    """Name the top-level modules that toolkit/ imports, wherever in a file."""
+    """Return the top-level modules that toolkit/ imports anywhere in a file."""
     names = set()
     for path in (ROOT / "toolkit").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -51,30 +51,30 @@ def imported_names() -> set[str]:
     return names - set(sys.stdlib_module_names) - {"toolkit"}
 
 
-def test_conda_environment_repeats_the_dependencies():
+def test_conda_environment_repeats_dependencies():
     listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     wanted = {
         f"{CONDA_NAMES.get(item.name, item.name)}{item.specifier}"
-        for item in requirements("lab", "scale")
+        for item in requirement_names("lab", "scale")
     }
     given = {str(Requirement(one)) for one in listed}
     assert given == wanted | {f"python{PROJECT['requires-python']}", "pip"}
 
 
-@pytest.mark.parametrize("item", requirements("lab", "scale", "dev"), ids=str)
-def test_lock_holds_the_dependency_within_its_bounds(item: Requirement):
-    assert locked()[canonicalize_name(item.name)] in item.specifier
+@pytest.mark.parametrize("item", requirement_names("lab", "scale", "dev"), ids=str)
+def test_lock_is_within_bounds(item: Requirement):
+    assert locked_versions()[canonicalize_name(item.name)] in item.specifier
 
 
-def test_lock_pins_each_distribution_once_with_hashes_and_names_no_address():
+def test_lock_pins_with_hashes():
     entries = re.split(r"\n(?=\S)", LOCK.strip())
-    assert len(entries) == len(locked())
+    assert len(entries) == len(locked_versions())
     assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
     assert re.findall(r"https?:|file:|--(?:extra-)?index-url|--find-links|@", LOCK) == []
 
 
 def test_every_import_is_declared():
-    declared = {canonicalize_name(item.name) for item in requirements("lab", "scale")}
+    declared = {canonicalize_name(item.name) for item in requirement_names("lab", "scale")}
     distributions = packages_distributions()
     undeclared = {
         name
@@ -84,5 +84,5 @@ def test_every_import_is_declared():
     assert undeclared == set()
 
 
-def test_wheel_holds_the_package():
+def test_wheel_contains_package():
     assert SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["toolkit"]}

@@ -1,4 +1,4 @@
-"""The layout is the map: names say what a file holds, and the checkout stands anywhere."""
+"""The layout of the project: module names, test folders, and no local paths."""
 
 import re
 import subprocess
@@ -23,8 +23,8 @@ BESIDE_THE_MIRROR = {
 SOMEONES_MACHINE = re.compile(r"(?<![\w.}])/(?:root|home|Users|work|tmp)/\w")
 
 
-def tracked(*patterns: str) -> list[Path]:
-    """List the files of the checkout; a copy without git has none to look at."""
+def tracked_files(*patterns: str) -> list[Path]:
+    """Return the files of the checkout; a copy without git has none."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, capture_output=True, check=False
     )
@@ -36,13 +36,13 @@ def test_no_module_has_a_vague_name():
     assert [p.name for p in (ROOT / "toolkit").rglob("*.py") if p.stem in VAGUE] == []
 
 
-def test_tests_mirror_the_toolkit():
+def test_folders_mirror_toolkit():
     packages = {path.name for path in (ROOT / "toolkit").iterdir() if path.is_dir()}
     folders = {path.parent.name for path in (ROOT / "tests").glob("*/*.py")}
     assert folders - packages - BESIDE_THE_MIRROR == set()
 
 
-def test_contributing_says_what_the_folders_beside_the_mirror_hold():
+def test_contributing_names_test_folders():
     told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     assert {name for name in BESIDE_THE_MIRROR if f"`tests/{name}/`" not in told} == set()
 
@@ -51,8 +51,10 @@ def test_package_is_typed():
     assert (ROOT / "toolkit" / "py.typed").exists()
 
 
-def test_nothing_names_a_place_on_someones_machine():
-    if not (paths := tracked("*.py", "*.md", "*.toml", "*.yml", "*.ipynb", "Makefile", ".ci/*")):
+def test_no_local_paths():
+    if not (
+        paths := tracked_files("*.py", "*.md", "*.toml", "*.yml", "*.ipynb", "Makefile", ".ci/*")
+    ):
         pytest.skip("not a git checkout")
     found = {
         path.relative_to(ROOT).as_posix(): places

@@ -1,4 +1,4 @@
-"""docs/live_service.md says what the contract has beyond the specification, and names its tests."""
+"""docs/live_service.md lists what the contract has beyond the specification, with its tests."""
 
 import inspect
 import re
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from toolkit.contract import records
-from toolkit.contract.beyond import beyond_fields
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.fields import beyond_fields
 
 ROOT = Path(__file__).parents[2]
 KNOWN: dict[str, Any] = tomllib.loads((ROOT / "docs/live_service.toml").read_text())
@@ -22,7 +22,7 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-def words_of(number: int) -> str:
+def section_text(number: int) -> str:
     """Return the statements of a section."""
     return " ".join(
         " ".join((fact["statement"], fact["does"])) for fact in SECTIONS[number]["fact"]
@@ -30,7 +30,9 @@ def words_of(number: int) -> str:
 
 
 def test_page_has_every_fact() -> None:
-    made = runpy.run_path(str(ROOT / "docs/generate.py"), run_name="generate")["live_service"]()
+    made = runpy.run_path(str(ROOT / "docs/generate.py"), run_name="generate")[
+        "live_service_page"
+    ]()
     assert (ROOT / "docs/live_service.md").read_text() == made
     for _, fact in FACTS:
         assert " ".join(fact["statement"].split()) in made
@@ -41,7 +43,7 @@ def test_sections_keep_their_numbers() -> None:
 
 
 @EVERY
-def test_fact_says_how_sure(number: int, fact: dict[str, Any]) -> None:
+def test_fact_has_certainty(number: int, fact: dict[str, Any]) -> None:
     assert fact["sure"] in KNOWN["sure"]
     assert fact["does"]
     assert set(fact) <= {"statement", "sure", "does", "tests"}
@@ -68,13 +70,13 @@ BEYOND = sorted(
 
 
 @pytest.mark.parametrize(("section", "field"), BEYOND)
-def test_field_stands_in_its_section(section: int, field: str) -> None:
-    named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", words_of(section)))))
+def test_field_is_in_its_section(section: int, field: str) -> None:
+    named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", section_text(section)))))
     first, *rest = field.split("_")
     wire = first + "".join(part.capitalize() for part in rest)
     assert {field, wire} & named, f"{field}: name it in section {section}"
 
 
 @pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
-def test_operation_stands_in_section_nine(type_: str) -> None:
-    assert f"`{type_}`" in words_of(9)
+def test_extra_operation_is_in_section_nine(type_: str) -> None:
+    assert f"`{type_}`" in section_text(9)

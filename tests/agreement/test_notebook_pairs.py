@@ -1,4 +1,4 @@
-"""Each notebook's .py is the source; the .ipynb beside it says the same and keeps no outputs."""
+"""Each notebook has a .py source; its .ipynb has the same cells and no outputs."""
 
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ SOURCES = sorted(NOTEBOOKS.glob("*.py"))
 EVERY = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 
 
-def content(notebook: Any) -> list[tuple[str, str, list[str]]]:
+def cell_texts(notebook: Any) -> list[tuple[str, str, list[str]]]:
     return [
         (cell.cell_type, cell.source, sorted(cell.metadata.get("tags", [])))
         for cell in notebook.cells
     ]
 
 
-def paired(source: Path) -> Any:
+def notebook_of(source: Path) -> Any:
     return nbformat.read(source.with_suffix(".ipynb"), as_version=4)
 
 
@@ -28,18 +28,18 @@ def test_every_notebook_has_its_source():
 
 
 @EVERY
-def test_pair_says_the_same(source: Path):
-    assert content(paired(source)) == content(jupytext.read(source))
+def test_notebook_equals_its_source(source: Path):
+    assert cell_texts(notebook_of(source)) == cell_texts(jupytext.read(source))
 
 
 @EVERY
-def test_notebook_keeps_no_outputs(source: Path):
-    code = [cell for cell in paired(source).cells if cell.cell_type == "code"]
+def test_notebook_has_no_outputs(source: Path):
+    code = [cell for cell in notebook_of(source).cells if cell.cell_type == "code"]
     assert [cell.source for cell in code if cell.outputs or cell.execution_count] == []
 
 
 @EVERY
-def test_notebook_names_its_kernel_and_its_language(source: Path):
-    metadata = paired(source).metadata
+def test_notebook_names_kernel(source: Path):
+    metadata = notebook_of(source).metadata
     assert metadata["kernelspec"]["name"] == "python3"
     assert metadata["language_info"]["name"] == "python"  # or JupyterLab changes it on opening

@@ -1,4 +1,4 @@
-"""The table of operations says what the specification says, clause by clause."""
+"""The operations table agrees with each clause of the specification."""
 
 import re
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import toolkit.fetch  # noqa: F401 - fills FUNCTIONS
-from toolkit.contract import dexes, states
+from toolkit.contract import dexes, order_states
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import AMOUNTS
-from toolkit.fetch.serves import FUNCTIONS
+from toolkit.fetch.registry import FUNCTIONS
 from toolkit.service.answers import HANDLERS
 
 ROOT = Path(__file__).parents[2]
@@ -35,24 +35,24 @@ SAME_FIELDS = {"builderApprovedFundingByTime": "builderApprovedFillsByTime"}
 CLARIFIED = {"metaAndAssetCtxs": {"dex"}}
 
 
-def words(text: str) -> list[str]:
+def operation_names(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-def limits(specification: Any) -> dict[tuple[str, str], str]:
+def page_limits(specification: Any) -> dict[tuple[str, str], str]:
     (table,) = specification.tables(specification.chapter("Limits"))
-    return {(what, name): value for what, to, value in table for name in words(to)}
+    return {(what, name): value for what, to, value in table for name in operation_names(to)}
 
 
-def test_operations_are_those_of_the_specification_in_its_order(specification: Any) -> None:
+def test_operations_follow_specification(specification: Any) -> None:
     chapter = specification.chapter("Endpoints")
-    auctions = [words(cells[0])[0] for cells in specification.tables(chapter)[0]]
+    auctions = [operation_names(cells[0])[0] for cells in specification.tables(chapter)[0]]
     others = re.findall(r"^\*\*(\w+)\*\*", chapter, re.MULTILINE)
     assert list(OPERATIONS) == auctions + others
 
 
 @EVERY
-def test_function_name_is_the_type_in_snake_case(operation: Operation) -> None:
+def test_function_name_is_snake_case(operation: Operation) -> None:
     spelled = operation.function.split("_")
     assert spelled[0] + "".join(word.capitalize() for word in spelled[1:]) == operation.type
 
@@ -60,20 +60,24 @@ def test_function_name_is_the_type_in_snake_case(operation: Operation) -> None:
 def test_add_ons(specification: Any) -> None:
     sentence = re.search(r"^6\. Add-on endpoints.*$", specification.text, re.MULTILINE)
     assert sentence
-    assert {one.type for one in OPERATIONS.values() if one.add_on} == set(words(sentence[0]))
+    assert {operation.type for operation in OPERATIONS.values() if operation.add_on} == set(
+        operation_names(sentence[0])
+    )
     marked = re.findall(r"^\*\*(\w+)\*\* \(add-on", specification.text, re.MULTILINE)
-    assert set(words(sentence[0])) == set(marked)
+    assert set(operation_names(sentence[0])) == set(marked)
 
 
-def test_operations_of_this_service_only(specification: Any) -> None:
+def test_own_operations(specification: Any) -> None:
     sentence = re.search(r"^7\. Endpoints that exist only.*$", specification.text, re.MULTILINE)
     assert sentence
-    assert {one.type for one in OPERATIONS.values() if one.own} == set(words(sentence[0]))
+    assert {operation.type for operation in OPERATIONS.values() if operation.own} == set(
+        operation_names(sentence[0])
+    )
 
 
 @EVERY
 def test_points(operation: Operation, specification: Any) -> None:
-    table = limits(specification)
+    table = page_limits(specification)
     stated = table.get(("points per request", operation.type))
     weight = table.get(("request weight", operation.type))
     if stated or weight:
@@ -84,7 +88,7 @@ def test_points(operation: Operation, specification: Any) -> None:
         assert operation.points == POINTS_KNOWN.get(operation.type, 2)
 
 
-def test_points_beside_the_endpoints(specification: Any) -> None:
+def test_points_in_endpoint_sections(specification: Any) -> None:
     beside = re.findall(r"^\*\*(\w+)\*\* \((?:add-on, )?(\d+) points\)", specification.text, re.M)
     assert beside
     assert {name: OPERATIONS[name].points for name, _ in beside} == {
@@ -94,7 +98,7 @@ def test_points_beside_the_endpoints(specification: Any) -> None:
 
 @EVERY
 def test_page_sizes(operation: Operation, specification: Any) -> None:
-    text = limits(specification).get(("page size", operation.type))
+    text = page_limits(specification).get(("page size", operation.type))
     page = operation.page
     assert (page is None) == (text is None)
     if page is None or text is None:
@@ -110,7 +114,7 @@ def test_page_sizes(operation: Operation, specification: Any) -> None:
 
 
 def test_users_of_one_request(specification: Any) -> None:
-    text = limits(specification)["max users per request", "batchClearinghouseStates"]
+    text = page_limits(specification)["max users per request", "batchClearinghouseStates"]
     assert text == "1000; 100 when `dex` is `ALL_DEXES`"
     users = OPERATIONS["batchClearinghouseStates"].by_wire["users"]
     assert (users.kind, users.most, users.required) == ("addresses", 1000, True)
@@ -142,8 +146,10 @@ def test_tables_of_request_fields(type_: str, specification: Any) -> None:
     (table,) = specification.tables(specification.endpoint(type_))
     operation = OPERATIONS[type_]
     rows = [cells for cells in table if cells[0] != "type"]
-    assert [one.name for one in operation.parameters] == [cells[0] for cells in rows]
-    assert [one.required for one in operation.parameters] == [cells[2] == "yes" for cells in rows]
+    assert [parameter.name for parameter in operation.parameters] == [cells[0] for cells in rows]
+    assert [parameter.required for parameter in operation.parameters] == [
+        cells[2] == "yes" for cells in rows
+    ]
 
 
 REQUIRED = {
@@ -167,13 +173,15 @@ REQUIRED = {
 
 @EVERY
 def test_required_fields(operation: Operation) -> None:
-    required = {one.name for one in operation.parameters if one.required}
+    required = {parameter.name for parameter in operation.parameters if parameter.required}
     assert required == REQUIRED.get(operation.type, set())
 
 
 @EVERY
-def test_a_cursor_may_stand_instead_of_the_start(operation: Operation) -> None:
-    instead = {one.name: one.unless for one in operation.parameters if one.unless}
+def test_cursor_replaces_start(operation: Operation) -> None:
+    instead = {
+        parameter.name: parameter.unless for parameter in operation.parameters if parameter.unless
+    }
     paged = operation.paging in ("cursor", "open cursor")
     assert instead == ({"startTime": "cursor"} if paged else {})
     assert ("cursor" in operation.by_wire) == paged
@@ -213,7 +221,9 @@ def test_first_days(specification: Any) -> None:
     assert "Orders (`builderOrdersByTime`): from 7 August 2025" in chapter
     assert "`historicalOrders`: from 7 Aug 2025" in chapter
     assert "`validatorAprHistory`: from 1 August 2025" in chapter
-    since = {one.type: one.since for one in OPERATIONS.values() if one.since}
+    since = {
+        operation.type: operation.since for operation in OPERATIONS.values() if operation.since
+    }
     # Known of the live service, not of the specification: docs/live_service.md, section 8.
     assert since.pop("userNonFundingLedgerUpdates") == "2025-07-28"
     assert since == {
@@ -228,25 +238,25 @@ def test_first_days(specification: Any) -> None:
 
 def test_latest_operations(specification: Any) -> None:
     latest = {
-        one
-        for one in OPERATIONS
-        if one not in AUCTIONS and "Returns the latest" in specification.endpoint(one)
+        operation
+        for operation in OPERATIONS
+        if operation not in AUCTIONS and "Returns the latest" in specification.endpoint(operation)
     }
-    assert {one.type for one in OPERATIONS.values() if one.latest} == latest
+    assert {operation.type for operation in OPERATIONS.values() if operation.latest} == latest
 
 
 def test_binary_operations(specification: Any) -> None:
     chapter = specification.section("Snapshot endpoints (compressed binary)")
-    binary = {one.type for one in OPERATIONS.values() if one.binary}
+    binary = {operation.type for operation in OPERATIONS.values() if operation.binary}
     assert binary == {"accountValueSnapshots", "perpTwapSnapshots"}
     assert all(name in chapter for name in binary)
 
 
-def test_fields_that_only_some_operations_return(specification: Any) -> None:
+def test_omitted_fields(specification: Any) -> None:
     fills = {
-        one.type: set(one.tables[0].omits)
-        for one in OPERATIONS.values()
-        if one.type.endswith(("Fills", "FillsByTime"))
+        operation.type: set(operation.tables[0].omits)
+        for operation in OPERATIONS.values()
+        if operation.type.endswith(("Fills", "FillsByTime"))
     }
     assert fills == {
         "userFills": {"venue", "user"},
@@ -254,7 +264,9 @@ def test_fields_that_only_some_operations_return(specification: Any) -> None:
         "builderApprovedFillsByTime": {"venue"},
     }
     orders = {
-        one.type: set(one.tables[0].omits) for one in OPERATIONS.values() if one.topic == "orders"
+        operation.type: set(operation.tables[0].omits)
+        for operation in OPERATIONS.values()
+        if operation.topic == "orders"
     }
     assert orders == {"builderOrdersByTime": {"builder"}, "historicalOrders": {"user"}}
     text = specification.section("Fill record") + specification.section("Order status record")
@@ -270,8 +282,8 @@ def test_fields_that_only_some_operations_return(specification: Any) -> None:
 
 def test_order_states(specification: Any) -> None:
     (table,) = specification.tables(specification.chapter("States and transitions"))
-    stated = {group.lower(): tuple(words(values)) for group, values in table}
-    assert stated == states.GROUPS
+    stated = {group.lower(): tuple(operation_names(values)) for group, values in table}
+    assert stated == order_states.GROUPS
 
 
 def test_slippage_amounts(specification: Any) -> None:
@@ -279,10 +291,10 @@ def test_slippage_amounts(specification: Any) -> None:
     sizes = re.search(r"supported sizes ([^|]+?) \|", text)
     assert sizes
     factor = {"K": 1_000, "M": 1_000_000}
-    assert tuple(int(one[:-1]) * factor[one[-1]] for one in sizes[1].split(", ")) == AMOUNTS
+    assert tuple(int(part[:-1]) * factor[part[-1]] for part in sizes[1].split(", ")) == AMOUNTS
 
 
-def test_names_of_the_native_dex(specification: Any) -> None:
+def test_native_dex_names(specification: Any) -> None:
     assert f"(native dex key `{dexes.NATIVE_NAMES['states']}`)" in specification.text
     assert f"or `{dexes.NATIVE_NAMES['fills']}`" in specification.text
     assert "empty string selects the native perp dex" in specification.text
@@ -290,8 +302,8 @@ def test_names_of_the_native_dex(specification: Any) -> None:
 
 
 @pytest.mark.parametrize("type", OPERATIONS)
-def test_every_operation_has_all_its_pieces(type: str) -> None:
-    """Record, function, handler, sample and document: what CONTRIBUTING asks for."""
+def test_every_operation_is_complete(type: str) -> None:
+    """Every operation has a record, a function, a handler, a sample and a page (CONTRIBUTING)."""
     operation = OPERATIONS[type]
     assert operation.tables
     assert type in FUNCTIONS

@@ -1,4 +1,4 @@
-"""The contract reads recorded answers of the exchange API that the mirrored operations follow.
+"""The contract decodes recorded answers of the exchange API, which some operations mirror.
 
 They lie beside the project, not in it.
 """
@@ -10,77 +10,77 @@ from typing import Any
 
 import pytest
 
-from toolkit.contract import states
+from toolkit.contract import order_states
 from toolkit.contract.records import DELTA_FIELDS, FundingRow
 from toolkit.frames import frame
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "recordings"
 
 
-def recorded(type_: str) -> Any:
+def recorded_rows(type_: str) -> Any:
     path = FOLDER / f"{type_}.json"
     if not path.exists():
         pytest.skip(f"NOT CHECKED: no recording at {path}")
     return json.loads(path.read_text())
 
 
-def read(kind: Any, rows: Any, **options: Any) -> Any:
-    """Read recorded rows, of which nothing is unknown or missing: warnings are errors."""
+def read_frame(kind: Any, rows: Any, **options: Any) -> Any:
+    """Return a frame of recorded rows; unknown or missing fields are errors."""
     return frame(kind, rows, **options)
 
 
 @pytest.mark.parametrize("type_", ["userFills", "historicalOrders", "userNonFundingLedgerUpdates"])
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_rows_become_as_many_rows(type_: str, numbers: Any) -> None:
-    rows = recorded(type_)["response"]
-    assert len(read(type_, rows, numbers=numbers)) == len(rows) > 0
+def test_every_row_is_kept(type_: str, numbers: Any) -> None:
+    rows = recorded_rows(type_)["response"]
+    assert len(read_frame(type_, rows, numbers=numbers)) == len(rows) > 0
 
 
-def test_fills_keep_their_text_to_the_last_digit() -> None:
-    rows = recorded("userFills")["response"]
-    made = read("userFills", rows, numbers="text")
+def test_fills_keep_every_digit() -> None:
+    rows = recorded_rows("userFills")["response"]
+    made = read_frame("userFills", rows, numbers="text")
     for wire, column in [("px", "px"), ("startPosition", "start_position"), ("fee", "fee")]:
         assert made[column].tolist() == [row[wire] for row in rows]
-    exact = read("userFills", rows, numbers="exact")
+    exact = read_frame("userFills", rows, numbers="exact")
     assert exact["closed_pnl"].sum() == sum(Decimal(row["closedPnl"]) for row in rows)
 
 
-def test_fills_come_newest_first() -> None:
-    made = read("userFills", recorded("userFills")["response"])
+def test_fills_are_newest_first() -> None:
+    made = read_frame("userFills", recorded_rows("userFills")["response"])
     assert made["time"].is_monotonic_decreasing
 
 
-def test_funding_of_one_user_is_read_without_a_user() -> None:
-    rows = recorded("userFunding")["response"]
-    made = read(FundingRow, rows)
+def test_funding_without_user_column() -> None:
+    rows = recorded_rows("userFunding")["response"]
+    made = read_frame(FundingRow, rows)
     assert len(made) == len(rows)
     assert made["user"].isna().all()
     assert (made["type"] == "funding").all()
 
 
 def test_order_states_are_known() -> None:
-    made = read("historicalOrders", recorded("historicalOrders")["response"])
-    assert set(made["status"]) <= set(states.STATES)
+    made = read_frame("historicalOrders", recorded_rows("historicalOrders")["response"])
+    assert set(made["status"]) <= set(order_states.STATES)
 
 
-def test_ledger_types_are_known_with_their_fields() -> None:
-    for row in recorded("userNonFundingLedgerUpdates")["response"]:
+def test_ledger_types_have_fields() -> None:
+    for row in recorded_rows("userNonFundingLedgerUpdates")["response"]:
         delta = row["delta"]
         assert set(delta) - {"type"} == set(DELTA_FIELDS[delta["type"]])
 
 
 def test_meta_lists_every_asset() -> None:
-    answer = recorded("meta")["response"]
-    made = read("meta", answer)
+    answer = recorded_rows("meta")["response"]
+    made = read_frame("meta", answer)
     assert made["name"].tolist() == [one["name"] for one in answer["universe"]]
     assert made["only_isolated"].dtype == bool
 
 
-def test_an_account_state_is_read_whole() -> None:
-    state = recorded("clearinghouseState")["response"]
+def test_account_state_is_complete() -> None:
+    state = recorded_rows("clearinghouseState")["response"]
     user = "0x" + "0" * 40
     answer = {"successful_states": [[user, state]], "failed_wallets": []}
-    accounts, positions, failed = read("batchClearinghouseStates", answer)
+    accounts, positions, failed = read_frame("batchClearinghouseStates", answer)
     assert (len(accounts), len(positions), len(failed)) == (1, len(state["assetPositions"]), 0)
     assert accounts["withdrawable"].tolist() == [float(state["withdrawable"])]
     signed = positions["position_value"].where(positions["szi"] > 0, -positions["position_value"])

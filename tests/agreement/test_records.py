@@ -1,4 +1,4 @@
-"""The records have the fields of the specification, in its order, optional and null as it says."""
+"""The records agree with the specification: fields, order, types, null and optional."""
 
 import typing
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from toolkit.contract import records as r
-from toolkit.contract.columns import shape_of
-from toolkit.contract.kinds import note_of
+from toolkit.contract.fields import split_annotation
+from toolkit.contract.kinds import field_note
 
 WIRE_TYPES: dict[str, set[type]] = {
     "string": {str},
@@ -32,12 +32,12 @@ RECORDS: dict[str, tuple[int, type[r.Record]]] = {
     "Borrow/lend user state": (0, r.BorrowLend),
     "Delegation": (0, r.Delegation),
     "Validator weekly APR entry": (0, r.ValidatorWeek),
-    "Perp dex limits": (0, r.DexLimits),
+    "Perp dex limits": (0, r.PerpDexLimits),
     "Non-funding ledger update": (0, r.LedgerUpdate),
     "Snapshot metadata": (0, r.SnapshotMetadata),
 }
 
-# Fields beyond the specification that the clarifications name, so that they bear no mark.
+# Fields beyond the specification without a mark, because the clarifications name them.
 BEYOND: dict[type[r.Record], set[str]] = {
     r.LedgerUpdate: {
         "delta.toPerp",
@@ -60,7 +60,7 @@ BEYOND: dict[type[r.Record], set[str]] = {
     },
 }
 
-# Where the contract allows more than the type column says, and the sentence that lets it.
+# Fields for which a sentence of the specification allows more than its type column.
 MAY_BE_NULL = {
     (r.AuctionStatus, "currentGas"): "Perp: string or null",
     (r.Order, "cloid"): "null when not set",
@@ -70,7 +70,7 @@ MAY_BE_NULL = {
 
 @dataclass(frozen=True)
 class Field:
-    """A field, as the specification or the contract has it."""
+    """A field of the specification or of the contract."""
 
     path: str
     types: frozenset[type]
@@ -79,13 +79,13 @@ class Field:
     beyond: int = 0
 
 
-def in_contract(record: type[r.Record], prefix: str = "") -> list[Field]:
+def contract_fields(record: type[r.Record], prefix: str = "") -> list[Field]:
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
-    for one in msgspec.structs.fields(record):
-        shape, note = shape_of(hints[one.name]), note_of(hints[one.name])
+    for field in msgspec.structs.fields(record):
+        shape, note = split_annotation(hints[field.name]), field_note(hints[field.name])
         assert note is not None
-        path, bare = prefix + one.encode_name, shape.type
+        path, bare = prefix + field.encode_name, shape.type
         inner, inner_prefix = bare, f"{path}."
         if typing.get_origin(bare) is list:
             inner, inner_prefix, bare = get_args(bare)[0], f"{path}[].", list
@@ -93,11 +93,11 @@ def in_contract(record: type[r.Record], prefix: str = "") -> list[Field]:
         kind = dict if is_record and bare is not list else bare
         fields.append(Field(path, frozenset([kind]), shape.null, shape.absent, note.beyond))
         if is_record and inner is not record and path not in ("children", "order"):
-            fields += in_contract(inner, inner_prefix)
+            fields += contract_fields(inner, inner_prefix)
     return fields
 
 
-def in_specification(rows: list[list[str]]) -> list[Field]:
+def specification_fields(rows: list[list[str]]) -> list[Field]:
     fields = []
     for path, type_, notes in rows:
         word = type_.replace(",", " ").replace("/", " ").split()[0]
@@ -113,12 +113,12 @@ def in_specification(rows: list[list[str]]) -> list[Field]:
     return fields
 
 
-def comparable(record: type[r.Record], named: set[str]) -> list[Field]:
-    """The contract's fields, without containers that the specification does not list alone."""
+def comparable_fields(record: type[r.Record], named: set[str]) -> list[Field]:
+    """Return the contract's fields, without containers that the specification does not list."""
     listed_whole = {path.rsplit(".", 1)[0] for path in named if "." in path} - named
     return [
         one
-        for one in in_contract(record)
+        for one in contract_fields(record)
         if one.path not in listed_whole
         and one.path not in BEYOND.get(record, set())
         and not one.beyond
@@ -126,26 +126,26 @@ def comparable(record: type[r.Record], named: set[str]) -> list[Field]:
 
 
 @pytest.fixture
-def both(request: pytest.FixtureRequest, specification: Any) -> tuple[Any, list[Field], Any]:
+def field_pairs(request: pytest.FixtureRequest, specification: Any) -> tuple[Any, list[Field], Any]:
     heading = request.param
     which, record = RECORDS[heading]
     table = specification.tables(specification.section(heading.split(",")[0]))[which]
-    spec = in_specification(table)
-    return record, spec, comparable(record, {one.path for one in spec})
+    spec = specification_fields(table)
+    return record, spec, comparable_fields(record, {one.path for one in spec})
 
 
-EACH = pytest.mark.parametrize("both", list(RECORDS), indirect=True)
+EACH = pytest.mark.parametrize("field_pairs", list(RECORDS), indirect=True)
 
 
 @EACH
-def test_fields_are_those_of_the_specification_in_its_order(both: Any) -> None:
-    _, spec, contract = both
+def test_fields_follow_specification(field_pairs: Any) -> None:
+    _, spec, contract = field_pairs
     assert [one.path for one in contract] == [one.path for one in spec]
 
 
 @EACH
-def test_types_are_those_of_the_specification(both: Any) -> None:
-    _, spec, contract = both
+def test_types_follow_specification(field_pairs: Any) -> None:
+    _, spec, contract = field_pairs
     wrong = {
         theirs.path: (set(ours.types), set(theirs.types))
         for ours, theirs in zip(contract, spec, strict=True)
@@ -155,16 +155,16 @@ def test_types_are_those_of_the_specification(both: Any) -> None:
 
 
 @EACH
-def test_null_is_allowed_where_the_specification_says_so(both: Any) -> None:
-    record, spec, contract = both
+def test_null_follows_specification(field_pairs: Any) -> None:
+    record, spec, contract = field_pairs
     spec_null = {one.path for one in spec if one.null}
     contract_null = {one.path for one in contract if one.null}
     assert contract_null - {path for of, path in MAY_BE_NULL if of is record} == spec_null
 
 
 @EACH
-def test_optional_is_what_the_specification_calls_optional(both: Any) -> None:
-    record, spec, contract = both
+def test_optional_follows_specification(field_pairs: Any) -> None:
+    record, spec, contract = field_pairs
     spec_optional = {one.path for one in spec if one.optional}
     if record is r.LedgerUpdate:  # "fields vary with delta.type"
         spec_optional = {one.path for one in spec if one.path.startswith("delta.")} - {"delta.type"}
@@ -172,27 +172,27 @@ def test_optional_is_what_the_specification_calls_optional(both: Any) -> None:
 
 
 def test_fields_beyond_specification_are_marked(specification: Any) -> None:
-    """No table lists a marked field; each may be absent, so that a strict service omits it."""
+    """No table lists a marked field, and every marked field is optional."""
     for section, (which, record) in RECORDS.items():
         table = specification.tables(specification.section(section.split(",")[0]))[which]
         listed = {path for path, *_ in table}
-        marked = [one for one in in_contract(record) if one.beyond]
+        marked = [one for one in contract_fields(record) if one.beyond]
         assert not listed & {one.path for one in marked}
         outer = {one.path for one in marked if one.optional}
         inner = {one.path for one in marked} - outer
         assert all(any(path.startswith(f"{one}.") for one in outer) for path in inner)
 
 
-def test_reading_beyond_the_specification_only_adds(specification: Any) -> None:
-    """Every field named in `BEYOND` is in the contract, and not in the specification."""
+def test_beyond_fields_only_add(specification: Any) -> None:
+    """Every field in `BEYOND` is in the contract, but not in the specification."""
     for record, paths in BEYOND.items():
-        assert paths <= {one.path for one in in_contract(record)}
+        assert paths <= {one.path for one in contract_fields(record)}
         assert not any(f"| {path} |" in specification.text for path in paths)
 
 
-def specified(record: type[r.Record]) -> list[str]:
-    """Return the wire names of the fields that the specification has."""
-    return [one.path for one in in_contract(record) if not one.beyond and "." not in one.path]
+def specified_names(record: type[r.Record]) -> list[str]:
+    """Return the wire names of the fields in the specification."""
+    return [one.path for one in contract_fields(record) if not one.beyond and "." not in one.path]
 
 
 def test_margin_summary(specification: Any) -> None:
@@ -201,14 +201,14 @@ def test_margin_summary(specification: Any) -> None:
         for cells in specification.tables(specification.section("Clearinghouse state"))[0]
     }
     named = row["marginSummary"].removeprefix("fields ").removesuffix(" (strings)").split(", ")
-    assert [one.encode_name for one in msgspec.structs.fields(r.MarginSummary)] == named
-    assert specified(r.ClearinghouseState) == [*row]
+    assert [field.encode_name for field in msgspec.structs.fields(r.MarginSummary)] == named
+    assert specified_names(r.ClearinghouseState) == [*row]
 
 
 def test_position(specification: Any) -> None:
     text = specification.section("Clearinghouse state")
     words = text.split("`position` with ")[1].split(" |")[0]
-    order = specified(r.Position)
+    order = specified_names(r.Position)
     assert all(name in words for name in order)
     assert sorted(order, key=words.index) == order
 
@@ -221,7 +221,7 @@ def test_batch_states(specification: Any) -> None:
 
 def test_account_value_tuple(specification: Any) -> None:
     (table,) = specification.tables(specification.section("Account value snapshot"))
-    ours = [one.encode_name for one in msgspec.structs.fields(r.AccountValueRow)]
+    ours = [field.encode_name for field in msgspec.structs.fields(r.AccountValueRow)]
     assert ours[:3] == ["snapshot_id", "collateral_token", "user"]
     assert ours[3:] == [name for _, name, _, _ in table]
     assert [int(index) for index, *_ in table] == list(range(8))
@@ -229,7 +229,7 @@ def test_account_value_tuple(specification: Any) -> None:
 
 def test_twap_tuple(specification: Any) -> None:
     (table,) = specification.tables(specification.section("TWAP snapshot"))
-    ours = [one.encode_name for one in msgspec.structs.fields(r.TwapRow)]
+    ours = [field.encode_name for field in msgspec.structs.fields(r.TwapRow)]
     assert ours[:2] == ["snapshot_id", "market"]
     assert ours[2:] == [name for _, name, _ in table]
     assert [int(index) for index, *_ in table] == list(range(21))

@@ -1,4 +1,4 @@
-"""data/samples: one request and answer per operation, every branch seen, never stale."""
+"""data/samples: a request and an answer for each operation, with every branch, up to date."""
 
 import json
 import runpy
@@ -15,16 +15,16 @@ import pytest
 import zstandard
 
 import toolkit as tk
-from toolkit.contract.columns import shape_of
+from toolkit.contract.fields import split_annotation
 from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Record
-from toolkit.contract.requests import check
-from toolkit.contract.states import GROUPS
+from toolkit.contract.requests import check_request
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "data" / "samples"
 MAKE = runpy.run_path(str(ROOT / "docs" / "samples.py"), run_name="samples")
-JSON = [one for one in OPERATIONS.values() if not one.binary]
+JSON = [operation for operation in OPERATIONS.values() if not operation.binary]
 Branch = tuple[str, str]
 
 READ_ONLY = {
@@ -47,7 +47,7 @@ READ_ONLY = {
     "Position.cum_funding absent": "the live service always has it",
     "Position.max_leverage absent": "the live service always has it",
 }
-"""Branches that readers take and our writers never make, and why."""
+"""Branches that our service never writes, and why; readers accept them."""
 
 WORDS: dict[str, Iterable[str]] = {
     "Fill.side": "AB",
@@ -86,11 +86,11 @@ WORDS: dict[str, Iterable[str]] = {
     "BorrowLend.health": ["healthy", "atRisk", "marketLiquidatable", "backstopLiquidatable"],
     "FundingDelta.type": ["funding"],
 }
-"""The words that must occur, by field."""
+"""Field -> the words that the samples must have."""
 
 
-def exchanges(operation: Operation) -> list[dict[str, Any]]:
-    """Give the exchange of a sample, and those that show what it does not."""
+def sample_exchanges(operation: Operation) -> list[dict[str, Any]]:
+    """Return the exchange of a sample, and the further ones that show other branches."""
     sample = json.loads((FOLDER / f"{operation.type}.json").read_text())
     return [sample, *sample.get("more", [])]
 
@@ -99,14 +99,14 @@ def seen() -> set[Branch]:
     return {
         branch
         for operation in OPERATIONS.values()
-        for one in exchanges(operation)
-        for branch in MAKE["answer_branches"](operation, one["request"], one["response"])
+        for exchange in sample_exchanges(operation)
+        for branch in MAKE["answer_branches"](operation, exchange["request"], exchange["response"])
     }
 
 
 def taken(annotation: Any, place: str) -> Iterator[Branch]:
-    """Give the branches that an annotation allows, down to its leaves."""
-    shape = shape_of(annotation)
+    """Return the branches that an annotation allows, with nested ones."""
+    shape = split_annotation(annotation)
     if shape.null:
         yield place, "null"
     if shape.absent:
@@ -114,18 +114,18 @@ def taken(annotation: Any, place: str) -> Iterator[Branch]:
     if shape.null or shape.absent:
         yield place, "there"
     if isinstance(shape.type, type) and issubclass(shape.type, Record):
-        yield from of_record(shape.type)
+        yield from record_branches(shape.type)
     elif get_origin(shape.type) in (list, tuple, dict):
         if get_origin(shape.type) is list:
             yield place, "rows"
-        for one in get_args(shape.type):
-            yield from taken(one, place)
+        for part in get_args(shape.type):
+            yield from taken(part, place)
 
 
 _met: set[type[Record]] = set()
 
 
-def of_record(record: type[Record]) -> Iterator[Branch]:
+def record_branches(record: type[Record]) -> Iterator[Branch]:
     if record in _met:
         return
     _met.add(record)
@@ -140,7 +140,7 @@ def allowed() -> set[Branch]:
         branch
         for operation in OPERATIONS.values()
         for branch in (
-            of_record(operation.tables[0].record)
+            record_branches(operation.tables[0].record)
             if operation.binary
             else taken(operation.answer, operation.type)
         )
@@ -151,8 +151,10 @@ def test_every_operation_has_a_sample() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {f"{name}.json" for name in OPERATIONS}
 
 
-def test_every_sample_begins_with_an_answer_that_holds_something() -> None:
-    empty = [name for name, one in OPERATIONS.items() if exchanges(one)[0]["response"] in ([], {})]
+def test_sample_answer_is_not_empty() -> None:
+    empty = [
+        name for name, one in OPERATIONS.items() if sample_exchanges(one)[0]["response"] in ([], {})
+    ]
     assert empty == []
 
 
@@ -162,30 +164,30 @@ def test_samples_are_small() -> None:
     assert sum(sizes) < 1_000_000
 
 
-def test_every_optional_and_null_branch_is_seen() -> None:
+def test_samples_cover_every_branch() -> None:
     missing = {" ".join(one) for one in allowed() - seen()}
     assert missing == READ_ONLY.keys()
 
 
 @pytest.mark.parametrize("field", WORDS)
-def test_every_word_is_seen(field: str) -> None:
+def test_samples_cover_every_word(field: str) -> None:
     assert {word for place, word in seen() if place == field} >= set(WORDS[field])
 
 
-def test_every_account_mode_and_both_lengths_are_seen() -> None:
-    [sample] = exchanges(OPERATIONS["accountValueSnapshots"])
-    tuples = [one for _, _, users in sample["response"] for one in users.values()]
+def test_samples_cover_account_modes() -> None:
+    [sample] = sample_exchanges(OPERATIONS["accountValueSnapshots"])
+    tuples = [user for _, _, users in sample["response"] for user in users.values()]
     assert {one[4] for one in tuples} == {0, 1, 2, 3}
     assert {len(one) for one in tuples} == {5, 8}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_a_sample_is_a_request_and_its_answer(operation: Operation) -> None:
-    for one in exchanges(operation):
-        assert list(one)[:3] == ["request", "status", "response"]
-        assert one.keys() <= {"request", "status", "response", "left_out", "more"}
-        assert (one["request"]["type"], one["status"]) == (operation.type, 200)
-        check(operation, one["request"])
+def test_sample_has_request_and_answer(operation: Operation) -> None:
+    for exchange in sample_exchanges(operation):
+        assert list(exchange)[:3] == ["request", "status", "response"]
+        assert exchange.keys() <= {"request", "status", "response", "left_out", "more"}
+        assert (exchange["request"]["type"], exchange["status"]) == (operation.type, 200)
+        check_request(operation, exchange["request"])
 
 
 def frames(made: Any) -> list[pd.DataFrame]:
@@ -194,33 +196,37 @@ def frames(made: Any) -> list[pd.DataFrame]:
 
 @pytest.mark.parametrize("operation", JSON, ids=lambda one: one.type)
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_frames_read_every_sample(operation: Operation, numbers: Any) -> None:
-    for one in exchanges(operation):
-        if one["request"].get("dex") == "ALL_DEXES":
+def test_frames_read_samples(operation: Operation, numbers: Any) -> None:
+    for exchange in sample_exchanges(operation):
+        if exchange["request"].get("dex") == "ALL_DEXES":
             continue  # read below: its shape follows from the request
-        made = frames(tk.frame(operation.type, one["response"], numbers=numbers))
+        made = frames(tk.frame(operation.type, exchange["response"], numbers=numbers))
         if get_origin(operation.answer) is list:
-            assert len(made[0]) == len(one["response"])
-        assert any(map(len, made)) or not one["response"]
+            assert len(made[0]) == len(exchange["response"])
+        assert any(map(len, made)) or not exchange["response"]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_fetch_functions_read_every_sample(operation: Operation) -> None:
-    for one in exchanges(operation):
+def test_fetch_functions_read_samples(operation: Operation) -> None:
+    for exchange in sample_exchanges(operation):
         with tk.connect(
             "http://samples",
             "samples",
-            transport=Replaying(operation, one),
+            transport=Replaying(operation, exchange),
             simulated=True,
             default=False,
         ) as session:
-            given = {k: v for k, v in check(operation, one["request"]).items() if v is not None}
+            given = {
+                k: v
+                for k, v in check_request(operation, exchange["request"]).items()
+                if v is not None
+            }
             made = frames(getattr(tk, operation.function)(**given, session=session))
-        assert any(map(len, made)) or not one["response"]
+        assert any(map(len, made)) or not exchange["response"]
 
 
 class Replaying(httpx.BaseTransport):
-    """Answers every request with a sample; snapshots in the binary form of several."""
+    """A transport that answers every request with its sample."""
 
     def __init__(self, operation: Operation, exchange: Mapping[str, Any]) -> None:
         self._binary, self._exchange = operation.binary, exchange
@@ -231,12 +237,12 @@ class Replaying(httpx.BaseTransport):
         pack = zstandard.ZstdCompressor().compress
         blobs = [pack(msgpack.packb(one)) for one in self._exchange["response"]]
         content = len(blobs).to_bytes(4, "little")
-        content += b"".join(len(one).to_bytes(4, "little") + one for one in blobs)
+        content += b"".join(len(blob).to_bytes(4, "little") + blob for blob in blobs)
         headers = {"x-payload-format": "multi-zstd", "x-compression": "inner-zstd"}
         return httpx.Response(200, headers=headers, content=content)
 
 
 def test_samples_are_fresh() -> None:
-    made = MAKE["samples"]()
+    made = MAKE["all_samples"]()
     stale = [name for name, text in made.items() if (FOLDER / name).read_text() != text]
     assert stale == [], "run: python docs/samples.py"

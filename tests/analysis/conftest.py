@@ -31,7 +31,7 @@ Maker = Callable[[str, str], pd.DataFrame]
 
 @pytest.fixture(scope="session")
 def rows_of(world: World) -> Callable[[str, str, str], pd.DataFrame]:
-    """Give an account's rows of one table as the fetch function would."""
+    """Return an account's rows of one table, as the fetch function does."""
     kept: dict[tuple[str, str], list[Any]] = {}
     for name, rows in (
         ("userFillsByTime", world.sources.fills),
@@ -52,7 +52,7 @@ def rows_of(world: World) -> Callable[[str, str, str], pd.DataFrame]:
 
 @pytest.fixture
 def recorded() -> Callable[[str], Any]:
-    """Give the recorded answer of an operation; skip where the recordings are not there."""
+    """Return the recorded answer of an operation; skip if there are no recordings."""
 
     def read(name: str) -> Any:
         path = RECORDINGS / f"{name}.json"

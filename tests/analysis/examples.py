@@ -21,7 +21,7 @@ def times(ms: Iterable[int]) -> pd.Series:
 
 
 def exact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Give the same frame with exact numbers, from the shortest text of each float."""
+    """Return the same frame with exact numbers, from the shortest text of each float."""
     made = frame.copy()
     for name in frame.columns:
         if frame[name].dtype == float:

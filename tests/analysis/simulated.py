@@ -1,4 +1,4 @@
-"""The tables of everybody on a simulated exchange, as frames with exact numbers."""
+"""Tables of all accounts of a simulated exchange, as frames with exact numbers."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 import toolkit as tk
-from toolkit.local import InProcess, site_of
-from toolkit.service import Access, Key, build
+from toolkit.local_service import InProcess, site_of
+from toolkit.service import Access, Key, build_store
 from toolkit.simulation import World
 
 EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
@@ -18,7 +18,7 @@ EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
 
 @dataclass(frozen=True)
 class Everybody:
-    """All tables of a world; `user` and `account` say whose rows they are."""
+    """All tables of a world; `user` and `account` name the account of each row."""
 
     fills: pd.DataFrame
     funding: pd.DataFrame
@@ -30,7 +30,7 @@ class Everybody:
 
 
 def everybody(world: World, users: list[str] | None = None) -> Everybody:
-    """Give the tables of some accounts, or of all."""
+    """Return the tables of some accounts, or of all."""
     session = served(world, users)
     names = session.world["users"] if users is None else users
     asked = {"numbers": "exact", "session": session}
@@ -58,7 +58,7 @@ def served(world: World, users: list[str] | None = None) -> tk.Session:
         mine = set(users)
         fills = [pair for pair in sources.fills if pair[0] in mine]
         sources = replace(sources, fills=fills, funding=[])
-    store = build(sources, None, world=world.about())
+    store = build_store(sources, None, world=world.session_facts())
     site = site_of(store, Access([Key("local", "key")]))
     return tk.connect(
         "http://local",

@@ -1,4 +1,4 @@
-"""Accounts and liquidations: by hand, as identities, and on the simulated exchange."""
+"""Accounts and liquidations: examples by hand, identities, and the simulated exchange."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.accounts import concentration, leverage, lorenz, migration, values
-from toolkit.analysis.liquidations import buffers, levels
+from toolkit.accounts import concentration, leverage, lorenz, migration, values
 from toolkit.errors import MissingColumns, RepeatedRows
+from toolkit.liquidations import buffers, levels
 from toolkit.simulation import World
 
 from .examples import as_numbers
@@ -21,7 +21,7 @@ def tables(world: World) -> Everybody:
 
 
 def snapshot() -> pd.DataFrame:
-    """A standard account on two dexes, a unified one, one of portfolio margin, one below 0."""
+    """Return a standard account on two dexes, a unified, a portfolio-margin and a negative one."""
     rows = [
         ("0xA", "hyperliquid:USDC", 60.0, 120.0, 0.0, 0, None),
         ("0xa", "pre:USDH", 40.0, 0.0, 80.0, 0, None),
@@ -44,7 +44,7 @@ def test_repeated_snapshot_rows_count_once() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_values_by_mode(kind: str) -> None:
-    """The total that portfolio margin repeats is not added."""
+    """The repeated total of portfolio margin is not part of the sum."""
     rows = values(as_numbers(snapshot(), kind))
     assert rows["value"].tolist() == [100, 300, 600, -5]
     assert rows["mode"].tolist() == ["standard", "unified", "portfolio margin", "dex abstraction"]
@@ -57,7 +57,7 @@ def test_values_by_mode(kind: str) -> None:
     assert values(snapshot(), by="dex")["dex"].tolist()[:2] == ["hyperliquid", "pre"]
 
 
-def test_a_missing_value_is_not_zero() -> None:
+def test_missing_value_is_not_zero() -> None:
     gone = snapshot()
     gone.loc[1, "account_value"] = np.nan
     assert np.isnan(values(gone)["value"].iloc[0])
@@ -66,7 +66,7 @@ def test_a_missing_value_is_not_zero() -> None:
 
 
 def test_concentration_by_hand() -> None:
-    """Of 100, 300, 600: Gini (-2 * 100 + 2 * 600) / 3000 = 1/3, HHI 0.01 + 0.09 + 0.36."""
+    """Values 100, 300, 600: Gini (-2 * 100 + 2 * 600) / 3000 = 1/3, HHI 0.01 + 0.09 + 0.36."""
     row = concentration(snapshot(), shares=[1 / 3, 0.5]).iloc[0]
     assert row["gini"] == pytest.approx(1 / 3)
     assert row["hhi"] == pytest.approx(0.46)
@@ -74,7 +74,7 @@ def test_concentration_by_hand() -> None:
     assert row["top_33.3333"] == pytest.approx(0.6)
     assert row["top_50"] == pytest.approx(0.9)  # two of three
     one = concentration(snapshot(), shares=[1e-12]).iloc[0]
-    assert one["top_1e-10"] == pytest.approx(0.6)  # never fewer than one
+    assert one["top_1e-10"] == pytest.approx(0.6)  # at least one account
     by = concentration(snapshot(), by="mode").set_index("mode")
     assert by.loc["unified", "gini"] == 0
     assert np.isnan(by.loc["dex abstraction", "gini"])
@@ -88,23 +88,23 @@ def worths(*values_: float) -> pd.DataFrame:
     return pd.DataFrame({"user": users, "account_value": list(values_)})
 
 
-def test_top_shares_round_accounts_up() -> None:
-    """A quarter of five accounts is 1.25: the two largest, 10 and 4 of 20."""
+def test_top_shares_round_up() -> None:
+    """A quarter of five accounts is 1.25, so the two largest count: 10 and 4 of 20."""
     row = concentration(worths(4.0, 1.0, 10.0, 2.0, 3.0), shares=[0.25, 0.2, 0.21]).iloc[0]
     assert row[["top_25", "top_20", "top_21"]].tolist() == pytest.approx([0.7, 0.5, 0.7])
     many = concentration(worths(*range(1, 101)), shares=[0.07]).iloc[0]
     assert many["top_7"] == pytest.approx(sum(range(94, 101)) / 5050)
 
 
-def test_lorenz_leaves_out_zero_and_debt() -> None:
-    """Two accounts count, of 1 and 3 USD; one of nothing and one in debt do not."""
+def test_lorenz_skips_zero_and_debt() -> None:
+    """Accounts of 1 and 3 USD count; an account of 0 and one in debt do not."""
     rows = lorenz(worths(0.0, 3.0, -2.0, 1.0), points=5)
     assert rows["value"].tolist() == pytest.approx([0, 0.125, 0.25, 0.625, 1])
     assert len(lorenz(worths(0.0, -1.0))) == 0
 
 
 @given(positive)
-def test_gini_is_the_area_above_the_lorenz_curve(worth: list[int]) -> None:
+def test_gini_from_lorenz_curve(worth: list[int]) -> None:
     frame = pd.DataFrame({"user": [f"u{n}" for n in range(len(worth))], "account_value": worth})
     frame = frame.astype({"account_value": float})
     row = concentration(frame).iloc[0]
@@ -148,7 +148,7 @@ def test_migration_by_hand() -> None:
     assert len(rows) == 6 * 6
 
 
-def test_parameters_are_checked() -> None:
+def test_errors_of_accounts() -> None:
     with pytest.raises(ValueError, match="token or dex"):
         values(snapshot(), by="mode")
     with pytest.raises(ValueError, match="several snapshots"):
@@ -165,10 +165,10 @@ def test_parameters_are_checked() -> None:
         leverage(snapshot().drop(columns="total_long_notional"))
 
 
-def test_simulated_unified_accounts_are_not_zero(tables: Everybody, world: World) -> None:
-    """Snapshot values are the truth of each mode: perps, and the wallet's USDC from mode 2 on."""
+def test_simulated_unified_accounts_have_value(tables: Everybody, world: World) -> None:
+    """Snapshot values equal the perp value, plus the wallet's USDC from mode 2 on."""
     rows = values(tables.snapshots[-1]).set_index("user")
-    for user, truth in (world.truth | world.mixed_truth).items():
+    for user, truth in (world.expected | world.expected_mixed).items():
         wallet = truth.tokens["USDC"].balance if "USDC" in truth.tokens else 0
         whole = truth.equity_end + wallet * (
             rows.loc[user, "mode"] in ("unified", "portfolio margin")
@@ -181,7 +181,7 @@ def test_simulated_unified_accounts_are_not_zero(tables: Everybody, world: World
 
 
 def held() -> pd.DataFrame:
-    """At 100: longs to 94.5, 90, one that nothing liquidates; a short to 112; one isolated."""
+    """Return positions at 100: longs to 94.5, 90 and no price, a short to 112, an isolated one."""
     rows = [
         ("0xa", 10.0, 1000.0, 94.5, "cross", 100.0),
         ("0xb", 20.0, 2000.0, 90.0, "cross", 200.0),
@@ -198,7 +198,10 @@ def test_levels_by_hand(kind: str) -> None:
     contexts = pd.DataFrame({"name": ["X"], "open_interest": [50.0]})
     rows = levels(as_numbers(held(), kind), as_numbers(contexts, kind))
     longs = rows[rows["side"] == "long"]
-    assert longs["distance"].tolist() == [-0.09, -0.05]  # 90 is at the far edge of 9 to 10 %
+    assert longs["distance"].tolist() == [
+        -0.09,
+        -0.05,
+    ]  # 90 is at the lower edge of the bin of 9 to 10 %
     assert longs["notional"].tolist() == [2000, 1200]
     assert longs["cumulative"].tolist() == [3200, 1200]
     assert longs["low"].tolist() == pytest.approx([90, 94])
@@ -213,8 +216,8 @@ def test_levels_by_hand(kind: str) -> None:
     assert near["known"].isna().all()
 
 
-def test_every_notional_is_somewhere(tables: Everybody) -> None:
-    """In a bin or unplaced, and all of the open interest is known, on each side."""
+def test_levels_add_up_to_notional(tables: Everybody) -> None:
+    """Every notional is in a bin or unplaced, and the full open interest is known on each side."""
     positions = tables.states.positions
     rows = levels(positions, tables.contexts)
     sides = rows.groupby(["coin", "side"]).agg(
@@ -228,7 +231,7 @@ def test_every_notional_is_somewhere(tables: Everybody) -> None:
 
 
 def test_buffers_by_hand() -> None:
-    """0xa and its two cross positions: 100 - 1000 / 40 - 500 / 20 = 50, over 1500 - 25 + 25."""
+    """0xa has two cross positions: 100 - 1000 / 40 - 500 / 20 = 50, over 1500 - 25 + 25."""
     rows = held().iloc[[0, 3, 4]].assign(user="0xa", coin=["X", "Y", "Z"])
     accounts = pd.DataFrame({"user": ["0xA"], "dex": ["native"], "cross_account_value": [100.0]})
     made = buffers(accounts, rows, {"X": 20, "Y": 10, "Z": 5}).set_index("margin")

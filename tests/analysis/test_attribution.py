@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.fees import MissingAmounts
-from toolkit.analysis.pnl import attribution
+from toolkit.analysis.common.fees import MissingAmounts
 from toolkit.errors import MissingColumns
+from toolkit.pnl import attribution
 
 from .examples import (
     DAY,
@@ -43,7 +43,7 @@ def one(result: pd.DataFrame) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_by_hand(kind: str) -> None:
+def test_attribution_by_hand(kind: str) -> None:
     """The builder fee is inside the fee; PURR's, 0.07 at 0.5, in its cost; HYPE's has no price."""
     made = (as_numbers(frame, kind) for frame in (fills(), funding(), ledger()))
     total = one(attribution(*made, account=ME))
@@ -73,14 +73,14 @@ def test_by_hand(kind: str) -> None:
     assert list(total) == list(expected)
 
 
-def test_exact_is_exact() -> None:
+def test_exact_sums_are_exact() -> None:
     total = attribution(exact(fills()), exact(funding()), exact(ledger()), account=ME).iloc[0]
     assert total["net"] == Decimal("7.32")
     assert total["equity_change"] == Decimal("934.340")
     assert total["trading_fee"] == Decimal("-0.16")
 
 
-def test_what_is_not_covered_is_missing() -> None:
+def test_uncovered_sources_are_missing() -> None:
     for kind in KINDS:
         total = attribution(as_numbers(fills(), kind)).iloc[0]
         assert total["covers"] == "fills"
@@ -89,12 +89,12 @@ def test_what_is_not_covered_is_missing() -> None:
 
 
 @pytest.mark.parametrize("name", ["px", "sz"])
-def test_a_fill_without_a_price_or_size_has_no_volume(engine, name: str) -> None:
+def test_fill_without_price_or_size(engine, name: str) -> None:
     """Null or NaN, it is counted, and the volume is that of the others."""
     gone = fills()
     whole = gone["px"] * gone["sz"]
     gone.loc[0, name] = np.nan
-    with pytest.warns(MissingAmounts, match=f"of 7 rows, missing are {name} in 1"):
+    with pytest.warns(MissingAmounts, match=f"7 rows, with missing values: {name} in 1"):
         row = engine.take(attribution(engine.give(gone)))[0]
     assert (row["missing_amounts"], row["volume"]) == (1, whole.iloc[1:].sum())
     nan = pl.from_pandas(gone).with_columns(pl.col(name).fill_null(float("nan")))
@@ -103,7 +103,7 @@ def test_a_fill_without_a_price_or_size_has_no_volume(engine, name: str) -> None
     assert (odd["missing_amounts"], odd["volume"]) == (1, whole.iloc[1:].sum())
 
 
-def test_missing_amounts_are_counted_and_in_no_sum(engine) -> None:
+def test_missing_amounts_are_counted(engine) -> None:
     """BTC's 10 and HYPE's fee are gone: the sums lack them, and the row says so."""
     for kind in KINDS:
         gone = fills()
@@ -124,7 +124,7 @@ def test_parts_of_unknown_fee(engine, kind: str) -> None:
     """BTC's buy and TSLA lack their fee: their 0.01 and 0.05 are no rebates of 0.06."""
     gone = fills()
     gone.loc[[0, 2], "fee"] = np.nan
-    words = "fee in 2.*Without fee, its parts builder_fee and deployer_fee do not count"
+    words = "fee in 2.*If fee is missing, its parts builder_fee and deployer_fee do not count"
     with pytest.warns(MissingAmounts, match=words):
         made = attribution(engine.give(as_numbers(gone, kind)), by="coin")
     rows = {row["coin"]: row for row in engine.take(made)}
@@ -150,7 +150,7 @@ def test_warning_of_fees_without_parts() -> None:
     assert (row["rebate"], row["builder_fee"]) == (pytest.approx(0.3), 0)
 
 
-def test_change_of_what_is_unrealised(engine) -> None:
+def test_change_of_unrealised_pnl(engine) -> None:
     """BTC went from -5 to +7, ETH was opened at a loss of 2; another's 100 are not ours."""
     before = pd.DataFrame({"user": [ME], "coin": ["BTC"], "unrealized_pnl": [-5.0]})
     after = pd.DataFrame(
@@ -173,7 +173,7 @@ def test_change_of_what_is_unrealised(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_fills_without_any_funding_row_are_not_covered(engine, kind: str) -> None:
+def test_fills_without_funding_rows(engine, kind: str) -> None:
     """Nor is one account among others; an account that did not trade has no funding to miss."""
     rows = [as_numbers(frame, kind) for frame in (fills(), funding().iloc[:0])]
     seen = engine.take(attribution(*map(engine.give, rows)))
@@ -190,7 +190,7 @@ def test_fills_without_any_funding_row_are_not_covered(engine, kind: str) -> Non
     assert engine.take(attribution(*map(engine.give, idle)))[0]["funding"] == 0
 
 
-def test_sources_that_cannot_be_split_are_missing_and_said_so() -> None:
+def test_sources_without_group_columns() -> None:
     by_coin = attribution(fills(), funding(), ledger(), by="coin", account=ME)
     assert set(by_coin[by_coin["coin"] != "ETH"]["covers"]) == {
         "fills, funding, not ledger (it has no coin)"
@@ -202,7 +202,7 @@ def test_sources_that_cannot_be_split_are_missing_and_said_so() -> None:
     assert by_side["net"].sum() == pytest.approx(8.07)
 
 
-def test_coin_with_funding_alone_keeps_its_row() -> None:
+def test_coin_with_only_funding() -> None:
     rows = attribution(fills(), funding(), by="coin").set_index("coin")
     assert list(rows.index) == ["@107", "BTC", "ETH", "PURR/USDC", "SOL", "flx:TSLA"]
     assert rows.loc["SOL", ["fills", "closed_pnl", "funding", "net"]].tolist() == [0, 0, 0.5, 0.5]
@@ -219,15 +219,13 @@ def test_days_and_weeks_are_utc() -> None:
     assert days["day"].dtype == weeks["week"].dtype == "datetime64[ms, UTC]"
 
 
-def test_dexes() -> None:
+def test_groups_by_dex() -> None:
     assert list(attribution(fills(), by="dex")["dex"]) == ["flx", "hyperliquid", "spot"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", GROUPS, ids=str)
-def test_groups_sum_to_the_total_and_net_is_its_parts(
-    kind: str, by: str | list[str] | None
-) -> None:
+def test_groups_sum_to_total(kind: str, by: str | list[str] | None) -> None:
     made = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
     total = attribution(*made, account=ME).iloc[0]
     rows = attribution(*made, by=by, account=ME)
@@ -260,7 +258,7 @@ def same_rows(seen: list[dict], expected: list[dict]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_dtypes_do_not_depend_on_the_rows(kind: str) -> None:
+def test_dtypes_of_empty_sources(kind: str) -> None:
     frames = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
     full = attribution(*frames, by=["user", "day"], account=ME)
     for rows in (slice(0, 0), slice(0, 1)):
@@ -274,7 +272,7 @@ def test_dtypes_do_not_depend_on_the_rows(kind: str) -> None:
     assert nothing["fills"] == nothing["net"] == nothing["equity_change"] == 0
 
 
-def test_index_and_order_of_rows_do_not_matter_and_the_input_stays() -> None:
+def test_input_order_and_index() -> None:
     frame = exact(fills())
     shuffled = frame.sample(frac=1, random_state=3)
     shuffled.index = [0] * len(shuffled)
@@ -296,7 +294,7 @@ def test_fills_without_optional_columns() -> None:
     assert (row["builder_fee"], row["deployer_fee"], row["unpriced_fees"]) == (0, 0, 0)
 
 
-def test_priority_gas_is_not_money() -> None:
+def test_priority_gas_outside_net() -> None:
     frame = fills().head(2).assign(priority_gas=[0.25, NONE_GAS])
     row = attribution(frame).iloc[0]
     assert row["priority_gas"] == -0.25
@@ -306,7 +304,7 @@ def test_priority_gas_is_not_money() -> None:
 NONE_GAS = float("nan")
 
 
-def test_errors_name_what_is_missing() -> None:
+def test_errors_name_missing_columns() -> None:
     with pytest.raises(MissingColumns, match="fills: columns px, fee missing"):
         attribution(fills().drop(columns=["px", "fee"]))
     with pytest.raises(MissingColumns, match="fills: column builder missing"):
@@ -315,7 +313,7 @@ def test_errors_name_what_is_missing() -> None:
         attribution(fills(), by="month")
     with pytest.raises(MissingColumns, match="funding: column usdc missing"):
         attribution(fills(), funding().drop(columns="usdc"))
-    with pytest.raises(MissingColumns, match="closed_pnl holds String, not numbers"):
+    with pytest.raises(MissingColumns, match="closed_pnl is String, not numbers"):
         attribution(fills().astype({"closed_pnl": "str"}))
     with pytest.raises(MissingColumns, match="funding: its numbers are float"):
         attribution(exact(fills()), funding())
@@ -323,7 +321,7 @@ def test_errors_name_what_is_missing() -> None:
         attribution(fills(), None, ledger(), by="user")
 
 
-def test_whose_ledger_it_is() -> None:
+def test_ledger_account_sources() -> None:
     """Named, in a column, by provenance, or unknown: then transfers are not counted as zero."""
     named = one(attribution(fills(), funding(), ledger(), account=ME))
     column = one(attribution(fills(), funding(), ledger().assign(account=ME)))
@@ -345,7 +343,7 @@ def test_ledger_of_many_accounts_by_user() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_strangers_are_not_counted(engine, kind: str) -> None:
+def test_other_accounts_are_excluded(engine, kind: str) -> None:
     """A builder's funding has every account that approved it; fills need not repeat theirs."""
     paid = pd.concat([funding(), funding().assign(user=OTHER, usdc=1000.0)])
     moved = pd.concat([ledger().assign(account=ME), ledger().assign(account=OTHER)])
@@ -362,12 +360,12 @@ def test_strangers_are_not_counted(engine, kind: str) -> None:
     (none,) = engine.take(attribution(nameless, made[1], account="0xc"))
     assert none["covers"] == "fills, not funding (no rows)"
     for source, rows in (("funding", {"funding": made[1]}), ("ledger", {"ledger": made[2]})):
-        with pytest.raises(ValueError, match=f"{source}: it holds rows of 2 accounts.*account="):
+        with pytest.raises(ValueError, match=f"{source}: it has rows of 2 accounts.*account="):
             attribution(nameless, **rows)
 
 
 @pytest.mark.parametrize("user", [str, pd.ArrowDtype(pa.string()), object], ids=str)
-def test_fills_say_for_whom_they_were_fetched(user: object) -> None:
+def test_account_from_provenance(user: object) -> None:
     """By what was asked of the service, unless rows of an answer for many are gone."""
     paid = pd.concat([funding(), funding().assign(user=OTHER)]).astype({"user": user})
     bare = fills().drop(columns="user")
@@ -383,21 +381,23 @@ def test_fills_say_for_whom_they_were_fetched(user: object) -> None:
     assert by_user["funding"].tolist() == [Decimal("-0.75")] * 2
 
 
-def test_funding_of_an_account_without_fills() -> None:
+def test_funding_without_fills() -> None:
     """Its user column is empty: one account's funding is its own, of several nobody knows."""
     none = fills().iloc[:0]
     assert attribution(none, funding())["funding"].item() == -0.75
     both = pd.concat([funding(), funding().assign(user=OTHER)])
     assert attribution(none, both, account=ME)["funding"].item() == -0.75
-    with pytest.raises(ValueError, match="funding: it holds rows of 2 accounts"):
+    with pytest.raises(ValueError, match="funding: it has rows of 2 accounts"):
         attribution(none, both)
 
 
-def test_fills_and_ledger_of_different_accounts_are_refused() -> None:
+def test_different_accounts_are_refused() -> None:
     made = [fills().drop(columns="user"), ledger()]
     for frame, user in zip(made, (ME, OTHER), strict=True):
         frame.attrs["toolkit"] = {"parameters": {"user": user}}
-    with pytest.raises(ValueError, match=f"ledger: it was fetched for {OTHER.lower()}, the fills"):
+    with pytest.raises(
+        ValueError, match=f"ledger: it was fetched for {OTHER.lower()}, but the fills"
+    ):
         attribution(made[0], None, made[1])
     assert attribution(made[0], None, made[1], account=ME)["ledger"].item() == 930
 
@@ -457,7 +457,7 @@ trades = st.lists(
 
 
 @given(trades)
-def test_the_four_fees_are_the_fee(rows: list[tuple]) -> None:
+def test_fee_parts_sum_to_fee(rows: list[tuple]) -> None:
     frame = pd.DataFrame(
         rows, columns=["coin", "closed_pnl", "fee", "builder_fee", "deployer_fee"]
     ).assign(px=1.0, sz=1.0, side="B", time=times([MONDAY] * len(rows)))
@@ -491,9 +491,9 @@ def test_a_million_fills() -> None:
     assert rows["net"].sum() == pytest.approx((frame["closed_pnl"] - frame["fee"]).sum())
 
 
-def test_every_simulated_account_adds_up(world, rows_of) -> None:
+def test_simulated_accounts_add_up(world, rows_of) -> None:
     """Closed PnL + funding - fees + ledger is the change of equity but for what is unrealised."""
-    for user, truth in (world.truth | world.mixed_truth).items():
+    for user, truth in (world.expected | world.expected_mixed).items():
         made = (
             rows_of(name, user)
             for name in (
@@ -506,7 +506,7 @@ def test_every_simulated_account_adds_up(world, rows_of) -> None:
         assert row["equity_change"] == truth.equity_end - truth.equity_start - truth.unrealised
         assert row["funding"] == truth.funding
         assert row["ledger"] == truth.ledger
-        if user in world.mixed_truth:
+        if user in world.expected_mixed:
             continue  # spot stands apart there, and here in the same sums
         assert row["closed_pnl"] == truth.closed_pnl
         fees = row["trading_fee"] + row["builder_fee"] + row["deployer_fee"] + row["rebate"]
@@ -515,7 +515,7 @@ def test_every_simulated_account_adds_up(world, rows_of) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_a_payment_without_an_amount_is_counted(engine, kind: str) -> None:
+def test_payment_without_amount(engine, kind: str) -> None:
     """-1 + 0.5 without the third one, which is not 0: it is not known."""
     paid = funding()
     paid.loc[2, "usdc"] = None
@@ -526,7 +526,7 @@ def test_a_payment_without_an_amount_is_counted(engine, kind: str) -> None:
     assert engine.take(attribution(given[0]))[0]["missing_amounts"] == 0
 
 
-def test_funding_of_nobody_is_refused(engine) -> None:
+def test_funding_without_account_is_refused(engine) -> None:
     """Of two accounts' fills, funding that names no account belongs to nobody knows whom."""
     two = fills()
     two["user"] = [ME] * 3 + [OTHER] * (len(two) - 3)
@@ -537,7 +537,7 @@ def test_funding_of_nobody_is_refused(engine) -> None:
     assert engine.take(attribution(one_account, engine.give(paid)))[0]["funding"] == -0.75
 
 
-def test_funding_of_third_account_is_left_out(engine) -> None:
+def test_funding_of_third_account(engine) -> None:
     mine, paid = fills().assign(user=ME), funding().assign(user=OTHER)
     row = engine.take(attribution(engine.give(mine), engine.give(paid)))[0]
     assert row["covers"] == "fills, not funding (no rows)"
@@ -546,7 +546,7 @@ def test_funding_of_third_account_is_left_out(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_amounts_that_all_fills_lack_are_missing(engine, kind: str) -> None:
+def test_amounts_missing_in_all_fills(engine, kind: str) -> None:
     """BTC alone lacks both: its figures are missing, those of ETH are not."""
     gone = fills()
     btc = gone["coin"] == "BTC"

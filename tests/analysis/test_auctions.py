@@ -1,4 +1,4 @@
-"""Auctions: by hand, as identities, and against what the service shows."""
+"""Auctions: examples by hand, identities, and the answers of the service."""
 
 import hypothesis.strategies as st
 import msgspec
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import toolkit as tk
-from toolkit.analysis import auctions
+from toolkit import auctions
 from toolkit.contract.sources import Auction
 from toolkit.errors import MissingColumns
 from toolkit.frames import frame
@@ -19,22 +19,22 @@ ROUND = Auction("perp", 1_759_104_000, 111_600, "534.0", "100.0")
 """From 534 to 100 in 31 hours: 14 an hour."""
 
 
-def shown(auction: Auction, seconds: int) -> pd.DataFrame:
-    """Give what the service shows of it, so many seconds after its start."""
+def status_after(auction: Auction, seconds: int) -> pd.DataFrame:
+    """Return the service's answer, so many seconds after the start of the auction."""
     status = auction_status(auction, auction.start_seconds + seconds)
     name = "perpDeployAuctionStatus"
     made = frame(name, [msgspec.to_builtins(status)])
-    made.attrs["toolkit"] = {"asked_at": iso_of(auction.start_seconds + seconds)}
+    made.attrs["toolkit"] = {"asked_at": iso_time(auction.start_seconds + seconds)}
     return made
 
 
-def iso_of(seconds: int) -> str:
+def iso_time(seconds: int) -> str:
     return pd.Timestamp(seconds, unit="s").isoformat() + "Z"
 
 
-def test_by_hand() -> None:
+def test_decay_of_running_auction() -> None:
     """After 12 of 31 hours: 534 - 12 * 14 = 366; at 226 ten hours later; the end is 100."""
-    status = shown(ROUND, 12 * 3600)
+    status = status_after(ROUND, 12 * 3600)
     row = auctions.decay(status).iloc[0]
     assert row["gas"] == 366.0
     assert row["floor_gas"] == pytest.approx(100.0, abs=1e-6)
@@ -42,41 +42,43 @@ def test_by_hand() -> None:
     assert row["elapsed"] == pytest.approx(12 / 31)
     assert not row["over"]
     assert (row["end"] - row["start"]) == pd.Timedelta("31h")
-    wait = auctions.time_to(status, 226.0).iloc[0]
-    assert wait["seconds"] == pytest.approx(10 * 3600, abs=1e-3)
-    assert wait["time"] == row["start"] + pd.Timedelta("22h")
-    passed = auctions.time_to(status, 450.0)["seconds"].item()
+    wait = auctions.decay(status, gas=226.0).iloc[0]
+    assert wait["gas_seconds"] == pytest.approx(10 * 3600, abs=1e-3)
+    assert wait["gas_time"] == row["start"] + pd.Timedelta("22h")
+    passed = auctions.decay(status, gas=450.0)["gas_seconds"].item()
     assert passed == pytest.approx(-6 * 3600, abs=1e-3)
 
 
-def test_what_was_paid() -> None:
+def test_premium_of_sold_auction() -> None:
     """Bought at 226, 22 hours in: 226 / 534 of the start, 126 % above the floor of 100."""
     bought = Auction(
         "perp", 1_759_104_000, 111_600, "534.0", "100.0", 1_759_104_000 + 79_200, "226.0"
     )
-    status = shown(bought, 30 * 3600)
-    row = auctions.premium(status, floor=100.0).iloc[0]
+    status = status_after(bought, 30 * 3600)
+    row = auctions.decay(status, floor=100.0).iloc[0]
     assert row["of_start"] == pytest.approx(226 / 534)
     assert row["premium"] == pytest.approx(1.26)
     assert row["bought_at"] - row["start"] == pd.Timedelta("22h")
-    unknown = auctions.premium(status).iloc[0]  # nothing says where the line would have ended
+    unknown = auctions.decay(status).iloc[0]  # the end of the line is not known
     assert pd.isna(unknown[["premium", "bought_at"]]).all()
-    assert auctions.decay(status)["over"].item()
+    assert unknown["over"]
 
 
-def test_nobody_bought() -> None:
-    row = auctions.premium(shown(ROUND, 40 * 3600), floor=100.0).iloc[0]
+def test_premium_without_buyer() -> None:
+    row = auctions.decay(status_after(ROUND, 40 * 3600), floor=100.0).iloc[0]
     assert row["premium"] == 0.0
     assert pd.isna(row["bought_at"])
 
 
-def test_a_running_auction_was_not_paid_and_a_low_price_is_never_reached() -> None:
-    status = shown(ROUND, 3600)
-    paid = auctions.premium(status).iloc[0]
-    assert pd.isna(paid[["end_gas", "of_start", "premium", "bought_at"]]).all()
+def test_missing_figures_of_running_auction() -> None:
+    status = status_after(ROUND, 3600)
+    running = auctions.decay(status).iloc[0]
+    assert not running["over"]
+    assert pd.isna(running[["of_start", "premium", "bought_at"]]).all()
     for gas in (99.0, 535.0):
-        assert auctions.time_to(status, gas)[["time", "seconds"]].isna().all(axis=None)
-    at_start = auctions.decay(shown(ROUND, 0)).iloc[0]  # one point is no line
+        waits = auctions.decay(status, gas=gas)
+        assert waits[["gas_time", "gas_seconds"]].isna().all(axis=None)
+    at_start = auctions.decay(status_after(ROUND, 0)).iloc[0]  # one point is no line
     assert pd.isna(at_start["floor_gas"])
 
 
@@ -85,24 +87,24 @@ def test_a_running_auction_was_not_paid_and_a_low_price_is_never_reached() -> No
     st.integers(1, 10**6).map(lambda x: x / 100),
     st.integers(0, 10**6).map(lambda x: x / 100),
 )
-def test_the_line_passes_what_the_service_shows(seconds: int, floor: float, fall: float) -> None:
-    """At every second, to the eighth decimal; and the way back gives that second."""
+def test_line_equals_prices_of_service(seconds: int, floor: float, fall: float) -> None:
+    """The line is exact at every second, to the eighth decimal, and its inverse is that second."""
     auction = Auction("perp", 1_759_104_000, 111_600, f"{floor + fall:.2f}", f"{floor:.2f}")
-    status = shown(auction, seconds)
-    told = auctions.line(status, floor=floor, points=111_601)["gas"]
-    assert told[seconds] == pytest.approx(status["current_gas"].item(), abs=2e-8)
-    assert told.iloc[0] == pytest.approx(floor + fall)
-    assert told.iloc[-1] == pytest.approx(floor)
-    assert (np.diff(told) <= 1e-9).all()
+    status = status_after(auction, seconds)
+    line = auctions.decay(status, floor=floor, points=111_601)["line_gas"]
+    assert line[seconds] == pytest.approx(status["current_gas"].item(), abs=2e-8)
+    assert line.iloc[0] == pytest.approx(floor + fall)
+    assert line.iloc[-1] == pytest.approx(floor)
+    assert (np.diff(line) <= 1e-9).all()
     if fall >= 1:
-        back = auctions.time_to(status, status["current_gas"].item(), floor=floor)
-        assert back["seconds"].item() == pytest.approx(0.0, abs=0.01)
+        now = auctions.decay(status, gas=status["current_gas"].item(), floor=floor)
+        assert now["gas_seconds"].item() == pytest.approx(0.0, abs=0.01)
 
 
-def test_simulated_auctions_through_the_service(world) -> None:
-    """The floors, and the moment of the purchase, are in the exchange's own table."""
+def test_simulated_auctions_through_service(world) -> None:
+    """The exchange's own table has the floors and the time of the purchase."""
     session = tk.local(seed=7, size="tiny", default=False)
-    truth = {one.kind: one for one in world.sources.auctions}  # the latest of each kind
+    truth = {auction.kind: auction for auction in world.sources.auctions}  # the latest of each kind
     spot = tk.spot_pair_deploy_auction_status(session=session)
     row = auctions.decay(spot).iloc[0]
     assert not row["over"]
@@ -110,29 +112,29 @@ def test_simulated_auctions_through_the_service(world) -> None:
     assert row["start"].value == truth["spot"].start_seconds * 10**9
     sold = truth["perp"]
     perp = tk.perp_deploy_auction_status(session=session)
-    paid = auctions.premium(perp, floor=float(sold.floor_gas)).iloc[0]
+    paid = auctions.decay(perp, floor=float(sold.floor_gas)).iloc[0]
     assert paid["of_start"] == pytest.approx(float(sold.end_gas) / float(sold.start_gas))
     assert paid["bought_at"].value == sold.end_seconds * 10**9
     assert auctions.decay(spot).attrs["toolkit"]["simulated"]
 
 
-def test_many_auctions_asked_at_different_times() -> None:
+def test_decay_with_several_request_times() -> None:
     begin = ROUND.start_seconds * SECOND
-    polls = [shown(ROUND, h * 3600).assign(asked_at=begin + h * HOUR) for h in (1, 20)]
+    polls = [status_after(ROUND, h * 3600).assign(asked_at=begin + h * HOUR) for h in (1, 20)]
     made = auctions.decay(pd.concat(polls))
     assert made["gas"].tolist() == [520.0, 254.0]
     assert made["floor_gas"].tolist() == pytest.approx([100.0, 100.0])
 
 
-def test_errors() -> None:
-    status = shown(ROUND, 3600)
+def test_errors_of_decay() -> None:
+    status = status_after(ROUND, 3600)
     bare = status.copy()
     bare.attrs = {}
-    with pytest.raises(ValueError, match="does not say when it was fetched: name the time"):
+    with pytest.raises(ValueError, match="status: the time of the fetch is not known"):
         auctions.decay(bare)
     with pytest.raises(ValueError, match="points must be at least 2"):
-        auctions.line(status, points=1)
+        auctions.decay(status, points=1)
     with pytest.raises(MissingColumns, match="columns start_gas, end_gas missing"):
         auctions.decay(status.drop(columns=["start_gas", "end_gas"]))
-    with pytest.raises(MissingColumns, match="start_gas holds String"):
+    with pytest.raises(MissingColumns, match="start_gas is String"):
         auctions.decay(status.assign(start_gas="534.0"))

@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl import audit
+from tests.rules.reference import replay_perp_fills
 from toolkit.errors import MissingColumns
 from toolkit.frames import frame
-from toolkit.rules.closed_pnl import replay
+from toolkit.pnl import audit
 
 from .examples import EXACT, HOUR, MONDAY, as_numbers, times
 
@@ -30,7 +30,7 @@ def chain(
     coin: str = "BTC",
     step: int = HOUR,
 ) -> pd.DataFrame:
-    """Give a chain of fills (side, sz, px), with a closed PnL of 0."""
+    """Return a chain of fills (side, sz, px), with a closed PnL of 0."""
     made = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
     signed = made["sz"].where(made["side"] == "B", -made["sz"])
     made["start_position"] = start + signed.cumsum().shift(fill_value=0.0)
@@ -45,7 +45,7 @@ def expected(result: pd.DataFrame) -> list[float | None]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_by_hand(kind: str) -> None:
+def test_audit_by_hand(kind: str) -> None:
     """3 at an average of 100.3333.., counted as 100.3; sold 1 at 101 and 2 at 100; 1 short."""
     fills = chain([("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0), ("A", 3, 100.0)])
     result = audit(as_numbers(fills, kind), {"BTC": 5})
@@ -56,56 +56,56 @@ def test_by_hand(kind: str) -> None:
     assert list(result[NEW].dtypes.astype(str)) == [str(dtype), str(dtype), "bool"]
 
 
-def test_floats_are_read_as_the_text_they_came_from() -> None:
+def test_floats_read_as_text() -> None:
     """0.1 + 0.2 in floats is above 0.3: an average in floats truncates to the wrong tick."""
     rows = [("B", 0.1, 0.29), ("B", 0.2, 0.29), ("A", 0.3, 0.3)]
     assert expected(audit(chain(rows), {"BTC": 4}))[-1] == 0.003
 
 
-def test_history_that_does_not_start_flat_is_missing_until_it_is() -> None:
+def test_history_without_flat_start() -> None:
     rows = [("B", 1, 100.0), ("A", 3, 110.0), ("B", 2, 100.0), ("A", 2, 105.0)]
     assert expected(audit(chain(rows, start=2.0), {"BTC": 5})) == [None, None, 0.0, 10.0]
 
 
-def test_through_zero_the_rest_is_known() -> None:
+def test_position_through_zero() -> None:
     rows = [("A", 3, 110.0), ("B", 1, 100.0)]
     assert expected(audit(chain(rows, start=2.0), {"BTC": 5})) == [None, 10.0]
 
 
-def test_after_a_break_missing_until_flat() -> None:
+def test_break_until_flat() -> None:
     fills = chain([("B", 1, 100.0), ("B", 1, 100.0), ("A", 1, 101.0), ("A", 1, 102.0)] * 2)
     result = audit(fills.drop(index=1), {"BTC": 5})
     assert list(result.index[result["chain_break"]]) == [2]
     assert expected(result) == [0.0, None, None, 0.0, 0.0, 1.0, 2.0]
 
 
-def test_a_break_that_starts_flat_is_known_at_once() -> None:
+def test_break_with_flat_start() -> None:
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0), ("B", 1, 100.0), ("A", 1, 103.0)])
     result = audit(fills.drop(index=1), {"BTC": 5})
     assert list(result.index[result["chain_break"]]) == [2]
     assert expected(result) == [0.0, 0.0, 3.0]
 
 
-def test_a_repeated_row_breaks_the_chain() -> None:
+def test_repeated_row_breaks_chain() -> None:
     fills = chain([("B", 1, 100.0), ("B", 1, 100.0), ("A", 2, 101.0)])
     result = audit(pd.concat([fills, fills.iloc[[1]]]), {"BTC": 5})
     assert result["chain_break"].sum() == 1
 
 
-def test_accounts_and_coins_are_apart() -> None:
+def test_accounts_and_coins_separate() -> None:
     mine, yours = chain([("B", 1, 100.0)] * 2), chain([("A", 1, 100.0)] * 2)
     both = pd.concat([mine.assign(user="0xa"), yours.assign(user="0xb")])
     assert not audit(both, {"BTC": 5})["chain_break"].any()
     assert audit(both.drop(columns="user"), {"BTC": 5})["chain_break"].any()
 
 
-def test_the_rule_is_for_perps_whose_decimals_are_known() -> None:
+def test_perps_without_decimals() -> None:
     """Spot and outcome tokens need none: their average cost is not truncated."""
     for coin, wanted in {"PURR/USDC": 0.0, "@107": 0.0, "#12": 0.0, "ETH": None}.items():
         assert expected(audit(chain([("B", 1, 2.0)], coin=coin), {"BTC": 5})) == [wanted]
 
 
-def test_spot_buys_pay_their_fee_in_the_token() -> None:
+def test_spot_fee_in_token() -> None:
     fills = chain([("B", 10, 2.0), ("A", 9.99, 2.0)], coin="@107")
     fills = fills.assign(fee=[0.01, 0.005], fee_token=["HYPE", "USDC"])
     fills["start_position"] = [0.0, 9.99]
@@ -113,7 +113,7 @@ def test_spot_buys_pay_their_fee_in_the_token() -> None:
     assert audit(fills.drop(columns="fee"), {})["chain_break"].tolist() == [False, True]
 
 
-def test_ties_are_ordered_by_transaction_then_by_position() -> None:
+def test_order_of_ties() -> None:
     rows = [("B", 2, 100.0), ("A", 1, 101.0), ("A", 1, 102.0), ("B", 3, 100.0), ("A", 3, 99.0)]
     fills = chain(rows, step=0).assign(tx_index=[1, 2, 2, 3, 4])
     for seed in range(10):
@@ -121,7 +121,7 @@ def test_ties_are_ordered_by_transaction_then_by_position() -> None:
         assert expected(audit(shuffled, {"BTC": 5}).sort_index()) == [0.0, 1.0, 2.0, 0.0, -3.0]
 
 
-def test_same_rows_same_index_nothing_changed() -> None:
+def test_rows_and_index_unchanged() -> None:
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0), ("B", 1, 100.0)]).iloc[::-1]
     fills.index = ["x", "x", "y"]
     fills.attrs["toolkit"] = {"source": "here"}
@@ -134,7 +134,7 @@ def test_same_rows_same_index_nothing_changed() -> None:
     assert expected(result) == [0.0, 1.0, 0.0]
 
 
-def test_polars() -> None:
+def test_polars_frames() -> None:
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0)])
     for kind in KINDS:
         given_ = as_numbers(fills, kind)
@@ -144,7 +144,7 @@ def test_polars() -> None:
             assert seen[name].to_list() == wanted[name].tolist()
 
 
-def test_meta_frame_and_mapping_are_the_same() -> None:
+def test_meta_frame_equals_mapping() -> None:
     fills = chain([("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0)])
     meta = pd.DataFrame({"name": ["ETH", "BTC"], "sz_decimals": [4, 5]})
     pd.testing.assert_frame_equal(audit(fills, meta), audit(fills, {"BTC": 5}))
@@ -166,9 +166,9 @@ def test_errors() -> None:
         audit(fills.drop(columns=["px", "start_position"]), {})
     with pytest.raises(MissingColumns, match="column px is missing"):
         audit(fills.assign(px=np.nan), {})
-    with pytest.raises(MissingColumns, match="px holds String"):
+    with pytest.raises(MissingColumns, match="px is String"):
         audit(fills.assign(px="100.0"), {})
-    with pytest.raises(MissingColumns, match="column side holds 'C'"):
+    with pytest.raises(MissingColumns, match="column side has 'C'"):
         audit(fills.assign(side="C"), {})
     with pytest.raises(MissingColumns, match="sz_decimals: column sz_decimals missing"):
         audit(fills, pd.DataFrame({"name": ["BTC"]}))
@@ -195,7 +195,7 @@ def test_generated_fills_in_any_order(
             "side": ["B" if change > 0 else "A" for change, _ in rows],
             "time": times(MONDAY + n for n in range(len(rows))),
             "start_position": [float(int(start) * lot) for start in starts],
-            "closed_pnl": [float(Decimal(gain).scaleb(-6)) for gain in replay(rows)],
+            "closed_pnl": [float(Decimal(gain).scaleb(-6)) for gain in replay_perp_fills(rows)],
         }
     )
     shuffled = as_numbers(fills, kind).sample(frac=1, random_state=seed)
@@ -208,7 +208,7 @@ def test_generated_fills_in_any_order(
 def test_every_simulated_fill(world, rows_of, kind: str) -> None:
     meta = {a.name: a.sz_decimals for m in world.sources.metas.values() for a in m.universe}
     every = pd.concat(
-        [rows_of("userFillsByTime", user, kind).assign(user=user) for user in world.truth],
+        [rows_of("userFillsByTime", user, kind).assign(user=user) for user in world.expected],
         ignore_index=True,
     )
     result = audit(every.sample(frac=1, random_state=1), meta)
@@ -259,7 +259,7 @@ def test_recorded_fills(recorded) -> None:
     assert (result.loc[opening, "difference"] == 0).all()
 
 
-def test_every_recorded_close_by_the_rule_of_its_time(recorded) -> None:
+def test_recorded_closes_by_rule(recorded) -> None:
     """All 29 closing fills whose entry is known: from a flip on, for none starts flat in there."""
     fills, meta = recorded_fills(recorded)
     result = audit(fills, meta, rule="2023")
@@ -273,7 +273,7 @@ def test_every_recorded_close_by_the_rule_of_its_time(recorded) -> None:
     assert gains["Short > Long"].tolist() == [-0.08787, -0.02375]
 
 
-def test_the_rule_of_2023_by_hand() -> None:
+def test_rule_of_2023_by_hand() -> None:
     """Long 2 at 100, 1 sold at 103 draws the entry to 101; the other at 103 gains 2, not 3."""
     rows = [("B", 2, 100.0), ("A", 1, 103.0), ("A", 1, 103.0), ("A", 1, 100.0), ("B", 2, 90.0)]
     assert expected(audit(chain(rows), {"BTC": 5}, rule="2023")) == [0.0, 3.0, 2.0, 0.0, -10.0]
@@ -301,7 +301,7 @@ def fewest_breaks(fills: pd.DataFrame) -> int:
 
 
 def matched(possible: dict[int, list[int]], rows: int) -> int:
-    """Give the size of a maximum matching (augmenting paths)."""
+    """Return the size of a maximum matching (augmenting paths)."""
     owner: dict[int, int] = {}
 
     def grow(one: int, seen: set[int]) -> bool:
@@ -317,7 +317,7 @@ def matched(possible: dict[int, list[int]], rows: int) -> int:
 
 
 @pytest.mark.parametrize("coin", ["APE", "ATOM", "BNB", "DOGE"])
-def test_recorded_coins_again_in_fractions(recorded, coin: str) -> None:
+def test_recorded_coins_in_fractions(recorded, coin: str) -> None:
     """Coins without holes: every order of their ties is tried, the rule taken from its words."""
     fills, meta = recorded_fills(recorded)
     result = audit(fills, meta)

@@ -1,4 +1,4 @@
-"""Builders: by hand, as identities, against resampling, and on the simulated exchange."""
+"""Builders: examples by hand, identities, resampling, and the simulated exchange."""
 
 from decimal import Decimal
 
@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from scipy import stats
 
 import toolkit as tk
-from toolkit.analysis import builders
+from toolkit import builders
 from toolkit.errors import MissingColumns
 from toolkit.service.approvals import approval_intervals
-from toolkit.simulation.builders import FEES_BPS
+from toolkit.simulation.agents.builders import FEES_BPS
 
 from .examples import DAY, HOUR, MONDAY, as_numbers, times
 
@@ -25,7 +25,7 @@ Row = tuple[str, str | None, float, float, int]
 
 
 def fills(*rows: Row) -> pd.DataFrame:
-    """Fills (user, builder, size at 100 USD, builder fee, milliseconds after Monday)."""
+    """Return fills of (user, builder, size at 100 USD, builder fee, ms after Monday)."""
     names = ["user", "builder", "sz", "builder_fee", "ms"]
     made = pd.DataFrame(list(rows), columns=names).astype({"sz": float, "builder_fee": float})
     made["time"] = times(MONDAY + made.pop("ms").astype("int64"))
@@ -45,7 +45,7 @@ SOME = (
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_revenue_by_hand(kind: str) -> None:
-    """One and three cents on 100 and 300 USD is one basis point; the other's ten are five."""
+    """Fees of 1 and 3 cents on 100 and 300 USD are 1 bps; the other's 10 cents are 5 bps."""
     row = builders.revenue(as_numbers(fills(*SOME), kind), B.upper().replace("0X", "0x")).iloc[0]
     assert (row["fills"], row["volume"], row["unpriced"]) == (2, 400.0, 0)
     assert float(row["revenue"]) == pytest.approx(0.04)
@@ -59,8 +59,8 @@ def test_revenue_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 @pytest.mark.parametrize("name", ["px", "sz"])
-def test_fills_without_a_price_or_size_are_refused(engine, kind: str, name: str) -> None:
-    """Null or NaN, on every engine: one of the two fills through B, one of all four."""
+def test_missing_price_or_size_raises(engine, kind: str, name: str) -> None:
+    """Null or NaN, on every engine: one of the two fills through B, and one of all four fills."""
     gone = fills(*SOME)
     gone.loc[1, name] = NAN
     rows = engine.give(as_numbers(gone, kind))
@@ -77,11 +77,11 @@ def test_fills_without_a_price_or_size_are_refused(engine, kind: str, name: str)
         for call in each:
             with pytest.raises(MissingColumns, match=words):
                 call()
-    assert engine.take(builders.revenue(rows, C))[0]["volume"] == 200  # whose fill is whole
+    assert engine.take(builders.revenue(rows, C))[0]["volume"] == 200  # its fill is complete
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_nan_of_polars_is_missing_too(lazy: bool) -> None:
+def test_polars_nan_is_missing(lazy: bool) -> None:
     gone = pl.from_pandas(fills(*SOME)).with_columns(px=pl.Series([100.0, NAN, 100.0, 100.0]))
     rows = gone.lazy() if lazy else gone
     with pytest.raises(MissingColumns, match="column px is missing in 1 of 2 rows"):
@@ -91,25 +91,25 @@ def test_nan_of_polars_is_missing_too(lazy: bool) -> None:
 
 
 def test_fees_in_other_tokens() -> None:
-    """A spot buy of PURR pays in PURR, worth its price; a fee in HYPE has no price here."""
+    """A spot buy of PURR pays in PURR at the price of the fill; a fee in HYPE has no price."""
     rows = fills(("u", B, 10.0, 0.02, 0), ("u", B, 10.0, 0.5, 1))
     rows["coin"], rows["px"] = ["PURR/USDC", "ETH"], [0.5, 3000.0]
     rows["fee_token"] = ["PURR", "HYPE"]
     row = builders.revenue(rows, B).iloc[0]
     assert row["revenue"] == pytest.approx(0.01)
     assert row["unpriced"] == 1
-    assert row["fee_bps"] == pytest.approx(0.01 / 5 * 1e4)  # of the fill that has a price
+    assert row["fee_bps"] == pytest.approx(0.01 / 5 * 1e4)  # of the fill with a price
 
 
-def test_a_builder_fee_that_is_missing_was_not_charged(engine) -> None:
-    """Of two fees in HYPE the one of which a part is the builder's has no price."""
+def test_missing_builder_fee_is_zero(engine) -> None:
+    """Of two fees in HYPE, only the one with a builder fee counts as unpriced."""
     rows = fills(("u", B, 10.0, 0.5, 0), ("u", B, 20.0, NAN, 1)).assign(fee_token="HYPE")
     row = engine.take(builders.revenue(engine.give(rows), B))[0]
     assert (row["unpriced"], row["revenue"], row["fee_bps"]) == (1, 0.0, 0.0)
 
 
-def test_the_fee_already_holds_the_builder_fee() -> None:
-    """What the builder gets is what the account pays under that name, not the fee on top."""
+def test_fee_contains_builder_fee() -> None:
+    """The builder's revenue is the builder fee, not the builder fee on top of the fee."""
     rows = fills(*SOME)
     paid = tk.pnl.attribution(rows.assign(closed_pnl=0.0)).iloc[0]
     assert builders.revenue(rows)["revenue"].item() == pytest.approx(-paid["builder_fee"])
@@ -134,8 +134,8 @@ SPELL = st.tuples(
 
 @settings(max_examples=15)
 @given(st.lists(SPELL, max_size=30))
-def test_every_fill_goes_one_way(rows) -> None:
-    """The ways add up to all, and the builders' revenues to the whole."""
+def test_routes_add_up(rows) -> None:
+    """The routes add up to all fills, and the builders' revenues to the total."""
     made = fills(*((u, b, float(s), NAN if b is None else c / 100, c) for u, b, s, c in rows))
     row = builders.routing(made, B).iloc[0]
     assert row["fills"] == row[["routed", "elsewhere", "direct", "unroutable"]].sum() == len(rows)
@@ -150,7 +150,7 @@ def test_every_fill_goes_one_way(rows) -> None:
 
 
 def test_attach_rate_by_hand() -> None:
-    """u routes 400 of 600, v none of 500: 4/11; residuals 400 - 600 p and -500 p are +-2000/11.
+    """u routes 400 of 600, v none of 500: 4/11. Residuals 400 - 600 p and -500 p are +-2000/11.
 
     So the error is sqrt(2 / 1 * 2 * (2000/11)^2) / 1100 = 4000 / 11 / 1100 = 40/121.
     """
@@ -185,7 +185,7 @@ def crowd(seed: int, users: int = 60) -> pd.DataFrame:
     return fills(*rows)
 
 
-def test_interval_of_the_attach_rate_against_resampling_users() -> None:
+def test_attach_rate_interval_against_bootstrap() -> None:
     rows = crowd(1)
     made = builders.attach_rate(rows, B).iloc[0]
     each = rows.assign(usd=100 * rows["sz"], mine=(rows["builder"] == B) * 100 * rows["sz"])
@@ -198,7 +198,7 @@ def test_interval_of_the_attach_rate_against_resampling_users() -> None:
 
 
 def test_cohorts_by_hand() -> None:
-    """u and v come in week 0, w in week 1; week 2 runs until its third day."""
+    """u and v start in week 0, w in week 1; the data ends on the third day of week 2."""
     rows = fills(
         ("u", B, 1.0, 0.1, 0),
         ("v", B, 1.0, 0.2, DAY),
@@ -218,14 +218,14 @@ def test_cohorts_by_hand() -> None:
     assert not made["earlier"].any()
     assert builders.cohorts(rows, B)["earlier"].tolist() == [True] * 3 + [False] * 2
     whole = builders.cohorts(rows, B, until=MONDAY + 3 * WEEK)
-    assert whole["active"].tolist() == [2, 1, 0, 1, 1]  # nobody came back: 0, now that it is known
+    assert whole["active"].tolist() == [2, 1, 0, 1, 1]  # nobody came back: 0 when the week is over
     assert whole["revenue"].sum() == pytest.approx(builders.revenue(rows, B)["revenue"].item())
 
 
 def test_lifetime_value_by_hand() -> None:
-    """u and v, both watched for two weeks, w for one.
+    """u and v are observed for two weeks, w for one.
 
-    First week: (1 + 3 + 5) / 3 = 3; second, of those watched: (2 + 0) / 2 = 1. Together 4.
+    First week: (1 + 3 + 5) / 3 = 3; second week, of u and v: (2 + 0) / 2 = 1. The sum is 4.
     """
     rows = fills(
         ("u", B, 1.0, 1.0, 0),
@@ -240,7 +240,7 @@ def test_lifetime_value_by_hand() -> None:
     assert np.isnan(made["within 3 weeks"])
     assert made.curve["at_risk"].tolist() == [3, 2, 0]
     assert made.n == 3
-    # All watched: the mean, and its usual error as a share of it, up and down alike.
+    # All users are observed: the mean, and its standard error as a share of it.
     early = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK + DAY, level=0.5)
     error = np.std([1, 3, 5], ddof=1) / np.sqrt(3)
     factor = np.exp(error * 0.8164965809 / 3)  # Student's quantile of 0.75, 2 degrees
@@ -250,7 +250,7 @@ def test_lifetime_value_by_hand() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([0.0, 0.0, 0.01, 1.0, 1e4]), min_size=2, max_size=8))
-def test_no_user_is_said_to_bring_less_than_nothing(fees: list[float]) -> None:
+def test_lifetime_interval_is_positive(fees: list[float]) -> None:
     rows = fills(*((f"u{n}", B, 1.0, fee, n) for n, fee in enumerate(fees)))
     made = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK).params.iloc[0]
     if made["estimate"] == 0:
@@ -259,8 +259,8 @@ def test_no_user_is_said_to_bring_less_than_nothing(fees: list[float]) -> None:
         assert 0 <= made["low"] <= made["estimate"] <= made["high"]
 
 
-def test_lifetime_values_lie_inside_as_often_as_said() -> None:
-    """Fifteen users who bring 1 USD on average, with the wide scatter of an exponential."""
+def test_lifetime_interval_coverage() -> None:
+    """Fifteen users bring 1 USD on average, from an exponential distribution."""
     hits, seeds, level = 0, 100, 0.9
     for seed in range(seeds):
         fees = np.random.default_rng(seed).exponential(1.0, 15)
@@ -271,7 +271,7 @@ def test_lifetime_values_lie_inside_as_often_as_said() -> None:
     assert low <= hits <= high, hits
 
 
-def test_interval_of_the_lifetime_value_against_resampling_users() -> None:
+def test_lifetime_interval_against_bootstrap() -> None:
     rows = crowd(2)
     until = MONDAY + 5 * WEEK
     made = builders.lifetime_value(rows, B, weeks=4, until=until).params.iloc[3]
@@ -294,7 +294,7 @@ def test_interval_of_the_lifetime_value_against_resampling_users() -> None:
 
 
 def test_spans_by_hand() -> None:
-    """Without, with twice, without, with: two spans, the second one open."""
+    """Fills without, with, with, without, with approval: two spans, the second without an end."""
     rows = fills(*(("U", None, 1.0, NAN, n * HOUR) for n in range(5)), ("x", None, 1.0, NAN, 0))
     made = builders.approval_spans(rows.iloc[[1, 2, 4]], rows)
     stamps = list(times(MONDAY + n * HOUR for n in range(5)))
@@ -317,8 +317,8 @@ def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
-def test_simulated_revenue_is_the_sum_of_builder_fees(world, session) -> None:
-    """In decimals, from the exchange's own fills, for every builder."""
+def test_simulated_revenue_sums_builder_fees(world, session) -> None:
+    """The sums are in decimals, from the exchange's own fills, for every builder."""
     for builder in session.world["builders"]:
         rows = tk.builder_approved_fills_by_time(builder, 0, numbers="exact", session=session)
         made = builders.revenue(rows, builder)
@@ -335,15 +335,15 @@ def test_simulated_revenue_is_the_sum_of_builder_fees(world, session) -> None:
         assert made["revenue"].item() == whole
 
 
-def test_simulated_fees_are_what_the_builders_charge(session) -> None:
-    """So many basis points each; amounts are rounded to a millionth."""
+def test_simulated_builder_fee_rates(session) -> None:
+    """Each builder charges fixed basis points; amounts are rounded to a millionth."""
     for builder, bps in zip(session.world["builders"], FEES_BPS, strict=False):
         rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
         assert builders.revenue(rows, builder)["fee_bps"].item() == pytest.approx(bps, abs=0.01)
 
 
-def test_simulated_spans_hold_the_approvals(world, session) -> None:
-    """Each span lies in one interval of approval, and its bounds in the gaps around it."""
+def test_simulated_spans_contain_approvals(world, session) -> None:
+    """Each span is within one period of approval, and its bounds are in the gaps around it."""
     for builder in session.world["builders"]:
         approved = tk.builder_approved_fills_by_time(builder, 0, session=session)
         paid = tk.builder_approved_funding_by_time(builder, 0, session=session)
@@ -389,12 +389,12 @@ def test_simulated_cohorts_add_up(session) -> None:
     assert value["within 1 week"] == pytest.approx(total / users)
 
 
-def test_errors() -> None:
+def test_errors_of_builders() -> None:
     with pytest.raises(MissingColumns, match="fills: columns builder, builder_fee missing"):
         builders.revenue(fills(*SOME).drop(columns=["builder", "builder_fee"]))
     with pytest.raises(ValueError, match='weight must be "usd" or "fills"'):
         builders.attach_rate(fills(*SOME), B, weight="coins")
     with pytest.raises(ValueError, match="weeks must be at least 1"):
         builders.lifetime_value(fills(*SOME), B, weeks=0)
-    with pytest.raises(ValueError, match="measured, not grouped by"):
+    with pytest.raises(ValueError, match="aggregated column"):
         builders.routing(fills(*SOME), B, by="routed")

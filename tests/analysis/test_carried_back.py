@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from toolkit.analysis.pnl import carried_back
 from toolkit.errors import MissingColumns
+from toolkit.pnl import carried_back
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 
@@ -39,7 +39,7 @@ def made(kind: str = "float", **other: object) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_by_hand(kind: str) -> None:
+def test_curve_by_hand(kind: str) -> None:
     """Points at 0:30, 1, 2, 3 and 3:15; half a BTC at the sale's 60 has gained 5 by 3:00."""
     curve = made(kind)
     assert curve["time"].dt.strftime("%H:%M").tolist() == [
@@ -57,7 +57,7 @@ def test_by_hand(kind: str) -> None:
     assert curve["covers"].unique().tolist() == ["fills, funding, ledger"]
 
 
-def test_a_period_begins_with_what_was_there() -> None:
+def test_period_with_open_positions() -> None:
     curve = made(start_time=MONDAY + 2 * HOUR)
     assert curve["equity"].tolist() == pytest.approx([109.9, 109.8, 110.8])
     # Half of what is sold at 2:30 was bought before: 1 BTC, at the next price known, 60.
@@ -65,7 +65,7 @@ def test_a_period_begins_with_what_was_there() -> None:
     assert curve["pnl"].tolist() == pytest.approx([0, -0.1, 0.9])
 
 
-def test_floats_agree_with_exact_numbers_where_sizes_do_not_return_to_zero() -> None:
+def test_floats_equal_exact_numbers() -> None:
     """0.1 and 0.2 are sold as 0.3; what was paid for nothing is nobody's gain."""
     amounts = {"px": [3.0, 3.0, 7.0], "sz": [0.1, 0.2, 0.3], "closed_pnl": [0.0, 0.0, 1.0]}
     when = times([MONDAY + HOUR, MONDAY + HOUR + 1, MONDAY + 2 * HOUR])
@@ -82,65 +82,65 @@ def test_floats_agree_with_exact_numbers_where_sizes_do_not_return_to_zero() -> 
     assert plain["unrealised"].iloc[0] == 0
 
 
-def test_what_is_left_out_is_counted() -> None:
+def test_excluded_amounts_are_counted() -> None:
     fills = tables()["fills"].assign(fee_token=["USDC", "HYPE"])
     assert made(fills=fills)["covers"].iloc[0].endswith("without 1 fees in other tokens")
 
 
-def test_without_funding_it_says_so() -> None:
+def test_curve_without_funding() -> None:
     assert made(funding=None)["covers"].iloc[0] == "fills, ledger"
 
 
-def test_one_account_of_several() -> None:
+def test_state_of_several_accounts() -> None:
     both = {name: tables()[name] for name in ("accounts", "positions")}
     both = {name: pd.concat([one, one.assign(user=OTHER)]) for name, one in both.items()}
     assert made(**both, account=ME.upper().replace("X", "x"))["equity"].iloc[-1] == 110.8
-    with pytest.raises(ValueError, match="of 2 accounts; say of which"):
+    with pytest.raises(ValueError, match=r"it has 2 accounts\. Pass account="):
         made(**both)
 
 
 @pytest.mark.parametrize("name", ["px", "sz", "closed_pnl", "fee"])
-def test_a_fill_without_an_amount_is_refused(name: str) -> None:
+def test_fill_without_amount_is_refused(name: str) -> None:
     with pytest.raises(MissingColumns, match=f"column {name} is missing in 1 of 2 rows"):
         made(fills=tables()["fills"].assign(**{name: [50.0, float("nan")]}))
 
 
-def test_a_curve_ends_where_its_state_was_taken() -> None:
-    with pytest.raises(ValueError, match="leave end_time out"):
+def test_curve_ends_at_state() -> None:
+    with pytest.raises(ValueError, match="remove end_time"):
         made(end_time=MONDAY + 2 * HOUR)
-    with pytest.raises(ValueError, match="lies after the state"):
+    with pytest.raises(ValueError, match="is after the state"):
         made(start_time=MONDAY + 4 * HOUR)
     untimed = tables()["accounts"].drop(columns="time")
     assert made(accounts=untimed, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
 
 
-def test_old_states_without_time_need_one() -> None:
+def test_state_without_time() -> None:
     """States of 2023 have no time at all; the frame has the column."""
     old = tables()["accounts"].assign(time=pd.to_datetime([None], utc=True))
     assert made(accounts=old, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
-    with pytest.raises(MissingColumns, match=r"^accounts: .* give end_time="):
+    with pytest.raises(MissingColumns, match=r"^accounts: .* Pass end_time="):
         made(accounts=old)
 
 
 @pytest.mark.parametrize("what", ["fills", "ledger"])
-def test_rows_without_time_are_named(what: str) -> None:
+def test_rows_without_time(what: str) -> None:
     rows = tables()[what]
     gone = rows.assign(time=rows["time"].where([False] + [True] * (len(rows) - 1)))
     with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing values"):
         made(**{what: gone})
 
 
-def test_without_fills_it_refuses_clearly() -> None:
-    with pytest.raises(MissingColumns, match=r"^fills: none are given"):
+def test_missing_fills_are_refused() -> None:
+    with pytest.raises(MissingColumns, match=r"^fills: a curve requires all fills"):
         made(fills=None)
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_unknown_columns_are_named() -> None:
     fills = tables()["fills"]
     for name, column in (("accounts", "account_value"), ("positions", "unrealized_pnl")):
         with pytest.raises(MissingColumns, match=column):
             made(**{name: tables()[name].assign(**{column: float("nan")})})
-    with pytest.raises(MissingColumns, match="take both alike"):
+    with pytest.raises(MissingColumns, match="Fetch both alike"):
         made(
             fills=as_numbers(fills, "exact"),
             funding=None,
@@ -148,7 +148,7 @@ def test_what_is_not_known_is_said() -> None:
         )
     with pytest.raises(MissingColumns, match="end_time="):
         made(accounts=tables()["accounts"].drop(columns="time"))
-    with pytest.raises(MissingColumns, match="take both alike"):
+    with pytest.raises(MissingColumns, match="Fetch both alike"):
         made(positions=as_numbers(tables()["positions"], "exact"))
     nobody = tables()["accounts"].head(0)
     assert made(accounts=nobody).empty

@@ -5,7 +5,7 @@ import random
 import hypothesis.strategies as st
 from hypothesis import given
 
-from toolkit.analysis.chains import Edge, walk
+from toolkit.analysis.pnl.chains import Edge, order_tie
 
 steps = st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=12)
 
@@ -25,43 +25,41 @@ def breaks(edges: list[Edge], order: list[int], before: int | None = None) -> in
 
 
 @given(st.integers(-5, 5), steps, st.randoms(use_true_random=False))
-def test_a_shuffled_chain_is_found_again(
-    start: int, changes: list[int], luck: random.Random
-) -> None:
+def test_shuffled_chain_is_restored(start: int, changes: list[int], luck: random.Random) -> None:
     edges = edges_of(start, changes)
     luck.shuffle(edges)
     for before in (start, None):
-        order = walk(edges, before, set())
+        order = order_tie(edges, before, set())
         assert sorted(order) == list(range(len(edges)))
         assert breaks(edges, order, before) == 0
 
 
 @given(st.integers(-5, 5), steps, st.randoms(use_true_random=False), st.integers(0, 11))
-def test_a_missing_fill_costs_at_most_one_break(
+def test_missing_fill_breaks_once(
     start: int, changes: list[int], luck: random.Random, hole: int
 ) -> None:
     edges = edges_of(start, changes)
     del edges[hole % len(edges)]
     if edges:
         luck.shuffle(edges)
-        assert breaks(edges, walk(edges, None, set())) <= 1
+        assert breaks(edges, order_tie(edges, None, set())) <= 1
 
 
 @given(st.integers(-5, 5), steps)
-def test_newest_first_and_oldest_first_stay_as_they_are(start: int, changes: list[int]) -> None:
+def test_sorted_chains_stay_unchanged(start: int, changes: list[int]) -> None:
     edges = edges_of(start, changes)
-    assert walk(edges, start, set()) == list(range(len(edges)))
-    assert breaks(edges[::-1], walk(edges[::-1], start, set()), start) == 0
+    assert order_tie(edges, start, set()) == list(range(len(edges)))
+    assert breaks(edges[::-1], order_tie(edges[::-1], start, set()), start) == 0
 
 
-def test_pieces_stand_where_they_fit() -> None:
+def test_pieces_keep_their_ends() -> None:
     """One fill is missing: what continues the past comes first, what the future needs last."""
     edges = [(7, 9), (0, 1), (4, 5), (1, 2)]
-    assert walk(edges, 0, {9}) == [1, 3, 2, 0]
-    assert walk(edges, 0, {5})[-1] == 2
+    assert order_tie(edges, 0, {9}) == [1, 3, 2, 0]
+    assert order_tie(edges, 0, {5})[-1] == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9))
-def test_any_rows_come_out_once_in_an_order_of_their_own(edges: list[Edge]) -> None:
-    order = walk(edges, None, set())
+def test_arbitrary_rows_occur_once(edges: list[Edge]) -> None:
+    order = order_tie(edges, None, set())
     assert sorted(order) == list(range(len(edges)))

@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from toolkit.analysis import columns
+from toolkit.analysis.common import columns
 from toolkit.contract.columns import table_columns
 from toolkit.contract.kinds import ADDRESS
 from toolkit.contract.operations import OPERATIONS
@@ -14,50 +14,50 @@ from toolkit.errors import MissingColumns
 from .examples import as_numbers, exact, fills
 
 
-def test_nested_leaves_do_not_hinder_exact_frames() -> None:
+def test_exact_frames_with_nested_columns() -> None:
     frame = exact(fills())
     frame["legs"] = pd.array([[1]] * len(frame), dtype=pd.ArrowDtype(pa.list_(pa.int64())))
-    opened = columns.opened(frame, "fills")
+    opened = columns.open_frame(frame, "fills")
     assert "legs" not in opened.columns
     assert opened.implementation.is_pyarrow()
 
 
-def test_a_frame_without_columns_is_refused() -> None:
+def test_frame_without_columns_is_refused() -> None:
     with pytest.raises(MissingColumns, match="fills: the frame has no columns"):
-        columns.opened(pd.DataFrame(), "fills")
+        columns.open_frame(pd.DataFrame(), "fills")
 
 
 def test_mixed_numbers_are_refused() -> None:
     mixed = nw.from_native(exact(fills()).assign(px=1.0))
     with pytest.raises(MissingColumns, match="exact and float numbers are mixed"):
-        columns.numbers(mixed, ["px", "sz"], "fills")
+        columns.number_kind(mixed, ["px", "sz"], "fills")
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_pandas_for_estimates_is_the_same_from_every_engine(engine, kind: str) -> None:
+def test_pandas_columns_of_each_engine(engine, kind: str) -> None:
     frame = as_numbers(fills(), kind)
     names = ["coin", "px", "time", "crossed"]
-    made = columns.as_pandas(engine.give(frame), "fills", names, ["dir", "nonsense"], ["px"])
+    made = columns.pandas_columns(engine.give(frame), "fills", names, ["dir", "nonsense"], ["px"])
     plain = fills()[[*names, "dir"]]
     pd.testing.assert_frame_equal(made, plain, check_dtype=False)
     assert (made["px"].dtype, made["time"].dtype) == (plain["px"].dtype, plain["time"].dtype)
     with pytest.raises(MissingColumns, match="fills: column nonsense missing"):
-        columns.as_pandas(engine.give(frame), "fills", [*names, "nonsense"])
-    with pytest.raises(MissingColumns, match="coin holds String"):
-        columns.as_pandas(engine.give(frame), "fills", names, amounts=["coin"])
+        columns.pandas_columns(engine.give(frame), "fills", [*names, "nonsense"])
+    with pytest.raises(MissingColumns, match="coin is String"):
+        columns.pandas_columns(engine.give(frame), "fills", names, amounts=["coin"])
 
 
-def test_nan_is_missing_for_estimates_on_every_engine(engine) -> None:
+def test_nan_is_missing(engine) -> None:
     """Polars and DuckDB take NaN for a number, and a sum with one of them is NaN."""
     frame = engine.give(pd.DataFrame({"sz": [1.0, 2.0]}))
     odd = nw.from_native(frame).with_columns(
         sz=nw.when(nw.col("sz") > 1).then(float("nan")).otherwise(nw.col("sz"))
     )
-    opened = columns.in_floats(nw.to_native(odd), "frame", ["sz"])
+    opened = columns.open_as_floats(nw.to_native(odd), "frame", ["sz"])
     assert engine.take(nw.to_native(opened.select(nw.col("sz").sum()))) == [{"sz": 1.0}]
 
 
-def test_every_address_of_the_contract_is_known_as_one() -> None:
+def test_addresses_of_the_contract() -> None:
     found = {
         one.name
         for operation in OPERATIONS.values()
@@ -69,12 +69,12 @@ def test_every_address_of_the_contract_is_known_as_one() -> None:
     assert found <= set(columns.ADDRESSES)
 
 
-def test_addresses_are_compared_in_lower_case(engine) -> None:
+def test_addresses_ignore_case(engine) -> None:
     """Other texts keep their case; a column of no text, or of nothing, is left alone."""
     frame = pd.DataFrame({"user": ["0xAb", None], "coin": ["kPEPE", "@1"], "account": [1, 2]})
-    rows = engine.take(columns.plain(engine.give(frame)))
+    rows = engine.take(columns.normalise_frame(engine.give(frame)))
     assert [row["user"] for row in rows] == ["0xab", None]
     assert [row["coin"] for row in rows] == ["kPEPE", "@1"]
     assert [row["account"] for row in rows] == [1, 2]
     nobody = pd.DataFrame({"builder": [None, None]}, index=[3, 4])
-    assert columns.plain(nobody)["builder"].isna().all()
+    assert columns.normalise_frame(nobody)["builder"].isna().all()

@@ -1,4 +1,4 @@
-"""Depth: by hand, as identities, and held against slippage of the same books."""
+"""Depth: examples by hand, identities, and slippage of the same books."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.depth import consistency, imbalance, profile, resilience
+from tests.rules.reference import half_spread_bps, slippage_bps
+from toolkit.depth import consistency, imbalance, profile, resilience
 from toolkit.errors import MissingColumns
-from toolkit.rules.depth import BANDS_BPS, Book, bands, slippage_bounds
-from toolkit.rules.slippage import half_spread_bps, slippage_bps
+from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, slippage_bounds
 
 from .examples import MONDAY, times
 
@@ -33,7 +33,7 @@ def depth(rows: list[dict]) -> pd.DataFrame:
 
 
 def test_profile_by_hand() -> None:
-    """Bids of 1, 2, 4 and an unknown one: 3 known, mean 7/3, the middle one 2."""
+    """Bids of 1, 2, 4 and a missing one: 3 values, mean 7/3, median 2."""
     rows = depth([batch(n, bid, 0.0) for n, bid in enumerate([1.0, 4.0, 2.0, NAN])])
     ask, bid = profile(rows, (0.5, 0.9)).to_dict("records")
     assert (ask["side"], ask["n"], ask["mean_usd"], ask["q50"], ask["missing"]) == (
@@ -48,11 +48,11 @@ def test_profile_by_hand() -> None:
     assert unknown.loc[1, "missing"] == 4
 
 
-def test_profile_refuses() -> None:
+def test_errors_of_profile() -> None:
     rows = depth([batch(0, 1, 1)])
     with pytest.raises(ValueError, match="between 0 and 1"):
         profile(rows, (50,))
-    with pytest.raises(ValueError, match="measured"):
+    with pytest.raises(ValueError, match="Cannot group by"):
         profile(rows, by="bps")
 
 
@@ -67,7 +67,7 @@ def test_imbalance_by_hand() -> None:
 def shocks(
     half_life: float, count: int = 3, step: float = 5.0, noise: float = 0.0, seed: int = 0
 ) -> pd.DataFrame:
-    """Every ten minutes 70 % of the bids go and come back; asks stand still."""
+    """Return batches: every ten minutes 70 % of the bids vanish and return; asks do not change."""
     rng = np.random.default_rng(seed)
     seconds = np.arange(0, 600 * (count + 1), step)
     lost = np.where(seconds < 600, 0, 0.7 * 2.0 ** (-(seconds % 600) / half_life))
@@ -76,7 +76,7 @@ def shocks(
 
 
 @pytest.mark.parametrize("half_life", [12.0, 40.0, 150.0])
-def test_half_lives_are_found_again(half_life: float) -> None:
+def test_half_lives_are_recovered(half_life: float) -> None:
     made = resilience(shocks(half_life))
     assert made["half_life"] == pytest.approx(half_life, rel=0.002)
     assert made["taken"] == pytest.approx(0.7, rel=0.01)
@@ -86,26 +86,26 @@ def test_half_lives_are_found_again(half_life: float) -> None:
     assert list(made.shocks["time"]) == list(times(MONDAY + 600_000 * np.arange(1, 4)))
 
 
-def test_recovery_is_drawn_over_time() -> None:
+def test_recovery_path_over_time() -> None:
     path = resilience(shocks(40.0, noise=0.01)).path
     near = path.iloc[(path["seconds"] - 40).abs().argmin()]
     assert near["q50"] == pytest.approx(1 - 2 ** (-near["seconds"] / 40), abs=0.05)
     assert (path["q10"] <= path["q90"]).all()
 
 
-def test_without_shocks_nothing_is_known() -> None:
+def test_resilience_without_shocks() -> None:
     still = resilience(shocks(40.0, count=0))
     assert still.n == 0
     assert still.params["estimate"].isna().all()
     one = resilience(shocks(40.0, count=1, noise=0.01)).params
     assert one["estimate"].notna().all()
     assert one[["low", "high"]].isna().all().all()
-    # Depth that stays away has no half-life.
+    # Depth that does not return has no half-life.
     gone = [batch(s, 1e6 if s < 100 else 1e5, 1e6) for s in range(0, 400, 10)]
     assert resilience(depth(gone)).params["estimate"].isna().all()
 
 
-def test_resilience_refuses() -> None:
+def test_errors_of_resilience() -> None:
     rows = shocks(40.0, count=1)
     for wrong in ({"drop": 0}, {"drop": 1.5}, {"window": 0}, {"level": 95}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -118,10 +118,10 @@ levels = st.lists(st.tuples(st.floats(0.1, 60), st.floats(1, 1000)), min_size=1,
 
 
 @given(levels, levels, st.floats(50, 20_000))
-def test_every_book_keeps_within_its_bounds(
+def test_books_are_within_bounds(
     bids: list[tuple[float, float]], asks: list[tuple[float, float]], usd: float
 ) -> None:
-    """Random books: what they cost lies between what their bands allow."""
+    """The slippage of random books is between the bounds from their bands."""
 
     def side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
         away = np.cumsum([bps for bps, _ in steps])
@@ -129,7 +129,7 @@ def test_every_book_keeps_within_its_bounds(
         return np.stack([px, np.array([size for _, size in steps]) / px], axis=1)
 
     book = Book(side(bids, -1), side(asks, 1))
-    table = np.array([[bid, ask] for _, bid, ask in bands(book)])
+    table = np.array([[bid, ask] for _, bid, ask in depth_bands(book)])
     half = np.array([half_spread_bps(book)])
     for sign, column, found in zip((1, -1), (1, 0), slippage_bps(book, usd), strict=True):
         widths = np.array(BANDS_BPS, dtype=float)
@@ -155,9 +155,9 @@ def sample(second: float, buy: float, sell: float, usd: float = 2e3) -> pd.DataF
 
 
 def test_consistency_by_hand() -> None:
-    """1,000 within 10 bps, 3,000 within 25.
+    """The depth is 1,000 within 10 bps and 3,000 within 25 bps.
 
-    2,000 cost at least (1,000 * 2 + 1,000 * 10) / 2,000 = 6, at most (10 + 25) / 2 = 17.5 bps,
+    2,000 cost at least (1,000 * 2 + 1,000 * 10) / 2,000 = 6 and at most (10 + 25) / 2 = 17.5 bps,
     give or take a hundredth; 4,000 at least (2 + 2 * 10 + 25) / 4 = 11.75, and may be missing.
     """
     books = depth([batch(0, 1e3, 1e3), batch(0, 3e3, 3e3, 25)])
@@ -165,7 +165,7 @@ def test_consistency_by_hand() -> None:
     made = consistency(books, rows).set_index(["timestamp", "amount_usd", "side"])
     early, late = times([MONDAY, MONDAY + 500])
     assert made["consistent"].to_dict() == {
-        (early, 2e3, "buy"): False,  # cannot be missing: 3,000 were there
+        (early, 2e3, "buy"): False,  # cannot be missing: the depth is 3,000
         (early, 2e3, "sell"): True,
         (late, 2e3, "buy"): True,
         (late, 2e3, "sell"): False,
@@ -178,7 +178,7 @@ def test_consistency_by_hand() -> None:
     assert made.loc[(late, 2e3, "buy"), "age_seconds"] == 0.5
 
 
-def test_consistency_needs_a_batch_in_time() -> None:
+def test_consistency_needs_recent_batch() -> None:
     books = depth([batch(0, 1e3, 1e3), batch(10, 1e6, 1e6)])
     made = consistency(books, sample(5, 3.0, 3.0), max_age=4)
     assert made["consistent"].isna().all()
@@ -190,8 +190,8 @@ def test_consistency_needs_a_batch_in_time() -> None:
     assert other["consistent"].isna().all()
 
 
-def test_slack_widens_the_bounds() -> None:
-    """Asks of 2,000 within 10 bps may have been 3,000, or 1,000."""
+def test_slack_extends_bounds() -> None:
+    """With a slack of a half, asks of 2,000 within 10 bps may have been 3,000 or 1,000."""
     books = depth([batch(0, 2e3, 2e3), batch(0, 4e3, 4e3, 25)])
     strict = consistency(books, sample(0, 12.0, 1.9))
     assert strict["consistent"].tolist() == [False, False]
@@ -201,8 +201,8 @@ def test_slack_widens_the_bounds() -> None:
         consistency(books, sample(0, 1, 1), slack=1.0)
 
 
-def test_names_of_dexes_meet() -> None:
-    """Depth may write a coin bare, or with its dex in front; samples write the dex."""
+def test_dex_names_in_consistency() -> None:
+    """Depth writes a coin with or without its dex; samples write it with the dex."""
     for coin in ("TSLA", "flx:TSLA"):
         books = depth([{**batch(0, 1e4, 1e4, coin=coin), "dex": "flx"}])
         made = consistency(books, sample(0, 9.0, 9.0).assign(coin="flx:TSLA"))

@@ -1,4 +1,4 @@
-"""Does the half-life's interval hold the simulated exchange's as often as it says?"""
+"""Coverage of the half-life's interval on the simulated exchange."""
 
 from dataclasses import replace
 
@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from toolkit.analysis.depth import resilience
+from toolkit.depth import resilience
 from toolkit.simulation import World
-from toolkit.simulation.live import DEPTH_HALF_LIFE_SECONDS, SHOCK_SECONDS, LiveExchange
+from toolkit.simulation.output.live import DEPTH_HALF_LIFE_SECONDS, SHOCK_SECONDS, LiveExchange
 
 from .examples import times
 
@@ -33,8 +33,8 @@ def batches(exchange: LiveExchange, start: int, seconds: int, step: int) -> pd.D
     return made.assign(timestamp_ms=times(made["timestamp_ms"]))
 
 
-def test_half_lives(world: World) -> None:
-    """An hour of two markets, every five seconds: eleven shocks."""
+def test_half_life_interval_coverage(world: World) -> None:
+    """An hour of two markets, with a batch every five seconds, has eleven shocks."""
     last = world.sources.depth
     few = msgspec.structs.replace(last, data=[one for one in last.data if one.coin in COINS])
     sources = replace(world.sources, depth=few)

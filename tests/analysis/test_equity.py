@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl import attribution, drawdown, equity
 from toolkit.errors import MissingColumns
+from toolkit.pnl import attribution, drawdown, equity
 from toolkit.simulation import World
 
 from .examples import HOUR, ME, MONDAY, as_numbers, fills, funding, ledger, times
@@ -21,7 +21,7 @@ def listed(column: pd.Series) -> list[float | None]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_by_hand(kind: str) -> None:
+def test_equity_by_hand(kind: str) -> None:
     """BTC bought at 0 h and sold at 1 h; marks at both ends; spot fills are another balance's."""
     made = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
     marks = pd.DataFrame(
@@ -38,7 +38,7 @@ def test_by_hand(kind: str) -> None:
     assert listed(rows["equity"].head(2)) == pytest.approx([1006.7, 958.64])
 
 
-def test_an_old_mark_is_no_mark() -> None:
+def test_old_mark_is_ignored() -> None:
     made = fills().iloc[:1].assign(start_position=0.0)
     later = made.assign(start_position=1.0, time=times([MONDAY + 5 * HOUR]))
     both = pd.concat([made, later])
@@ -50,7 +50,7 @@ def test_an_old_mark_is_no_mark() -> None:
 
 
 @pytest.mark.parametrize("by", ["hour", "day", "week"])
-def test_the_last_point_is_the_attribution(by: str) -> None:
+def test_last_point_equals_attribution(by: str) -> None:
     perps = fills()[~fills()["coin"].str.contains("^@|/")]
     given = [as_numbers(one, "exact") for one in (perps, funding(), ledger())]
     last = equity(*given, by=by, account=ME).iloc[-1]
@@ -71,7 +71,7 @@ def test_errors() -> None:
         drawdown(pd.DataFrame({"time": times([0])}), of="realised")
 
 
-def test_the_curve_ends_where_the_simulated_accounts_do(world: World) -> None:
+def test_curve_of_simulated_accounts(world: World) -> None:
     """Flows + realised + unrealised at the last marks is the equity of each, to the last digit."""
     tables = everybody(world)
     marks = tables.contexts[["name", "mark_px"]].assign(
@@ -82,14 +82,14 @@ def test_the_curve_ends_where_the_simulated_accounts_do(world: World) -> None:
         sz_decimals=tables.contexts,
     )  # fmt: skip
     ends = rows.groupby("user").last()
-    truths = world.truth | world.mixed_truth
+    truths = world.expected | world.expected_mixed
     # The last payments come at the very end, which begins another day.
     assert len(ends) == len([user for user in truths if user in ends.index]) > 35
     for user, row in ends.iterrows():
         truth = truths[user]
         assert row["flows"] == truth.ledger
         paid = truth.closed_pnl - truth.fees + truth.funding
-        if user in world.truth:
+        if user in world.expected:
             assert row["realised"] == paid
     at_the_end = rows[rows["time"] == rows["time"].max() - pd.Timedelta("1D")].set_index("user")
     known = at_the_end["unrealised"].dropna()
@@ -99,7 +99,7 @@ def test_the_curve_ends_where_the_simulated_accounts_do(world: World) -> None:
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40))
-def test_drawdown_is_the_fall_from_the_highest(values: list[int]) -> None:
+def test_drawdown_by_hand(values: list[int]) -> None:
     frame = pd.DataFrame(
         {
             "time": times(MONDAY + n * HOUR for n in range(len(values))),
@@ -114,14 +114,14 @@ def test_drawdown_is_the_fall_from_the_highest(values: list[int]) -> None:
     assert ((rows["under_hours"] == 0) | (rows["drawdown"] < 0)).all()
 
 
-def test_a_gap_in_a_curve_stays_a_gap() -> None:
+def test_gap_in_curve() -> None:
     frame = pd.DataFrame({"time": times([0, HOUR, 2 * HOUR]), "pnl": [5.0, np.nan, 4.0]})
     rows = drawdown(frame)
     assert listed(rows["drawdown"]) == [0, None, -1]
     assert listed(rows["under_hours"]) == [0, None, 2]
 
 
-def test_another_drawdown_takes_the_place_of_the_first() -> None:
+def test_second_drawdown_replaces_first() -> None:
     curve = pd.DataFrame({"time": times([0, 1]), "pnl": [3.0, 1.0], "realised": [2.0, 5.0]})
     again = drawdown(drawdown(curve), of="realised")
     pd.testing.assert_frame_equal(again, drawdown(curve, of="realised"))

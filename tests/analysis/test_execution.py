@@ -1,4 +1,4 @@
-"""Execution: by hand, identities, what is too old, and intervals."""
+"""Execution: examples by hand, identities, old prices, and intervals."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis.execution import fill_quality, markout, spreads
 from toolkit.errors import MissingColumns
+from toolkit.execution import fill_quality, markout, spreads
 
 from .examples import DAY, HOUR, MONDAY, times
 
@@ -26,10 +26,10 @@ def mids(rows: list[tuple[float, float]], coin: str = "XYZ") -> pd.DataFrame:
     return made.drop(columns="second").assign(coin=coin)
 
 
-def test_quality_by_hand() -> None:
+def test_fill_quality_by_hand() -> None:
     """Mid 100. A taker buys 2 at 100.1: -0.2 USD. A maker sells 1 at 100.3: +0.3 USD.
 
-    In bps of value at mid: -0.2 / 200 = -10, 0.3 / 100 = 30. The third has no price in time.
+    In bps of value at mid: -0.2 / 200 = -10, 0.3 / 100 = 30. The third fill has only an old price.
     """
     trades = fills([(1, "B", 100.1, 2, True), (2, "A", 100.3, 1, False), (500, "A", 99, 1, False)])
     made = fill_quality(trades, mids([(0, 100.0)]))
@@ -47,8 +47,8 @@ def test_quality_by_hand() -> None:
     assert nothing[["improvement_usd", "improvement_bps", "age_seconds"]].isna().all().all()
 
 
-def test_fills_without_price_or_size_are_not_priced() -> None:
-    """What the one whole fill tells stays: 10 bps lost, the same of it kept, no impact."""
+def test_fills_without_price_or_size() -> None:
+    """Only the complete fill counts: 10 bps effective, 10 bps realised, no impact."""
     trades = fills([(1, "B", 100.1, 2, True), (2, "B", np.nan, 2, True), (3, "B", 100, None, True)])
     prices = mids([(0, 100.0), (40, 100.0)])
     quality = fill_quality(trades, prices, by=None).iloc[0]
@@ -61,8 +61,8 @@ def test_fills_without_price_or_size_are_not_priced() -> None:
     assert markout(trades, prices, ["1m"], by=None).params["n"].tolist() == [1]
 
 
-def test_a_fill_is_not_held_against_itself() -> None:
-    """The price before a fill is of a moment before its own; equal times are one price."""
+def test_fill_ignores_own_quote() -> None:
+    """The price before a fill is from an earlier moment; prices of one moment are averaged."""
     tape = fills([(0, "B", 100, 1, True), (5, "B", 102, 3, True), (5, "B", 106, 1, True)])
     prices = tape.rename(columns={"px": "mid_px"})
     made = fill_quality(tape, prices, by=None).iloc[0]
@@ -73,7 +73,7 @@ def test_a_fill_is_not_held_against_itself() -> None:
 
 
 def test_markout_by_hand() -> None:
-    """Sold 1 at 100 and bought 3 at 100; a minute later 101: (-1 + 3) / 400 = 50 bps."""
+    """Sold 1 at 100, bought 3 at 100, a minute later 101: (-1 + 3) / 400 = 50 bps."""
     trades = fills([(0, "A", 100, 1, True), (0, "B", 100, 3, True)])
     made = markout(trades, mids([(50, 101.0)]), ["1m"]).params.iloc[0]
     assert (made["seconds"], made["n"], made["missing"]) == (60, 2, 0)
@@ -82,7 +82,7 @@ def test_markout_by_hand() -> None:
     assert made["age_seconds"] == 10
 
 
-def test_a_price_that_is_too_old_is_none() -> None:
+def test_old_price_is_missing() -> None:
     trade = fills([(100, "B", 100, 1, True)])
     before = mids([(99, 100.0)])
     assert markout(trade, before, ["1s"]).params["missing"].tolist() == [1]
@@ -98,9 +98,9 @@ def test_a_price_that_is_too_old_is_none() -> None:
 
 
 def test_spreads_by_hand() -> None:
-    """Mid 100, a taker buys at 100.2, the mid goes to 100.5: paid 20, kept -30, impact 50.
+    """Mid 100, a taker buys at 100.2, the mid moves to 100.5: paid 20, realised -30, impact 50.
 
-    The maker on the other side: the same with the other sign.
+    The maker on the other side has the same figures with the opposite sign.
     """
     trades = fills([(1, "B", 100.2, 2, True), (1, "A", 100.2, 2, False)])
     prices = mids([(0, 100.0), (61, 100.5)])
@@ -124,7 +124,7 @@ trades = st.lists(
 
 @settings(deadline=None, max_examples=40)
 @given(trades, st.integers(0, 5))
-def test_effective_is_realised_and_impact(rows: list, seed: int) -> None:
+def test_spread_parts_add_up(rows: list, seed: int) -> None:
     rng = np.random.default_rng(seed)
     prices = mids([(600 * n, 100 + rng.normal()) for n in range(300)])
     frame = fills([(float(second), *rest) for second, *rest in rows])
@@ -137,8 +137,8 @@ def test_effective_is_realised_and_impact(rows: list, seed: int) -> None:
         assert one["effective"] == pytest.approx(-quality["improvement_usd"], abs=1e-9)
 
 
-def test_intervals_draw_whole_clusters() -> None:
-    """Ten days whose fills all gain 1 or all lose 1 bps: as few as ten coins thrown."""
+def test_intervals_resample_clusters() -> None:
+    """All fills of a day gain 1 or lose 1 bps: ten days have the error of ten coin tosses."""
     rng = np.random.default_rng(5)
     day = np.repeat(np.arange(10), 50)
     at = MONDAY + DAY * day + HOUR * (np.tile(np.arange(50), 10) % 20)
@@ -183,11 +183,11 @@ def test_spans_of_time() -> None:
     assert markout(trade, prices, [90, "1m"]).params["seconds"].tolist() == [60, 90]
 
 
-def test_groups() -> None:
+def test_groups_of_fills() -> None:
     rows = pd.concat([fills([(1, "B", 100, 1, True)]), fills([(1, "A", 9, 1, True)], "flx:ABC")])
     prices = pd.concat([mids([(0, 101.0)]), mids([(0, 9.0)], "flx:ABC")])
     made = fill_quality(rows, prices, by=["dex", "day"])
     assert made["dex"].tolist() == ["flx", "hyperliquid"]
     assert list(made["day"]) == list(times([MONDAY, MONDAY]))
-    with pytest.raises(ValueError, match="measured"):
+    with pytest.raises(ValueError, match="Cannot group by"):
         fill_quality(rows, prices, by="fills")

@@ -1,4 +1,4 @@
-"""Spreads from the tape alone: the truth comes back however strongly signs follow each other."""
+"""Spreads from the tape alone: estimates recover the truth for any correlation of signs."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,8 +7,13 @@ import pytest
 from scipy import signal, stats
 
 import toolkit as tk
-from toolkit.analysis.execution import fill_quality, markout, quotes, spreads
-from toolkit.analysis.execution_tape import Parts, parts_of, price_changes, read_trades
+from toolkit.analysis.execution.tape import (
+    SpreadParts,
+    estimate_parts,
+    price_changes,
+    read_trades,
+)
+from toolkit.execution import fill_quality, markout, quotes, spreads
 
 from .examples import MONDAY, times
 
@@ -18,9 +23,9 @@ CORRELATIONS = [0.0, 0.5, 0.8, 0.95]
 
 
 def tape(seed: int, correlation: float, n: int = 1200, coin: str = "XYZ") -> pd.DataFrame:
-    """Draw trades every five seconds in the mean, whose signs follow each other.
+    """Draw trades with correlated signs, one every five seconds on average.
 
-    The mid moves by `PERMANENT` with each trade, and by news; the trade is done `TRANSITORY` off
+    The mid moves by `PERMANENT` with each trade, and by news. The trade is `TRANSITORY` away from
     the mid after it, so it pays the sum of both against the mid before it.
     """
     rng = np.random.default_rng(seed)
@@ -42,16 +47,16 @@ def tape(seed: int, correlation: float, n: int = 1200, coin: str = "XYZ") -> pd.
     )
 
 
-def estimates(correlation: float, n: int) -> list[Parts]:
-    """Estimate the parts of many tapes, each a coin of its own."""
+def estimates(correlation: float, n: int) -> list[SpreadParts]:
+    """Return the estimated parts of many tapes, one coin each."""
     many = pd.concat([tape(seed, correlation, n, f"C{seed}") for seed in range(RUNS)])
     changes = price_changes(read_trades(many), 60_000)
-    return [parts_of(rows) for _, rows in changes.groupby("coin")]
+    return [estimate_parts(rows) for _, rows in changes.groupby("coin")]
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_truth_lies_in_intervals(correlation: float) -> None:
-    """Of 120 intervals of 95 % hold at least 106: by chance fewer in 1 of 1,000 (binomial)."""
+def test_intervals_contain_true_values(correlation: float) -> None:
+    """At least 106 of 120 intervals of 95 % contain the truth; fewer has probability 0.001."""
     truth = [1.0, TRANSITORY, PERMANENT]
     found = estimates(correlation, 1200)
     intervals = np.array([one.intervals(0.95) for one in found])
@@ -63,7 +68,7 @@ def test_truth_lies_in_intervals(correlation: float) -> None:
 def drawn(
     rng: np.random.Generator, correlation: float, n: int, persistence: float = 0.0
 ) -> pd.DataFrame:
-    """Draw the price changes of a tape as `tape` does; news may follow the news before it."""
+    """Draw the price changes of a tape as `tape` does; news may be autocorrelated."""
     sign = np.cumprod(np.where(rng.random(n) >= (1 - correlation) / 2, 1.0, -1.0))
     gap = rng.exponential(5.0, n)
     news = 0.8 * np.sqrt(gap / 5.0) * rng.standard_normal(n)
@@ -74,8 +79,8 @@ def drawn(
     return pd.DataFrame(columns)
 
 
-def held(found: list[Parts], level: float) -> npt.NDArray[np.float64]:
-    """Return the share of intervals that hold the truth, of each of the three parts."""
+def held(found: list[SpreadParts], level: float) -> npt.NDArray[np.float64]:
+    """Return the share of intervals that contain the truth, for each of the three parts."""
     intervals = np.array([one.intervals(level) for one in found])
     truth = [1.0, TRANSITORY, PERMANENT]
     return ((intervals[:, :, 0] <= truth) & (truth <= intervals[:, :, 1])).mean(axis=0)
@@ -83,13 +88,13 @@ def held(found: list[Parts], level: float) -> npt.NDArray[np.float64]:
 
 @pytest.mark.parametrize("n", [300, 3000])
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_intervals_hold_as_often_as_stated(correlation: float, n: int) -> None:
-    """Of 300 tapes 92 to 98 % lie in intervals of 95 %: the binomial error is 1.3 %.
+def test_interval_coverage(correlation: float, n: int) -> None:
+    """Intervals of 95 % contain the truth for 92 to 98 % of 300 tapes: the binomial error is 1.3 %.
 
-    Of 300 trades at 0.95 only seven change sides. Too wide is wrong as well.
+    At a correlation of 0.95 only seven of 300 trades change sides. Too wide is wrong as well.
     """
     rng = np.random.default_rng([n, int(100 * correlation)])
-    every = [parts_of(drawn(rng, correlation, n)) for _ in range(300)]
+    every = [estimate_parts(drawn(rng, correlation, n)) for _ in range(300)]
     found = [one for one in every if not np.isnan(one.values).any()]
     assert len(found) >= 0.98 * 300
     shares = held(found, 0.95)
@@ -100,19 +105,19 @@ def test_intervals_hold_as_often_as_stated(correlation: float, n: int) -> None:
     assert np.abs(t).max() < 3.5
 
 
-def test_intervals_hold_for_lasting_news() -> None:
-    """News that goes on with 0.6 of the news before: without lags 74 % of the permanent parts."""
+def test_interval_coverage_with_lasting_news() -> None:
+    """News with autocorrelation 0.6: without lags the permanent part has a coverage of 74 %."""
     rng = np.random.default_rng(5)
-    found = [parts_of(drawn(rng, 0.8, 3000, persistence=0.6)) for _ in range(300)]
+    found = [estimate_parts(drawn(rng, 0.8, 3000, persistence=0.6)) for _ in range(300)]
     assert held(found, 0.95).min() >= 0.9
     assert held(found, 0.95).max() <= 0.98
 
 
-def test_variance_is_that_of_whole_matrices() -> None:
-    """The same by its definition, with matrices of n rows and n columns.
+def test_variance_against_full_matrices() -> None:
+    """The definition with matrices of n rows and n columns gives the same variance.
 
-    Residuals are e = M x, the variance x'Ax with A = M D K D M: its mean where x has the variance
-    of the model is tr(A V), its variance 2 tr(A V A V).
+    Residuals are e = M x, the variance x'Ax with A = M D K D M. If x has the variance of the model,
+    its mean is tr(A V) and its variance 2 tr(A V A V).
     """
     changes = price_changes(read_trades(tape(14, 0.5, 60)), 60_000)
     n = len(changes)
@@ -125,7 +130,7 @@ def test_variance_is_that_of_whole_matrices() -> None:
     lags = 3  # 4 * (60 / 100)^(2/9), rounded down
     apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     kernel = np.maximum(1 - apart / (lags + 1), 0)
-    found = parts_of(changes)
+    found = estimate_parts(changes)
     for part, pull in enumerate([solve[1], solve[2], solve[1] - solve[2]]):
         shaped = np.diag(pull / np.sqrt(np.diag(left)))
         form = left.T @ shaped @ kernel @ shaped @ left @ model
@@ -136,12 +141,12 @@ def test_variance_is_that_of_whole_matrices() -> None:
         assert found.freedom[part] == pytest.approx(mean**2 / spread)
 
 
-def test_two_turns_beside_one_trade_show_no_error() -> None:
-    """One buy among sells: the two turns decide the spread alone, and nothing checks them."""
+def test_single_turn_has_no_interval() -> None:
+    """One buy among sells: the two turns alone determine the spread, so its error is not known."""
     sign = np.array([-1.0] * 5 + [1.0] + [-1.0] * 5)
     change = np.array([0.1, -0.2, 0.3, -0.1, 2.0, -2.2, 0.1, 0.2, -0.1, 0.0])
     changes = pd.DataFrame({"sign": sign[1:], "before": sign[:-1], "gap": 1.0, "change": change})
-    found = parts_of(changes)
+    found = estimate_parts(changes)
     # Constant c, half spread h, transitory t: c + h + t = 2, c - h - t = -2.2, so c = -0.1 and
     # h + t = 2.1. The other eight have the mean c - h + t = 0.0375, so h - t = -0.1375.
     assert found.values.tolist() == pytest.approx([0.98125, 1.11875, -0.1375])
@@ -149,8 +154,8 @@ def test_two_turns_beside_one_trade_show_no_error() -> None:
     assert np.isnan(found.intervals(0.95)).all()
 
 
-def test_last_trade_as_mid_is_refused() -> None:
-    """What it would have said at 0.8: 1 - 0.8 of the half spread."""
+def test_trade_prices_raise() -> None:
+    """At a correlation of 0.8 the last trade would show 1 - 0.8 of the half spread."""
     trades = tape(1, 0.8, 5000)
     last = trades["px"].shift(1)
     sign = np.where(trades["side"] == "B", 1.0, -1.0)
@@ -160,24 +165,24 @@ def test_last_trade_as_mid_is_refused() -> None:
     renamed = trades.rename(columns={"px": "mid_px"})[["coin", "time", "mid_px"]]
     for prices in (trades, trades[["coin", "time", "px"]], renamed):
         for helper in (fill_quality, markout, spreads):
-            with pytest.raises(ValueError, match=r"no mid.*tk\.execution\.quotes\(tape\)"):
+            with pytest.raises(ValueError, match=r"not a mid.*tk\.execution\.quotes\(tape\)"):
                 helper(trades, prices)
     with pytest.raises(ValueError, match="column px holds the prices of trades"):
         fill_quality(trades, trades.assign(mid_px=1.0), price="px")
 
 
-def test_mids_at_the_moments_of_fills_are_taken() -> None:
+def test_mids_at_fill_times() -> None:
     trades = tape(1, 0.8, 50)
     mids = trades[["coin", "time"]].assign(mid_px=trades["mid_before"])
     assert fill_quality(trades, mids, by=None)["priced"].item() > 40
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_quotes_find_the_mid(correlation: float) -> None:
-    """Fills against estimated quotes cost what they cost against the mids that were planted."""
+def test_quotes_recover_mid(correlation: float) -> None:
+    """Fills cost the same against estimated quotes as against the true mids."""
     trades = tape(3, correlation, 6000)
     made = quotes(trades)
-    # The quotes of a moment hold until the next trade, before news comes.
+    # The quotes of a moment apply until the next trade, before news arrives.
     true = trades["mid_before"].to_numpy()[1:]
     assert abs(np.log(made["mid_px"].to_numpy()[:-1] / true).mean()) < 0.1e-4
     half = 1e4 * np.log(made[["bid_px", "ask_px"]].div(made["mid_px"], axis=0))
@@ -191,9 +196,9 @@ def test_quotes_find_the_mid(correlation: float) -> None:
 
 
 def test_quotes_by_hand() -> None:
-    """The last taker buy and sell, how old they are, and the mid between them.
+    """The quotes are the last taker buy and sell, with their ages and the mid.
 
-    Buys at 100.01 and sells at 99.99 in turn: half a spread of 1 bps, nothing permanent.
+    Alternating buys at 100.01 and sells at 99.99: a half spread of 1 bps without a permanent part.
     """
     signs = [1, 1, -1, -1, 1, -1, 1]
     trades = pd.DataFrame(
@@ -221,7 +226,7 @@ def test_quotes_by_hand() -> None:
     pd.testing.assert_frame_equal(quotes(pd.concat([trades, makers])), made)
 
 
-def test_makers_earn_what_takers_pay() -> None:
+def test_maker_spread_mirrors_taker() -> None:
     trades = tape(4, 0.5)
     other = trades["side"].map({"A": "B", "B": "A"})
     both = pd.concat([trades, trades.assign(side=other, crossed=False)])
@@ -235,8 +240,8 @@ def test_makers_earn_what_takers_pay() -> None:
     assert spreads(trades).params["liquidity"].unique().tolist() == ["taker"]
 
 
-def test_coins_count_by_their_volume() -> None:
-    """XYZ costs 1 bps and trades 3 times the money of ABC, which costs 2."""
+def test_coins_weighted_by_volume() -> None:
+    """XYZ costs 1 bps and has 3 times the volume of ABC, which costs 2 bps."""
     one, other = tape(5, 0.5), tape(6, 0.5, coin="ABC")
     other = other.assign(px=100 * (other["px"] / 100) ** 2, sz=1 / 3)
     found = spreads(pd.concat([one, other]), by=None)
@@ -250,8 +255,8 @@ def test_coins_count_by_their_volume() -> None:
     assert found.coins["sign_autocorrelation"].between(0.4, 0.6).all()
 
 
-def test_orders_through_the_book_are_one_trade() -> None:
-    """A sell over three levels: one trade at its best price, the highest."""
+def test_deep_orders_are_one_trade() -> None:
+    """A sell over three levels is one trade at its best price, the highest."""
     rows = tape(7, 0.0, 3)
     swept = rows.iloc[[0, 0, 0]].assign(px=[99.0, 98.0, 97.0], side="A", tx_index=5)
     trades = read_trades(pd.concat([swept, rows.iloc[1:].assign(tx_index=1)]))
@@ -260,10 +265,10 @@ def test_orders_through_the_book_are_one_trade() -> None:
     assert len(trades) == 3
 
 
-def test_orders_through_the_book_show_the_touch() -> None:
-    """A third of the orders walks up to five levels of 2 bps: the same figures as at the touch.
+def test_deep_orders_show_best_price() -> None:
+    """A third of the orders fills up to five levels of 2 bps, with the figures of the best price.
 
-    The rows come in any order, and the order's average price would show a spread too wide.
+    The rows are in any order. The order's average price would show a spread that is too wide.
     """
     rng = np.random.default_rng(13)
     touch = tape(13, 0.8, 1500)
@@ -280,7 +285,7 @@ def test_orders_through_the_book_show_the_touch() -> None:
     assert spreads(touch.assign(px=average))["effective"] > best["high"].iloc[0]
 
 
-def test_both_sides_in_one_transaction_are_no_change() -> None:
+def test_transaction_with_both_sides() -> None:
     rows = tape(8, 0.0, 5)
     rows["time"] = rows["time"].iloc[[0, 1, 1, 3, 4]].to_numpy()
     rows["side"] = list("BBABA")
@@ -289,10 +294,10 @@ def test_both_sides_in_one_transaction_are_no_change() -> None:
     assert len(price_changes(trades, 1e9)) == 1
 
 
-def test_what_met_no_quote_is_left_out() -> None:
-    """Settlements, conversions, backstop liquidations, deleveraging; not liquidations on the book.
+def test_fills_without_quote_are_excluded() -> None:
+    """These are settlements, conversions, backstop liquidations and deleveraging.
 
-    docs/live_service.md, sections 2 and 7.
+    Liquidations on the book are included (docs/live_service.md, sections 2 and 7).
     """
     rows = tape(9, 0.0, 8)
     rows["dir"] = ["Open Long", "Settlement", "Split Outcome", "Liquidated Cross Long",
@@ -300,10 +305,10 @@ def test_what_met_no_quote_is_left_out() -> None:
     rows["liquidation_method"] = [None, None, None, None, None, "market", "backstop", None]
     kept = read_trades(rows)["px"].tolist()
     assert kept == rows["px"].iloc[[0, 5, 7]].tolist()
-    assert fill_quality(rows, by=None)["fills"].item() == 6  # an account pays what it is forced to
+    assert fill_quality(rows, by=None)["fills"].item() == 6  # forced fills cost the account, too
 
 
-def test_one_sided_tapes_show_no_spread() -> None:
+def test_one_sided_tape_warns() -> None:
     rows = tape(10, 0.0, 60).assign(side="B")
     with pytest.warns(UserWarning, match="these 60 trades show no spread"):
         found = spreads(rows).params
@@ -313,7 +318,7 @@ def test_one_sided_tapes_show_no_spread() -> None:
     assert fill_quality(rows, by=None)["priced"].item() == 0
 
 
-def test_tapes_are_grouped_by_what_trades_have() -> None:
+def test_groups_of_tape() -> None:
     rows = tape(11, 0.0, 300).assign(user="0xa")
     by_day = spreads(rows, by=["dex", "day"]).params
     assert by_day["dex"].unique().tolist() == ["hyperliquid"]
@@ -322,8 +327,8 @@ def test_tapes_are_grouped_by_what_trades_have() -> None:
         spreads(rows, by="user")
 
 
-def test_interval_is_that_of_statsmodels() -> None:
-    """Without weights: one gap. The leverage of a thousand rows is small, so 1 % apart."""
+def test_interval_against_statsmodels() -> None:
+    """Equal gaps mean equal weights. The leverage of a thousand rows is small, so 1 % is enough."""
     import statsmodels.api as sm
 
     rows = tape(12, 0.5, 1000)
@@ -334,15 +339,15 @@ def test_interval_is_that_of_statsmodels() -> None:
     other = sm.OLS(changes["change"].to_numpy(), known).fit(
         cov_type="HAC", cov_kwds={"maxlags": lags}
     )
-    found = parts_of(changes)
+    found = estimate_parts(changes)
     assert found.values[:2] == pytest.approx(other.params[1:])
     assert np.sqrt(found.variances[:2]) == pytest.approx(other.bse[1:], rel=0.01)
 
 
-def test_simulated_books_lie_in_the_intervals() -> None:
-    """The samples of slippage state each book's half spread, and know nothing of the tape.
+def test_intervals_contain_simulated_books() -> None:
+    """Slippage samples contain each book's half spread and do not depend on the tape.
 
-    Five intervals of 99 %: by chance any of them misses in at most one of 20 worlds (Bonferroni).
+    Five intervals of 99 %: any of them misses in at most one of 20 worlds (Bonferroni).
     """
     session = tk.local(seed=7, size="tiny", default=False)
     coins = ["BTC", "ETH", "SOL", "HYPE", "LINK"]

@@ -1,4 +1,4 @@
-"""Sums of funding: by hand, as identities, on every engine, simulated and recorded."""
+"""Sums of funding: examples by hand, identities, every engine, simulated and recorded rows."""
 
 from decimal import Decimal
 
@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.funding import sums
 from toolkit.errors import MissingColumns
+from toolkit.funding import sums
 
 from .examples import DAY, EXACT, HOUR, ME, MONDAY, as_numbers, funding, times
 
@@ -18,7 +18,7 @@ GROUPS = (None, "coin", ["coin", "day"], "dex", ["user", "hour"], "week")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_by_hand(kind: str) -> None:
+def test_sums_by_hand(kind: str) -> None:
     rows = pd.concat([funding(), funding().assign(usdc=[0.5, 0.0, -0.26])])
     made = sums(as_numbers(rows, kind))
     assert list(made["coin"]) == ["BTC", "SOL", "flx:TSLA"]
@@ -37,14 +37,14 @@ def test_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", GROUPS, ids=str)
-def test_engines_agree(engine, kind: str, by: str | list[str] | None) -> None:
+def test_sums_on_every_engine(engine, kind: str, by: str | list[str] | None) -> None:
     rows = as_numbers(pd.concat([funding(), funding().assign(usdc=[0.5, 0.0, -0.26])]), kind)
     expected = type(engine)("pandas").take(sums(rows, by))
     assert engine.take(sums(engine.give(rows), by)) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_empty_one_row_and_missing_amounts(kind: str) -> None:
+def test_sums_of_few_rows(kind: str) -> None:
     rows = as_numbers(funding(), kind)
     full = sums(rows, ["coin", "day"])
     for few in (rows.iloc[:0], rows.iloc[:1]):
@@ -58,7 +58,7 @@ def test_empty_one_row_and_missing_amounts(kind: str) -> None:
     assert sums(absent, None)["payments"].item() == 2
 
 
-def test_input_stays_and_order_does_not_matter() -> None:
+def test_sums_ignore_row_order() -> None:
     rows = funding()
     shuffled = rows.sample(frac=1, random_state=2)
     before = shuffled.copy(deep=True)
@@ -66,10 +66,10 @@ def test_input_stays_and_order_does_not_matter() -> None:
     pd.testing.assert_frame_equal(shuffled, before)
 
 
-def test_errors() -> None:
+def test_errors_of_sums() -> None:
     with pytest.raises(MissingColumns, match="funding: columns time, usdc missing"):
         sums(funding()[["coin"]])
-    with pytest.raises(MissingColumns, match="usdc holds String"):
+    with pytest.raises(MissingColumns, match="usdc is String"):
         sums(funding().assign(usdc="1.0"))
 
 
@@ -81,7 +81,7 @@ payments = st.lists(
 
 
 @given(payments)
-def test_net_is_paid_and_received_and_groups_sum_to_the_total(rows: list[tuple]) -> None:
+def test_groups_add_up_to_total(rows: list[tuple]) -> None:
     frame = pd.DataFrame(
         {
             "coin": [coin for coin, _ in rows],
@@ -96,7 +96,7 @@ def test_net_is_paid_and_received_and_groups_sum_to_the_total(rows: list[tuple])
     assert by_coin["payments"].sum() == len(rows)
 
 
-def test_a_million_rows() -> None:
+def test_sums_of_million_rows() -> None:
     rng = np.random.default_rng(3)
     n = 1_000_000
     frame = pd.DataFrame(
@@ -111,15 +111,15 @@ def test_a_million_rows() -> None:
     assert made["net"].sum() == pytest.approx(frame["usdc"].sum())
 
 
-def test_simulated_accounts(world, rows_of) -> None:
-    for user, truth in world.truth.items():
+def test_sums_of_simulated_accounts(world, rows_of) -> None:
+    for user, truth in world.expected.items():
         assert sums(rows_of("builderApprovedFundingByTime", user), None)["net"].item() == (
             truth.funding
         )
 
 
-def test_recorded(recorded) -> None:
-    """218 payments of one account, summed again in decimals."""
+def test_sums_of_recorded_rows(recorded) -> None:
+    """The 218 payments of one account are also summed in decimals."""
     answer = recorded("userFunding")
     frame = pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Funding over time, implied oracle prices, yearly rates, carry: by hand, simulated, recorded."""
+"""Running totals, implied oracle prices, yearly rates and carry of funding."""
 
 from decimal import Decimal
 
@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from toolkit.analysis.funding import accrual, annualised, carry, implied_oracle, sums
-from toolkit.analysis.funding_rates import middles
-from toolkit.analysis.resampling import circular_blocks
-from toolkit.analysis.slippage import fit
+from tests.rules.reference import funding_payment
+from toolkit.analysis.common.bootstrap import draw_blocks
+from toolkit.analysis.funding.rates import trimmed_means
 from toolkit.errors import MissingColumns
-from toolkit.rules.funding import payment
+from toolkit.funding import accrual, annualised, carry, implied_oracle, sums
+from toolkit.slippage import fit
 
 from .examples import EXACT, HOUR, ME, MONDAY, as_numbers, times
 from .test_slippage_fit import books
@@ -29,7 +29,7 @@ def rows(usdc: list[float], hours: list[int], coin: str = "BTC") -> pd.DataFrame
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_accrual_by_hand(kind: str) -> None:
-    """0.1 + 0.125 + 0.075 is 0.3, to the last digit; two payments of one hour are one step."""
+    """0.1 + 0.125 + 0.075 is exactly 0.3; two payments of one hour are one step."""
     frame = pd.concat([rows([0.1, 0.125, 0.075, -0.5], [0, 1, 1, 5]), rows([2.0], [3], "ETH")])
     made = accrual(as_numbers(frame, kind))
     assert made["coin"].tolist() == ["BTC", "BTC", "BTC", "ETH"]
@@ -42,10 +42,10 @@ def test_accrual_by_hand(kind: str) -> None:
     assert (str(made["total"].dtype) == str(EXACT)) == (kind == "exact")
 
 
-def test_accrual_refuses() -> None:
+def test_errors_of_accrual() -> None:
     with pytest.raises(ValueError, match="hour, day, week"):
         accrual(rows([1.0], [0]), step="month")
-    with pytest.raises(ValueError, match="measured"):
+    with pytest.raises(ValueError, match="aggregated"):
         accrual(rows([1.0], [0]), by="total")
 
 
@@ -61,7 +61,7 @@ payments = st.lists(
 
 
 @given(payments)
-def test_accrual_ends_at_the_sum(some: list[tuple[str, int, Decimal]]) -> None:
+def test_accrual_ends_at_sum(some: list[tuple[str, int, Decimal]]) -> None:
     frame = pd.DataFrame(
         {
             "coin": [coin for coin, _, _ in some],
@@ -82,9 +82,9 @@ def paid(usdc: list[float], szi: list[float], rate: list[float]) -> pd.DataFrame
 
 
 def test_implied_oracle_by_hand() -> None:
-    """2 long at a rate of 1e-5 that paid 0.002: 100 USD, give or take 1e-6 / 2e-5 = 0.05.
+    """2 long at a rate of 1e-5 paid 0.002: the price is 100 USD +- 1e-6 / 2e-5 = 0.05.
 
-    An account of 1,000 that received 1.0001 knows better: 100.01, give or take 0.0001.
+    An account of 1,000 that received 1.0001 is more exact: 100.01 +- 0.0001.
     """
     made = implied_oracle(paid([-0.002, 1.0001], [2, -1000], [1e-5, 1e-5])).iloc[0]
     assert made["oracle_px"] == pytest.approx((0.002 + 1.0001) / (2e-5 + 1e-2))
@@ -96,7 +96,7 @@ def test_implied_oracle_by_hand() -> None:
     assert off["low"] > off["high"]
 
 
-def test_payments_that_imply_nothing_are_not_counted() -> None:
+def test_empty_payments_imply_no_price() -> None:
     nan = float("nan")
     frame = paid([-0.002, 0.0, 0.0, nan], [2, 0, 5, 5], [1e-5, 1e-5, 0, 1e-5])
     assert implied_oracle(frame)["n"].tolist() == [1]
@@ -108,9 +108,9 @@ def test_payments_that_imply_nothing_are_not_counted() -> None:
     st.lists(st.integers(-(10**6), 10**6).filter(bool), min_size=1, max_size=6, unique=True),
     st.integers(-50_000, 50_000).filter(bool),
 )
-def test_what_one_price_made_agrees(oracle: int, sizes: list[int], rate: int) -> None:
-    """Sizes in hundredths, prices in cents, rates in 1e-9: payments as the exchange rounds them."""
-    usdc = [payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
+def test_payments_of_one_price_agree(oracle: int, sizes: list[int], rate: int) -> None:
+    """Rounded payments (sizes in 0.01, prices in cents, rates in 1e-9) agree."""
+    usdc = [funding_payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
     frame = paid(usdc, [szi / 100 for szi in sizes], [rate / 1e9] * len(sizes))
     made = implied_oracle(frame).iloc[0]
     assert made["agree"]
@@ -119,8 +119,8 @@ def test_what_one_price_made_agrees(oracle: int, sizes: list[int], rate: int) ->
 
 
 def test_simulated_accounts_agree(world, rows_of) -> None:
-    """Payments of all accounts imply one price a coin and hour: the oracle's."""
-    frames = [rows_of("builderApprovedFundingByTime", user) for user in world.truth]
+    """Payments of all accounts imply the oracle price of each coin and hour."""
+    frames = [rows_of("builderApprovedFundingByTime", user) for user in world.expected]
     together = pd.concat([one for one in frames if len(one)], ignore_index=True)
     made = implied_oracle(together)
     assert made["agree"].all()
@@ -131,7 +131,7 @@ def test_simulated_accounts_agree(world, rows_of) -> None:
     assert (~implied_oracle(other)["agree"]).sum() == 1
 
 
-def test_recorded_payments_are_read(recorded) -> None:
+def test_implied_oracle_of_recorded_payments(recorded) -> None:
     answer = recorded("userFunding")
     deltas = [row["delta"] for row in answer]
     frame = pd.DataFrame(
@@ -160,7 +160,7 @@ def rates(values: np.ndarray | list[float], coin: str = "XYZ") -> pd.DataFrame:
 
 
 def test_annualised_by_hand() -> None:
-    """Rates of 1 to 10 and 100 (1e-6): mean 14.09, without the ends mean of 2 to 10 is 6."""
+    """Rates of 1 to 10 and 100 (1e-6): the mean is 14.09, the mean of 2 to 10 is 6."""
     made = annualised(rates(np.array([*range(1, 11), 100]) * 1e-6)).set_index("statistic")
     year = 24 * 365 * 1e-6
     wanted = {"mean": 155 / 11 * year, "trimmed": 6 * year, "median": 6 * year}
@@ -174,19 +174,19 @@ def test_annualised_by_hand() -> None:
     st.floats(0, 0.49),
     st.integers(1, 9),
 )
-def test_draws_are_summarised_like_any_rates(values: list[float], trim: float, block: int) -> None:
-    """Mean, trimmed mean and median of each draw, by sorting the rates that it holds."""
+def test_trimmed_means_of_draws(values: list[float], trim: float, block: int) -> None:
+    """Sorting the rates of each draw gives the same mean, trimmed mean and median."""
     some, hours = np.array(values), len(values)
     cut = int(trim * hours)
-    found = middles(some, [0, cut, (hours - 1) // 2], block, 20, seed=3)
-    places = circular_blocks(np.random.default_rng(3), 20, hours, block)
+    found = trimmed_means(some, [0, cut, (hours - 1) // 2], block, 20, seed=3)
+    places = draw_blocks(np.random.default_rng(3), 20, hours, block)
     rows = np.sort(np.vstack([some, some[places]]), axis=1)
     kept = rows[:, cut : hours - cut]
     wanted = [rows.mean(axis=1), kept.mean(axis=1), np.median(rows, axis=1)]
-    assert np.allclose(found, np.stack(wanted, axis=1), rtol=1e-12, atol=0)
+    assert np.allclose(found, np.stack(wanted, axis=1), rtol=1e-12, atol=1e-19)
 
 
-def test_hours_that_lack_are_not_zero() -> None:
+def test_missing_hours_are_not_zero() -> None:
     frame = rates([1e-5] * 100)
     some = annualised(frame.drop(index=range(10, 60)))
     assert some["missing"].tolist() == [50] * 3
@@ -196,8 +196,8 @@ def test_hours_that_lack_are_not_zero() -> None:
     assert gaps["n"].tolist() == [99] * 3
 
 
-def test_yearly_intervals_hold_what_is_true() -> None:
-    """Rates that revert by a fifth an hour about 1e-5: 40 months, mean inside as often as said."""
+def test_annualised_interval_coverage() -> None:
+    """In 40 months of rates that revert to 1e-5, the coverage of the mean is as stated."""
     hits, seeds, level = 0, 40, 0.9
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -213,7 +213,7 @@ def test_yearly_intervals_hold_what_is_true() -> None:
     assert low <= hits <= high, hits
 
 
-def test_annualised_refuses() -> None:
+def test_errors_of_annualised() -> None:
     for wrong in ({"trim": 0.5}, {"block_hours": 0}, {"level": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             annualised(rates([1e-5]), **wrong)
@@ -225,7 +225,7 @@ COSTS = fit(books(6, half=1.0, a=10.0, k=0.5), draws=99)
 
 
 def test_carry_by_hand() -> None:
-    """240 hours at 1e-4: 240 bps; 11 bps in, 11 out, 4.5 of fees twice: 209, on 1e5 2,090 USD."""
+    """240 hours at 1e-4 are 240 bps, less 11 twice and fees of 4.5 twice: 209 bps."""
     made = carry(rates([1e-4] * 96), COSTS, 1e5, days=10, fee_bps=4.5, draws=99).iloc[0]
     parts = made[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]]
     assert parts.tolist() == pytest.approx([240, -11, -11, -9], abs=0.02)
@@ -252,7 +252,7 @@ def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
     assert made["net_usd"] == pytest.approx(made["net_bps"] / 1e4 * usd)
 
 
-def test_a_coin_without_a_curve_has_no_net() -> None:
+def test_carry_without_curve() -> None:
     both = pd.concat([rates([1e-4] * 48), rates([1e-4] * 48, "ABC")])
     made = carry(both, COSTS, 1e5, days=1, fee_bps=0, draws=99).set_index("coin")
     assert made.loc["ABC", ["entry_bps", "net_bps", "net_usd"]].isna().all()
@@ -260,8 +260,8 @@ def test_a_coin_without_a_curve_has_no_net() -> None:
     assert made.loc["XYZ", "net_bps"] == pytest.approx(2, abs=0.05)
 
 
-def test_carry_leaves_by_the_other_side() -> None:
-    """At 1e5 a buy costs 11 bps and a sale 31: a short sells first, a long buys first."""
+def test_carry_exits_on_other_side() -> None:
+    """At 1e5 a buy costs 11 bps and a sale 31 bps: a short sells first, a long buys first."""
     usd = np.array([1e3, 1e4, 1e5, 1e6])
     samples = pd.DataFrame(
         {
@@ -280,7 +280,7 @@ def test_carry_leaves_by_the_other_side() -> None:
         assert parts == pytest.approx(wanted, abs=0.05)
 
 
-def test_carry_refuses() -> None:
+def test_errors_of_carry() -> None:
     for wrong, words in (
         ({"side": "up"}, "side"),
         ({"days": 0}, "days"),

@@ -4,20 +4,20 @@ import narwhals as nw
 import pandas as pd
 import pytest
 
-from toolkit.analysis import grouping
+from toolkit.analysis.common import grouping
 
 from .examples import MONDAY, times
 
 
-def test_times_may_be_whole_milliseconds(engine) -> None:
+def test_times_in_milliseconds(engine) -> None:
     for time in ([MONDAY + 1], times([MONDAY + 1])):
         frame = nw.from_native(engine.give(pd.DataFrame({"time": time})))
-        rows = engine.take(nw.to_native(grouping.with_calendar(frame, ["week", "hour"])))
+        rows = engine.take(nw.to_native(grouping.add_calendar(frame, ["week", "hour"])))
         for name in ("week", "hour"):
             assert rows[0][name].timestamp() == MONDAY / 1000
 
 
-def test_the_calendar_at_its_borders_and_before_1970(engine) -> None:
+def test_calendar_borders_before_1970(engine) -> None:
     """1970-01-01 was a Thursday: the week before its Monday ends at the 345,600th second."""
     day = 86_400_000
     starts = {
@@ -27,12 +27,12 @@ def test_the_calendar_at_its_borders_and_before_1970(engine) -> None:
         4 * day: (4 * day, 4 * day, 4 * day),
     }
     frame = nw.from_native(engine.give(pd.DataFrame({"time": times(list(starts))})))
-    made = engine.take(nw.to_native(grouping.with_calendar(frame, ["hour", "day", "week"])))
+    made = engine.take(nw.to_native(grouping.add_calendar(frame, ["hour", "day", "week"])))
     rows = [tuple(row[name].timestamp() * 1000 for name in ("hour", "day", "week")) for row in made]
     assert rows == list(starts.values())
 
 
 @pytest.mark.parametrize("by", ["time", "closed_pnl", "net", ["coin", "fee"]])
-def test_what_is_measured_is_not_grouped_by(by) -> None:
-    with pytest.raises(ValueError, match="that is measured, not grouped by"):
-        grouping.listed(by, ("time", "closed_pnl", "net", "fee"))
+def test_aggregated_column_is_refused(by) -> None:
+    with pytest.raises(ValueError, match="it is an aggregated column"):
+        grouping.list_keys(by, ("time", "closed_pnl", "net", "fee"))

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from toolkit.analysis import ledger as topic
-from toolkit.analysis.ledger import flows, sums, unknown
+import toolkit.ledger as topic
+from toolkit.analysis.pnl.ledger import flows, sums, unknown
 from toolkit.simulation import World
 
 from .examples import DAY, ME, MONDAY, OTHER, as_numbers, ledger, times
@@ -55,7 +55,7 @@ SENT = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("row", "perp", "spot", "usd"), [*TYPED, *SENT])
-def test_each_type(
+def test_each_type_of_update(
     kind: str, row: dict, perp: float | None, spot: float | None, usd: float | None
 ) -> None:
     frame = as_numbers(pd.DataFrame([{"time": times([MONDAY])[0], **row}]), kind)
@@ -91,7 +91,7 @@ def test_unknown_types_are_named() -> None:
     )
 
 
-def test_accounts_of_one_frame_stand_apart() -> None:
+def test_several_accounts_in_one_frame() -> None:
     both = pd.concat([ledger().assign(account=ME), ledger().assign(account=OTHER)])
     made = sums(both, by="account").set_index("account")
     assert made.loc[ME, "perp"] == 930
@@ -102,7 +102,7 @@ def test_public_names() -> None:
     assert dir(topic) == ["flows", "sums", "unknown"]
 
 
-def test_both_pockets_of_every_simulated_account(world: World) -> None:
+def test_flows_of_simulated_accounts(world: World) -> None:
     """Perp account in USD, and every token of the wallet, to the last digit."""
     tables = everybody(world)
     rows = flows(tables.ledger)
@@ -111,7 +111,7 @@ def test_both_pockets_of_every_simulated_account(world: World) -> None:
     known = rows[rows["known"]]
     by_token = known.groupby(["account", "token"])["spot"].sum()
     perp = known.groupby("account")["perp"].sum()
-    for user, truth in (world.truth | world.mixed_truth).items():
+    for user, truth in (world.expected | world.expected_mixed).items():
         assert perp.get(user, 0) == truth.ledger
         for token, kept in truth.tokens.items():
             assert by_token.get((user, token), 0) == kept.ledger

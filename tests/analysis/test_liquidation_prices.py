@@ -1,4 +1,4 @@
-"""The analysis of liquidations and the exchange's own figures agree, for every position."""
+"""Liquidation prices and buffers agree with the exchange's own figures."""
 
 from dataclasses import replace
 
@@ -8,19 +8,19 @@ import pytest
 
 import toolkit as tk
 from tests.worlds import ON_DEMO, world_of
-from toolkit.analysis.liquidations import buffers, levels
-from toolkit.analysis.margin_tiers import read_tiers
+from toolkit.analysis.accounts.margin import read_tiers
+from toolkit.liquidations import buffers, levels
 from toolkit.rules.margin import liquidation_price, maintenance
 
 from .simulated import served
 
 _BEYOND = 1_000
-"""The exchange names no price further away than so many times the mark price."""
+"""The exchange states no price above this multiple of the mark price."""
 
 
 @pytest.fixture(scope="module", params=["tiny 7", "tiny 3", pytest.param("demo 7", marks=ON_DEMO)])
 def held(request: pytest.FixtureRequest) -> pd.DataFrame:
-    """Every position with what `buffers` says of it, or of its account's cross positions."""
+    """Return every position with its figures from `buffers`."""
     size, seed = request.param.split()
     world = world_of(size, int(seed))
     states = replace(world.sources, fills=[], funding=[], ledger=[])
@@ -37,7 +37,7 @@ def held(request: pytest.FixtureRequest) -> pd.DataFrame:
         [tk.meta_and_asset_ctxs(dex=dex, **asked) for dex in session.world["dexes"]]
     )
     tables = tk.concat([tk.margin_tables(dex=dex, **asked) for dex in session.world["dexes"]])
-    positions["dex"] = positions["dex"].replace("native", "hyperliquid")  # as results name it
+    positions["dex"] = positions["dex"].replace("native", "hyperliquid")  # the name in results
     made = buffers(accounts, positions, contexts, margin_tables=tables)
     count = int((made["margin"] == "cross").sum())
     said = f"margin tables; maintenance as stated for {count} of {count} cross accounts"
@@ -60,14 +60,14 @@ def held(request: pytest.FixtureRequest) -> pd.DataFrame:
     rows["mark"] = rows["position_value"] / rows["szi"].abs()
     tiers = read_tiers(rows, contexts, tables)
     most, low = tiers.max_leverage, tiers.lower_bound
-    # What a position stands on: the account's equity less the margin of its other positions.
+    # Equity behind a position: the account's equity less the margin of its other positions.
     behind = rows["buffer"] + maintenance(rows["position_value"], most, low)
     rows["computed_px"] = liquidation_price(rows["mark"], rows["szi"], behind, most, low)
     return rows
 
 
-def test_a_liquidation_price_is_where_the_buffer_ends(held: pd.DataFrame) -> None:
-    """Down to the last digit of the price; where there is none, no price above 0 is."""
+def test_liquidation_price_ends_buffer(held: pd.DataFrame) -> None:
+    """Prices agree to the last digit; if one is missing, no price above 0 liquidates."""
     px = held["computed_px"]
     named = held["liquidation_px"].notna()
     assert named.any()
@@ -77,10 +77,10 @@ def test_a_liquidation_price_is_where_the_buffer_ends(held: pd.DataFrame) -> Non
     assert beyond[~named].all()
 
 
-def test_an_isolated_position_stands_on_its_own_margin(held: pd.DataFrame) -> None:
-    """Its distance is that of its liquidation price, and all but the safest have one.
+def test_isolated_position_uses_own_margin(held: pd.DataFrame) -> None:
+    """The distance is that of the liquidation price, and all but the safest positions have one.
 
-    The price of a long one is above 0, so its distance is below 1; that of a short may double.
+    The price of a long position is above 0, so its distance is below 1; that of a short is not.
     """
     alone = held[held["margin"] == "isolated"]
     assert len(alone) > 10
@@ -93,8 +93,8 @@ def test_an_isolated_position_stands_on_its_own_margin(held: pd.DataFrame) -> No
     assert len(named) > 0.8 * len(alone)
 
 
-def test_the_map_holds_what_the_buffers_reach(held: pd.DataFrame) -> None:
-    """Isolated positions are in the map as far as the move that would liquidate them."""
+def test_levels_agree_with_buffers(held: pd.DataFrame) -> None:
+    """Isolated positions are in the bin of the move that liquidates them."""
     alone = held[(held["margin"] == "isolated") & ((held["distance"] - 0.2).abs() > 1e-3)]
     placed = levels(alone, reach=0.2)
     near = alone[alone["distance"] < 0.2]

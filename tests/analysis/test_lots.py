@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl import lots
-from toolkit.rules.lots import GUARD_BITS, METHODS, Book
+from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook
+from toolkit.pnl import lots
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
 
@@ -36,7 +36,7 @@ BY_HAND = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
-def test_by_hand(kind: str, method: str) -> None:
+def test_lots_by_hand(kind: str, method: str) -> None:
     result = lots(as_numbers(chain(TRADES), kind), method, marks={"BTC": 80.0})
     closed = result[result["closed"].notna()]
     found = closed[["size", "entry_px", "exit_px", "realised"]].astype(float)
@@ -48,7 +48,7 @@ def test_by_hand(kind: str, method: str) -> None:
     assert str(result["realised"].dtype) == str(dtype)
 
 
-def test_what_was_held_before_has_no_cost() -> None:
+def test_position_before_first_fill() -> None:
     result = lots(chain([("A", 1, 100.0), ("B", 2, 90.0), ("A", 6, 95.0)], start=5.0))
     assert result["opened"].isna().tolist() == [True, True, False]
     assert result["entry_px"].isna().tolist() == [True, True, False]
@@ -57,13 +57,13 @@ def test_what_was_held_before_has_no_cost() -> None:
     assert result["size"].tolist() == [1, 4, 2]
 
 
-def test_missing_fills_end_what_is_known() -> None:
+def test_lots_after_missing_fills() -> None:
     result = lots(chain(TRADES).drop(index=1))
     assert result["size"].tolist() == [3, 1, 2]
     assert result["entry_px"].notna().tolist() == [False, False, True]
 
 
-def test_accounts_and_coins_stand_apart() -> None:
+def test_accounts_and_coins_separate() -> None:
     both = pd.concat([chain(TRADES, user=ME), chain(TRADES, user=OTHER).assign(coin="ETH")])
     result = lots(both.sample(frac=1, random_state=1))
     for user in (ME, OTHER):
@@ -71,7 +71,7 @@ def test_accounts_and_coins_stand_apart() -> None:
         assert mine["realised"].sum() == 30
 
 
-def test_spot_fees_in_the_bought_token_make_a_lot_smaller() -> None:
+def test_spot_fee_in_bought_token() -> None:
     """All of the 20 USD was paid for the 9.9 that came."""
     fills = chain([("B", 10, 2.0), ("A", 9.9, 3.0)]).assign(coin="PURR/USDC")
     fills["fee"], fills["fee_token"] = [0.1, 0.0], ["PURR", "USDC"]
@@ -81,7 +81,7 @@ def test_spot_fees_in_the_bought_token_make_a_lot_smaller() -> None:
     assert result["realised"].item() == pytest.approx(9.9 * 3 - 20)
 
 
-def test_no_such_method() -> None:
+def test_unknown_method_is_refused() -> None:
     with pytest.raises(ValueError, match="fifo, lifo, average"):
         lots(chain(TRADES), "hifo")
 
@@ -92,16 +92,16 @@ trades = st.lists(
 
 
 @given(trades, st.integers(1, 1000))
-def test_methods_differ_only_in_when(rows: list[tuple[int, int]], mark: int) -> None:
+def test_methods_have_equal_totals(rows: list[tuple[int, int]], mark: int) -> None:
     """Realised + unrealised is the cash so far plus what is held at its price: at every instant."""
-    books = {name: Book(name) for name in METHODS}
+    books = {name: LotBook(name) for name in METHODS}
     realised = dict.fromkeys(METHODS, 0)
     cash = position = 0
     for number, (change, px) in enumerate(rows):
         cash -= change * px
         position += change
         for name, book in books.items():
-            realised[name] += sum(match.gain for match in book.trade(change, px, number))
+            realised[name] += sum(match.gain for match in book.apply_fill(change, px, number))
             held = sum(lot.sign * lot.size for lot in book.lots)
             assert held == position
             unrealised = sum(
@@ -111,7 +111,7 @@ def test_methods_differ_only_in_when(rows: list[tuple[int, int]], mark: int) -> 
 
 
 @given(trades, st.integers(1, 1000))
-def test_the_same_holds_of_frames(rows: list[tuple[int, int]], mark: int) -> None:
+def test_methods_agree_on_frames(rows: list[tuple[int, int]], mark: int) -> None:
     signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
     fills = chain(signed)
     cash = -sum(change * px for change, px in rows)
@@ -123,11 +123,11 @@ def test_the_same_holds_of_frames(rows: list[tuple[int, int]], mark: int) -> Non
 
 
 @given(trades)
-def test_an_average_is_exact(rows: list[tuple[int, int]]) -> None:
+def test_average_is_exact(rows: list[tuple[int, int]]) -> None:
     """Against fractions: the average of what is open, to far below any digit shown."""
-    book, size, cost = Book("average"), 0, Fraction(0)
+    book, size, cost = LotBook("average"), 0, Fraction(0)
     for number, (change, px) in enumerate(rows):
-        book.trade(change, px, number)
+        book.apply_fill(change, px, number)
         if size == 0 or (size > 0) == (change > 0):
             cost += abs(change) * px
         elif abs(change) < abs(size):

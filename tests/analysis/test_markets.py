@@ -3,7 +3,7 @@
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis import markets
+from toolkit.analysis.common import markets
 
 
 def test_coins_and_their_dexes() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import toolkit as tk
 from tests.engines import Engine
-from toolkit.analysis.directions import MissingWords
-from toolkit.analysis.fees import MissingFees, MissingTokens
+from toolkit.analysis.common.directions import MissingDirections
+from toolkit.analysis.common.fees import MissingFees, MissingTokens
 from toolkit.errors import MissingColumns
 
 TIMES = pd.to_datetime([0, 1_000, 2_000, 4_000], unit="ms", utc=True)
@@ -41,13 +41,13 @@ def test_quotes_without_crossed_are_refused() -> None:
         tk.execution.spreads(tape(crossed=NO_FLAG))
 
 
-def test_quotes_with_one_crossed_are_made() -> None:
+def test_quotes_with_one_crossed() -> None:
     known = pd.array([True, None, None, None], dtype="boolean")
     assert len(tk.execution.quotes(tape(crossed=known))) == 1
 
 
 def test_quality_without_dir_warns() -> None:
-    with pytest.warns(MissingWords, match="column dir is missing in every row") as warned:
+    with pytest.warns(MissingDirections, match="column dir is missing in every row") as warned:
         tk.execution.quotes(tape(dir=NO_TEXT))
     assert len(warned) == 1
 
@@ -114,7 +114,7 @@ EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
 @pytest.mark.parametrize("name", HELPERS)
 def test_spot_buy_without_token_warns(name: str, dtype: Any) -> None:
     fills = chain("@7").astype(dict.fromkeys(NUMBERS, dtype))
-    with pytest.warns(MissingTokens, match="1 spot buy paid a fee without a fee_token") as warned:
+    with pytest.warns(MissingTokens, match="1 spot buy with a fee but without fee_token") as warned:
         HELPERS[name](fills)
     assert len(warned) == 1
     assert warned[0].filename == __file__
@@ -134,7 +134,7 @@ def test_token_warning_in_every_engine(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(HELPERS) - {"equity"}))
 def test_outcomes_without_dir_warn(name: str) -> None:
-    with pytest.warns(MissingWords, match="column dir is missing in every row") as warned:
+    with pytest.warns(MissingDirections, match="column dir is missing in every row") as warned:
         HELPERS[name](chain("#70", dir=NO_WORDS))
     assert len(warned) == 1
 
@@ -143,7 +143,7 @@ def test_only_trips_of_perps_need_dir() -> None:
     fills = chain("XYZ", dir=NO_WORDS)
     tk.pnl.attribution(fills)
     tk.pnl.positions(fills, {})
-    with pytest.warns(MissingWords, match="backstop liquidations"):
+    with pytest.warns(MissingDirections, match="backstop liquidations"):
         tk.pnl.round_trips(fills)
 
 
@@ -169,7 +169,7 @@ def test_fill_ratio_without_amounts_is_refused(name: str, engine: Engine) -> Non
         tk.orders.fill_ratio(engine.give(lacking))
 
 
-def test_orders_lacking_an_amount_are_unsized(engine: Engine) -> None:
+def test_orders_without_amount_are_unsized(engine: Engine) -> None:
     (row,) = engine.take(tk.orders.fill_ratio(engine.give(ORDERS)))
     assert (row["orders"], row["unsized"]) == (4, 2)
     assert (row["asked_usd"], row["filled_usd"]) == (130.0, 70.0)
@@ -183,7 +183,7 @@ def test_fill_times_without_placing_are_refused() -> None:
 
 def test_fill_times_without_kinds_warn() -> None:
     assert tk.orders.time_to_fill(ORDERS).n == 4
-    with pytest.warns(MissingWords, match="order_type and tif missing in every row") as warned:
+    with pytest.warns(MissingDirections, match="order_type and tif missing in every row") as warned:
         tk.orders.time_to_fill(ORDERS.assign(tif=NO_TEXT))
     assert len(warned) == 1
 
@@ -230,7 +230,7 @@ def test_builders_without_user_are_refused() -> None:
 
 
 def test_routing_without_dir_warns() -> None:
-    with pytest.warns(MissingWords, match="column dir is missing in every row"):
+    with pytest.warns(MissingDirections, match="column dir is missing in every row"):
         tk.builders.routing(routed(dir=NO_WORDS), "0xc")
 
 
@@ -238,16 +238,16 @@ RUNNING = ("audit", "lots", "positions", "round_trips")
 
 
 @pytest.mark.parametrize("name", RUNNING)
-def test_running_helper_names_frame_and_count(name: str) -> None:
+def test_missing_position_names_frame(name: str) -> None:
     fills = chain("XYZ", start_position=[0.0, None, 6.0])
-    said = "fills: column start_position is missing in 1 of 3 rows, and missing is not 0; leave"
+    said = "fills: column start_position is missing in 1 of 3 rows, and missing is not 0. Remove"
     with pytest.raises(MissingColumns, match=said):
         HELPERS[name](fills)
     with pytest.raises(MissingColumns, match="column closed_pnl is missing or infinite in 1 of 3"):
         HELPERS[name](chain("XYZ", closed_pnl=[0.0, float("inf"), 0.0]))
 
 
-def test_messages_keep_internal_columns_out() -> None:
+def test_messages_hide_internal_columns() -> None:
     paid = pd.DataFrame({"coin": "XYZ", "time": TIMES[:1], "usdc": [1.0]})
     with pytest.raises(MissingColumns) as raised:
         tk.pnl.attribution(routed(user="0xa"), paid, by="user")

@@ -1,4 +1,4 @@
-"""Orders: by hand, as identities, against lifelines, and on the simulated exchange."""
+"""Orders: examples by hand, identities, lifelines, and the simulated exchange."""
 
 from collections import Counter
 from itertools import pairwise
@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from scipy import stats
 
 import toolkit as tk
-from toolkit.analysis import orders
-from toolkit.contract.states import STATES
+from toolkit import orders
+from toolkit.contract.order_states import STATES
 from toolkit.errors import MissingColumns
 
 from .examples import MONDAY, times
@@ -23,7 +23,7 @@ Event = tuple[int, str, float]
 
 
 def events(*rows: Event, placed: float = 0.0) -> pd.DataFrame:
-    """Events (oid, status, second) of orders of 10 at 2 USD that were placed at one time."""
+    """Return events (oid, status, second) of orders of 10 at 2 USD, placed at one time."""
     made = pd.DataFrame(list(rows), columns=["oid", "status", "second"])
     made["status"] = made["status"].astype("str")
     made["status_timestamp"] = times((MONDAY + SECOND * made.pop("second")).astype("int64"))
@@ -58,8 +58,8 @@ def test_transitions_by_hand() -> None:
     }
 
 
-def test_events_of_one_moment_are_put_in_the_order_of_a_life() -> None:
-    """Newest first, as the service gives them, and all in the same transaction."""
+def test_order_of_simultaneous_events() -> None:
+    """The events are newest first, as from the service, and all in the same transaction."""
     rows = events((1, "filled", 0), (1, "triggered", 0), (1, "open", 0)).assign(tx_index=4)
     made = orders.transitions(rows)
     steps = [("(placed)", "open"), ("filled", "(last)"), ("open", "triggered")]
@@ -74,14 +74,14 @@ STATUSES = st.sampled_from(["open", "triggered", "scheduledCancel", "filled", "c
 
 @given(st.lists(st.tuples(st.integers(1, 4), STATUSES, st.integers(0, 3)), max_size=20))
 @pytest.mark.filterwarnings("ignore::toolkit.errors.RepeatedRows")
-def test_what_comes_into_a_status_leaves_it(rows: list[Event]) -> None:
+def test_transitions_balance_each_status(rows: list[Event]) -> None:
     made = orders.transitions(events(*rows))
     into = made.groupby("after")["orders"].sum().to_dict()
     out = made.groupby("before")["orders"].sum().to_dict()
     count = len({oid for oid, *_ in rows})
     assert into.pop("(last)", 0) == out.pop("(placed)", 0) == count
     assert into == out
-    assert sum(out.values()) == len(set(rows))  # each event once, however often it was given
+    assert sum(out.values()) == len(set(rows))  # repeated events count once
     assert made.groupby("before")["share"].sum().to_numpy() == pytest.approx(1.0)
 
 
@@ -100,7 +100,7 @@ def test_mix_by_hand() -> None:
 
 
 def test_fill_ratio_by_hand() -> None:
-    """Of 20 USD each: all, 6 of 10, nothing yet; the rejected one asked for nothing."""
+    """Orders of 20 USD: filled, 6 of 10 filled, open; the rejected order does not count."""
     rows = events(*LIVES)
     rows["sz"] = [10.0, 0.0, 10.0, 10.0, 4.0, 10.0, 10.0]
     row = orders.fill_ratio(rows).iloc[0]
@@ -115,9 +115,9 @@ def test_fill_ratio_by_hand() -> None:
 
 
 def test_time_to_fill_by_hand() -> None:
-    """Four orders: filled at 1 s, cancelled at 2, filled at 3, open until 4.
+    """Four orders: filled at 1 s, canceled at 2, filled at 3, open until 4.
 
-    S falls 1, 3/4, 1/2, 1/4; filled: 1/4, then 1/2 * 1/2 = 1/4 more; cancelled: 3/4 * 1/3 = 1/4.
+    S falls 1, 3/4, 1/2, 1/4; filled: 1/4, then 1/2 * 1/2 = 1/4 more; canceled: 3/4 * 1/3 = 1/4.
     """
     rows = events((1, "filled", 1), (2, "canceled", 2), (3, "filled", 3), (4, "open", 0))
     until = MONDAY + 4 * SECOND
@@ -127,7 +127,7 @@ def test_time_to_fill_by_hand() -> None:
     assert made["filled within 3 s"] == pytest.approx(0.5)
     assert made["canceled within 3 s"] == pytest.approx(0.25)
     assert made["rejected within 3 s"] == 0.0
-    assert np.isnan(made["filled within 9 s"])  # nobody was watched for so long
+    assert np.isnan(made["filled within 9 s"])  # no order was observed for so long
     assert (made.n, made.open, made.left_out) == (4, 1, 0)
     assert made.ended == {"filled": 2, "canceled": 1, "rejected": 0}
     inside = made.params.dropna()
@@ -136,13 +136,13 @@ def test_time_to_fill_by_hand() -> None:
 
 
 def clopper(k: int, n: int) -> list[float]:
-    """Return the exact interval of a share, from another library."""
+    """Return the exact interval of a share, from scipy."""
     found = stats.binomtest(k, n).proportion_ci(method="exact")
     return [found.low, found.high]
 
 
-def test_interval_at_the_boundary_is_exact() -> None:
-    """Of ten orders none, then all are filled; one is lost from sight at 3 s."""
+def test_interval_at_boundary() -> None:
+    """None, then all of ten orders are filled; one order is censored at 3 s."""
     filled = events(*((k, "filled", 5.0) for k in range(9)))
     lost = events((9, "open", 0.0), (9, "neverHeardOf", 3.0))
     made = orders.time_to_fill(
@@ -160,7 +160,7 @@ def test_interval_at_the_boundary_is_exact() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["open", "filled", "canceled"]), st.integers(0, 3)),
                 min_size=1, max_size=8))  # fmt: skip
 @settings(deadline=None, max_examples=60)
-def test_no_interval_is_a_point(lives: list[tuple[str, int]]) -> None:
+def test_intervals_have_width(lives: list[tuple[str, int]]) -> None:
     rows = [(k, status, float(second)) for k, (status, second) in enumerate(lives)]
     made = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(0, 1, 2))
     known = made.params.dropna()
@@ -170,16 +170,16 @@ def test_no_interval_is_a_point(lives: list[tuple[str, int]]) -> None:
     assert (made.curves["low"] < made.curves["high"]).all()
 
 
-def test_window_begins_when_orders_were_placed() -> None:
-    """A frame of ends shows no placing: all three orders count, not the last one alone."""
+def test_window_begins_at_first_order() -> None:
+    """A frame of ends has no placing: all three orders count, not only the last one."""
     ends = events((1, "filled", 30), (2, "canceled", 40), (3, "filled", 50))
     made = orders.time_to_fill(ends, horizons=(35,))
     assert (made.n, made.left_out) == (3, 0)
     assert made["filled within 35 s"] == pytest.approx(1 / 3)
 
 
-def test_window_is_that_of_each_account() -> None:
-    """The events of b begin a minute later: its order from before is left out, that of a not."""
+def test_window_of_each_account() -> None:
+    """The events of b begin a minute later: its earlier order is left out, that of a is not."""
     mine = events((1, "open", 0), (1, "filled", 90)).assign(user="a")
     other = pd.concat(
         [
@@ -191,8 +191,8 @@ def test_window_is_that_of_each_account() -> None:
     assert (made.n, made.left_out) == (2, 1)
 
 
-def test_market_orders_are_apart() -> None:
-    """Two limit orders, of which one is filled; three market orders, filled at once; a stop."""
+def test_market_orders_are_separate() -> None:
+    """Two limit orders (one filled), three market orders (filled at once), and a stop order."""
     rows = events(
         *((k, "open", 0) for k in (1, 2, 6)),
         (1, "filled", 8),
@@ -213,8 +213,8 @@ def test_market_orders_are_apart() -> None:
     assert orders.time_to_fill(rows[rows["oid"] < 3]).market is None
 
 
-def test_times_by_group_are_those_of_its_orders() -> None:
-    """Orders of 20 and of 1,000 USD, bought and sold, of two kinds."""
+def test_fill_times_by_group() -> None:
+    """The orders are of 20 and 1,000 USD, buys and sells, of two types."""
     rows = events(*((k, "open", 0) for k in range(4)), *((k, "filled", k + 1) for k in range(4)))
     rows = rows.assign(
         orig_sz=np.where(rows["oid"] < 3, 10.0, 500.0),
@@ -233,35 +233,35 @@ def test_times_by_group_are_those_of_its_orders() -> None:
         first = made.params[made.params["name"] == "filled within 2 s"].set_index(key)["estimate"]
         assert first.to_dict() == pytest.approx(shares)
         assert made.n == 4
-        assert len(made.plot().axes[0].lines) == 2
+        assert len(made.plot().lines) == 2
     both = orders.time_to_fill(rows, by=["side", "tif"]).params
     assert both.columns[:3].tolist() == ["side", "tif", "name"]
     with pytest.raises(MissingColumns, match="tif"):
         orders.time_to_fill(rows.drop(columns="tif"), by="tif")
 
 
-def test_where_all_orders_have_ended_nothing_more_can_happen() -> None:
+def test_curves_after_all_ends() -> None:
     rows = events((1, "filled", 1), (2, "canceled", 2))
     made = orders.time_to_fill(rows, since=MONDAY, horizons=(1, 86_400))
     assert made["filled within 86400 s"] == pytest.approx(0.5)
     assert made["canceled within 1 s"] == 0.0
 
 
-def test_an_order_that_is_cancelled_is_never_filled() -> None:
-    """Half of 100 are cancelled at once: one minus Kaplan-Meier would say that all are filled."""
+def test_canceled_orders_are_never_filled() -> None:
+    """Half of 100 orders are canceled at once; one minus Kaplan-Meier would give all as filled."""
     rows = [(k, "canceled" if k % 2 else "filled", 0.1 if k % 2 else 5.0) for k in range(100)]
     made = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(5,))
     assert made["filled within 5 s"] == pytest.approx(0.5)
 
 
-def test_orders_placed_before_the_events_begin_are_left_out() -> None:
+def test_earlier_orders_are_excluded() -> None:
     old = events((1, "filled", 9), placed=-100.0)
     made = orders.time_to_fill(pd.concat([old, events((2, "open", 0), (2, "filled", 3))]))
     assert (made.n, made.left_out) == (1, 1)
 
 
 def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Draw exponential times without ties: filled at rate 1/20, cancelled at 1/40, seen 60 s."""
+    """Draw exponential times without ties: filled at rate 1/20, canceled at 1/40, observed 60 s."""
     rng = np.random.default_rng(seed)
     fill, cancel = rng.exponential(20, n), rng.exponential(40, n)
     age = np.round(np.minimum(fill, cancel), 3)
@@ -273,8 +273,8 @@ def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray
     return events(*rows), seen, cause
 
 
-def test_against_lifelines() -> None:
-    """The same curve and, to a few per cent, the same interval from another library."""
+def test_incidence_against_lifelines() -> None:
+    """lifelines gives the same curve and, to a few per cent, the same interval."""
     rows, seen, cause = drawn(3)
     made = orders.time_to_fill(rows, since=MONDAY, until=MONDAY + 60 * SECOND, horizons=(5, 20, 50))
     for code, name in ((1, "filled"), (2, "canceled")):
@@ -290,8 +290,8 @@ def test_against_lifelines() -> None:
             assert row["high"] - row["low"] == pytest.approx(wide, rel=0.05)
 
 
-def test_intervals_hold_the_truth() -> None:
-    """Of 60 intervals of 95 % hold at least 51: by chance fewer in 1 of 1,000 (binomial)."""
+def test_incidence_interval_coverage() -> None:
+    """At least 51 of 60 intervals of 95 % contain the truth; fewer has probability 0.001."""
     truth = (1 / 20) / (1 / 20 + 1 / 40) * (1 - np.exp(-20 * (1 / 20 + 1 / 40)))
     held = 0
     for seed in range(60):
@@ -304,7 +304,7 @@ def test_intervals_hold_the_truth() -> None:
 
 
 def test_trigger_delay_by_hand() -> None:
-    """Placed at 0; triggered at 10, 20, 30; filled 1 and 3 s later, one not at all."""
+    """Orders placed at 0 are triggered at 10, 20, 30; two are filled 1 and 3 s later."""
     rows = events(
         *((k, "open", 0) for k in range(1, 5)),
         (1, "triggered", 10),
@@ -318,16 +318,16 @@ def test_trigger_delay_by_hand() -> None:
     assert row["wait_q50_secs"] == 20.0
     assert row["delay_q10_secs"] == 1.0
     assert row["delay_q50_secs"] == 3.0
-    assert pd.isna(row["delay_q90_secs"])  # the third may take for ever
-    assert pd.isna(row[["low", "high"]]).all()  # three cannot hold a median at 95 %
+    assert pd.isna(row["delay_q90_secs"])  # the third order is not filled
+    assert pd.isna(row[["low", "high"]]).all()  # three values have no interval at 95 %
     plain = orders.trigger_delay(rows.assign(is_trigger=False))
     assert plain.empty
 
 
 @settings(max_examples=20)
 @given(st.integers(6, 40), st.integers(0, 10**6))
-def test_interval_of_a_median_has_its_probability(n: int, seed: int) -> None:
-    """Between ranks k and n + 1 - k lies the median with 1 - 2 P(Bin(n, 1/2) < k)."""
+def test_median_interval_probability(n: int, seed: int) -> None:
+    """The median is between ranks k and n + 1 - k with probability 1 - 2 P(Bin(n, 1/2) < k)."""
     delays = np.sort(np.random.default_rng(seed).permutation(1000)[:n]) + 1
     rows = [(k, s, t) for k, d in enumerate(delays) for s, t in (("triggered", 0), ("filled", d))]
     made = orders.trigger_delay(events(*rows).assign(is_trigger=True), by=None).iloc[0]
@@ -343,8 +343,8 @@ def simulated() -> pd.DataFrame:
     return tk.many(tk.historical_orders, session.world["users"], session=session)
 
 
-def test_simulated_ways_are_possible(simulated) -> None:
-    """Nothing follows an end, rejected orders were never open, and every state is known."""
+def test_simulated_transitions_are_possible(simulated) -> None:
+    """No event follows an end, rejected orders were never open, and every state is known."""
     made = orders.transitions(simulated)
     for row in made.itertuples():
         if STATES.get(row.before) in {"filled", "canceled", "rejected"}:
@@ -355,8 +355,8 @@ def test_simulated_ways_are_possible(simulated) -> None:
             assert row.before == "(placed)"
 
 
-def test_simulated_counts_from_the_exchange_itself(world, simulated) -> None:
-    """Counted again from the journal of orders, without frames."""
+def test_simulated_counts_against_exchange(world, simulated) -> None:
+    """The journal of orders gives the same counts, without frames."""
     lives: dict[int, list[str]] = {}
     for _, event in world.sources.orders:
         lives.setdefault(event.order.oid, []).append(event.status)
@@ -372,14 +372,14 @@ def test_simulated_counts_from_the_exchange_itself(world, simulated) -> None:
     assert mixed.to_dict() == dict(Counter(lives[oid][-1] for oid in whole))
 
 
-def test_simulated_triggers_take_less_than_a_second(simulated) -> None:
+def test_simulated_trigger_delays(simulated) -> None:
     made = orders.trigger_delay(simulated)
     fired = simulated.loc[simulated["is_trigger"] & (simulated["status"] == "triggered"), "oid"]
     assert made["triggered"].sum() == fired.nunique() > 10
     assert (made["delay_q90_secs"].dropna() < 1).all()
 
 
-def test_result_shows_itself(simulated) -> None:
+def test_fill_times_as_html(simulated) -> None:
     made = orders.time_to_fill(simulated)
     assert "filled within 60 s" in made._repr_html_()
     assert made.curves["cause"].unique().tolist() == ["filled", "canceled", "rejected"]
@@ -387,10 +387,10 @@ def test_result_shows_itself(simulated) -> None:
     assert made.params.attrs["toolkit"]["simulated"]
 
 
-def test_errors() -> None:
+def test_errors_of_orders() -> None:
     with pytest.raises(MissingColumns, match="orders: columns oid, status missing"):
         orders.transitions(events(*LIVES).drop(columns=["oid", "status"]))
-    with pytest.raises(ValueError, match="level must lie between"):
+    with pytest.raises(ValueError, match="level must be between"):
         orders.mix(events(*LIVES), level=0)
-    with pytest.raises(ValueError, match="measured, not grouped by"):
+    with pytest.raises(ValueError, match="aggregated column"):
         orders.transitions(events(*LIVES), by="status")

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl import attribution, lots, positions, round_trips, unrealised
 from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.pnl import attribution, lots, positions, round_trips, unrealised
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 from .simulated import Everybody, everybody
@@ -41,7 +41,7 @@ def test_entry_prices_are_truncated(kind: str) -> None:
     assert listed(result["change"]) == [2, 1, -1, -3, 1]
 
 
-def test_the_case_of_an_address_makes_no_other_account(engine) -> None:
+def test_address_case_is_ignored(engine) -> None:
     """One account that is written in two ways: one chain, one position, one trip, one lot."""
     made = fills([("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)])
     made["user"] = pd.array([OTHER, OTHER.lower(), OTHER], dtype="str")
@@ -55,7 +55,7 @@ def test_the_case_of_an_address_makes_no_other_account(engine) -> None:
     assert engine.take(unrealised(frame, {"BTC": 1.0}, SIZES, at=MONDAY + 10 * HOUR)) == []
 
 
-def test_a_late_history_has_no_entry_until_flat() -> None:
+def test_entry_of_late_history() -> None:
     rows = [("B", 1, 100.0), ("A", 3, 100.0), ("B", 1, 90.0), ("A", 1, 95.0)]
     result = positions(fills(rows, start=2.0), SIZES)
     assert listed(result["entry_px"]) == [None, None, 90.0, None]
@@ -77,7 +77,7 @@ def test_unrealised_by_hand(kind: str) -> None:
     assert float(nobody["szi"]) == 3
 
 
-def test_marks_of_one_moment() -> None:
+def test_marks_of_several_times() -> None:
     marks = pd.DataFrame({"name": ["BTC", "BTC"], "mark_px": [1.0, 2.0]})
     with pytest.raises(MissingColumns, match="several mark prices"):
         unrealised(fills([("B", 2, 100.0)]), marks, SIZES)
@@ -85,7 +85,7 @@ def test_marks_of_one_moment() -> None:
         unrealised(fills([("B", 2, 100.0)]), {"BTC": 1.0}, SIZES, at="2025-09-01")
 
 
-def test_positions_are_those_of_the_states(tables: Everybody) -> None:
+def test_positions_equal_the_states(tables: Everybody) -> None:
     """Size, entry price and unrealised PnL of every open position, to the last digit."""
     result = positions(tables.fills, tables.contexts)
     perps = result[~result["coin"].str.contains("^@|/|^#")]
@@ -135,7 +135,7 @@ def test_trips_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_funding_of_another_time_is_said(kind: str) -> None:
+def test_funding_of_another_time(kind: str) -> None:
     """Two payments a day after the last fill, for a coin that these fills do not show."""
     made = fills(FLIP, user=ME)
     day = pd.Timedelta(days=1)
@@ -159,7 +159,7 @@ def test_fills_without_time_are_refused(engine) -> None:
             helper(engine.give(made), engine.give(PAID[PAID["user"] == ME]))
 
 
-def test_without_funding_it_is_missing() -> None:
+def test_trips_without_funding() -> None:
     made = fills(FLIP[:2], user=ME, fee=0.25)
     row = round_trips(made).iloc[0]
     assert pd.isna(row["funding"])
@@ -179,12 +179,12 @@ def test_late_and_broken_trips() -> None:
     assert broken["closed"].isna().tolist() == [True, False, True]
 
 
-def test_fees_in_another_token_are_refused_on_perps() -> None:
+def test_perp_fee_in_other_token() -> None:
     with pytest.raises(MissingColumns, match="HYPE"):
         round_trips(fills(FLIP, fee=1.0, fee_token="HYPE"))
 
 
-def test_trips_that_the_exchange_closed_are_liquidated(engine) -> None:
+def test_forced_trips_are_liquidated(engine) -> None:
     """A liquidation in part, which the account then closes itself, is no end by liquidation."""
     rows = [("B", 2, 100.0), ("A", 1, 90.0), ("A", 1, 95.0), ("A", 1, 90.0), ("B", 1, 99.0)]
     long, short = "Liquidated Cross Long", "Liquidated Isolated Short"
@@ -199,7 +199,7 @@ def test_trips_that_the_exchange_closed_are_liquidated(engine) -> None:
 
 
 @given(trades)
-def test_trips_add_up_to_their_fills(rows: list[tuple[int, int]]) -> None:
+def test_trips_sum_to_fills(rows: list[tuple[int, int]]) -> None:
     signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
     pnl = [0.5 * n for n in range(len(rows))]
     made = fills(signed, closed_pnl=pnl, fee=[0.001 * px for _, px in rows])

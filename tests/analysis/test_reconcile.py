@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from tests.worlds import ON_DEMO, world_of
-from toolkit.analysis.pnl import audit, reconcile, unrealised
 from toolkit.errors import MissingColumns
+from toolkit.pnl import audit, reconcile, unrealised
 from toolkit.simulation import World
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import PERPS
@@ -76,7 +76,7 @@ def done(made: Mapping[str, pd.DataFrame | None], kind: str = "exact", **more: o
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_standard_account_by_hand(kind: str) -> None:
+def test_standard_account_by_hand(kind: str) -> None:
     """950 in, 50 closed, 5 open, 0.75 fees (0.2 of them the builder's), 0.25 funding: 1004.5."""
     row = done(example(0, 1004.5), kind)
     assert float(row["change"]) == 1004.5
@@ -88,7 +88,7 @@ def test_a_standard_account_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", [2, 3])
-def test_a_unified_account_counts_its_wallet(kind: str, mode: int) -> None:
+def test_unified_account_with_wallet(kind: str, mode: int) -> None:
     """The 50 stay its own: less 20 for PURR, plus 10 back, less 0.1; PURR's fee is in PURR."""
     row = done(example(mode, 1004.5 + 50 - 20 + 10 - 0.1), kind)
     assert float(row["spot_cash"]) == pytest.approx(39.9)
@@ -96,7 +96,7 @@ def test_a_unified_account_counts_its_wallet(kind: str, mode: int) -> None:
     assert row["account_mode"] == mode
 
 
-def test_what_dust_pays_has_eight_decimals() -> None:
+def test_dust_has_eight_decimals() -> None:
     """39.9 PURR less 20 make 19.9: a thousandth of them at 0.5000005 pays 0.00995000|995."""
     made = example(2, 1004.5 + 50 - 20 + 10 - 0.1 + 0.00995000)
     dust = made["fills"].iloc[3:].assign(px=0.5000005, sz=0.0199, fee=0.0, start_position=19.9)
@@ -106,7 +106,7 @@ def test_what_dust_pays_has_eight_decimals() -> None:
     assert done(made)["residual"] == -Decimal("9.95E-9")
 
 
-def test_a_unified_account_whose_state_says_zero_is_not_zero() -> None:
+def test_unified_account_with_zero_state() -> None:
     """A clearinghouse state of 0 leaves all of it as a residual, instead of hiding it."""
     row = done(example(None, 0.0))
     assert row["residual"] == -Decimal("1004.5")
@@ -115,7 +115,7 @@ def test_a_unified_account_whose_state_says_zero_is_not_zero() -> None:
     assert pd.isna(row["account_mode"])
 
 
-def test_rows_outside_of_the_time_do_not_count() -> None:
+def test_rows_outside_the_time() -> None:
     """From just after the deposit to just after the sale: 2 BTC at 100 open at first at 0."""
     made = example(0, 949.25 + 5.0)
     start = (
@@ -132,7 +132,7 @@ def test_rows_outside_of_the_time_do_not_count() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["px", "sz", "side"])
-def test_what_a_spot_fill_brought_may_not_be_known(engine, kind: str, name: str) -> None:
+def test_spot_fill_without_amount(engine, kind: str, name: str) -> None:
     """A unified account's cash is then missing, and says why; a standard one does not count it."""
     for mode, value in ((2, 1044.5), (0, 1004.5)):
         odd = example(mode, value)
@@ -149,7 +149,7 @@ def test_what_a_spot_fill_brought_may_not_be_known(engine, kind: str, name: str)
         assert "spot_cash not known" in row["causes"]
 
 
-def test_causes_stand_by_name() -> None:
+def test_causes_have_columns() -> None:
     late = example(0, 1004.5)
     late["fills"] = late["fills"].iloc[1:]
     row = done(late)
@@ -178,7 +178,7 @@ def test_causes_stand_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["closed_pnl", "px", "sz", "start_position"])
-def test_null_amount_is_no_missing_fill(name: str) -> None:
+def test_null_amount_alone(name: str) -> None:
     """Only what is missing is named: the positions of the other fills still join up."""
     odd = example(0, 1004.5)
     odd["fills"].loc[1, name] = np.nan
@@ -200,7 +200,7 @@ def test_null_amount_beside_missing_fill() -> None:
     assert "1 fills, fees or flows without an amount in USD" in row["causes"]
 
 
-def test_what_is_not_known_is_missing_and_said() -> None:
+def test_unknown_parts_are_missing() -> None:
     made = {name: as_numbers(one, "exact") for name, one in example(0, 1004.5).items()}
     row = reconcile(None, made["end"], made["fills"], None, None).iloc[0]
     for name in ("funding", "ledger", "unrealised", "residual", "unexplained"):
@@ -213,7 +213,7 @@ def test_what_is_not_known_is_missing_and_said() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_fills_the_rest_is_told(kind: str) -> None:
+def test_parts_without_fills(kind: str) -> None:
     """A unified account's spot cash needs fills, a standard account's is 0."""
     for mode, spot_cash in ((0, 0.0), (2, None)):
         row = done(example(mode) | {"fills": None}, kind)
@@ -226,7 +226,7 @@ def test_without_fills_the_rest_is_told(kind: str) -> None:
         assert spot_cash is None or row["spot_cash"] == spot_cash
 
 
-def test_a_state_without_time_counts_all() -> None:
+def test_state_without_time() -> None:
     """States of 2023 do not say when they were taken."""
     made = example(0, 1004.5)
     made["end"]["time"] = pd.to_datetime([None], utc=True)
@@ -239,14 +239,14 @@ def test_a_state_without_time_counts_all() -> None:
 
 
 @pytest.mark.parametrize("what", ["fills", "funding", "ledger"])
-def test_rows_without_time_are_named(what: str) -> None:
+def test_rows_without_time(what: str) -> None:
     made = example(0, 1004.5)
     made[what]["time"] = made[what]["time"].where([False] + [True] * (len(made[what]) - 1))
     with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing values"):
         done(made)
 
 
-def test_markets_quoted_elsewhere_bring_no_usdc() -> None:
+def test_markets_with_other_quote_token() -> None:
     """The buy of PURR/USDH says PURR alone; its sell says what both are quoted in."""
     made = example(2, 1004.5 + 50)
     made["fills"]["fee_token"] = ["USDC", "USDC", "PURR", "USDH"]
@@ -256,14 +256,14 @@ def test_markets_quoted_elsewhere_bring_no_usdc() -> None:
     assert row["residual"] == 0
 
 
-def test_a_tolerance() -> None:
+def test_residual_within_tolerance() -> None:
     row = done(example(0, 1004.504), "float")
     assert row["unexplained"] == 0
     assert row["residual"] == pytest.approx(0.004)
     assert done(example(0, 1004.504), "float", tolerance=0.001)["unexplained"] > 0
 
 
-def test_errors_say_what_to_do() -> None:
+def test_errors_name_the_parameter() -> None:
     made = example()
     no_time = made["end"].drop(columns="time")
     with pytest.raises(ValueError, match="start_time="):
@@ -275,12 +275,12 @@ def test_errors_say_what_to_do() -> None:
         reconcile(None, made["end"].drop(columns="account_value"), made["fills"], None, None)
 
 
-def test_every_simulated_account_and_mode(tables: Everybody, world: World) -> None:
+def test_simulated_accounts_and_modes(tables: Everybody, world: World) -> None:
     """From nothing to the end, by snapshot and by state: no residual at all, for anybody."""
     values = (tables.snapshots[-1], tables.states.positions)
     for end in (values, tables.states):
         rows = reconcile(None, end, tables.fills, tables.funding, tables.ledger)
-        assert len(rows) == len(world.truth | world.mixed_truth)
+        assert len(rows) == len(world.expected | world.expected_mixed)
         assert rows["residual"].notna().all()
         assert (rows["residual"] == 0).all(), rows[rows["residual"] != 0]
         assert (rows["causes"] == "").all()
@@ -290,13 +290,13 @@ def test_every_simulated_account_and_mode(tables: Everybody, world: World) -> No
     assert (unified["spot_cash"] != 0).any()
 
 
-def test_between_two_snapshots(tables: Everybody, world: World) -> None:
+def test_change_between_two_snapshots(tables: Everybody, world: World) -> None:
     """Twenty minutes: what was open at first is told by the fills and the marks of the moment."""
-    floor = run_history(world.seed, SIZES[world.size])
-    prices = floor.exchange.prices.mark
+    state = run_history(world.seed, SIZES[world.size])
+    prices = state.exchange.prices.mark
     open_ = []
     for time in (tables.times[0], tables.times[-1]):
-        minute = floor.exchange.minute(time)
+        minute = state.exchange.minute_of(time)
         marks = pd.DataFrame(
             {
                 "name": pd.array([perp.coin for perp in PERPS], dtype="str"),
@@ -320,7 +320,7 @@ def test_between_two_snapshots(tables: Everybody, world: World) -> None:
     assert (rows["causes"] == "").all()
 
 
-def test_a_late_history_is_named(tables: Everybody) -> None:
+def test_late_history_is_named(tables: Everybody) -> None:
     """Without the first half of its fills, an account's residual stands under that cause."""
     half = tables.fills["time"].median()
     late = tables.fills[tables.fills["time"] > half]
@@ -335,7 +335,7 @@ def test_a_late_history_is_named(tables: Everybody) -> None:
     assert (odd.drop(found.index)["unexplained"] != 0).all()
 
 
-def test_audit_differs_nowhere(tables: Everybody) -> None:
+def test_audit_without_differences(tables: Everybody) -> None:
     perps = tables.fills[~tables.fills["coin"].str.contains("^@|/|^#")]
     result = audit(perps, tables.contexts)
     assert (result["difference"] == 0).all()
@@ -344,16 +344,16 @@ def test_audit_differs_nowhere(tables: Everybody) -> None:
 
 
 @ON_DEMO
-def test_a_sample_of_the_demo_world() -> None:
+def test_sample_of_demo_world() -> None:
     """Thirty days: accounts of every mode, spot traders, vaults, the liquidated."""
     world = world_of("demo")
     modes = {row.user: row.account_mode for row in _last(world)}
     sample = [
         user
         for mode in (0, 1, 2, 3)
-        for user in [one for one in modes if modes[one] == mode and one in world.truth][:4]
+        for user in [one for one in modes if modes[one] == mode and one in world.expected][:4]
     ]
-    sample += [*list(world.mixed_truth)[:6], world.examples["LIQUIDATED"]]
+    sample += [*list(world.expected_mixed)[:6], world.examples["LIQUIDATED"]]
     tables = everybody(world, list(dict.fromkeys(sample)))
     end = (tables.snapshots[-1], tables.states.positions)
     rows = reconcile(None, end, tables.fills, tables.funding, tables.ledger)

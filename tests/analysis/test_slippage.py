@@ -1,4 +1,4 @@
-"""Slippage curves: by hand, against numpy, on every engine, simulated."""
+"""Slippage curves: examples by hand, numpy, every engine, and simulated samples."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.slippage import curve
 from toolkit.errors import MissingColumns
+from toolkit.slippage import curve
 
 from .examples import DAY, MONDAY, as_numbers, times
 
@@ -32,8 +32,8 @@ def samples(n: int = 200, seed: int = 4) -> pd.DataFrame:
     return frame
 
 
-def test_by_hand() -> None:
-    """Of 1, 2, 3, 4 and one too thin: the median is 3, and nine tenths never got the size."""
+def test_curve_by_hand() -> None:
+    """Samples 1, 2, 3, 4 and a missing one: the median is 3, and the 0.9 quantile is missing."""
     frame = pd.DataFrame(
         {
             "coin": "X",
@@ -51,7 +51,7 @@ def test_by_hand() -> None:
     assert list(buy) == [*COLUMNS, "half_spread_bps"]
 
 
-def test_same_as_numpy_with_missing_at_infinity() -> None:
+def test_quantiles_against_numpy() -> None:
     frame = samples()
     quantiles = (0.0, 0.1, 0.25, 0.5, 0.7, 0.9, 1.0)
     made = curve(frame, quantiles)
@@ -69,13 +69,13 @@ def test_same_as_numpy_with_missing_at_infinity() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 @pytest.mark.parametrize("by", [("coin", "amount_usd"), "coin", ["day", "dex"]], ids=str)
-def test_engines_agree(engine, kind: str, by: str | list[str]) -> None:
+def test_curve_on_every_engine(engine, kind: str, by: str | list[str]) -> None:
     frame = as_numbers(samples(), kind)
     expected = type(engine)("pandas").take(curve(frame, by=by))
     assert engine.take(curve(engine.give(frame), by=by)) == expected
 
 
-def test_empty_one_row_and_all_missing() -> None:
+def test_curve_of_few_rows() -> None:
     full = curve(samples())
     for n in (0, 1):
         few = curve(samples().head(n))
@@ -87,7 +87,7 @@ def test_empty_one_row_and_all_missing() -> None:
     assert thin.loc[("THIN", "buy"), ["q10", "q50", "q90"]].isna().all()
 
 
-def test_input_stays_and_order_does_not_matter() -> None:
+def test_curve_ignores_row_order() -> None:
     frame = samples()
     shuffled = frame.sample(frac=1, random_state=2)
     before = shuffled.copy(deep=True)
@@ -95,17 +95,17 @@ def test_input_stays_and_order_does_not_matter() -> None:
     pd.testing.assert_frame_equal(shuffled, before)
 
 
-def test_errors() -> None:
+def test_errors_of_curve() -> None:
     with pytest.raises(MissingColumns, match="samples: columns half_spread_bps, buy_slip"):
         curve(samples().drop(columns=["half_spread_bps", "buy_slippage_bps"]))
-    with pytest.raises(MissingColumns, match="sell_slippage_bps holds String"):
+    with pytest.raises(MissingColumns, match="sell_slippage_bps is String"):
         curve(samples().assign(sell_slippage_bps="1.0"))
     with pytest.raises(ValueError, match="between 0 and 1"):
         curve(samples(), (50,))
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=30))
-def test_quantiles_rise_and_never_hide_what_is_missing(bps: list[int | None]) -> None:
+def test_quantiles_rise_to_missing(bps: list[int | None]) -> None:
     column = pd.array([NAN if b is None else float(b) for b in bps], dtype="float64")
     frame = pd.DataFrame(
         {
@@ -124,12 +124,12 @@ def test_quantiles_rise_and_never_hide_what_is_missing(bps: list[int | None]) ->
         assert np.isnan(row[f"q{100 * q:g}"]) == beyond
 
 
-def test_a_million_rows() -> None:
+def test_curve_of_million_rows() -> None:
     made = curve(samples(1_000_000), by=["coin", "amount_usd"])
     assert made["n"].sum() == 2_000_000
     assert (made["q50"] > 0).all()
 
 
-def test_days_are_cut_from_the_timestamp() -> None:
+def test_curve_by_day() -> None:
     made = curve(samples(), by="day")
     assert list(made["day"].unique()) == list(times(MONDAY + n * DAY for n in range(3)))

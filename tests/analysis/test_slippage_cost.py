@@ -1,4 +1,4 @@
-"""The expected cost of a size: its sample mean, what lies between two, and what is not known."""
+"""The expected cost of a size: at, between and beyond sampled sizes, and missing costs."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from toolkit.analysis.slippage import capacity, cost, fit
-from toolkit.simulation.prices import simulate_prices
+from toolkit.simulation.engine.prices import simulate_prices
+from toolkit.slippage import capacity, cost, fit
 
 from .examples import DAY, MONDAY, times
 from .test_slippage_fit import SIZES, books
@@ -19,7 +19,7 @@ FITTED = fit(books(6, sigma=0.1), draws=99)
 
 
 def samples(bps: dict[float, list[float]]) -> pd.DataFrame:
-    """Give one book a day: its costs by size; selling costs the same."""
+    """Return one book for each day with costs by size; selling costs the same."""
     frames = [
         pd.DataFrame(
             {
@@ -36,24 +36,24 @@ def samples(bps: dict[float, list[float]]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-# Means 2, 2 and 8: flat, then a kink that no power law has.
+# Means 2, 2 and 8: flat, then a kink that no power law fits.
 KINKED = samples({1e3: [1, 3], 1e4: [1, 3], 1e5: [6, 10]})
 
 
-def test_between_two_sizes_by_hand() -> None:
+def test_cost_between_sizes() -> None:
     """20,000 is log10(2) = 0.30103 of the way from 10,000 to 100,000: 2 * 4**0.30103 = 3.0357."""
     made = cost(KINKED, [1e3, 3e3, 1e4, 2e4, 1e5], side="buy")
     assert made["cost_bps"].tolist() == pytest.approx([2, 2, 2, 3.0357, 8], abs=1e-4)
     assert made["range"].tolist() == ["sampled", "between", "sampled", "between", "sampled"]
     assert made["cost_usd"].iloc[-1] == pytest.approx(80)
     back = capacity(KINKED, [2.0, 4.0], side="buy")
-    # 4 bps are half the way from 2 to 8 in logarithms: the root of 1e4 * 1e5. Of equal costs the
+    # In logarithms 4 bps are half-way from 2 to 8: the root of 1e4 * 1e5. Of equal costs the
     # largest size counts.
     assert back["capacity_usd"].tolist() == pytest.approx([1e4, 10**4.5])
     assert back["range"].tolist() == ["sampled", "between"]
 
 
-def test_beyond_the_sizes_the_law_meets_the_outermost_mean() -> None:
+def test_cost_beyond_sampled_sizes() -> None:
     half, a, k, _ = FITTED.params.loc[FITTED.params["side"] == "buy", "estimate"]
     rows = books(6, sigma=0.1)
     made = cost(FITTED, [500, 5e6], side="buy")
@@ -65,28 +65,28 @@ def test_beyond_the_sizes_the_law_meets_the_outermost_mean() -> None:
     assert np.isnan(made["too_thin"].iloc[1])
 
 
-def test_samples_and_their_fit_say_the_same() -> None:
+def test_cost_of_samples_equals_fit() -> None:
     rows = books(6, sigma=0.1)
     sizes = [500.0, 1e5, 2e5, 5e6]
     pd.testing.assert_frame_equal(cost(rows, sizes), cost(fit(rows), sizes))
     pd.testing.assert_frame_equal(capacity(rows, 7.0), capacity(fit(rows), 7.0))
 
 
-def test_missing_samples_count_as_the_least_they_cost() -> None:
-    """Of the second day 10,000 could not be had. 1,000 cost 3 there: nothing larger costs less."""
+def test_missing_samples_have_least_cost() -> None:
+    """On the second day 10,000 is missing. 1,000 cost 3 then, and a larger size costs no less."""
     made = cost(samples({1e3: [1, 3], 1e4: [5, NAN]}), [1e3, 1e4], side="buy")
     assert made["too_thin"].tolist() == [0, 0.5]
     assert made["cost_bps"].iloc[0] == 2
     assert made["cost_bps"].iloc[1] == pytest.approx((5 + 3) / 2)
 
 
-def test_size_that_was_never_filled_is_not_a_sampled_one() -> None:
+def test_never_filled_size_is_excluded() -> None:
     made = cost(samples({1e3: [1, 3], 1e4: [2, 6], 1e5: [NAN, NAN]}), [1e5], side="buy").iloc[0]
     assert (made["range"], made["too_thin"]) == ("above", 1)
     assert made["cost_bps"] > 4
 
 
-def test_one_size_alone_answers_for_itself() -> None:
+def test_cost_of_single_size() -> None:
     one = samples({1e4: [2, 4, 6]})
     made = cost(one, 1e4, side="buy").iloc[0]
     assert (made["cost_bps"], made["range"]) == (4, "sampled")
@@ -99,8 +99,8 @@ def test_one_size_alone_answers_for_itself() -> None:
     assert cost(samples({1e4: [NAN, NAN]}), 1e4)["range"].tolist() == ["never filled"] * 2
 
 
-def test_what_no_curve_reaches_is_said() -> None:
-    """The coin ABC has one size, XYZ three: only the first cannot be carried on."""
+def test_range_without_curve() -> None:
+    """ABC has one size and XYZ three: only ABC cannot be extrapolated."""
     rows = pd.concat([KINKED, samples({1e4: [2, 4]}).assign(coin="ABC")])
     made = cost(rows, 5e4, side="buy").set_index("coin")
     assert made["range"].to_dict() == {"ABC": "one size", "XYZ": "between"}
@@ -108,20 +108,20 @@ def test_what_no_curve_reaches_is_said() -> None:
     assert capacity(rows, 3.0, side="buy")["range"].tolist() == ["one size", "between"]
 
 
-def test_less_than_the_half_spread_buys_nothing() -> None:
+def test_capacity_below_half_spread() -> None:
     made = capacity(FITTED, [0.5, 5.0])
     assert made["capacity_usd"].tolist()[0] == 0
     assert made["range"].tolist() == ["below", "between"] * 2
 
 
-def test_books_without_a_cost_to_two_decimals() -> None:
+def test_books_with_zero_cost() -> None:
     made = cost(samples({1e3: [0, 0], 1e4: [0, 2]}), [1e3, 5e3, 1e4], side="buy")["cost_bps"]
     assert made.tolist()[::2] == [0, 1]
     assert 0.005 <= made.iloc[1] <= 1
 
 
-def test_share_that_was_too_thin_is_that_of_the_next_size() -> None:
-    """Six of the 24 books of a day end before 250,000 USD; 100,001 USD need as much."""
+def test_too_thin_share_of_next_size() -> None:
+    """Six of the 24 books of a day end before 250,000 USD, the next size above 100,001 USD."""
     rows = books(1)
     thin = (rows["amount_usd"] >= 2.5e5) & (rows["timestamp"].dt.hour < 6)
     rows.loc[thin, "buy_slippage_bps"] = NAN
@@ -131,7 +131,7 @@ def test_share_that_was_too_thin_is_that_of_the_next_size() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(1e2, 1e7))
-def test_capacity_is_the_inverse_of_cost(usd: float) -> None:
+def test_capacity_inverts_cost(usd: float) -> None:
     bps = cost(FITTED, usd)["cost_bps"]
     found = capacity(FITTED, float(bps.iloc[0]), side="buy")
     assert found["capacity_usd"].iloc[0] == pytest.approx(usd, rel=1e-8)
@@ -139,8 +139,8 @@ def test_capacity_is_the_inverse_of_cost(usd: float) -> None:
 
 
 @pytest.mark.parametrize("bound", [2.5, 6.0, 11.0, 21.0, 33.0, 90.0])
-def test_interval_of_equal_days_holds_capacity(bound: float) -> None:
-    """Ten days without noise draw the same mean again and again, but for rounding."""
+def test_capacity_interval_of_equal_days(bound: float) -> None:
+    """Ten days without noise give the same mean in every draw, up to rounding."""
     costs = {usd: [round(1 + 10 * (usd / 1e5) ** 0.5, 2)] * 10 for usd in (1e3, 1e4, 1e5, 1e6)}
     found = capacity(samples(costs), bound).iloc[0]
     assert found["low"] <= found["capacity_usd"] <= found["high"]
@@ -150,7 +150,7 @@ def test_interval_of_equal_days_holds_capacity(bound: float) -> None:
     assert (paid["cost_bps"] <= paid["high"]).all()
 
 
-def test_misfit_is_said_where_it_is() -> None:
+def test_misfit_in_groups() -> None:
     assert fit(books(6, sigma=0.1), draws=9).groups["misfit"].max() < 0.03
     found = fit(KINKED, draws=9)
     half, a, k, sigma = found.params.loc[found.params["side"] == "buy", "estimate"]
@@ -162,8 +162,8 @@ def test_misfit_is_said_where_it_is() -> None:
     assert "does not hold" not in FITTED._repr_html_()
 
 
-def test_intervals_hold_the_mean_as_often_as_they_say() -> None:
-    """Days and books each scatter by 0.2: the mean is exp(0.2**2 / 2) twice above the law."""
+def test_cost_interval_coverage() -> None:
+    """Days and books scatter by 0.2 each: the mean is the law times exp(0.2**2 / 2) twice."""
     hits, seeds = 0, 60
     truth = (1 + 10 * (SIZES[3] / 1e5) ** 0.6) * np.exp(0.2**2)
     for seed in range(seeds):
@@ -175,11 +175,12 @@ def test_intervals_hold_the_mean_as_often_as_they_say() -> None:
 
 
 @pytest.mark.parametrize("coin", ["BTC", "FARTCOIN"])
-def test_intervals_on_the_simulated_exchange(coin: str) -> None:
-    """Every interval holds its own mean; that of the other days less often, since it scatters too.
+def test_cost_intervals_on_simulated_exchange(coin: str) -> None:
+    """Every interval contains its own mean, and less often the mean of other days.
 
-    Two means of as many days differ by the root of 2 times the deviation of one: of intervals of
-    90 %, three in four hold the other mean. The sizes of a half move together, so the band is wide.
+    The deviation of the difference of two means is the root of 2 times that of one: three in four
+    intervals of 90 % contain the other mean. The sizes of a half move together, so the limits are
+    wide.
     """
     hits = []
     for seed in range(4):

@@ -1,4 +1,4 @@
-"""The fitted cost of a size: by hand, its likelihood, what missing samples do, what it says."""
+"""The fitted cost of a size: laws, likelihood, missing samples, results."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis import censored
-from toolkit.analysis.slippage import asymmetry, capacity, cost, fit, heatmap
+from toolkit.analysis.market import slippage_likelihood
 from toolkit.errors import MissingColumns
+from toolkit.slippage import asymmetry, capacity, cost, fit, heatmap
 
 from .examples import DAY, HOUR, MONDAY, times
 
@@ -20,7 +20,7 @@ def books(
     days: int = 4, *, half: float = 1.0, a: float = 10.0, k: float = 0.6, sigma: float = 0.0,
     end: float = np.inf, day_sigma: float = 0.0, seed: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Give hourly books whose cost follows the law times one factor a book, and ends at `end`."""
+    """Return hourly books with the cost of the law times a factor for each book, up to `end`."""
     rng = np.random.default_rng(seed)
     hours = np.arange(24 * days)
     factor = np.exp(sigma * rng.normal(size=len(hours)))
@@ -44,8 +44,8 @@ def params(samples: pd.DataFrame, side: str = "buy") -> pd.DataFrame:
     return table[table["side"] == side].set_index("name")
 
 
-def test_a_law_is_found_again() -> None:
-    """0.5 + 8 * (Q / 100,000)**0.75, rounded to a hundredth, and nothing else."""
+def test_fit_recovers_law() -> None:
+    """The costs are 0.5 + 8 * (Q / 100,000)**0.75, rounded to a hundredth."""
     found = params(books(half=0.5, a=8.0, k=0.75))
     assert found.loc["half_spread", "estimate"] == 0.5
     assert found.loc["a", "estimate"] == pytest.approx(8, abs=0.01)
@@ -53,14 +53,14 @@ def test_a_law_is_found_again() -> None:
     assert found.loc["sigma", "estimate"] < 0.002
 
 
-def test_scatter_is_found_again() -> None:
+def test_fit_recovers_scatter() -> None:
     found = params(books(20, sigma=0.2))
     assert found.loc["sigma", "estimate"] == pytest.approx(0.2, rel=0.15)
     assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.01)
 
 
-def test_missing_samples_are_dear_not_absent() -> None:
-    """Books that end at 30 bps lack their dearest samples: left out, the law looks flatter."""
+def test_missing_samples_raise_cost() -> None:
+    """Books that end at 30 bps miss expensive samples; without them the law is flatter."""
     whole = books(30, sigma=0.4)
     cut = books(30, sigma=0.4, end=30.0)
     share = cut["buy_slippage_bps"].isna().mean()
@@ -72,14 +72,14 @@ def test_missing_samples_are_dear_not_absent() -> None:
 
 
 @pytest.mark.parametrize("nothing", [NAN, 0.0, -1.0])
-def test_samples_without_a_size_say_nothing(nothing: float) -> None:
+def test_samples_without_size_are_ignored(nothing: float) -> None:
     rows = books(2)
     odd = rows.head(3).assign(amount_usd=nothing)
     pd.testing.assert_frame_equal(params(pd.concat([rows, odd])), params(rows))
 
 
-def test_what_is_hidden_by_rounding_is_between_bounds() -> None:
-    """Costs of a few hundredths: rounded ones must not pull the exponent about."""
+def test_rounded_values_have_bounds() -> None:
+    """The costs are a few hundredths; their rounding must not change the exponent."""
     found = params(books(30, half=0.02, a=0.3, k=0.6, sigma=0.1))
     assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.03)
     assert found.loc["a", "estimate"] == pytest.approx(0.3, rel=0.05)
@@ -95,34 +95,37 @@ bounds = st.tuples(
     st.lists(bounds, min_size=1, max_size=6),
     st.tuples(st.floats(-2, 3), st.floats(0.1, 1.5), st.floats(-2, 0.5)),
 )
-def test_score_and_curvature_are_derivatives_of_the_likelihood(
+def test_score_and_hessian_are_derivatives(
     rows: list[tuple[float, float, float, float, bool]], point: tuple[float, float, float]
 ) -> None:
     low = np.array([row[0] for row in rows])
     width = np.array([np.inf if row[4] else row[1] for row in rows])
-    given_ = censored.Bounded(
+    given_ = slippage_likelihood.BoundedCosts(
         low=low,
         high=low + width,
         size=np.array([row[2] for row in rows]),
         spread=np.array([row[3] for row in rows]),
     )
     theta = np.array(point)
-    value, score, curvature = censored._totals(theta, given_)
-    if value < -200:  # differences of such numbers have no digits left
+    value, score, curvature = slippage_likelihood._total_likelihood(theta, given_)
+    if value < -200:  # differences of such numbers have no exact digits
         return
     step = 1e-4
     for place in range(3):
         up, down = theta.copy(), theta.copy()
         up[place] += step
         down[place] -= step
-        above, below = censored._totals(up, given_), censored._totals(down, given_)
+        above, below = (
+            slippage_likelihood._total_likelihood(up, given_),
+            slippage_likelihood._total_likelihood(down, given_),
+        )
         slope = (above[0] - below[0]) / (2 * step)
         assert score[place] == pytest.approx(slope, rel=1e-3, abs=1e-3)
         bend = (above[1] - below[1]) / (2 * step)
         assert curvature[place] == pytest.approx(bend, rel=1e-2, abs=1e-2)
 
 
-def test_too_little_to_fit_is_missing() -> None:
+def test_fit_of_few_samples() -> None:
     one_size = books()[lambda rows: rows["amount_usd"] == 1e4]
     found = fit(one_size)
     assert found.params["estimate"].isna().all()
@@ -132,7 +135,7 @@ def test_too_little_to_fit_is_missing() -> None:
     assert one_day[["low", "high"]].isna().all().all()
 
 
-def test_result_object() -> None:
+def test_fit_result_object() -> None:
     found = fit(books(sigma=0.1), level=0.9, draws=99)
     assert found.n == 2 * 96 * len(SIZES)
     assert found.level == 0.9
@@ -148,7 +151,7 @@ FITTED = fit(books(6, sigma=0.1), draws=99)
 
 
 def test_blocks_of_days() -> None:
-    """Six days in blocks of three are two blocks, drawn apart; one block has no interval."""
+    """Six days in blocks of three are two blocks; one block has no interval."""
     rows = books(6, sigma=0.1, day_sigma=0.2)
     single, three, six = (fit(rows, draws=99, block_days=block) for block in (1, 3, 6))
     for found in (three, six):
@@ -162,11 +165,11 @@ def test_blocks_of_days() -> None:
     assert asymmetry(rows, draws=99, block_days=6)["low"].isna().all()
     assert (asymmetry(rows, draws=99, block_days=6)["days"] == 6).all()
     for helper in (fit, asymmetry):
-        with pytest.raises(ValueError, match="block_days is at least 1, not 0"):
+        with pytest.raises(ValueError, match="block_days must be at least 1, not 0"):
             helper(rows, block_days=0)
 
 
-def test_errors() -> None:
+def test_errors_of_fit() -> None:
     with pytest.raises(MissingColumns, match="timestamp"):
         fit(books().drop(columns="timestamp"))
     with pytest.raises(ValueError, match="level"):
@@ -183,8 +186,8 @@ def test_errors() -> None:
         heatmap(books(), 50)
 
 
-def test_hours_of_the_week_by_hand() -> None:
-    """Monday 00:30, Sunday 23:59:59 and the Monday after; one of the Mondays was too thin."""
+def test_heatmap_by_hand() -> None:
+    """The samples are of Monday 00:30, Sunday 23:59:59 and the next Monday; one is missing."""
     rows = pd.DataFrame(
         {
             "timestamp": times([MONDAY + HOUR // 2, MONDAY + 7 * DAY - 1000, MONDAY + 7 * DAY]),
@@ -206,8 +209,8 @@ def test_hours_of_the_week_by_hand() -> None:
     assert dear[0, "sell"] == 4.0
 
 
-def test_sides_compared_by_hand() -> None:
-    """Differences 1, 3, 0 on the first day, 2 on the second; one pair lacks its buy."""
+def test_asymmetry_by_hand() -> None:
+    """The differences are 1, 3, 0 on the first day and 2 on the second; one pair has no buy."""
     rows = pd.DataFrame(
         {
             "timestamp": times(MONDAY + np.array([0, HOUR, 2 * HOUR, 3 * HOUR, DAY])),
@@ -223,15 +226,15 @@ def test_sides_compared_by_hand() -> None:
     assert made["buy_bps"] == (3 + 6 + 2 + 4) / 4
     assert made["difference_bps"] == (1 + 3 + 0 + 2) / 4
     assert made["buy_dearer"] == 3.5 / 4
-    # Days drawn: twice the first, 4/3; one each, 3/2; or twice the second, 2: standard deviation
+    # Draws of days: first twice, 4/3; both, 3/2; second twice, 2. The standard deviation is
     # 1/4. Two days: Student's 12.71 times the root of 2 is 17.97, about the median.
     assert made["low"] == pytest.approx(1.5 - 17.97 / 4, abs=0.1)
     assert made["high"] == pytest.approx(1.5 + 17.97 / 4, abs=0.1)
     assert asymmetry(rows.iloc[:3])[["low", "high"]].isna().all().all()
 
 
-def test_a_curve_of_which_nothing_says_how_steep_it_is_has_no_parameters() -> None:
-    """Only the largest of three sizes costs more than the half spread: any steep law would do."""
+def test_undetermined_slope_has_no_parameters() -> None:
+    """Only the largest of three sizes costs more than the half spread, so any steep law fits."""
     usd = pd.Series([1e3, 1e4, 1e5] * 40)
     days = pd.Series(range(120)) // 3 * 86_400_000
     costs = pd.Series([0.5, 0.5, 0.9, 0.5, 0.5, 1.1] * 20)

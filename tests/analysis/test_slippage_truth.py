@@ -1,9 +1,9 @@
-"""Do intervals hold what is true as often as they say? On laws, and on the simulated exchange.
+"""Coverage of slippage intervals, on laws and on the simulated exchange.
 
-The simulated books are made so that depth grows with distance to the power of 3/2, so cost with
-size to the power of `SLIPPAGE_EXPONENT` = 2/3. They have whole ticks, seventeen levels and an
-end, so what a fit without noise would find differs from that in the third decimal, by market and
-price path. That limit is the true value here: the mean over other books on the same prices.
+In simulated books, depth grows with distance to the power of 3/2, so cost grows with size to the
+power of `SLIPPAGE_EXPONENT` = 2/3. They have whole ticks, seventeen levels and an end, so a fit
+without noise differs from that in the third decimal, by market and price path. The true value
+here is therefore the mean over other books on the same prices.
 """
 
 import numpy as np
@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from toolkit.analysis.slippage import cost, fit
 from toolkit.contract.requests import AMOUNTS
-from toolkit.simulation.ladders import SLIPPAGE_EXPONENT, draw_ladders
+from toolkit.rules.slippage import average_prices
+from toolkit.simulation.engine.prices import Prices, simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.prices import Prices, simulate_prices
-from toolkit.simulation.sampling import walk
+from toolkit.simulation.output.depth import SLIPPAGE_EXPONENT, draw_books
+from toolkit.slippage import cost, fit
 
 from .examples import DAY, MONDAY, times
 from .test_slippage_fit import books
@@ -26,11 +26,11 @@ SEEDS = 20
 DAYS = 7
 MINUTE = 60_000
 COINS = ("FARTCOIN", "PURR")
-"""Markets whose best price does not hold the smallest sampled size; PURR lacks the largest."""
+"""Markets whose best price cannot fill the smallest sampled size; PURR misses the largest."""
 
 
 def holds(hits: int, of: int, level: float = LEVEL) -> bool:
-    """Tell whether so many hits are within what chance does to the level, 99.8 % of the time."""
+    """Return whether the number of hits is within 99.8 % of the binomial distribution."""
     low, high = stats.binom.ppf([0.001, 0.999], of, level)
     return bool(low <= hits <= high)
 
@@ -40,8 +40,8 @@ def covered(params: pd.DataFrame, name: str, truth: float) -> int:
     return int(((rows["low"] <= truth) & (truth <= rows["high"])).sum())
 
 
-def test_laws() -> None:
-    """Half spread 1, a 10, k 0.6; books with a factor each, rounded."""
+def test_interval_coverage_of_laws() -> None:
+    """The law has half spread 1, a 10, k 0.6; each book has a factor, and costs are rounded."""
     hits, seeds = 0, 60
     for seed in range(seeds):
         rows = books(12, sigma=0.15, seed=seed)
@@ -50,8 +50,8 @@ def test_laws() -> None:
 
 
 @pytest.mark.parametrize(("end", "share"), [(45.0, 0.03), (20.0, 0.25)])
-def test_laws_of_books_that_end(end: float, share: float) -> None:
-    """What a missing sample costs at least is known, not where the book ended: k comes out low."""
+def test_interval_coverage_with_missing_samples(end: float, share: float) -> None:
+    """Only the least cost of a missing sample is known, so k is too low."""
     found, missing = [], []
     for seed in range(8):
         rows = books(12, sigma=0.15, end=end, seed=seed)
@@ -63,15 +63,15 @@ def test_laws_of_books_that_end(end: float, share: float) -> None:
 
 
 def of_buying(rows: pd.DataFrame, draws: int) -> pd.DataFrame:
-    # The two sides are the same here: count one.
+    # Both sides are equal here, so count one.
     table = fit(rows.assign(sell_slippage_bps=np.nan), level=LEVEL, draws=draws).params
     return table[table["side"] == "buy"]
 
 
 def alike(seed: int, days: int = 120, kept: float = 0.6) -> pd.DataFrame:
-    """Give one book a day: half spread 1, a 10, k 0.6, all times a factor that dies out slowly.
+    """Return one book for each day: half spread 1, a 10, k 0.6, times an autocorrelated factor.
 
-    Its logarithm is 0.2 times a standard normal that takes over `kept` of the day before.
+    Its logarithm is 0.2 times a standard normal with autocorrelation `kept`.
     """
     rng = np.random.default_rng(seed)
     effect, effects = float(rng.normal()), []
@@ -92,8 +92,8 @@ def alike(seed: int, days: int = 120, kept: float = 0.6) -> pd.DataFrame:
     )
 
 
-def test_days_that_resemble_each_other_are_drawn_in_blocks() -> None:
-    """By single days far fewer intervals hold the truth than are said to; by ten days as many.
+def test_block_bootstrap_of_similar_days() -> None:
+    """With single days the coverage is far too low; with blocks of ten days it is as stated.
 
     The mean cost of 100,000 USD is 11 * exp(0.2**2 / 2).
     """
@@ -113,14 +113,14 @@ def test_days_that_resemble_each_other_are_drawn_in_blocks() -> None:
 
 
 def samples(prices: Prices, seed: int, coin: str) -> pd.DataFrame:
-    """Sample the books of a coin as the simulated exchange does; `seed` draws the books."""
+    """Return samples of a coin's books from the simulated exchange; `seed` draws the books."""
     index = [perp.coin for perp in PERPS].index(coin)
     minutes = np.arange(0, 24 * 60 * DAYS, 15)
-    ladders = draw_ladders(seed, prices, index, minutes)
+    ladders = draw_books(seed, prices, index, minutes)
     frames = []
     for usd in AMOUNTS:
-        buys = walk(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1
-        sells = 1 - walk(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
+        buys = average_prices(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1
+        sells = 1 - average_prices(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
         frames.append(
             pd.DataFrame(
                 {
@@ -156,5 +156,5 @@ def test_exponents_of_simulated_books() -> None:
         truths.append(truth)
         hits += int(((found["low"] <= truth) & (truth <= found["high"])).sum())
     assert holds(hits, SEEDS * 2 * len(COINS)), hits
-    # What they are made for: two thirds.
+    # The exponent of the simulation: two thirds.
     assert (abs(pd.concat(truths) - SLIPPAGE_EXPONENT) < 0.015).all()

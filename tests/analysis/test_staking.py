@@ -1,4 +1,4 @@
-"""Staking: by hand, against scipy, and on the simulated exchange, whose commissions are known."""
+"""Staking: examples by hand, scipy, and the simulated exchange with its known commissions."""
 
 from collections import defaultdict
 from decimal import Decimal
@@ -12,8 +12,8 @@ from hypothesis import given
 from scipy import stats
 
 import toolkit as tk
-from toolkit.analysis import staking
-from toolkit.simulation.staking import COMMISSIONS
+from toolkit import staking
+from toolkit.simulation.output.staking import COMMISSIONS
 
 from .examples import DAY, MONDAY, times
 
@@ -42,9 +42,9 @@ def simulated():
     return tk.many(tk.validator_apr_history, validators, session=session), validators
 
 
-def test_by_hand() -> None:
+def test_fees_by_week() -> None:
     """3.65 % a year is 0.07 % a week: 1.0007 ** (365 / 7) - 1 = 3.7161 %."""
-    made = staking.weeks(history({"v": [0.0365, 0.073]}), now=at(1) + 3 * DAY)
+    made = staking.implied_fee(history({"v": [0.0365, 0.073]}), now=at(1) + 3 * DAY, by="week")
     assert made["whole"].tolist() == [True, False]
     assert made["earned"].tolist() == pytest.approx([0.0007, 0.0014])
     assert made["apy"].iloc[0] == pytest.approx(1.0007 ** (365 / 7) - 1)
@@ -52,7 +52,7 @@ def test_by_hand() -> None:
     assert made["fee"].tolist() == pytest.approx([0.1, 0.1])
 
 
-def test_the_running_week_is_left_out_until_the_next_monday() -> None:
+def test_running_week_is_partial() -> None:
     rows = history({"v": [0.02, 0.03, 0.9]})
     assert staking.apy(rows, now=at(3) - 1)[["n", "partial"]].values.tolist() == [[2, 1]]
     assert staking.apy(rows, now=at(3))[["n", "partial"]].values.tolist() == [[3, 0]]
@@ -61,12 +61,12 @@ def test_the_running_week_is_left_out_until_the_next_monday() -> None:
     assert pd.isna(none[["apr", "apy", "low", "high"]]).all()
 
 
-def test_the_first_week_of_the_history_is_partial() -> None:
+def test_first_week_is_partial() -> None:
     first = history({"v": [0.02]}).assign(week=times([1_753_660_800_000]))
-    assert not staking.weeks(first, now=at(3))["whole"].item()
+    assert not staking.implied_fee(first, now=at(3), by="week")["whole"].item()
 
 
-def test_yield_is_weeks_compounded_and_its_interval_is_students() -> None:
+def test_yield_and_interval_by_hand() -> None:
     nets = [0.02, 0.025, 0.018, 0.022]
     row = staking.apy(history({"v": nets}), now=at(4), level=0.9).iloc[0]
     assert row["apr"] == pytest.approx(0.02125)
@@ -78,8 +78,8 @@ def test_yield_is_weeks_compounded_and_its_interval_is_students() -> None:
     assert row["high"] == pytest.approx(np.exp(high * 365 / 7) - 1)
 
 
-def test_fee_and_distance_from_the_best() -> None:
-    """b earns 18 where a earns 20: 10 % behind, though both keep a tenth."""
+def test_fee_and_cost_against_best() -> None:
+    """b earns 18 and a earns 20: b is 10 % behind, although both have a fee of a tenth."""
     made = staking.implied_fee(history({"a": [0.2, 0.2], "b": [0.18, 0.18]}), now=at(2))
     assert made["fee"].tolist() == pytest.approx([0.1, 0.1])
     assert made["behind_best"].tolist() == pytest.approx([0.0, 0.1])
@@ -89,7 +89,7 @@ def test_fee_and_distance_from_the_best() -> None:
     assert [row["low"], row["fee"], row["high"]] == pytest.approx([0.1, 0.15, 0.2])
 
 
-def test_no_reward_is_no_fee() -> None:
+def test_fee_without_rewards() -> None:
     rows = history({"v": [0.0, 0.0]})
     made = staking.implied_fee(rows, now=at(2)).iloc[0]
     assert made["n"] == 0
@@ -125,14 +125,14 @@ def test_ranks_against_scipy(weeks: list[list[int]]) -> None:
     assert made["next_week"] == pytest.approx(np.mean(pairs))
 
 
-def test_validators_without_every_week_are_not_ranked() -> None:
+def test_ranks_need_every_week() -> None:
     rows = history({"a": [3, 3], "b": [2, 2], "new": [9, 9]}).drop(index=4)
     made = staking.rank_stability(rows, now=at(2))
     assert (made.left_out, set(made.ranks["validator"])) == (1, {"a", "b"})
 
 
 def test_simulated_commissions(simulated) -> None:
-    """What each validator keeps is known, to the rounding of rewards to 1e-8 tokens."""
+    """Each validator's fee is known, up to the rounding of rewards to 1e-8 tokens."""
     rows, validators = simulated
     made = staking.implied_fee(rows).set_index("validator")
     for validator, commission in zip(validators, COMMISSIONS, strict=True):
@@ -142,18 +142,18 @@ def test_simulated_commissions(simulated) -> None:
     assert (made["n"] == 8).all()  # ten weeks, of which the first and the running one are partial
 
 
-def test_simulated_aprs_are_the_formula_of_the_daily_rewards(world, simulated) -> None:
-    """Summed again in decimals, from the rewards that the service computed its weeks from."""
+def test_simulated_aprs_from_daily_rewards(world, simulated) -> None:
+    """The sums are computed again in decimals, from the rewards behind the service's weeks."""
     rows, _ = simulated
     sums: dict[tuple[str, int], list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 2)
-    for one in world.sources.rewards:
-        monday = (one.time - DAY - 4 * DAY) // WEEK * WEEK + 4 * DAY
-        rewards, staked = sums[one.validator, monday]
-        sums[one.validator, monday] = [
-            rewards + Decimal(one.delegator_rewards),
-            staked + Decimal(one.staked),
+    for row in world.sources.rewards:
+        monday = (row.time - DAY - 4 * DAY) // WEEK * WEEK + 4 * DAY
+        rewards, staked = sums[row.validator, monday]
+        sums[row.validator, monday] = [
+            rewards + Decimal(row.delegator_rewards),
+            staked + Decimal(row.staked),
         ]
-    made = staking.weeks(rows)
+    made = staking.implied_fee(rows, by="week")
     assert len(made) == len(sums)
     for row in made.itertuples():
         rewards, staked = sums[row.validator, row.week.value // 10**6]
@@ -162,18 +162,20 @@ def test_simulated_aprs_are_the_formula_of_the_daily_rewards(world, simulated) -
         assert row.apy == pytest.approx((1 + apr * 7 / 365) ** (365 / 7) - 1)
 
 
-def test_result_shows_itself() -> None:
+def test_rank_stability_as_html() -> None:
     made = staking.rank_stability(history({"<b>": [3, 3, 3], "b": [2, 2, 1]}), now=at(3))
     shown = made._repr_html_()
     assert "concordance" in shown
     assert "<b>" not in shown
-    with pytest.raises(KeyError, match="none of 'concordance', 'next_week'"):
+    with pytest.raises(KeyError, match="Known are 'concordance', 'next_week'"):
         made["nonsense"]
 
 
-def test_errors() -> None:
+def test_errors_of_staking() -> None:
     rows = history({"v": [0.1]})
-    with pytest.raises(ValueError, match=r"name the time \(now=\)"):
+    with pytest.raises(ValueError, match=r"the time of the fetch is not known\. Pass now="):
         staking.apy(rows)
-    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="by must be 'validator' or 'week', not 'month'"):
+        staking.implied_fee(rows, now=at(2), by="month")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
         staking.apy(rows, now=at(2), level=95)

@@ -1,4 +1,4 @@
-"""TWAPs: by hand, against a second way to compute, and on the simulated exchange."""
+"""TWAP orders: examples by hand, a second computation, and the simulated exchange."""
 
 from decimal import Decimal
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import toolkit as tk
-from toolkit.analysis import twaps
+from toolkit import twaps
 from toolkit.errors import MissingColumns
 
 from .examples import MONDAY, times
@@ -63,14 +63,14 @@ def test_quality_by_hand() -> None:
     assert row["share"] == pytest.approx(2 / 3)
     assert row["vs_vwap_bps"] == pytest.approx((350 / 3 - 115) / (350 / 3) * 1e4)
     assert row["vs_vwap_usd"] == pytest.approx(2 * (350 / 3 - 115))
-    assert row["vs_twap_usd"] == -10.0  # bought dearer: bad
+    assert row["vs_twap_usd"] == -10.0  # bought at a higher price
     assert row["vs_arrival_bps"] == pytest.approx(-1500)
     sold = twaps.quality(order(tape.iloc[1:].assign(sz=1.0), "A"), tape).iloc[0]
     assert sold["vs_twap_usd"] == 10.0
     assert sold["vs_arrival_bps"] == pytest.approx(1500)
 
 
-def test_an_order_with_a_fill_of_unknown_price_or_size_has_none() -> None:
+def test_quality_with_missing_fill_price() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
     unpriced = twaps.quality(order(tape.iloc[1:].assign(px=[110.0, NAN], sz=1.0)), tape).iloc[0]
     assert (unpriced["fills"], unpriced["sz"], unpriced["share"]) == (2, 2.0, 2 / 3)
@@ -79,8 +79,8 @@ def test_an_order_with_a_fill_of_unknown_price_or_size_has_none() -> None:
     assert pd.isna(unsized[["px", "sz", "share", "vs_vwap_usd"]]).all()
 
 
-def test_trades_of_unknown_price_tell_nothing_of_the_market() -> None:
-    """Left are 100 until 40 s and 2 at 120: not 0 in between, and no price of 60."""
+def test_tape_rows_without_price() -> None:
+    """Without the row, 100 applies until 40 s, then 2 at 120; the price is not 0 in between."""
     orders = order(tape_of((10, 110, 1), (40, 120, 1)))
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2)).assign(px=[100.0, NAN, 120.0])
     row = twaps.quality(orders, tape).iloc[0]
@@ -88,24 +88,24 @@ def test_trades_of_unknown_price_tell_nothing_of_the_market() -> None:
     assert row["share"] == 1.0
 
 
-def test_an_old_price_is_no_arrival_price() -> None:
+def test_old_price_is_not_arrival() -> None:
     tape = tape_of((0, 100, 1), (400, 110, 1), (410, 110, 1))
     row = twaps.quality(order(tape.iloc[1:]), tape).iloc[0]
     assert pd.isna(row[["arrival_px", "arrival_age_secs", "vs_arrival_bps"]]).all()
     assert twaps.quality(order(tape.iloc[1:]), tape, max_age_secs=400)["arrival_px"].item() == 100
 
 
-def test_without_a_tape_there_is_no_benchmark() -> None:
+def test_quality_without_tape() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1))
     for other in (tape.assign(coin="ETH"), tape.iloc[:0]):
         row = twaps.quality(order(tape), other).iloc[0]
         assert pd.isna(row[["vwap", "twap", "arrival_px", "share", "vs_vwap_bps"]]).all()
     later = twaps.quality(order(tape), tape.iloc[1:]).iloc[0]
-    assert pd.isna(later["twap"])  # what stood at first is not known
+    assert pd.isna(later["twap"])  # the first price is not known
     assert later["vwap"] == 110
 
 
-def test_both_sides_of_a_trade_are_one_trade() -> None:
+def test_both_sides_are_one_trade() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1)).assign(tid=[5, 6])
     both = pd.concat([tape, tape])
     one, two = (twaps.quality(order(tape.assign(sz=0.5)), one) for one in (tape, both))
@@ -113,7 +113,7 @@ def test_both_sides_of_a_trade_are_one_trade() -> None:
     assert one["share"].item() == 0.5
 
 
-def test_fills_that_are_no_twaps_are_left_out() -> None:
+def test_other_fills_are_excluded() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1))
     mixed = pd.concat([order(tape), order(tape, twap_id=1).assign(twap_id=NAN)])
     assert twaps.quality(mixed, tape)["fills"].tolist() == [2]
@@ -127,8 +127,8 @@ def test_fills_that_are_no_twaps_are_left_out() -> None:
         max_size=25,
     )
 )
-def test_benchmarks_against_stepping_through_the_tape(trades) -> None:
-    """Second by second, in whole numbers, with no running sums."""
+def test_benchmarks_against_loop(trades) -> None:
+    """A loop over seconds, in whole numbers and without running sums, gives the same."""
     tape = tape_of(*((t, 100 + p, s) for t, p, s, _ in trades))
     mine = np.array([own for *_, own in trades])
     if not mine.any():
@@ -155,7 +155,7 @@ def test_benchmarks_against_stepping_through_the_tape(trades) -> None:
 
 
 def test_adherence_by_hand() -> None:
-    """Half of 600 s are over, 3 of 10 done at 306 / 3: 20 % or 2 behind, 10 slices due."""
+    """After 300 of 600 s, 3 of 10 are executed at 306 / 3: 20 % or 2 behind, 10 slices due."""
     row = twaps.adherence(snapshot(), at=MONDAY + 300 * SECOND).iloc[0]
     assert (row["elapsed"], row["progress"]) == (0.5, 0.3)
     assert row["behind"] == pytest.approx(0.2)
@@ -164,7 +164,7 @@ def test_adherence_by_hand() -> None:
     assert row["avg_px"] == 102.0
 
 
-def test_waiting_orders_have_no_schedule_and_late_ones_end() -> None:
+def test_adherence_of_waiting_and_late_orders() -> None:
     waits = twaps.adherence(snapshot(waiting=True, executed_sz=0.0), at=MONDAY).iloc[0]
     assert pd.isna(waits[["elapsed", "behind", "behind_sz", "left_secs", "avg_px"]]).all()
     assert waits["progress"] == 0.0
@@ -173,7 +173,7 @@ def test_waiting_orders_have_no_schedule_and_late_ones_end() -> None:
 
 
 def test_pressure_by_hand() -> None:
-    """7 to buy, 2 to sell; at 100 that is 500 net; half of 10 minutes are left: 6,000 an hour."""
+    """7 to buy, 2 to sell: at 100 the net is 500 in the last 5 minutes, or 6,000 an hour."""
     rows = pd.concat(
         [
             snapshot(),
@@ -197,15 +197,15 @@ def test_pressure_by_hand() -> None:
     assert by_dex["dex"].tolist() == ["flx", "hyperliquid"]
 
 
-def test_an_order_past_its_end_has_one_slice_left() -> None:
-    """7 at 100 within 30 s: 84,000 an hour, not infinitely many."""
+def test_pressure_of_late_order() -> None:
+    """7 at 100 within 30 s are 84,000 an hour, not infinity."""
     marks = pd.DataFrame({"name": ["BTC"], "mark_px": [100.0]})
     row = twaps.pressure(snapshot(), marks, at=MONDAY + 9999 * SECOND).iloc[0]
     assert row["net_usd_per_hour"] == pytest.approx(700 * 120)
 
 
-def test_links_by_hand() -> None:
-    """Of 3 for 306 two fills are there, of 2 for 203; a later one does not count."""
+def test_linked_by_hand() -> None:
+    """3 are executed for 306; the frame has fills of 2 for 203; a later fill does not count."""
     rows = order(tape_of((30, 101, 1), (60, 102, 1), (90, 103, 1)), twap_id=7).assign(user="0xaa")
     made = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND).iloc[0]
     assert (made["fills"], made["filled_sz"], made["filled_ntl"]) == (2, 2.0, 203.0)
@@ -216,7 +216,7 @@ def test_links_by_hand() -> None:
     assert (alone["fills"], alone["filled_sz"], alone["whole"]) == (0, 0.0, False)
 
 
-def test_fills_of_one_account_need_its_name() -> None:
+def test_linked_needs_account() -> None:
     rows = order(tape_of((30, 101, 3)), twap_id=7)
     with pytest.raises(MissingColumns, match=r"column user missing.*\(account=\)"):
         twaps.linked(snapshot(), rows, at=MONDAY)
@@ -232,7 +232,7 @@ def simulated():
     return session, rows, tk.many(tk.user_fills_by_time, users, 0, session=session)
 
 
-def test_simulated_orders_are_the_sums_of_their_fills(simulated) -> None:
+def test_simulated_orders_sum_their_fills(simulated) -> None:
     _, rows, fills = simulated
     made = twaps.linked(rows, fills)
     assert made["whole"].all()
@@ -245,7 +245,7 @@ def test_simulated_orders_are_the_sums_of_their_fills(simulated) -> None:
 
 
 def test_simulated_sums_in_decimals(world, simulated) -> None:
-    """Summed again from the exchange's own tables, without frames."""
+    """The exchange's own tables give the same sums, without frames."""
     _, rows, _ = simulated
     sums: dict[tuple[str, int], Decimal] = {}
     for user, fill in world.sources.fills:
@@ -257,7 +257,7 @@ def test_simulated_sums_in_decimals(world, simulated) -> None:
 
 
 def test_simulated_schedules(simulated) -> None:
-    """Those that never waited are at most a few slices off; those that wait have none."""
+    """Orders that never waited are at most a few slices off; waiting orders have no schedule."""
     _, rows, _ = simulated
     made = twaps.adherence(rows)
     given_rows = rows.sort_values(["market", "address", "twap_id"], ignore_index=True)
@@ -278,10 +278,10 @@ def test_simulated_pressure_and_quality(simulated) -> None:
     assert found["vs_vwap_bps"].abs().max() < 200
 
 
-def test_errors() -> None:
-    with pytest.raises(ValueError, match="name the time"):
+def test_errors_of_twaps() -> None:
+    with pytest.raises(ValueError, match=r"the time of the fetch is not known\. Pass at="):
         twaps.adherence(snapshot())
-    with pytest.raises(ValueError, match="measured, not grouped by"):
+    with pytest.raises(ValueError, match="aggregated column"):
         twaps.pressure(snapshot(), by="net_sz", at=MONDAY)
     with pytest.raises(MissingColumns, match="prices: column mark_px missing"):
         twaps.pressure(snapshot(), pd.DataFrame({"name": ["BTC"]}), at=MONDAY)

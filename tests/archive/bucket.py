@@ -1,4 +1,4 @@
-"""An object store on this machine, as S3 speaks: moto, answering one request at a time."""
+"""A local object store with the protocol of S3: moto, which answers one request at a time."""
 
 import contextlib
 import http.client
@@ -25,26 +25,26 @@ BUCKET = "s3://bucket"
 
 
 @dataclass
-class Room:
-    """How many writes a store takes, and with which status and code it refuses more."""
+class WriteLimit:
+    """How many writes a store accepts, and with which status and code it refuses more."""
 
     writes: int | None = None
     status: str = ""
     code: str = ""
 
 
-class Served:
-    """A store in a process of its own, as stores are: deltalake may wait for it with the GIL held.
+class StoreProcess:
+    """A store in a process of its own, because deltalake may wait for it without releasing the GIL.
 
     Attributes
     ----------
     environment : dict of str to str
-        What leads there.
+        The variables with its address and credentials.
     """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
-        port = int(self._said())
+        port = int(self._read_line())
         _request(port, "PUT", "/bucket")
         self.environment = {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
@@ -54,90 +54,90 @@ class Served:
             "AWS_SECRET_ACCESS_KEY": SECRET,
         }
 
-    def make(self, room: Room) -> None:
-        """Let it take so many writes from here on."""
+    def make(self, limit: WriteLimit) -> None:
+        """Limit the number of writes from now on."""
         assert self._process.stdin is not None
-        print(json.dumps(asdict(room)), file=self._process.stdin, flush=True)
-        self._said()
+        print(json.dumps(asdict(limit)), file=self._process.stdin, flush=True)
+        self._read_line()
 
-    def _said(self) -> str:
+    def _read_line(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline()
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Served]:
-    """Run it with an empty bucket, until the end of the block."""
+def running() -> Iterator[StoreProcess]:
+    """Run a store with an empty bucket until the end of the block."""
     command = [sys.executable, "-m", "tests.archive.bucket"]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        yield Served(process)
-        process.communicate(timeout=20)  # it ends with its input
+        yield StoreProcess(process)
+        process.communicate(timeout=20)  # the process ends when its input is closed
 
 
 def _serve() -> None:
-    """Say the port; then take a room a line, and say when it counts."""
-    room = Room()
-    application = _OneByOne(DomainDispatcherApplication(create_backend_app), room)
-    server = make_server("127.0.0.1", 0, application, True, request_handler=_Quiet)
+    """Print the port; then read a limit per line, and confirm it."""
+    limit = WriteLimit()
+    application = _SequentialApp(DomainDispatcherApplication(create_backend_app), limit)
+    server = make_server("127.0.0.1", 0, application, True, request_handler=_QuietHandler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     print(server.server_port, flush=True)
     for line in sys.stdin:
         for name, value in json.loads(line).items():
-            setattr(room, name, value)
+            setattr(limit, name, value)
         print("done", flush=True)
     server.shutdown()
     thread.join()
     server.server_close()
 
 
-class _Quiet(MotoRequestHandler):
-    """Writes no line for each request."""
+class _QuietHandler(MotoRequestHandler):
+    """A handler without a log line per request."""
 
     def log_request(self, *_: Any) -> None:
         pass
 
 
-class _OneByOne:
+class _SequentialApp:
     """Answers one request after the other.
 
-    Moto looks whether an object is there and writes it in two steps; S3 does it in one.
+    Moto checks whether an object exists and writes it in two steps; S3 does so in one step.
     """
 
-    def __init__(self, application: Any, room: Room) -> None:
+    def __init__(self, application: Any, limit: WriteLimit) -> None:
         self._application = application
-        self._room = room
+        self._limit = limit
         self._lock = threading.Lock()
 
     def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
         with self._lock:
-            if environ["REQUEST_METHOD"] in ("PUT", "POST") and self._room.writes is not None:
-                if not self._room.writes:
-                    return self._refused(environ, start_response)
-                self._room.writes -= 1
+            if environ["REQUEST_METHOD"] in ("PUT", "POST") and self._limit.writes is not None:
+                if not self._limit.writes:
+                    return self._refuse(environ, start_response)
+                self._limit.writes -= 1
             return list(self._application(environ, start_response))
 
-    def _refused(self, environ: Any, start_response: Any) -> list[bytes]:
+    def _refuse(self, environ: Any, start_response: Any) -> list[bytes]:
         environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        said = f"<Error><Code>{self._room.code}</Code><Message>refused</Message></Error>".encode()
-        start_response(self._room.status, [("Content-Length", str(len(said)))])
-        return [said]
+        body = f"<Error><Code>{self._limit.code}</Code><Message>refused</Message></Error>".encode()
+        start_response(self._limit.status, [("Content-Length", str(len(body)))])
+        return [body]
 
 
-def objects(environment: dict[str, str], prefix: str) -> dict[str, bytes]:
-    """Give every object below a prefix, by name."""
+def list_objects(environment: dict[str, str], prefix: str) -> dict[str, bytes]:
+    """Return every object below a prefix, by name."""
     import boto3
 
     client = boto3.client("s3", endpoint_url=environment["AWS_ENDPOINT_URL"])
     pages = client.get_paginator("list_objects_v2").paginate(Bucket="bucket", Prefix=prefix)
-    names = [one["Key"] for page in pages for one in page.get("Contents", [])]
+    names = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
     return {name: client.get_object(Bucket="bucket", Key=name)["Body"].read() for name in names}
 
 
-def put(environment: dict[str, str], name: str, content: bytes, *, if_none: bool) -> int:
-    """Write an object, only where there is none if asked; give the status."""
+def put_object(environment: dict[str, str], name: str, content: bytes, *, if_none: bool) -> int:
+    """Write an object, with `if_none` only if it does not exist; return the status."""
     port = int(environment["AWS_ENDPOINT_URL"].rpartition(":")[2])
     headers = {"If-None-Match": "*"} if if_none else {}
     return _request(port, "PUT", f"/bucket/{name}", content, headers)
@@ -154,16 +154,16 @@ def _request(
 
 
 @contextlib.contextmanager
-def echoing() -> Iterator[str]:
-    """Run a store that refuses everything, and repeats what it was told; give its address."""
+def run_echo_store() -> Iterator[str]:
+    """Run a store that refuses everything and repeats the request in its answer."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            said = f"echoed {SECRET} {dict(self.headers)}".encode()
+            body = f"echoed {SECRET} {dict(self.headers)}".encode()
             self.send_response(403)
-            self.send_header("Content-Length", str(len(said)))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -1,7 +1,7 @@
-"""Kills refreshes and compactions at random instants; run as a process of its own.
+"""Kills refreshes and compactions at random times, in a process of its own.
 
-Delta's runtime does not survive a fork, so this process never starts it: each round forks a
-worker, kills it, and forks another process to look at what it left.
+Delta's runtime does not survive a fork, so this process never starts it. Each round forks a
+worker, kills it, and forks another process that verifies the archive.
 """
 
 import importlib
@@ -17,18 +17,19 @@ from dataclasses import dataclass
 from functools import partial
 
 import toolkit as tk
-from tests.archive.world import START, fills_of, session_of
-from toolkit import archive
+from tests.archive.world import START, fill_session, make_fills
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.client import Session
 
 USERS = ["0x" + digit * 40 for digit in "abcd"]
-FILLS = fills_of(2_500)
+FILLS = make_fills(2_500)
 MIDDLE = FILLS[1_500].time
 REFRESHING, COMPACTING = b"r", b"c"
 
 
 def refresh_all(
-    kept: archive.Archive,
+    archive: Archive,
     session: Session,
     *,
     users: Sequence[str] = USERS,
@@ -36,10 +37,10 @@ def refresh_all(
     from_start: bool = False,
     rows_per_commit: int = 250,
 ) -> None:
-    """Refresh everybody from the middle, then the beginnings; or from the start at once."""
+    """Refresh all users from the middle on and then from the start, or from the start at once."""
     for start in (START,) if from_start else (MIDDLE, START):
         for user in users:
-            kept.refresh(
+            archive.refresh(
                 tk.user_fills_by_time,
                 user,
                 start,
@@ -52,9 +53,9 @@ def refresh_all(
 
 @dataclass(frozen=True)
 class _Round:
-    """What a worker does until it is killed."""
+    """The work of a process until it is killed."""
 
-    kept: archive.Archive
+    archive: Archive
     session: Session
     users: Sequence[str]
     end: int
@@ -63,26 +64,28 @@ class _Round:
     begun: int
 
     def work(self) -> int:
-        """Refresh as far as the history goes by now, and join files, again and again."""
-        self.kept.status()  # starts what has to be started
+        """Refresh up to the end of this round and compact, repeatedly."""
+        self.archive.status()  # starts the runtime of deltalake
         self.doing[0:1] = COMPACTING if self.compacts_first else REFRESHING
         os.write(self.begun, b"begun")
         if self.compacts_first:
-            self.kept.compact()
+            self.archive.compact()
         while True:
             self.doing[0:1] = REFRESHING
-            refresh_all(self.kept, self.session, users=self.users, end=self.end, rows_per_commit=20)
+            refresh_all(
+                self.archive, self.session, users=self.users, end=self.end, rows_per_commit=20
+            )
             self.doing[0:1] = COMPACTING
-            self.kept.compact()
+            self.archive.compact()
 
 
-def _look(kept: archive.Archive) -> int:
-    errors = [one for one in kept.verify() if one.severity == "error"]
+def _count_errors(archive: Archive) -> int:
+    errors = [finding for finding in archive.verify() if finding.severity == "error"]
     print(*errors, sep="\n", end="", flush=True)
     return len(errors)
 
 
-def _forked(work: Callable[[], int]) -> int:
+def _fork_process(work: Callable[[], int]) -> int:
     child = os.fork()
     if child == 0:
         code = 1
@@ -94,29 +97,32 @@ def _forked(work: Callable[[], int]) -> int:
 
 
 def main(path: str, rounds: int, longest: float) -> None:
-    """Kill `rounds` workers; say what they were doing, and how often damage was found."""
-    importlib.import_module("deltalake")  # or a worker's first moments would go into importing it
+    """Kill `rounds` workers; print what they were doing, and how often damage was found."""
+    # Otherwise a worker would spend its first moments on this import.
+    importlib.import_module("deltalake")
     draw = random.Random(11)
-    session, doing = session_of(FILLS, users=USERS), mmap.mmap(-1, 1)
-    struck: Counter[bytes] = Counter()
+    session, doing = fill_session(FILLS, users=USERS), mmap.mmap(-1, 1)
+    killed_in: Counter[bytes] = Counter()
     damaged = 0
     reading, begun = os.pipe()
     for number in range(rounds):
-        # The history has grown since the last round, so that there is something to fetch.
+        # The history grows each round, so that there is something to fetch.
         end = FILLS[len(FILLS) * (number + 1) // rounds - 1].time
         users, compacts = [*USERS[number % 4 :], *USERS[: number % 4]], number % 2 == 1
-        one = _Round(archive.open(path), session, users, end, compacts, doing, begun)
-        worker = _forked(one.work)
+        round_ = _Round(open_archive(path), session, users, end, compacts, doing, begun)
+        worker = _fork_process(round_.work)
         os.read(reading, 8)
-        # Joining files takes less time than a refresh, and is to be struck as often.
+        # A compaction takes less time than a refresh, and has to be killed as often.
         select.select([], [], [], draw.random() * longest / (4 if compacts else 1))
         os.kill(worker, signal.SIGKILL)
         _, status = os.waitpid(worker, 0)
         if os.WIFSIGNALED(status):
-            struck[doing[0:1]] += 1
-        looker = _forked(partial(_look, archive.open(path)))
-        damaged += os.waitpid(looker, 0)[1] != 0
-    print(f"refreshing {struck[REFRESHING]} compacting {struck[COMPACTING]} damaged {damaged}")
+            killed_in[doing[0:1]] += 1
+        verifier = _fork_process(partial(_count_errors, open_archive(path)))
+        damaged += os.waitpid(verifier, 0)[1] != 0
+    print(
+        f"refreshing {killed_in[REFRESHING]} compacting {killed_in[COMPACTING]} damaged {damaged}"
+    )
 
 
 if __name__ == "__main__":

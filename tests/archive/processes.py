@@ -1,4 +1,4 @@
-"""Processes of our own, run in the checkout."""
+"""Start modules of the tests in processes of their own."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments: object) -> subprocess.Popen[str]:
-    """Start a module of the tests."""
+    """Start a module of the tests with arguments."""
     return subprocess.Popen(
         [sys.executable, "-m", *map(str, arguments)],
         cwd=ROOT,
@@ -19,7 +19,7 @@ def run(*arguments: object) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    """Wait for its end, and give what it said."""
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    return said
+    """Wait until a process ends, and return its output."""
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output

@@ -1,4 +1,4 @@
-"""A frozen notebook, run again offline in a new process: the same frames, the same page."""
+"""Reports and notebooks on a freeze have the same frames and bytes in a new process."""
 
 import os
 import re
@@ -12,10 +12,10 @@ import pytest
 
 import toolkit as tk
 from tests.archive.processes import ROOT
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import HistoryWarning
-from toolkit.reports.material import builders_of
+from toolkit.reports.report_frames import find_builders
 
 NOTEBOOK = """\
 # %% [markdown]
@@ -55,8 +55,8 @@ earned
 """
 
 
-def toolkit(cache: Path, *arguments: object) -> str:
-    """Run a command in a process of its own, that knows no service and finds no cached world."""
+def run_toolkit(cache: Path, *arguments: object) -> str:
+    """Run a command in a process without a service and without cached worlds."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("TOOLKIT_")}
     done = subprocess.run(
         [sys.executable, "-c", "from toolkit.cli import app; app()", *map(str, arguments)],
@@ -71,36 +71,36 @@ def toolkit(cache: Path, *arguments: object) -> str:
     return done.stdout
 
 
-def digest_in(said: str) -> str:
-    found = re.search(r"^digest: ([0-9a-f]{64})$", said, re.MULTILINE)
-    assert found, said
+def printed_digest(printed: str) -> str:
+    found = re.search(r"^digest: ([0-9a-f]{64})$", printed, re.MULTILINE)
+    assert found, printed
     return found[1]
 
 
-class Case:
-    """An archive of what one account's report asks for, up to a middle; and its freeze."""
+class FrozenCase:
+    """An archive with the data of one account's report up to a middle, and its freeze."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.session = tk.local(seed=7, size="tiny", default=False)
         self.user = tk.reports.example_account(session=self.session)
-        (self.builder, *_) = self.builders = builders_of(self.session, self.user)
+        (self.builder, *_) = self.builders = find_builders(self.session, self.user)
         everything = tk.user_fills_by_time(self.user, 0, session=self.session)
         self.end = int(everything["time"].iloc[len(everything) // 2].timestamp() * 1000)
         self.coins = tk.meta(session=self.session)["name"]
-        self.kept = archive.open(folder / "kept")
+        self.archive = open_archive(folder / "kept")
         self.refresh(self.end)
-        self.frozen = f"{folder / 'kept'}@{self.kept.freeze()}"
+        self.frozen = f"{folder / 'kept'}@{self.archive.freeze()}"
 
     def refresh(self, end: int | None) -> None:
         def keep(fetch: Any, *arguments: Any, **named: Any) -> None:
-            self.kept.refresh(fetch, *arguments, **named, session=self.session)
+            self.archive.refresh(fetch, *arguments, **named, session=self.session)
 
         keep(tk.user_fills_by_time, self.user, 0, end)
         keep(tk.user_non_funding_ledger_updates, self.user, 0, end)
         for builder in self.builders:
             keep(tk.builder_approved_funding_by_time, builder, 0, end)
-        if end is not None:  # states, and samples that the later fills do not change
+        if end is not None:  # not histories of the account: archived once
             keep(tk.user_fills, self.user)
             for dex in ("", *self.session.world["dexes"]):
                 keep(tk.meta, dex=dex)
@@ -110,28 +110,24 @@ class Case:
 
 
 @pytest.fixture(scope="module", name="case")
-def _case(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return Case(tmp_path_factory.mktemp("case"))
+def _case(tmp_path_factory: pytest.TempPathFactory) -> FrozenCase:
+    return FrozenCase(tmp_path_factory.mktemp("case"))
 
 
-def test_a_report_of_a_freeze_has_the_same_bytes_after_the_archive_has_grown(
-    case: Case, tmp_path: Path
-) -> None:
-    asked = ("report", "wallet", "--user", case.user, "--archive", case.frozen, "--out")
-    first = toolkit(tmp_path, *asked, tmp_path / "first.html")
-    with pytest.warns(HistoryWarning, match="what came in between"):  # the samples go further
-        before = len(case.kept.frame(tk.user_fills_by_time, case.user))
+def test_frozen_report_is_identical_later(case: FrozenCase, tmp_path: Path) -> None:
+    command = ("report", "wallet", "--user", case.user, "--archive", case.frozen, "--out")
+    first = run_toolkit(tmp_path, *command, tmp_path / "first.html")
+    with pytest.warns(HistoryWarning, match="rows in between"):  # the samples end later
+        before = len(case.archive.frame(tk.user_fills_by_time, case.user))
     case.refresh(None)
-    assert len(case.kept.frame(tk.user_fills_by_time, case.user)) > before
-    case.kept.compact(forget_after_hours=0)
-    again = toolkit(tmp_path, *asked, tmp_path / "again.html")
-    assert digest_in(first) == digest_in(again)
+    assert len(case.archive.frame(tk.user_fills_by_time, case.user)) > before
+    case.archive.compact(forget_after_hours=0)
+    again = run_toolkit(tmp_path, *command, tmp_path / "again.html")
+    assert printed_digest(first) == printed_digest(again)
     assert (tmp_path / "first.html").read_bytes() == (tmp_path / "again.html").read_bytes()
 
 
-def test_a_notebook_finds_in_a_freeze_the_frames_that_it_once_fetched(
-    case: Case, tmp_path: Path
-) -> None:
+def test_notebook_on_freeze_matches_fetch(case: FrozenCase, tmp_path: Path) -> None:
     notebook = tmp_path / "paid.py"
     notebook.write_text(NOTEBOOK)
     frames = []
@@ -141,7 +137,7 @@ def test_a_notebook_finds_in_a_freeze_the_frames_that_it_once_fetched(
         out = tmp_path / f"{number}.txt"
         facts = {"user": case.user, "builder": case.builder, "end": case.end, "out": f'"{out}"'}
         parameters = [text for k, v in facts.items() for text in ("-p", f"{k}={v}")]
-        toolkit(
+        run_toolkit(
             tmp_path,
             "report",
             "run",

@@ -1,4 +1,4 @@
-"""A full disk: a clear error, a whole archive, and a refresh that finishes once there is room."""
+"""A full disk causes a clear error and no damage; a later refresh completes the archive."""
 
 import errno
 import json
@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
-from tests.archive.world import rows_of, session_of
-from toolkit import archive
+from tests.archive.world import archived_rows, fill_session
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
-from toolkit.cli.writing import write
+from toolkit.cli.files import write_frame
 from toolkit.errors import ArchiveError
 
 ALL = len(FILLS) * len(USERS)
@@ -24,7 +25,7 @@ ALL = len(FILLS) * len(USERS)
 
 @pytest.fixture(name="small")
 def _small(tmp_path: Path) -> Iterator[Path]:
-    """Mount a disk of 400 KB, where that is allowed."""
+    """Mount a disk of 400 KB, if that is allowed."""
     path = tmp_path / "small"
     path.mkdir()
     if os.name != "posix":
@@ -41,58 +42,62 @@ def _mount(path: Path, options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _is_whole(kept: archive.Archive) -> bool:
-    return [one for one in kept.verify() if one.severity == "error"] == []
+def _is_intact(archive: Archive) -> bool:
+    return [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
-def test_a_full_disk_leaves_the_archive_whole(small: Path) -> None:
-    kept, session = archive.open(small / "kept"), session_of(FILLS, users=USERS)
-    with pytest.raises(ArchiveError, match="there is no room to write"):
-        refresh_all(kept, session)
-    before = rows_of(kept)
+def test_refresh_on_full_disk(small: Path) -> None:
+    archive, session = open_archive(small / "kept"), fill_session(FILLS, users=USERS)
+    with pytest.raises(ArchiveError, match="there is no space left to write"):
+        refresh_all(archive, session)
+    before = archived_rows(archive)
     assert 0 < len(before) < ALL
     assert len(set(before)) == len(before)
-    assert _is_whole(kept)
-    with pytest.raises(ArchiveError, match="there is no room to write"):
-        refresh_all(kept, session)  # still full: no worse
-    assert _is_whole(kept)
+    assert _is_intact(archive)
+    with pytest.raises(ArchiveError, match="there is no space left to write"):
+        refresh_all(archive, session)  # the disk is still full
+    assert _is_intact(archive)
     assert _mount(small, "remount,size=64m").returncode == 0
-    refresh_all(kept, session)
-    assert len(set(rows_of(kept))) == len(rows_of(kept)) == ALL
-    assert kept.verify() == []
+    refresh_all(archive, session)
+    assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == ALL
+    assert archive.verify() == []
 
 
-def test_recordings_that_have_no_room_are_named_and_end_with_1(small: Path) -> None:
+def test_ingest_on_full_disk(small: Path) -> None:
     samples = Path(__file__).parents[2] / "data" / "samples"
     (small / "filler").write_bytes(bytes(290_000))  # of the 400 KB
-    said = CliRunner().invoke(archive_app, ["ingest", str(small / "kept"), str(samples), "--json"])
-    found = json.loads(said.stdout)
-    full = [name for name, why in found["left"].items() if "there is no room to write" in why]
-    assert said.exit_code == 1
+    result = CliRunner().invoke(
+        archive_app, ["ingest", str(small / "kept"), str(samples), "--json"]
+    )
+    found = json.loads(result.stdout)
+    refused = [
+        name for name, why in found["left"].items() if "there is no space left to write" in why
+    ]
+    assert result.exit_code == 1
     assert found["kept"]
-    assert len(full) > 1
-    for name in full:
-        assert f"{name}: left out: " in said.stderr
-    kinds = {one.kind for one in archive.open(small / "kept").verify()}
-    assert not kinds & {"damage", "run", "lost"}  # samples are no whole histories
+    assert len(refused) > 1
+    for name in refused:
+        assert f"{name}: left out: " in result.stderr
+    kinds = {finding.kind for finding in open_archive(small / "kept").verify()}
+    assert not kinds & {"damage", "run", "lost"}  # the samples are not complete histories
 
 
-def test_a_frame_that_has_no_room_leaves_no_half_a_file_and_names_it(small: Path) -> None:
+def test_write_frame_on_full_disk(small: Path) -> None:
     frame = pd.DataFrame({"px": range(200_000)})
     with pytest.raises(OSError, match=r"nothing was written: .*fills\.csv") as caught:
-        write(frame, small / "fills.csv")
+        write_frame(frame, small / "fills.csv")
     assert caught.value.errno == errno.ENOSPC
     assert list(small.iterdir()) == []
 
 
-def test_a_file_that_may_not_grow_leaves_the_archive_whole(tmp_path: Path) -> None:
-    """The same where nothing can be mounted: files of at most 13,000 bytes."""
-    said = finish(run("tests.archive.filling", tmp_path, 13_000))
-    assert "there is no room to write" in said
-    assert "nothing is lost" in said
-    kept = archive.open(tmp_path)
-    assert _is_whole(kept)
-    assert len(rows_of(kept)) >= 200
-    refresh_all(kept, session_of(FILLS, users=USERS))
-    assert len(set(rows_of(kept))) == len(rows_of(kept)) == ALL
-    assert kept.verify() == []
+def test_refresh_with_file_size_limit(tmp_path: Path) -> None:
+    """Files may have at most 13,000 bytes; this test needs no mounted disk."""
+    output = finish(run("tests.archive.disk_limit", tmp_path, 13_000))
+    assert "there is no space left to write" in output
+    assert "no archived row is lost" in output
+    archive = open_archive(tmp_path)
+    assert _is_intact(archive)
+    assert len(archived_rows(archive)) >= 200
+    refresh_all(archive, fill_session(FILLS, users=USERS))
+    assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == ALL
+    assert archive.verify() == []

@@ -1,4 +1,4 @@
-"""What was fetched before there was an archive is kept as it came."""
+"""Ingest of recordings and frames."""
 
 import json
 import warnings
@@ -9,133 +9,136 @@ import pytest
 from typer.testing import CliRunner
 
 import toolkit as tk
-from tests.archive.world import START, USER, fills_of, rows_of, session_of
-from toolkit import archive
+from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
+from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
-from toolkit.contract.answers import UnknownField
+from toolkit.contract.deviations import UnknownField
 from toolkit.errors import ArchiveError
 
-FILLS = fills_of(300)
+FILLS = make_fills(300)
 
 
-def record(folder: Path, name: str, request: object, response: str) -> None:
+def write_recording(folder: Path, name: str, request: object, response: str) -> None:
     folder.mkdir(exist_ok=True)
     text = f'{{"request": {json.dumps(request)}, "status": 200, "response": {response}}}'
     (folder / name).write_text(text)
 
 
-def test_recordings_are_kept_as_they_came(tmp_path: Path) -> None:
-    session, folder = session_of(FILLS), tmp_path / "recordings"
+def test_ingest_recordings_unchanged(tmp_path: Path) -> None:
+    session, folder = fill_session(FILLS), tmp_path / "recordings"
     request = {"type": "userFillsByTime", "user": USER, "startTime": START}
     response = json.dumps(tk.info(request, session=session), indent=1)
-    record(folder, "fills.json", request, response)
-    record(folder, "meta.json", {"type": "meta"}, '{"universe": [],  "new": 1.50}')
-    record(folder, "book.json", {"type": "l2Book"}, "{}")
+    write_recording(folder, "fills.json", request, response)
+    write_recording(folder, "meta.json", {"type": "meta"}, '{"universe": [],  "new": 1.50}')
+    write_recording(folder, "book.json", {"type": "l2Book"}, "{}")
     (folder / "torn.json").write_text("{")
-    kept = archive.open(tmp_path / "kept")
+    archive = open_archive(tmp_path / "kept")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownField)
-        found = kept.ingest(folder)
+        found = archive.ingest(folder)
     assert found["kept"] == {"fills.json": 300, "meta.json": 1}
     assert sorted(found["left"]) == ["book.json", "torn.json"]
-    assert all(text in response for _, text in rows_of(kept))
-    body = kept.scan("answers", columns=["_body"], engine="pandas")["_body"][0]
+    assert all(text in response for _, text in archived_rows(archive))
+    body = archive.scan("answers", columns=["_body"], engine="pandas")["_body"][0]
     assert body == b'{"universe": [],  "new": 1.50}'
-    assert kept.ingest(folder)["kept"]["fills.json"] == 0
-    later = session_of(fills_of(400))
-    assert kept.refresh(tk.user_fills_by_time, USER, session=later).rows == 100
-    assert kept.verify() == []
+    assert archive.ingest(folder)["kept"]["fills.json"] == 0
+    later = fill_session(make_fills(400))
+    assert archive.refresh(tk.user_fills_by_time, USER, session=later).rows == 100
+    assert archive.verify() == []
 
 
 @pytest.mark.filterwarnings("ignore:.*the archive has this history up to:toolkit.HistoryWarning")
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_frames_are_kept(tmp_path: Path, numbers: str) -> None:
+def test_ingest_frames(tmp_path: Path, numbers: str) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     user, builder = session.world["users"][0], session.world["builders"][0]
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     for fetch, subject in (
         (tk.user_fills_by_time, user),
         (tk.user_non_funding_ledger_updates, user),
         (tk.builder_approved_fills_by_time, builder),
         (tk.builder_approved_funding_by_time, builder),
-        (tk.builder_orders_by_time, builder),  # has records inside cells
+        (tk.builder_orders_by_time, builder),  # its cells contain records
     ):
-        made = fetch(subject, 0, numbers=numbers, session=session)
-        kept.ingest(made)
-        again = kept.frame(fetch, subject, numbers=numbers)
+        fetched = fetch(subject, 0, numbers=numbers, session=session)
+        archive.ingest(fetched)
+        again = archive.frame(fetch, subject, numbers=numbers)
         if numbers == "text":
-            pd.testing.assert_frame_equal(again, made)
+            pd.testing.assert_frame_equal(again, fetched)
         pd.testing.assert_frame_equal(
-            kept.frame(fetch, subject), fetch(subject, 0, session=session)
+            archive.frame(fetch, subject), fetch(subject, 0, session=session)
         )
-        assert kept.refresh(fetch, subject, session=session).rows == 0
+        assert archive.refresh(fetch, subject, session=session).rows == 0
 
 
-def test_what_does_not_join_on_is_refused(tmp_path: Path) -> None:
-    session, kept = session_of(FILLS), archive.open(tmp_path)
+def test_ingest_refuses_gap(tmp_path: Path) -> None:
+    session, archive = fill_session(FILLS), open_archive(tmp_path)
     first = tk.user_fills_by_time(USER, START, FILLS[100].time, session=session)
     last = tk.user_fills_by_time(USER, FILLS[200].time, session=session)
     part = tk.user_fills_by_time(USER, START, max_rows=5, session=session)
-    kept.ingest(first)
+    archive.ingest(first)
     with pytest.raises(ArchiveError, match="gap"):
-        kept.ingest(last)
+        archive.ingest(last)
     with pytest.raises(ArchiveError, match="complete"):
-        kept.ingest(part)
+        archive.ingest(part)
 
 
-def test_what_goes_on_with_the_last_of_two_ranges_counts_the_rows_of_both(tmp_path: Path) -> None:
-    session, kept = session_of(FILLS), archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, FILLS[150].time, session=session)
-    kept.refresh(tk.user_fills_by_time, USER, FILLS[180].time, FILLS[200].time, session=session)
-    before = len(rows_of(kept))
+def test_ingest_after_two_ranges(tmp_path: Path) -> None:
+    session, archive = fill_session(FILLS), open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START, FILLS[150].time, session=session)
+    archive.refresh(tk.user_fills_by_time, USER, FILLS[180].time, FILLS[200].time, session=session)
+    before = len(archived_rows(archive))
     last = tk.user_fills_by_time(USER, FILLS[200].time, numbers="text", session=session)
-    kept.ingest(last)
-    assert len(rows_of(kept)) > before
-    assert {one.kind for one in kept.verify()} == {"chain", "gap"}  # of the gap between the two
+    archive.ingest(last)
+    assert len(archived_rows(archive)) > before
+    # Both are between the two ranges.
+    assert {finding.kind for finding in archive.verify()} == {"chain", "gap"}
     lost = sorted((tmp_path / "fills" / "_delta_log").glob("*.json"))[-1]
     lost.unlink()
-    assert "lost" in {one.kind for one in kept.verify()}
-    facts = tk.provenance(kept.frame(tk.user_fills_by_time, USER, start=START, end=FILLS[20].time))
-    assert f"{before} are there, of" in facts["why"]
+    assert "lost" in {finding.kind for finding in archive.verify()}
+    facts = tk.provenance(
+        archive.frame(tk.user_fills_by_time, USER, start=START, end=FILLS[20].time)
+    )
+    assert f"has {before} of" in facts["why"]
 
 
-def test_a_frame_that_lacks_a_column_is_refused_in_words(tmp_path: Path) -> None:
-    fills = tk.user_fills_by_time(USER, START, session=session_of(FILLS))
+def test_ingest_refuses_missing_columns(tmp_path: Path) -> None:
+    fills = tk.user_fills_by_time(USER, START, session=fill_session(FILLS))
     with pytest.raises(ArchiveError, match="lacks px, fee: ingest it as it was fetched"):
-        archive.open(tmp_path).ingest(fills.drop(columns=["px", "fee"]))
+        open_archive(tmp_path).ingest(fills.drop(columns=["px", "fee"]))
 
 
-def test_a_file_that_does_not_show_every_row_is_left_out(tmp_path: Path) -> None:
-    """Rows may be missing between any two of those that it shows."""
+def test_ingest_leaves_out_shortened_file(tmp_path: Path) -> None:
+    """Rows may be missing between any two rows of the file."""
     samples = Path(__file__).parents[2] / "data" / "samples"
-    kept = archive.open(tmp_path / "kept")
-    found = kept.ingest(samples / "userFillsByTime.json")
+    archive = open_archive(tmp_path / "kept")
+    found = archive.ingest(samples / "userFillsByTime.json")
     assert found["kept"] == {}
     assert "rows of the answer are not in the file" in found["left"]["userFillsByTime.json"]
-    assert kept.ingest(samples / "meta.json")["left"] == {}
+    assert archive.ingest(samples / "meta.json")["left"] == {}
 
 
-def test_the_same_answer_is_kept_once(tmp_path: Path) -> None:
-    kept, folder = archive.open(tmp_path / "kept"), tmp_path / "recordings"
-    record(folder, "1.json", {"type": "meta"}, '{"universe": []}')
+def test_ingest_same_answer_once(tmp_path: Path) -> None:
+    archive, folder = open_archive(tmp_path / "kept"), tmp_path / "recordings"
+    write_recording(folder, "1.json", {"type": "meta"}, '{"universe": []}')
     for new in (1, 0):
-        assert kept.ingest(folder) == {"kept": {"1.json": new}, "left": {}}
-    record(folder, "2.json", {"type": "meta"}, '{"universe": [ ]}')
-    assert kept.ingest(folder)["kept"] == {"1.json": 0, "2.json": 1}
-    assert kept.status()["rows"].tolist() == [2]
-    assert kept.verify() == []
+        assert archive.ingest(folder) == {"kept": {"1.json": new}, "left": {}}
+    write_recording(folder, "2.json", {"type": "meta"}, '{"universe": [ ]}')
+    assert archive.ingest(folder)["kept"] == {"1.json": 0, "2.json": 1}
+    assert archive.status()["rows"].tolist() == [2]
+    assert archive.verify() == []
 
 
-def test_what_was_left_out_is_said_and_is_exit_code_1(tmp_path: Path) -> None:
+def test_ingest_command_with_left_files(tmp_path: Path) -> None:
     folder, arguments = tmp_path / "recordings", ["ingest", str(tmp_path / "kept")]
     folder.mkdir()
-    said = CliRunner().invoke(archive_app, [*arguments, str(folder)])
-    assert (said.exit_code, said.stdout) == (1, "")
-    assert "there is no file *.json in it" in said.stderr
-    record(folder, "meta.json", {"type": "meta"}, '{"universe": []}')
+    result = CliRunner().invoke(archive_app, [*arguments, str(folder)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "there is no file *.json in it" in result.stderr
+    write_recording(folder, "meta.json", {"type": "meta"}, '{"universe": []}')
     assert CliRunner().invoke(archive_app, [*arguments, str(folder)]).exit_code == 0
     (folder / "torn.json").write_text("{")
-    said = CliRunner().invoke(archive_app, [*arguments, str(folder), "--json"])
-    assert said.exit_code == 1
-    assert list(json.loads(said.stdout)["left"]) == ["torn.json"]
-    assert "torn.json: left out: " in said.stderr
+    result = CliRunner().invoke(archive_app, [*arguments, str(folder), "--json"])
+    assert result.exit_code == 1
+    assert list(json.loads(result.stdout)["left"]) == ["torn.json"]
+    assert "torn.json: left out: " in result.stderr

@@ -1,4 +1,4 @@
-"""``toolkit archive refresh``: many accounts, each operation, mistakes, failures and Ctrl-C."""
+"""``toolkit archive refresh``: many accounts, each operation, errors and Ctrl-C."""
 
 import itertools
 import json
@@ -17,30 +17,38 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 import toolkit as tk
-from tests.archive.world import CANARY, START, USER, Changed, fills_of, session_of, store_of
-from toolkit import archive
+from tests.archive.world import (
+    CANARY,
+    START,
+    USER,
+    ChangedAnswers,
+    fill_session,
+    fill_store,
+    make_fills,
+)
+from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key
-from toolkit.service.http import running
+from toolkit.service.http import run_server
 
 OTHER = "0x" + "b" * 40
-FILLS = fills_of(300)
+FILLS = make_fills(300)
 
 
 def call(*arguments: object) -> Result:
-    said = CliRunner().invoke(archive_app, ["refresh", *map(str, arguments)])
-    assert CANARY not in said.output
-    return said
+    result = CliRunner().invoke(archive_app, ["refresh", *map(str, arguments)])
+    assert CANARY not in result.output
+    return result
 
 
 @contextmanager
-def served(
+def serve_fills(
     monkeypatch: pytest.MonkeyPatch, fills: int = 300, on_request: Callable[[], None] | None = None
 ) -> Iterator[None]:
-    """Serve fills of two accounts where TOOLKIT_BASE_URL says."""
-    with closing(store_of(fills_of(fills), users=(USER, OTHER))) as store:
+    """Serve fills of two accounts on the port of TOOLKIT_BASE_URL."""
+    with closing(fill_store(make_fills(fills), users=(USER, OTHER))) as store:
         site = site_of(store, Access([Key("k", CANARY)]))
 
         def now_ms() -> int:
@@ -48,83 +56,85 @@ def served(
                 on_request()
             return store.about["now_ms"]
 
-        with running(replace(site, now_ms=now_ms)) as address:
+        with run_server(replace(site, now_ms=now_ms)) as address:
             monkeypatch.setenv("TOOLKIT_BASE_URL", address)
             monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
             yield
 
 
-def test_all_wrong_accounts_are_named_before_any_is_asked_for(
+def test_command_names_all_invalid_accounts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = itertools.count()
-    with served(monkeypatch, on_request=lambda: next(requests)):
-        said = call(tmp_path, "userFillsByTime", USER, "0xbad", OTHER, "0xworse")
-    assert said.exit_code == 2
-    assert said.stderr.count("Invalid Ethereum address") == 2
-    assert "0xbad" in said.stderr
-    assert "0xworse" in said.stderr
+    with serve_fills(monkeypatch, on_request=lambda: next(requests)):
+        result = call(tmp_path, "userFillsByTime", USER, "0xbad", OTHER, "0xworse")
+    assert result.exit_code == 2
+    assert result.stderr.count("Invalid Ethereum address") == 2
+    assert "0xbad" in result.stderr
+    assert "0xworse" in result.stderr
     assert next(requests) == 0
-    assert archive.open(tmp_path).status().empty
+    assert open_archive(tmp_path).status().empty
 
 
-def test_what_cannot_be_archived_is_told_before_any_is_asked_for(
+def test_command_refuses_filter_before_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = itertools.count()
-    with served(monkeypatch, on_request=lambda: next(requests)):
-        said = call(tmp_path, "userFillsByTime", USER, OTHER, "--dex", "flx")
-    assert said.exit_code == 2
-    assert said.stderr.count("leave out dex") == 2
+    with serve_fills(monkeypatch, on_request=lambda: next(requests)):
+        result = call(tmp_path, "userFillsByTime", USER, OTHER, "--dex", "flx")
+    assert result.exit_code == 2
+    assert result.stderr.count("leave out dex") == 2
     assert next(requests) == 0
 
 
-def test_a_failure_of_one_account_does_not_stop_the_others(
+def test_command_continues_after_one_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = archive.open(tmp_path)
-    other = session_of(
+    archive = open_archive(tmp_path)
+    other = fill_session(
         FILLS[:100],
         users=(USER,),
-        through=lambda inner: Changed(inner, lambda body: body.replace(b"64000.10", b"1.0")),
+        through=lambda inner: ChangedAnswers(inner, lambda body: body.replace(b"64000.10", b"1.0")),
     )
-    kept.refresh(tk.user_fills_by_time, USER, START, session=other)
-    with served(monkeypatch):
-        said = call(tmp_path, "userFillsByTime", USER, OTHER, "--json")
-    assert said.exit_code == 1
-    assert [json.loads(line)["subject"] for line in said.stdout.splitlines()] == [OTHER]
-    assert f"userFillsByTime {USER}: " in said.stderr
-    assert "did not come again" in said.stderr
-    assert "1 of 2 failed" in said.stderr
-    assert kept.status()["rows"].tolist() == [100, 300]
+    archive.refresh(tk.user_fills_by_time, USER, START, session=other)
+    with serve_fills(monkeypatch):
+        result = call(tmp_path, "userFillsByTime", USER, OTHER, "--json")
+    assert result.exit_code == 1
+    assert [json.loads(line)["subject"] for line in result.stdout.splitlines()] == [OTHER]
+    assert f"userFillsByTime {USER}: " in result.stderr
+    assert "did not come again" in result.stderr
+    assert "1 of 2 failed" in result.stderr
+    assert archive.status()["rows"].tolist() == [100, 300]
 
 
 @pytest.mark.parametrize(
     ("key", "more", "why"),
     [("wrong", (), "Invalid API key"), (CANARY, ("--most-points", 1), "points")],
 )
-def test_what_would_fail_for_all_ends_it_at_once(
+def test_command_stops_on_common_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, more: tuple[object, ...], why: str
 ) -> None:
     requests = itertools.count()
-    with served(monkeypatch, on_request=lambda: next(requests)):
+    with serve_fills(monkeypatch, on_request=lambda: next(requests)):
         monkeypatch.setenv("TOOLKIT_API_KEY", key)
-        said = call(tmp_path, "userFillsByTime", USER, OTHER, *more)
-    assert said.exit_code == 1
-    assert why in said.stderr
-    assert "1 of 2 failed; not asked for: 1" in said.stderr
+        result = call(tmp_path, "userFillsByTime", USER, OTHER, *more)
+    assert result.exit_code == 1
+    assert why in result.stderr
+    assert "1 of 2 failed; not requested: 1" in result.stderr
 
 
-def test_an_archive_that_takes_nothing_ends_it_at_once(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS))
-    said = call(f"{tmp_path}@{kept.freeze()}", "userFillsByTime", USER, OTHER, "--size", "tiny")
-    assert said.exit_code == 1
-    assert "is opened frozen" in said.stderr
-    assert "1 of 2 failed; not asked for: 1" in said.stderr
+def test_command_stops_on_frozen_archive(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
+    result = call(
+        f"{tmp_path}@{archive.freeze()}", "userFillsByTime", USER, OTHER, "--size", "tiny"
+    )
+    assert result.exit_code == 1
+    assert "is opened frozen" in result.stderr
+    assert "1 of 2 failed; not requested: 1" in result.stderr
 
 
-def test_a_terminal_is_shown_how_many_are_done(tmp_path: Path) -> None:
+def test_command_shows_progress(tmp_path: Path) -> None:
     pty = pytest.importorskip("pty", reason="there are no terminals to open here")
     with tk.local(size="tiny", default=False) as session:
         users = session.world["users"][:3]
@@ -133,14 +143,14 @@ def test_a_terminal_is_shown_how_many_are_done(tmp_path: Path) -> None:
     text = bytearray()
 
     def read() -> None:
-        with suppress(OSError):  # so a terminal ends
+        with suppress(OSError):  # the terminal was closed
             while seen := os.read(shown, 4096):
                 text.extend(seen)
 
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        said = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", "from toolkit.cli import app; app()", *command, "--json"],
             stdout=subprocess.PIPE,
             stderr=terminal,
@@ -152,41 +162,42 @@ def test_a_terminal_is_shown_how_many_are_done(tmp_path: Path) -> None:
         os.close(terminal)
         reader.join()
         os.close(shown)
-    assert said.returncode == 0, text.decode()
+    assert result.returncode == 0, text.decode()
     assert b"of 3" in text
     assert b" rows" in text
-    assert [json.loads(line)["subject"] for line in said.stdout.splitlines()] == users
+    assert [json.loads(line)["subject"] for line in result.stdout.splitlines()] == users
 
 
-def test_ctrl_c_keeps_what_was_read_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_interrupt_keeps_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main, requests = threading.main_thread().ident, itertools.count()
     assert main is not None
 
     def press() -> None:
-        if next(requests) == 3:  # who it is, then pages
+        if next(requests) == 3:  # the first request is not a page
             signal.pthread_kill(main, signal.SIGINT)
 
-    with served(monkeypatch, 9_000, press):
-        said = call(tmp_path, "userFillsByTime", USER, OTHER)
-        (kept,) = archive.open(tmp_path).status()["rows"]
-        assert said.exit_code == 130
-        assert f"interrupted; userFillsByTime {USER}: {kept} new rows are archived" in said.stderr
-        assert 1_900 < kept < 9_000
+    with serve_fills(monkeypatch, 9_000, press):
+        result = call(tmp_path, "userFillsByTime", USER, OTHER)
+        (row_count,) = open_archive(tmp_path).status()["rows"]
+        assert result.exit_code == 130
+        assert (
+            f"interrupted; userFillsByTime {USER}: {row_count} new rows are archived"
+            in result.stderr
+        )
+        assert 1_900 < row_count < 9_000
         assert call(tmp_path, "userFillsByTime", USER, OTHER).exit_code == 0
-    assert archive.open(tmp_path).status()["rows"].tolist() == [9_000, 9_000]
-    assert archive.open(tmp_path).verify() == []
+    assert open_archive(tmp_path).status()["rows"].tolist() == [9_000, 9_000]
+    assert open_archive(tmp_path).verify() == []
 
 
-def test_a_start_of_0_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with served(monkeypatch):
-        said = call(tmp_path, "userFillsByTime", USER, "--start", "0", "--json")
-    assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)["start_ms"] == 0
+def test_command_accepts_start_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve_fills(monkeypatch):
+        result = call(tmp_path, "userFillsByTime", USER, "--start", "0", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["start_ms"] == 0
 
 
-def test_every_operation_can_be_archived(tmp_path: Path) -> None:
+def test_command_archives_every_operation(tmp_path: Path) -> None:
     with tk.local(size="tiny", default=False) as session:
         world = session.world
     subjects = {
@@ -199,15 +210,15 @@ def test_every_operation_can_be_archived(tmp_path: Path) -> None:
         "collateral_tokens": ["ALL"],
         "market_names": ["ALL:ALL_DEXES"],
     }
-    for one in OPERATIONS.values():
-        first = one.parameters[0] if one.parameters else None
+    for operation in OPERATIONS.values():
+        first = operation.parameters[0] if operation.parameters else None
         named = subjects[first.python] if first and first.required else []
-        more = ["--amount", "1000"] if one.type == "slippageHistory" else []
-        said = call(tmp_path, one.type, *named, *more, "--size", "tiny", "--json")
-        assert said.exit_code == 0, said.output
+        more = ["--amount", "1000"] if operation.type == "slippageHistory" else []
+        result = call(tmp_path, operation.type, *named, *more, "--size", "tiny", "--json")
+        assert result.exit_code == 0, result.output
         together = first is not None and first.kind in ("addresses", "texts")
-        assert len(said.stdout.splitlines()) == (1 if together else max(len(named), 1))
-    status = archive.open(tmp_path).status()
+        assert len(result.stdout.splitlines()) == (1 if together else max(len(named), 1))
+    status = open_archive(tmp_path).status()
     assert set(status["operation"]) == set(OPERATIONS)
     for_dex = call(tmp_path, "meta", "--dex", world["dexes"][1], "--size", "tiny", "--json")
     assert world["dexes"][1] in json.loads(for_dex.stdout)["subject"]

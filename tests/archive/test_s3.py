@@ -1,4 +1,4 @@
-"""The archive on an object store: the same promises, and no credentials anywhere."""
+"""The archive on an object store works like in a folder and shows no credentials."""
 
 import contextlib
 import re
@@ -17,11 +17,12 @@ import toolkit as tk
 from tests.archive import bucket
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
-from tests.archive.world import CANARY, START, rows_of, session_of, words_in
-from toolkit import archive
-from toolkit.archive.layout import Origin, arrow_rows
+from tests.archive.world import CANARY, START, archived_rows, archived_words, fill_session
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
+from toolkit.archive.errors import CommitConflict
+from toolkit.archive.schemas import RowOrigin, arrow_rows
 from toolkit.archive.series import Series
-from toolkit.archive.tables import Beaten
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ArchiveError, HistoryWarning
@@ -30,43 +31,43 @@ EVERYTHING = len(FILLS) * len(USERS)
 
 
 @pytest.fixture(scope="module", name="served")
-def _served() -> Iterator[bucket.Served]:
+def _served() -> Iterator[bucket.StoreProcess]:
     with bucket.running() as served:
         yield served
 
 
 @pytest.fixture(name="store")
-def _store(served: bucket.Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Credentials come from the environment, for us and for the processes that we start."""
+def _store(served: bucket.StoreProcess, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Set the credentials in the environment, also for processes that a test starts."""
     for name, value in served.environment.items():
         monkeypatch.setenv(name, value)
     return served.environment
 
 
-def is_whole(kept: archive.Archive) -> bool:
-    return [one for one in kept.verify() if one.severity == "error"] == []
+def is_intact(archive: Archive) -> bool:
+    return [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
 @pytest.mark.usefixtures("store")
-def test_everything_works_as_in_a_folder(tmp_path: Path) -> None:
-    session, place = session_of(FILLS, users=USERS), f"{bucket.BUCKET}/every"
-    kept, folder = archive.open(place), archive.open(tmp_path)
-    for one in (kept, folder):
-        refresh_all(one, session, users=USERS[:1])
-        one.refresh(tk.meta, session=tk.local(seed=7, size="tiny", default=False))
-    assert rows_of(kept) == rows_of(folder)
+def test_store_works_like_folder(tmp_path: Path) -> None:
+    session, place = fill_session(FILLS, users=USERS), f"{bucket.BUCKET}/every"
+    archive, folder = open_archive(place), open_archive(tmp_path)
+    for target in (archive, folder):
+        refresh_all(target, session, users=USERS[:1])
+        target.refresh(tk.meta, session=tk.local(seed=7, size="tiny", default=False))
+    assert archived_rows(archive) == archived_rows(folder)
     columns = ["table", "subject", "rows", "first", "covered_until", "gaps"]
-    pd.testing.assert_frame_equal(kept.status()[columns], folder.status()[columns])
-    name = kept.freeze()
-    assert kept.compact() > 5
-    assert kept.verify() == []
-    kept.refresh(tk.user_fills_by_time, USERS[3], START, session=session)
+    pd.testing.assert_frame_equal(archive.status()[columns], folder.status()[columns])
+    name = archive.freeze()
+    assert archive.compact() > 5
+    assert archive.verify() == []
+    archive.refresh(tk.user_fills_by_time, USERS[3], START, session=session)
     fetched = tk.user_fills_by_time(USERS[0], START, session=session)
-    frozen = archive.open(f"{place}@{name}")
+    frozen = open_archive(f"{place}@{name}")
     assert frozen.verify() == []
     assert set(frozen.status()["subject"]) == set(folder.status()["subject"])
     offline = tk.local(archive=f"{place}@{name}", default=False)
-    with pytest.warns(HistoryWarning, match="up to 2025-09-01T"):  # meta is of a month later
+    with pytest.warns(HistoryWarning, match="up to 2025-09-01T"):  # meta was archived a month later
         read = frozen.frame(tk.user_fills_by_time, USERS[0])
     pd.testing.assert_frame_equal(read, fetched)
     with pytest.warns(HistoryWarning, match="up to 2025-09-01T"):
@@ -79,132 +80,145 @@ def test_everything_works_as_in_a_folder(tmp_path: Path) -> None:
         "pandas": len,
     }
     for engine, rows in scanned.items():
-        assert rows(kept.scan("fills", subject=USERS[3], engine=engine)) == len(FILLS)
-    said = CliRunner().invoke(archive_app, ["verify", f"{place}@{name}"])
-    assert (said.exit_code, said.output) == (0, "whole\n")
+        assert rows(archive.scan("fills", subject=USERS[3], engine=engine)) == len(FILLS)
+    result = CliRunner().invoke(archive_app, ["verify", f"{place}@{name}"])
+    assert (result.exit_code, result.output) == (0, "whole\n")
 
 
-def test_of_two_writers_the_later_is_refused(store: dict[str, str]) -> None:
-    """What protects: a version of the log is written only where there is none."""
-    assert bucket.put(store, "once", b"1", if_none=True) == 200
-    assert bucket.put(store, "once", b"2", if_none=True) == 412
-    tables = archive.open(f"{bucket.BUCKET}/refused").tables
+def test_store_refuses_second_writer(store: dict[str, str]) -> None:
+    """The store writes a version of the log only if it does not exist."""
+    assert bucket.put_object(store, "once", b"1", if_none=True) == 200
+    assert bucket.put_object(store, "once", b"2", if_none=True) == 412
+    tables = open_archive(f"{bucket.BUCKET}/refused").tables
     series = Series(OPERATIONS["userFillsByTime"], USERS[0], {"user": USERS[0]})
-    rows = arrow_rows(series, [], START, 0, Origin("test", True, 0))
-    first, second = tables.handle_to_write("fills"), tables.handle("fills")
-    tables.append(first, rows, counts={series.name: 0})
-    with pytest.raises(Beaten):
-        tables.append(second, rows, counts={series.name: 0})
+    rows = arrow_rows(series, [], START, 0, RowOrigin("test", True, 0))
+    first, second = tables.open_for_append("fills"), tables.open_table("fills")
+    tables.append_rows(first, rows, counts={series.name: 0})
+    with pytest.raises(CommitConflict):
+        tables.append_rows(second, rows, counts={series.name: 0})
 
 
 @pytest.mark.usefixtures("store")
-def test_two_processes_refresh_at_once_beside_a_reader() -> None:
+def test_store_concurrent_refresh() -> None:
     place = f"{bucket.BUCKET}/shared"
     writers = [run("tests.archive.writer", place, order) for order in (1, -1)]
-    reader, reads = archive.open(place), 0
-    while any(one.poll() is None for one in writers):
-        rows = rows_of(reader)
-        assert len(rows) == len(set(rows)), "a row was there twice"
+    reader, reads = open_archive(place), 0
+    while any(writer.poll() is None for writer in writers):
+        rows = archived_rows(reader)
+        assert len(rows) == len(set(rows)), "the archive has a row twice"
         reads += 1
         with contextlib.suppress(subprocess.TimeoutExpired):
             writers[reads % 2].wait(0.5)
-    for one in writers:
-        finish(one)
+    for writer in writers:
+        finish(writer)
     assert reads > 2
-    assert len(set(rows_of(reader))) == len(rows_of(reader)) == EVERYTHING
-    assert is_whole(reader)
+    assert len(set(archived_rows(reader))) == len(archived_rows(reader)) == EVERYTHING
+    assert is_intact(reader)
 
 
-def test_kills_leave_it_whole_and_no_credentials_are_in_it(store: dict[str, str]) -> None:
+def test_store_survives_kills(store: dict[str, str]) -> None:
     place = f"{bucket.BUCKET}/killed"
-    said = finish(run("tests.archive.kills", place, 6, 1.0))
-    refreshing, compacting, damaged = map(int, re.findall(r"\d+", said.splitlines()[-1]))
-    assert (refreshing + compacting, damaged) == (6, 0), said
-    kept, session = archive.open(place), session_of(FILLS, users=USERS)
-    refresh_all(kept, session)
-    kept.freeze()
-    assert len(set(rows_of(kept))) == len(rows_of(kept)) == EVERYTHING
-    assert is_whole(kept)
-    found = bucket.objects(store, "killed/")
+    output = finish(run("tests.archive.kills", place, 6, 1.0))
+    refreshing, compacting, damaged = map(int, re.findall(r"\d+", output.splitlines()[-1]))
+    assert (refreshing + compacting, damaged) == (6, 0), output
+    archive, session = open_archive(place), fill_session(FILLS, users=USERS)
+    refresh_all(archive, session)
+    archive.freeze()
+    assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == EVERYTHING
+    assert is_intact(archive)
+    found = bucket.list_objects(store, "killed/")
     assert len(found) > 20
     for name, content in found.items():
         assert b"canary" not in content + name.encode(), name
-    assert not any("canary" in word for word in words_in(kept))  # nor in what is compressed
+    # Compressed data does not contain them either.
+    assert not any("canary" in word for word in archived_words(archive))
 
 
-def test_no_credentials_are_shown(store: dict[str, str]) -> None:
-    given = {name: store[name] for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")}
-    with bucket.echoing() as address:
-        kept = archive.open(
+def test_store_hides_credentials(store: dict[str, str]) -> None:
+    options = {name: store[name] for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")}
+    with bucket.run_echo_store() as address:
+        archive = open_archive(
             f"{bucket.BUCKET}/echo",
-            storage_options={**given, "AWS_ENDPOINT_URL": address, "AWS_SESSION_TOKEN": "canary-3"},
+            storage_options={
+                **options,
+                "AWS_ENDPOINT_URL": address,
+                "AWS_SESSION_TOKEN": "canary-3",
+            },
         )
         with pytest.raises(ArchiveError, match="credentials") as caught:
-            kept.status()
-    shown = "".join(traceback.format_exception(caught.value)) + repr(kept) + kept._repr_html_()
+            archive.status()
+    shown = (
+        "".join(traceback.format_exception(caught.value)) + repr(archive) + archive._repr_html_()
+    )
     assert "echoed" in shown
     assert "canary" not in shown
     for address in ("s3://canary-name:canary@bucket/x", "s3://bucket/x?secret=canary"):
         with pytest.raises(ArchiveError, match="environment") as caught:
-            archive.open(address)
+            open_archive(address)
         assert "canary" not in str(caught.value)
 
 
 @pytest.mark.usefixtures("store")
-def test_a_bucket_that_is_not_there_is_named() -> None:
-    kept = archive.open("s3://nowhere/kept")
+def test_missing_bucket_message() -> None:
+    archive = open_archive("s3://nowhere/kept")
     with pytest.raises(ArchiveError, match=r"s3://nowhere/kept.*NoSuchBucket.*check the address"):
-        kept.status()
+        archive.status()
 
 
 QUICKLY = {"max_retries": "2", "backoff_config.init_backoff": "1ms"}
-QUOTA = ("403 Forbidden", "QuotaExceeded", "there is no room to write")
+QUOTA = ("403 Forbidden", "QuotaExceeded", "there is no space left to write")
 REFUSALS = [
     *((writes, *QUOTA) for writes in (0, 8, 19, 21)),
-    (9, "507 Insufficient Storage", "XMinioStorageFull", "there is no room to write"),
-    (5, "403 Forbidden", "AccessDenied", "the credentials may write there"),
-    (8, "503 Service Unavailable", "SlowDown", "the store is well"),
+    (9, "507 Insufficient Storage", "XMinioStorageFull", "there is no space left to write"),
+    (5, "403 Forbidden", "AccessDenied", "the credentials allow writing"),
+    (8, "503 Service Unavailable", "SlowDown", "the store works"),
 ]
 
 
 @pytest.mark.parametrize(("writes", "status", "code", "words"), REFUSALS)
-def test_a_store_that_takes_no_more_leaves_the_archive_whole(
-    store: dict[str, str], served: bucket.Served, writes: int, status: str, code: str, words: str
+def test_store_refuses_writes(
+    store: dict[str, str],
+    served: bucket.StoreProcess,
+    writes: int,
+    status: str,
+    code: str,
+    words: str,
 ) -> None:
-    """Of its 22 writes: tables are made, files written, rows committed, their range noted."""
+    """A refresh has 22 writes: new tables, files, commits and the log entry."""
     place = f"refused/{writes}-{status[:3]}-{code}"
-    kept = archive.open(f"{bucket.BUCKET}/{place}", storage_options=QUICKLY)
-    session, fetched = session_of(FILLS, users=USERS), (tk.user_fills_by_time, USERS[0], START)
-    served.make(bucket.Room(writes, status, code))
+    archive = open_archive(f"{bucket.BUCKET}/{place}", storage_options=QUICKLY)
+    session, fetched = fill_session(FILLS, users=USERS), (tk.user_fills_by_time, USERS[0], START)
+    served.make(bucket.WriteLimit(writes, status, code))
     try:
-        for _ in range(2):  # still so: no worse
+        for _ in range(2):  # the second try changes nothing
             with pytest.raises(ArchiveError, match=f"{words}.*refresh again") as caught:
-                kept.refresh(*fetched, page_size=100, rows_per_commit=200, session=session)
-            assert "nothing is lost" in str(caught.value)
+                archive.refresh(*fetched, page_size=100, rows_per_commit=200, session=session)
+            assert "no archived row is lost" in str(caught.value)
             assert "canary" not in "".join(traceback.format_exception(caught.value))
-            assert is_whole(kept)
+            assert is_intact(archive)
     finally:
-        served.make(bucket.Room())
-    before = rows_of(kept)
+        served.make(bucket.WriteLimit())
+    before = archived_rows(archive)
     assert len(before) == len(set(before)) <= len(FILLS)
-    kept.refresh(*fetched, session=session)
-    assert kept.verify() == []
-    assert [text for _, text in rows_of(kept)] == sorted(session_texts(session))
-    assert all(b"canary" not in content for content in bucket.objects(store, place).values())
+    archive.refresh(*fetched, session=session)
+    assert archive.verify() == []
+    assert [text for _, text in archived_rows(archive)] == sorted(session_texts(session))
+    assert all(b"canary" not in content for content in bucket.list_objects(store, place).values())
 
 
 def session_texts(session: tk.Session) -> list[str]:
-    """Give what an undisturbed pull has, as it came."""
-    from toolkit.fetch.query import ask, batches
+    """Return the texts of an undisturbed pull."""
+    from toolkit.fetch.pages import read_pages
+    from toolkit.fetch.request import prepare_request
 
-    question = ask("userFillsByTime", user=USERS[0], start=START, session=session)
-    return [text.decode() for batch in batches(question) for text in batch.texts()]
+    request = prepare_request("userFillsByTime", user=USERS[0], start=START, session=session)
+    return [text.decode() for page in read_pages(request) for text in page.texts()]
 
 
 @pytest.mark.usefixtures("store")
-def test_it_is_served_on_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    place, session = f"{bucket.BUCKET}/ported", session_of(FILLS, users=USERS)
-    archive.open(place).refresh(tk.user_fills_by_time, USERS[0], START, session=session)
+def test_serve_store_on_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    place, session = f"{bucket.BUCKET}/ported", fill_session(FILLS, users=USERS)
+    open_archive(place).refresh(tk.user_fills_by_time, USERS[0], START, session=session)
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     command = [sys.executable, "-u", "-c", "from toolkit.cli import app; app()"]
     command += ["serve", "--port", "0", "--archive", place]
@@ -212,12 +226,12 @@ def test_it_is_served_on_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as served:
         assert served.stdout is not None
-        said = served.stdout.readline()  # once it can be asked
-        asking = tk.connect(said.split()[-1], default=False)
+        printed = served.stdout.readline()  # printed when the service is ready
+        asking = tk.connect(printed.split()[-1], default=False)
         again = tk.user_fills_by_time(USERS[0], START, session=asking)
         assert (asking.label, asking.simulated) == ("archive of test", True)
         asking.close()
         served.send_signal(signal.SIGINT)
-        said += served.communicate(timeout=20)[0]
-    assert "canary" not in said
+        printed += served.communicate(timeout=20)[0]
+    assert "canary" not in printed
     pd.testing.assert_frame_equal(again, tk.user_fills_by_time(USERS[0], START, session=session))

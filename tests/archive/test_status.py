@@ -1,4 +1,4 @@
-"""What an archive says of itself: status, findings and exit codes, scans, how it is shown."""
+"""Status, findings with exit codes, scans, and the HTML of an archive."""
 
 import json
 import sys
@@ -11,11 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 import toolkit as tk
-from tests.archive.world import CANARY, START, USER, fills_of, session_of
-from toolkit import archive
-from toolkit.archive.layout import Origin
-from toolkit.archive.pulls import Refreshed, note
-from toolkit.archive.tables import Tables
+from tests.archive.world import CANARY, START, USER, fill_session, make_fills
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
+from toolkit.archive.coverage import Refreshed, log_refresh
+from toolkit.archive.schemas import RowOrigin
+from toolkit.archive.storage import ArchiveTables
 from toolkit.cli.archive import archive_app
 from toolkit.client import Session
 from toolkit.contract.records import FundingDelta, FundingRow, SlippageSample
@@ -23,7 +24,7 @@ from toolkit.contract.sources import Approval, Sources
 from toolkit.errors import ArchiveError
 from toolkit.times import HOUR, MINUTE
 
-FILLS = fills_of(300)
+FILLS = make_fills(300)
 OTHER = "0x" + "b" * 40
 MIDDLE = FILLS[150].time
 
@@ -32,79 +33,84 @@ def utc(milliseconds: int) -> pd.Timestamp:
     return pd.Timestamp(milliseconds, unit="ms", tz="UTC")
 
 
-def refresh(kept: archive.Archive, user: str, start: int, end: int | None = None) -> None:
-    session = session_of(FILLS, users=(USER, OTHER))
-    kept.refresh(tk.user_fills_by_time, user, start, end, session=session)
+def refresh(archive: Archive, user: str, start: int, end: int | None = None) -> None:
+    session = fill_session(FILLS, users=(USER, OTHER))
+    archive.refresh(tk.user_fills_by_time, user, start, end, session=session)
 
 
-def test_status_says_rows_range_gaps_version_and_bytes_of_each_subject(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    empty = kept.status()
-    refresh(kept, USER, START)
-    refresh(kept, OTHER, MIDDLE)
-    status = kept.status()
+def test_status_of_each_subject(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    empty = archive.status()
+    refresh(archive, USER, START)
+    refresh(archive, OTHER, MIDDLE)
+    status = archive.status()
     assert status.dtypes.equals(empty.dtypes)
-    one, two = status.itertuples(index=False)
-    assert (one.table, one.operation, one.subject) == ("fills", "userFillsByTime", USER)
-    assert (one.rows, two.rows) == (300, sum(fill.time >= MIDDLE for fill in FILLS))
-    assert (one.first, one.last) == (utc(FILLS[0].time), utc(FILLS[-1].time))
-    assert (one.covered_from, two.covered_from) == (utc(START), utc(MIDDLE))
-    assert one.covered_until == utc(FILLS[-1].time + 1_000)  # the service's present
-    assert (one.gaps, two.gaps) == (0, 0)
-    assert one.version == two.version == 2  # made, and two commits
+    first, second = status.itertuples(index=False)
+    assert (first.table, first.operation, first.subject) == ("fills", "userFillsByTime", USER)
+    assert (first.rows, second.rows) == (300, sum(fill.time >= MIDDLE for fill in FILLS))
+    assert (first.first, first.last) == (utc(FILLS[0].time), utc(FILLS[-1].time))
+    assert (first.covered_from, second.covered_from) == (utc(START), utc(MIDDLE))
+    assert first.covered_until == utc(FILLS[-1].time + 1_000)  # the present of the service
+    assert (first.gaps, second.gaps) == (0, 0)
+    assert first.version == second.version == 2  # creation and two commits
     files = sum(file.stat().st_size for file in (tmp_path / "fills").glob("*.parquet"))
-    assert one.bytes + two.bytes == pytest.approx(files, abs=1)
-    assert one.bytes / two.bytes == pytest.approx(one.rows / two.rows, rel=1e-3)
+    assert first.bytes + second.bytes == pytest.approx(files, abs=1)
+    assert first.bytes / second.bytes == pytest.approx(first.rows / second.rows, rel=1e-3)
     assert CANARY not in status.to_csv()
 
 
-def test_status_counts_what_no_refresh_has_proved_complete(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    refresh(kept, USER, START)
-    origin = Origin("test", True, 0)
-    # Notes of two more ranges, an hour and two hours on: one gap before each of them.
+def test_status_counts_gaps(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    refresh(archive, USER, START)
+    origin = RowOrigin("test", True, 0)
+    # Log two more ranges, one and two hours later: there is a gap before each.
     for hour in (1, 2):
         at = FILLS[-1].time + hour * HOUR
-        note(kept.tables, Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)
-    assert kept.status()["gaps"].tolist() == [2]
-    assert tk.provenance(kept.frame(tk.user_fills_by_time, USER))["complete"] == "no"
-    inside = kept.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)
+        log_refresh(archive.tables, Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)
+    assert archive.status()["gaps"].tolist() == [2]
+    assert tk.provenance(archive.frame(tk.user_fills_by_time, USER))["complete"] == "no"
+    inside = archive.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)
     assert tk.provenance(inside)["complete"] == "yes"
 
 
-def looks(kept: archive.Archive) -> int:
-    """Count how often status opens a table."""
+def count_table_opens(archive: Archive) -> int:
+    """Return how often status opens a table."""
     found, before = 0, sys.getprofile()
 
     def count(frame: FrameType, event: str, _: Any) -> None:
         nonlocal found
-        found += event == "call" and frame.f_code is Tables.handle.__code__
+        found += event == "call" and frame.f_code is ArchiveTables.open_table.__code__
 
     sys.setprofile(count)
     try:
-        kept.status()
+        archive.status()
     finally:
         sys.setprofile(before)
     return found
 
 
-def test_status_reads_the_notes_of_all_series_at_once(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    refresh(kept, USER, START)
-    of_one = looks(kept)
-    refresh(kept, OTHER, MIDDLE)
-    assert len(kept.status()) == 2
-    assert looks(kept) == of_one
+def test_status_reads_log_once(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    refresh(archive, USER, START)
+    of_one = count_table_opens(archive)
+    refresh(archive, OTHER, MIDDLE)
+    assert len(archive.status()) == 2
+    assert count_table_opens(archive) == of_one
 
 
-def market(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
-    """Connect to a service with funding of one position at some hours, and samples.
+def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
+    """Return a session of a service with funding of one position and slippage samples.
 
-    The last row of funding sums up so many payments.
+    Parameters
+    ----------
+    hours, quarters : list of int
+        The hours with a payment, and the quarter hours with a sample.
+    sums : int
+        The number of payments that the last row of funding sums up.
     """
     from toolkit.client import connect
-    from toolkit.local import InProcess, site_of
-    from toolkit.service import Access, Key, build
+    from toolkit.local_service import InProcess, site_of
+    from toolkit.service import Access, Key, build_store
 
     funding = [
         FundingRow(
@@ -143,7 +149,7 @@ def market(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
         slippage=slippage,
         approvals=[Approval(USER, OTHER, START - 1, 0, True)],
     )
-    site = site_of(build(sources), Access([Key("k", CANARY)]))
+    site = site_of(build_store(sources), Access([Key("k", CANARY)]))
     return connect(
         "http://local", CANARY, transport=InProcess(site), now_ms=site.now_ms, default=False
     )
@@ -153,45 +159,43 @@ def market(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
     ("hours", "sums", "quarters", "expected"),
     [
         ([0, 1, 2], 1, [0, 1, 2, 3], []),
-        ([0, 1, 4], 1, [0, 1, 2, 3], [("hours", "notice")]),  # 02:00 and 03:00 paid nothing
-        ([0, 1, 4], 3, [0, 1, 2, 3], []),  # the last row is for these, too
-        ([0, 1, 4], 2, [0, 1, 2, 3], [("hours", "notice")]),  # 02:00 paid nothing
-        ([0, 1, 2], 1, [0, 1, 3], [("grid", "error")]),  # 00:30 was not sampled
+        ([0, 1, 4], 1, [0, 1, 2, 3], [("hours", "notice")]),  # no payment at 02:00 and 03:00
+        ([0, 1, 4], 3, [0, 1, 2, 3], []),  # the last row includes them
+        ([0, 1, 4], 2, [0, 1, 2, 3], [("hours", "notice")]),  # no payment at 02:00
+        ([0, 1, 2], 1, [0, 1, 3], [("grid", "error")]),  # no sample at 00:30
     ],
 )
-def test_verify_finds_hours_and_samples_that_are_missing(
+def test_verify_finds_missing_hours(
     tmp_path: Path,
     hours: list[int],
     sums: int,
     quarters: list[int],
     expected: list[tuple[str, str]],
 ) -> None:
-    kept, session = archive.open(tmp_path), market(hours, quarters, sums)
-    kept.refresh(tk.builder_approved_funding_by_time, OTHER, START, session=session)
-    kept.refresh(tk.slippage_history, "BTC", 1_000, START, session=session)
-    assert kept.status()["rows"].tolist() == [len(hours), len(quarters)]
-    assert [(one.kind, one.severity) for one in kept.verify()] == expected
-    said = CliRunner().invoke(archive_app, ["verify", str(tmp_path), "--json"])
+    archive, session = open_archive(tmp_path), market_session(hours, quarters, sums)
+    archive.refresh(tk.builder_approved_funding_by_time, OTHER, START, session=session)
+    archive.refresh(tk.slippage_history, "BTC", 1_000, START, session=session)
+    assert archive.status()["rows"].tolist() == [len(hours), len(quarters)]
+    assert [(finding.kind, finding.severity) for finding in archive.verify()] == expected
+    result = CliRunner().invoke(archive_app, ["verify", str(tmp_path), "--json"])
     errors = any(severity == "error" for _, severity in expected)
-    assert said.exit_code == int(errors)
-    assert json.loads(said.output)["ok"] is not errors
+    assert result.exit_code == int(errors)
+    assert json.loads(result.output)["ok"] is not errors
 
 
-def test_verify_ends_with_1_for_errors_alone(tmp_path: Path) -> None:
-    holed = archive.open(tmp_path)
-    without = session_of([*FILLS[:100], *FILLS[130:]])
+def test_verify_command_exit_code(tmp_path: Path) -> None:
+    holed = open_archive(tmp_path)
+    without = fill_session([*FILLS[:100], *FILLS[130:]])
     holed.refresh(tk.user_fills_by_time, USER, START, session=without)
-    said = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
-    assert said.exit_code == 1
-    assert "fills are missing before BTC" in said.output
-    assert "it starts from 130.0, not 100.0" in said.output
+    result = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "fills are missing before BTC" in result.output
+    assert "it starts from 130.0, not 100.0" in result.output
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
 @pytest.mark.parametrize("table", ["fills", "funding", "ledger", "orders", "slippage", "answers"])
-def test_every_table_is_scanned_by_every_engine_empty_or_full(
-    tmp_path: Path, engine: Any, table: str
-) -> None:
+def test_scan_every_table(tmp_path: Path, engine: Any, table: str) -> None:
     def frame(found: Any) -> pd.DataFrame:
         if engine == "duckdb":
             found = found.to_arrow_table()
@@ -201,7 +205,7 @@ def test_every_table_is_scanned_by_every_engine_empty_or_full(
         return (found.collect().to_arrow() if engine == "polars" else found).to_pandas()
 
     session = tk.local(seed=7, size="tiny", default=False)
-    kept, empty = archive.open(tmp_path / "full"), archive.open(tmp_path / "empty")
+    archive, empty = open_archive(tmp_path / "full"), open_archive(tmp_path / "empty")
     user, builder = session.world["users"][0], session.world["builders"][0]
     calls: dict[str, Any] = {
         "fills": (tk.user_fills_by_time, user),
@@ -211,45 +215,47 @@ def test_every_table_is_scanned_by_every_engine_empty_or_full(
         "slippage": (tk.slippage_history, "BTC", 1_000),
         "answers": (tk.meta,),
     }
-    rows = kept.refresh(*calls[table], session=session).rows
-    full, none = frame(kept.scan(table, engine=engine)), frame(empty.scan(table, engine=engine))
+    rows = archive.refresh(*calls[table], session=session).rows
+    full, none = frame(archive.scan(table, engine=engine)), frame(empty.scan(table, engine=engine))
     assert len(full) == rows > 0
     assert len(none) == 0
     assert [*full.columns] == [*none.columns]
     assert "_json" not in full.columns
-    pandas = kept.scan(table, engine="pandas")
+    pandas = archive.scan(table, engine="pandas")
     if table != "answers":
         number = {"fills": "px", "funding": "usdc", "ledger": "usdc", "orders": "sz"}.get(
             table, "half_spread_bps"
         )
         assert full[number].sum() == pytest.approx(pandas[number].sum())
-        assert len(frame(kept.scan(table, columns=[number], engine=engine)).columns) == 1
+        assert len(frame(archive.scan(table, columns=[number], engine=engine)).columns) == 1
 
 
-def test_a_scan_refuses_what_it_cannot_do(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
+def test_scan_refuses_unknown_columns(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
     with pytest.raises(ArchiveError, match="no column price"):
-        kept.scan("fills", columns=["price"])
+        archive.scan("fills", columns=["price"])
     with pytest.raises(ArchiveError, match="no range of time"):
-        kept.scan("answers", start=0)
-    with pytest.raises(ArchiveError, match="no table holds 'trades': choose one of fills, funding"):
-        kept.scan("trades")
+        archive.scan("answers", start=0)
+    with pytest.raises(
+        ArchiveError, match="there is no table 'trades': choose one of fills, funding"
+    ):
+        archive.scan("trades")
 
 
-def test_a_notebook_shows_an_archive_escaped_and_without_secrets(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path / "<b>mine</b>")
-    assert "<b>" not in kept._repr_html_()
-    assert "&lt;b&gt;mine" in kept._repr_html_()
-    refresh(kept, USER, START)
-    shown = kept._repr_html_()
+def test_html_is_escaped(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path / "<b>mine</b>")
+    assert "<b>" not in archive._repr_html_()
+    assert "&lt;b&gt;mine" in archive._repr_html_()
+    refresh(archive, USER, START)
+    shown = archive._repr_html_()
     assert "<td>fills</td>" in shown
     assert "<td>300</td>" in shown
     assert (
-        f"@{kept.freeze()}"
-        in archive.open(kept.tables.location, frozen=kept.freeze())._repr_html_()
+        f"@{archive.freeze()}"
+        in open_archive(archive.tables.location, frozen=archive.freeze())._repr_html_()
     )
     for file in (tmp_path / "<b>mine</b>" / "fills" / "_delta_log").iterdir():
         file.write_bytes(b"torn")
-    assert "damaged" in kept._repr_html_()  # no error: a notebook goes on
-    secret = archive.open("s3://bucket/x", storage_options={"AWS_SECRET_ACCESS_KEY": CANARY})
+    assert "damaged" in archive._repr_html_()  # the notebook shows it and raises no error
+    secret = open_archive("s3://bucket/x", storage_options={"AWS_SECRET_ACCESS_KEY": CANARY})
     assert CANARY not in repr(secret) + repr(secret.tables)

@@ -1,4 +1,4 @@
-"""An exchange of our own fills, with ties of each kind, behind the real service."""
+"""An exchange with made-up fills, with ties of each kind, behind the real service."""
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,26 +8,33 @@ from typing import Any
 import httpx
 import pyarrow as pa
 
-from toolkit import archive
+from toolkit.archive import Archive
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
-from toolkit.local import InProcess, site_of
-from toolkit.service import Access, Key, Store, build
+from toolkit.local_service import InProcess, site_of
+from toolkit.service import Access, Key, Store, build_store
 
 USER = "0x" + "a" * 40
 START = 1_756_684_800_000
 CANARY = "canary-d41d8cd98f00b204"
 
 
-def keys_of(
+def draw_keys(
     rows: int, *, storms: Mapping[int, int] | None = None, crowd: int = 0
 ) -> list[tuple[int, int]]:
     """Draw the time and the transaction of each row, with ties of each kind.
 
-    Most rows share their transaction with a few others and their millisecond with many. The
-    first transaction from row n of `storms` on has as many rows as it says there, and each
-    100,000th row begins a millisecond of `crowd` rows at least.
+    Most rows share their transaction with a few rows and their millisecond with many.
+
+    Parameters
+    ----------
+    rows : int
+        The number of rows.
+    storms : mapping of int to int, optional
+        Row -> the number of rows of the first transaction from this row on.
+    crowd : int
+        The least number of rows of the millisecond that each 100,000th row begins.
     """
     draw = random.Random(5)
     keys: list[tuple[int, int]] = []
@@ -47,14 +54,14 @@ def keys_of(
     return keys[:rows]
 
 
-def fills_at(keys: Iterable[tuple[int, int]]) -> list[Fill]:
-    """Give a fill for each time and transaction, numbered by `tid`."""
+def make_fills_at(keys: Iterable[tuple[int, int]]) -> list[Fill]:
+    """Return a fill for each time and transaction, numbered by `tid`."""
     return [_fill(number, time, tx) for number, (time, tx) in enumerate(keys)]
 
 
-def fills_of(rows: int) -> list[Fill]:
-    """Fills with ties: many in a millisecond, and many in a transaction."""
-    return fills_at(keys_of(rows))
+def make_fills(rows: int) -> list[Fill]:
+    """Return fills with ties: many in a millisecond, and many in a transaction."""
+    return make_fills_at(draw_keys(rows))
 
 
 def _fill(number: int, time: int, tx: int) -> Fill:
@@ -78,7 +85,7 @@ def _fill(number: int, time: int, tx: int) -> Fill:
     )
 
 
-def session_of(
+def fill_session(
     fills: Sequence[Fill],
     *,
     inclusive: bool = False,
@@ -86,8 +93,8 @@ def session_of(
     key: str = CANARY,
     users: Sequence[str] = (USER,),
 ) -> Session:
-    """Connect to a service that has these fills, of each of the users."""
-    site = site_of(store_of(fills, users=users), Access([Key("k", key)]), inclusive=inclusive)
+    """Return a session of a service with these fills for each of the users."""
+    site = site_of(fill_store(fills, users=users), Access([Key("k", key)]), inclusive=inclusive)
     transport: httpx.BaseTransport = InProcess(site)
     return connect(
         "http://local",
@@ -101,10 +108,10 @@ def session_of(
     )
 
 
-def store_of(
+def fill_store(
     fills: Sequence[Fill], path: Path | None = None, *, users: Sequence[str] = (USER,)
 ) -> Store:
-    """Build a store that has these fills, of each of the users."""
+    """Return a store with these fills for each of the users."""
     sources = Sources(
         start_ms=START,
         now_ms=fills[-1].time + 1_000,
@@ -112,11 +119,11 @@ def store_of(
         simulated=True,
         fills=[(user, fill) for user in users for fill in fills],
     )
-    return build(sources, path)
+    return build_store(sources, path)
 
 
-class Changed(httpx.BaseTransport):
-    """Passes requests on, and changes the bytes of the answers."""
+class ChangedAnswers(httpx.BaseTransport):
+    """A transport that changes the bytes of the answers."""
 
     def __init__(self, inner: httpx.BaseTransport, change: Callable[[bytes], bytes]) -> None:
         self._inner = inner
@@ -128,8 +135,8 @@ class Changed(httpx.BaseTransport):
         return httpx.Response(answer.status_code, content=content, request=request)
 
 
-class Stops(httpx.BaseTransport):
-    """Passes some requests on, and fails all others."""
+class StopsAfter(httpx.BaseTransport):
+    """A transport that answers some requests, and fails all later ones."""
 
     def __init__(self, inner: httpx.BaseTransport, after: int) -> None:
         self._inner = inner
@@ -142,18 +149,18 @@ class Stops(httpx.BaseTransport):
         return self._inner.handle_request(request)
 
 
-def rows_of(archive: Any) -> list[tuple[str, str]]:
-    """Give every archived fill as it came, sorted: the same whatever way it was archived."""
+def archived_rows(archive: Any) -> list[tuple[str, str]]:
+    """Return the text of every archived fill, sorted, so that two archives can be compared."""
     table = archive.scan("fills", columns=["_subject", "_json"], engine="pandas")
     return sorted(table.itertuples(index=False, name=None))
 
 
-def words_in(kept: archive.Archive) -> Sequence[str]:
-    """Give every text and body of an archive, decompressed."""
+def archived_words(archive: Archive) -> Sequence[str]:
+    """Return every text and body of an archive, decompressed."""
     return [
         str(value)
-        for name in kept.tables.names()
-        for column in kept.tables.read(kept.tables.handle(name)).columns
+        for name in archive.tables.table_names()
+        for column in archive.tables.read_rows(archive.tables.open_table(name)).columns
         if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
         for value in column.to_pylist()
     ]

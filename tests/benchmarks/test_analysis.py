@@ -37,13 +37,13 @@ total = made["net"].sum()
 """
 POLARS = """
 import polars as pl
-from toolkit.analysis.pnl import attribution
+from toolkit.pnl import attribution
 made = attribution(pl.scan_parquet(path), by=["user", "coin"]).collect(engine="streaming")
 total = made["net"].sum()
 """
 DUCKDB = """
 import duckdb
-from toolkit.analysis.pnl import attribution
+from toolkit.pnl import attribution
 connection = duckdb.connect()
 connection.execute("SET memory_limit = '400MB'")
 made = attribution(connection.read_parquet(path), by=["user", "coin"]).to_arrow_table()

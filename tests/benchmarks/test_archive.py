@@ -1,6 +1,6 @@
-"""The archive: what forms of numbers cost, and how fast and lean archived pages become a frame.
+"""Cost of the forms of numbers in an archive; time and memory to make frames from it.
 
-`python -m tests.benchmarks.test_archive <folder>` reads an archive and prints its peak of memory.
+`python -m tests.benchmarks.test_archive <folder>` reads an archive and prints the peak of memory.
 """
 
 import json
@@ -23,14 +23,14 @@ import toolkit as tk
 from tests.benchmarks.side_by_side import side_by_side
 from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
 from toolkit import archive
-from toolkit.archive.layout import Origin, arrow_rows
-from toolkit.archive.pulls import Refreshed, note
-from toolkit.archive.series import Series, run_name
+from toolkit.archive.coverage import Refreshed, log_refresh
+from toolkit.archive.schemas import RowOrigin, arrow_rows
+from toolkit.archive.series import Series, run_transaction
 from toolkit.contract.operations import OPERATIONS
 
 USER = "0x" + "a" * 40
 SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
-ORIGIN = Origin("benchmark", True, 0)
+ORIGIN = RowOrigin("benchmark", True, 0)
 ROWS = 1_000_000
 NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
 WIRE = {"start_position": "startPosition", "closed_pnl": "closedPnl"}
@@ -41,7 +41,7 @@ EXACTLY = "CAST({name}_exact AS DOUBLE)"
 
 @pytest.fixture(scope="module", name="simulated")
 def _simulated() -> list[bytes]:
-    """Fills of the demo exchange, as they stand on the wire."""
+    """Return the texts of fills of the demo exchange."""
     session = tk.local(seed=7, size="demo", default=False)
     texts: list[bytes] = []
     for user in session.world["users"]:
@@ -51,10 +51,10 @@ def _simulated() -> list[bytes]:
 
 
 def forms_of(texts: list[bytes]) -> Iterator[tuple[str, pa.Table, str]]:
-    """Give each way to keep the rows, with how a scan reads one of its numbers."""
+    """Yield name, table and number expression of each way to store the rows."""
     rows = arrow_rows(SERIES, texts, 0, 0, ORIGIN)
     wire = [msgspec.json.decode(text) for text in texts]
-    others = [one for one in rows.column_names if one not in NUMBERS and one != "_json"]
+    others = [name for name in rows.column_names if name not in NUMBERS and name != "_json"]
     floats = rows.select(NUMBERS)
     decimals = pa.table(
         {
@@ -66,7 +66,7 @@ def forms_of(texts: list[bytes]) -> Iterator[tuple[str, pa.Table, str]]:
     def joined(*parts: pa.Table) -> pa.Table:
         return pa.table({name: part[name] for part in parts for name in part.column_names})
 
-    keys = [one for one in rows.column_names if one.startswith("_")]
+    keys = [name for name in rows.column_names if name.startswith("_")]
     text = rows.select([*keys, "time", "coin"])
     plain, typed = rows.select(others), rows.select([*others, "_json"])
     yield "JSON text and keys", text, "CAST(_json->>'$.{wire}' AS DOUBLE)"
@@ -77,7 +77,7 @@ def forms_of(texts: list[bytes]) -> Iterator[tuple[str, pa.Table, str]]:
 
 
 def scan_ms(file: Path, number: str) -> float:
-    """Give the median processor time of one scan, in milliseconds."""
+    """Return the median processor time of one scan in milliseconds."""
     px, sz, fee = (number.format(name=name, wire=name) for name in ("px", "sz", "fee"))
     query = f"SELECT coin, sum({px} * {sz}), sum({fee}) FROM '{file}' GROUP BY coin"
     taken = []
@@ -102,25 +102,25 @@ def test_forms_of_numbers(
 
 @pytest.fixture(scope="module", name="million")
 def _million(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
-    """Archive a million fills as a refresh does; give the pages as well."""
+    """Archive a million fills as a refresh does; return the folder and the pages."""
     path = tmp_path_factory.mktemp("million")
     pages = [page_of_fills(2_000, 2_000 * i) for i in range(ROWS // 2_000)]
     tables, done = archive.open(path).tables, 0
-    handle = tables.handle_to_write("fills")
+    handle = tables.open_for_append("fills")
     for at in range(0, len(pages), 25):
         texts = [
             bytes(row)
             for page in pages[at : at + 25]
             for row in msgspec.json.decode(page, type=list[msgspec.Raw])
         ]
-        counts = {run_name(SERIES, 0): done + len(texts)}
-        tables.append(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
+        counts = {run_transaction(SERIES, 0): done + len(texts)}
+        tables.append_rows(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
         done += len(texts)
-    note(tables, Refreshed("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)
+    log_refresh(tables, Refreshed("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)
     return path, pages
 
 
-def test_a_million_archived_fills_to_a_frame(
+def test_frame_of_million_archived_fills(
     million: tuple[Path, list[bytes]], report: Callable[[object], None]
 ) -> None:
     path, pages = million
@@ -139,15 +139,15 @@ def test_a_million_archived_fills_to_a_frame(
         )
 
 
-def test_memory_of_a_million_archived_fills(
+def test_memory_of_million_archived_fills(
     million: tuple[Path, list[bytes]], report: Callable[[object], None]
 ) -> None:
     command = [sys.executable, "-m", "tests.benchmarks.test_archive", str(million[0])]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout)
+    measured = json.loads(done.stdout)
     report(
-        f"{ROWS:,} archived fills -> frame: peak of the process {said['peak'] / said['size']:.2f} "
-        f"x the frame ({said['size'] / 1e6:.0f} MB)"
+        f"{ROWS:,} archived fills -> frame: peak of the process "
+        f"{measured['peak'] / measured['size']:.2f} x the frame ({measured['size'] / 1e6:.0f} MB)"
     )
 
 
@@ -158,8 +158,8 @@ def _status(name: str) -> int:
 
 def _main(path: str) -> None:
     kept: Any = archive.open(path)
-    kept.frame(tk.user_fills_by_time, USER, end=page_time(2_000))  # what has to be imported, is
-    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+    kept.frame(tk.user_fills_by_time, USER, end=page_time(2_000))  # imports everything
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _status("VmRSS")
     frame = kept.frame(tk.user_fills_by_time, USER)
     size = int(frame.memory_usage(deep=True).sum())

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from tests.benchmarks.side_by_side import Ratio, side_by_side
-from toolkit.contract.answers import UnknownField, decode
+from toolkit.contract.answers import decode
+from toolkit.contract.deviations import UnknownField
 from toolkit.contract.operations import OPERATIONS
 from toolkit.frames import Collector, Extra
 

@@ -16,7 +16,7 @@ import pytest
 
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
-from toolkit.service import Access, Key, Site, Store, build
+from toolkit.service import Access, Key, Site, Store, build_store
 
 ROWS, ACCOUNTS, PAGE = 2_000_000, 40, 2_000
 START = 1_756_684_800_000
@@ -80,7 +80,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     sources = Sources(
         start_ms=START, now_ms=START + 10**10, label="bench", simulated=True, fills=fills()
     )
-    store = build(sources, tmp_path_factory.mktemp("bench") / "fills.db")
+    store = build_store(sources, tmp_path_factory.mktemp("bench") / "fills.db")
     yield store
     store.close()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.local import simulated_store
+from toolkit.local_service import simulated_store
 from toolkit.simulation import simulate
 
 Report = Callable[[str], None]
@@ -31,11 +31,11 @@ print(json.dumps([imported, time.process_time() - imported]))
 TILES = """
 import json, re, sys
 from pathlib import Path
-from toolkit.local import tiled_store
+from toolkit.local_service import tiled_store
 store = tiled_store(7, Path(sys.argv[1]), int(sys.argv[2]), "tiny")
 # Not `resource`: its peak begins with that of the process that started this one.
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
-fills = store.value("SELECT count(*) FROM fill")  # pages of the file count as memory, too
+fills = store.select_value("SELECT count(*) FROM fill")  # pages of the file count as memory, too
 print(json.dumps([fills, int(peak[1]) / 1024]))
 """
 

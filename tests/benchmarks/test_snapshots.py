@@ -13,11 +13,11 @@ import zstandard
 
 from tests.benchmarks.side_by_side import Ratio, side_by_side
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import columns
+from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.snapshots import (
-    AccountValueSnapshot,
-    TwapSnapshot,
+    WireAccountSnapshot,
+    WireTwapSnapshot,
     assemble,
     encode,
     pack,
@@ -55,7 +55,7 @@ def twap(draw: random.Random, market: str) -> tuple[Any, ...]:
 def accounts() -> bytes:
     draw = random.Random(7)
     users = {f"0x{draw.randbytes(20).hex()}": account(draw) for _ in range(USERS)}
-    return encode(ACCOUNTS, [AccountValueSnapshot("20250901_state_123456789", "USDC", users)])[1]
+    return encode(ACCOUNTS, [WireAccountSnapshot("20250901_state_123456789", "USDC", users)])[1]
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +63,15 @@ def twaps() -> list[bytes]:
     draw = random.Random(7)
     markets = [f"COIN{number}" for number in range(200)]
     return [
-        pack(TwapSnapshot("20250901_state_123456789", one, [twap(draw, one) for _ in range(25)]))
+        pack(
+            WireTwapSnapshot("20250901_state_123456789", one, [twap(draw, one) for _ in range(25)])
+        )
         for one in markets
     ]
 
 
 def names(operation: Operation) -> list[str]:
-    return [one.name for one in columns(operation.tables[0].record)]
+    return [one.name for one in record_columns(operation.tables[0].record)]
 
 
 def as_the_toolkit_does(operation: Operation, content: bytes) -> pd.DataFrame:
@@ -118,7 +120,7 @@ def test_accounts_of_decimal_text(report: Report) -> None:
     draw = random.Random(7)
     made = ((f"0x{draw.randbytes(20).hex()}", account(draw)) for _ in range(100_000))
     users = {user: (*map(str, values[:3]), *values[3:]) for user, values in made}
-    content = encode(ACCOUNTS, [AccountValueSnapshot("s", "USDC", users)])[1]
+    content = encode(ACCOUNTS, [WireAccountSnapshot("s", "USDC", users)])[1]
     report(
         side_by_side(
             "100,000 accounts with decimal text, bytes -> frame",

@@ -1,4 +1,4 @@
-"""JupyterLab in Chromium: one lab and one browser for all tests here, a page for each."""
+"""JupyterLab in Chromium: all tests share one lab and one browser, and each has a page."""
 
 import os
 import shutil
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from toolkit.local import simulated_store
+from toolkit.local_service import simulated_store
 
-from .lab import Lab, running
+from .lab import Lab, run_lab
 from .service import Service
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -29,7 +29,7 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; without one the tests are skipped at home and fail in CI."""
+    """Debian's Chromium; without it the tests are skipped, and fail in CI."""
     if CHROMIUM is None:
         refuse = pytest.fail if os.environ.get("CI") else pytest.skip
         refuse("no Chromium found: JupyterLab was NOT checked (apt-get install chromium)")
@@ -41,20 +41,20 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """JupyterLab on an empty folder. It asks for the browser so as not to start without one."""
+    """JupyterLab on an empty folder; it needs the browser, so it does not start without one."""
     folder = tmp_path_factory.mktemp("lab")
     root = folder / "notebooks"
     root.mkdir()
-    with running(root, folder / "private") as lab:
+    with run_lab(root, folder / "private") as lab:
         yield lab
 
 
 @contextmanager
-def opened(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator[Page]:
-    """Open the lab in a page of its own; any request beyond this machine is an error."""
+def open_page(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator[Page]:
+    """Open the lab in a new page; a request that leaves this machine is an error."""
     outside: list[str] = []
 
-    def stay_here(route: Route) -> None:
+    def block_remote(route: Route) -> None:
         if route.request.url.startswith((lab.url, "data:", "blob:")):
             route.continue_()
         else:
@@ -62,7 +62,7 @@ def opened(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator
             route.abort()
 
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    context.route("**/*", stay_here)
+    context.route("**/*", block_remote)
     try:
         page = context.new_page()
         lab.visit(page, workspace)
@@ -74,14 +74,14 @@ def opened(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator
 
 @pytest.fixture
 def page(browser: Browser, lab: Lab) -> Iterator[Page]:
-    """A page in which the lab is open."""
-    with opened(browser, lab) as page:
+    """A page with the open lab."""
+    with open_page(browser, lab) as page:
         yield page
 
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[Service]:
-    """A service on a port, its clock running, that can go away and return."""
+    """A service on a port with a live clock; it can stop and restart."""
     service = Service(simulated_store(7, "tiny"))
     service.start()
     yield service

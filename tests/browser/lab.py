@@ -1,4 +1,4 @@
-"""A real JupyterLab, started for the tests, and what is done to it from a browser."""
+"""A real JupyterLab for the tests, and the actions of a browser on it."""
 
 import json
 import os
@@ -29,14 +29,14 @@ FILES = {
         }
     },
     "config/jupyter_lab_config.json": {
-        # Gives the page `window.jupyterapp`.
+        # Adds `window.jupyterapp` to the page.
         "LabApp": {"expose_app_in_browser": True, "extension_manager": "readonly"}
     },
     "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings": {
         "fetchNews": "false",
         "checkForUpdates": False,
     },
-    # Without it only the cells in sight are drawn.
+    # Without it JupyterLab draws only the visible cells.
     "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {
         "windowingMode": "none"
     },
@@ -56,7 +56,7 @@ RUN_NOTEBOOK = """async ([path, subshells]) => {
   await app.commands.execute("notebook:run-all-cells");
   return panel.content.model.sharedModel.toJSON().cells;
 }"""
-"""Opens a notebook, runs all its cells, resolves to its cells as they are afterwards."""
+"""Opens a notebook, runs all its cells, and resolves to the cells afterwards."""
 
 RUN_CODE = """async code => {
   const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
@@ -71,7 +71,7 @@ RUN_CODE = """async code => {
   await future.done;
   return outputs.join("\\n");
 }"""
-"""Runs code beside the cells, in the kernel of the notebook in front; resolves to what it says."""
+"""Runs code in the kernel of the front notebook, outside its cells; resolves to the output."""
 
 BEGIN_CODE = """
 code => {
@@ -94,7 +94,7 @@ async () => {
   panel.dispose();
 }
 """
-"""Ends the kernel of the notebook in front: kernels left behind would slow the next test."""
+"""Ends the kernel of the front notebook: remaining kernels would slow down the next test."""
 
 THEME = """
 async theme => {
@@ -105,7 +105,7 @@ async theme => {
 
 @dataclass(frozen=True)
 class Lab:
-    """A running JupyterLab; what it logs is in `log`."""
+    """A running JupyterLab; `log` contains its log."""
 
     url: str
     token: str
@@ -115,27 +115,27 @@ class Lab:
     def visit(self, page: Page, workspace: str | None = None) -> None:
         """Open the lab in a page, and wait until it is ready for commands.
 
-        Its workspace is new unless one is named: that of another page would open its notebooks.
+        The workspace is new by default: that of another page would open its notebooks.
         """
         name = workspace or secrets.token_hex(4)
         page.goto(f"{self.url}/lab/workspaces/{name}?token={self.token}")
         page.wait_for_function("window.jupyterapp !== undefined", timeout=START_SECONDS * 1000)
 
     def run_all(self, page: Page, notebook: str, subshells: bool = True) -> list[dict[str, Any]]:
-        """Run a notebook's cells in the browser; give them back with their outputs."""
+        """Run the cells of a notebook in the browser, and return them with their outputs."""
         page.set_default_timeout(RUN_MS)
         cells: list[dict[str, Any]] = _evaluate(page, RUN_NOTEBOOK, [notebook, subshells])
         return cells
 
 
 def run_code(page: Page, code: str) -> str:
-    """Run code in the kernel of the notebook in front; give what it says."""
+    """Run code in the kernel of the front notebook, and return its output."""
     said: str = _evaluate(page, RUN_CODE, code)
     return said
 
 
 def _evaluate(page: Page, script: str, argument: Any) -> Any:
-    """Run a script in the page; one that does not end fails, instead of holding up the tests."""
+    """Run a script in the page; a script that does not end fails after a timeout."""
     late = f'setTimeout(() => no(new Error("not done after {RUN_MS} ms")), {RUN_MS})'
     return page.evaluate(
         f"argument => Promise.race([({script})(argument), new Promise((_, no) => {late})])",
@@ -144,20 +144,20 @@ def _evaluate(page: Page, script: str, argument: Any) -> Any:
 
 
 def errors(cells: list[dict[str, Any]]) -> list[str]:
-    """Name the exceptions that the cells ended in."""
+    """Return the exceptions with which cells ended."""
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     return [f"{o['ename']}: {o['evalue']}" for o in outputs if o["output_type"] == "error"]
 
 
 def not_run(cells: list[dict[str, Any]]) -> list[str]:
-    """Give the source of the code cells that never ran."""
+    """Return the source of the code cells that never ran."""
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     return ["".join(cell["source"]) for cell in code if not cell["execution_count"]]
 
 
 @contextmanager
-def running(root: Path, private: Path) -> Iterator[Lab]:
-    """Run `toolkit lab` on the notebooks in `root`; all that Jupyter writes stays in `private`."""
+def run_lab(root: Path, private: Path) -> Iterator[Lab]:
+    """Run `toolkit lab` on the notebooks in `root`; Jupyter writes its files into `private`."""
     token, port = secrets.token_hex(16), _free_port()
     command = [Path(sys.executable).with_name("toolkit"), "lab", "--no-browser", "--size", "tiny"]
     process = subprocess.Popen(
@@ -173,14 +173,14 @@ def running(root: Path, private: Path) -> Iterator[Lab]:
         log.await_ready()
         yield Lab(f"http://127.0.0.1:{port}", token, root, log.lines)
     finally:
-        # The whole group: JupyterLab is a child of the command.
+        # The process group, because JupyterLab is a child of the command.
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(timeout=30)
         log.follower.join(timeout=30)
 
 
 class _Log:
-    """Reads on what JupyterLab logs, so that it never blocks, and knows when it is ready."""
+    """Reads JupyterLab's log, so that it never blocks, and detects that it is ready."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.lines: list[str] = []
@@ -204,7 +204,7 @@ class _Log:
 
 
 def _folders(private: Path) -> dict[str, str]:
-    """Keep this lab apart from whatever Jupyter the machine has."""
+    """Return an environment that separates this lab from other Jupyter installations."""
     names = {
         "IPYTHONDIR": "ipython",
         "JUPYTER_CONFIG_DIR": "config",

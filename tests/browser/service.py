@@ -1,17 +1,17 @@
-"""A service on a port that can go away and return, as services do."""
+"""A service on a port that can stop and restart."""
 
 import threading
 
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key, Store
-from toolkit.service.http import bind, server
+from toolkit.service.http import bind_socket, make_server
 
 CANARY = "canary-3f1c96d2-must-never-be-seen"
-"""The key of this service: no text that a browser or a file shows may hold it."""
+"""The key of this service; no page and no file may contain it."""
 
 
 class Service:
-    """The local service of a store, under one address for as long as it lives."""
+    """The local service of a store, always at the same address."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -24,15 +24,15 @@ class Service:
 
     @property
     def now_ms(self) -> int:
-        """The end of its history."""
+        """The end of the history, in Unix milliseconds."""
         end: int = self._store.about["now_ms"]
         return end
 
     def start(self) -> None:
-        self._taken = bind("127.0.0.1", self._port)
+        self._taken = bind_socket("127.0.0.1", self._port)
         self._taken.listen()
         self._port = self._taken.getsockname()[1]
-        self._server = server(self._site)
+        self._server = make_server(self._site)
         options = {"sockets": [self._taken]}
         self._thread = threading.Thread(target=self._server.run, kwargs=options, daemon=True)
         self._thread.start()

@@ -1,4 +1,4 @@
-"""What a researcher does first: open a notebook in JupyterLab and run it to its end."""
+"""The first steps of a researcher: open a notebook in JupyterLab and run it."""
 
 import shutil
 from pathlib import Path
@@ -9,12 +9,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from toolkit.lab.contents import NOTE
 
-from .conftest import opened
-from .lab import THEME, Lab, errors, not_run, running
+from .conftest import open_page
+from .lab import THEME, Lab, errors, not_run, run_lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-SOON = 20_000  # ms; other tests may have the processors
+SOON = 20_000  # ms; other tests may use the processors
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
@@ -24,27 +24,27 @@ def save(path: Path, *sources: str) -> str:
     return path.name
 
 
-def test_a_failing_cell_is_noticed(lab: Lab, page: Page):
+def test_failing_cell_is_reported(lab: Lab, page: Page):
     name = save(lab.root / "fails.ipynb", "1 + 1", "1 / 0", "2 + 2")
     cells = lab.run_all(page, name)
     assert errors(cells) == ["ZeroDivisionError: division by zero"]
     assert not_run(cells) == ["2 + 2"]
 
 
-def test_the_service_stands_ready_in_the_kernel(lab: Lab, page: Page):
+def test_service_in_kernel(lab: Lab, page: Page):
     name = save(lab.root / "asks.ipynb", "import toolkit as tk", "tk.meta().shape[0] > 0")
     cells = lab.run_all(page, name)
     assert errors(cells) == []
     assert cells[1]["outputs"][0]["data"]["text/plain"] == "True"
 
 
-def in_the_browser() -> list[Path]:
-    """List the notebooks that need one: the first that anybody opens, and those with widgets."""
+def browser_notebooks() -> list[Path]:
+    """Return the notebooks for the browser: the first one, and those with widgets."""
     return [p for p in NOTEBOOKS if p == NOTEBOOKS[0] or "tk.widgets" in p.read_text()]
 
 
-@pytest.mark.parametrize("path", in_the_browser(), ids=lambda path: path.stem)
-def test_notebook_runs_to_its_end(lab: Lab, page: Page, path: Path):
+@pytest.mark.parametrize("path", browser_notebooks(), ids=lambda path: path.stem)
+def test_notebook_runs(lab: Lab, page: Page, path: Path):
     shutil.copy(path, lab.root)
     cells = lab.run_all(page, path.name)
     assert errors(cells) == []
@@ -67,13 +67,13 @@ KERNELS = """async () => {
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_it_begins_with_every_notebook_and_the_note(browser: Browser, tmp_path: Path, theme: str):
-    """Twelve tabs, and a kernel for the one in front; another's starts when one turns to it."""
+def test_initial_tabs(browser: Browser, tmp_path: Path, theme: str):
+    """There are twelve tabs; a kernel starts when its tab comes to the front."""
     root = tmp_path / "notebooks"
     root.mkdir()
     names = [Path(shutil.copy(path, root)).name for path in NOTEBOOKS]
     save(root / names[1], "import toolkit as tk", "len(tk.meta()) > 0")
-    with running(root, tmp_path / "private") as lab, opened(browser, lab, "default") as page:
+    with run_lab(root, tmp_path / "private") as lab, open_page(browser, lab, "default") as page:
         assert page.evaluate(TABS) == [*names, NOTE]
         front = page.get_by_role("tab", selected=True)
         expect(front.filter(has_text=names[0])).to_have_count(1)

@@ -1,4 +1,4 @@
-"""Reports in Chromium with everything outside blocked: whole, silent, and within reach of all."""
+"""Reports in Chromium without network: complete, without errors, and accessible."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +8,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route
 
 import toolkit as tk
-from toolkit.reports.batch import write_many
-from toolkit.reports.printing import print_pdf
-from toolkit.reports.source import source_of
+from toolkit.reports.build import write_reports
+from toolkit.reports.pdf import print_pdf
+from toolkit.reports.source import session_source
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -25,23 +25,25 @@ SERIOUS = ("serious", "critical")
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Build one of each kind from the tiny exchange."""
+    """Build a report of each kind from the tiny exchange."""
     folder = tmp_path_factory.mktemp("reports")
-    source = source_of(tk.local(seed=7, size="tiny", default=False))
+    source = session_source(tk.local(seed=7, size="tiny", default=False))
     made = {}
     for kind, asked in KINDS.items():
-        (written,) = write_many(kind, [{"start": "3d", **asked}], source, folder / kind)
+        (written,) = write_reports(kind, [{"start": "3d", **asked}], source, folder / kind)
         assert written.path is not None, written.error
         made[kind] = written.path
     return made
 
 
 @pytest.fixture(params=["light", "dark"])
-def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[Page, list[str]]]:
-    """A page in each theme that loads files alone, and what it complained about."""
+def report_page(
+    browser: Browser, request: pytest.FixtureRequest
+) -> Iterator[tuple[Page, list[str]]]:
+    """A page in each theme that loads only files, and the errors that it reported."""
     complaints: list[str] = []
 
-    def stay_here(route: Route) -> None:
+    def block_remote(route: Route) -> None:
         if route.request.url.startswith(("file:", "data:")):
             route.continue_()
         else:
@@ -51,7 +53,7 @@ def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[P
     context = browser.new_context(
         color_scheme=request.param, viewport={"width": 1100, "height": 900}
     )
-    context.route("**/*", stay_here)
+    context.route("**/*", block_remote)
     page = context.new_page()
     page.on("console", lambda said: complaints.append(said.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -60,10 +62,10 @@ def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[P
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_report_opens_whole_and_silent(
-    kind: str, reports: dict[str, Path], opened: tuple[Page, list[str]]
+def test_report_opens_without_errors(
+    kind: str, reports: dict[str, Path], report_page: tuple[Page, list[str]]
 ) -> None:
-    page, complaints = opened
+    page, complaints = report_page
     page.goto(reports[kind].as_uri())
     images = page.locator("img").all()
     assert images
@@ -78,11 +80,11 @@ def test_report_opens_whole_and_silent(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_axe_finds_nothing_serious(
-    kind: str, reports: dict[str, Path], opened: tuple[Page, list[str]]
+def test_axe_finds_no_violations(
+    kind: str, reports: dict[str, Path], report_page: tuple[Page, list[str]]
 ) -> None:
-    page, _ = opened
-    # A report lets no script in; axe is one, so the rule that keeps scripts out is taken off.
+    page, _ = report_page
+    # A report blocks all scripts. axe is a script, so this test removes the rule.
     html = reports[kind].read_text(encoding="utf-8")
     rule = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     assert rule in html
@@ -91,7 +93,7 @@ def test_axe_finds_nothing_serious(
     assert [one["id"] for one in found if one["impact"] in SERIOUS] == []
 
 
-def test_a_narrow_page_does_not_scroll_sideways(reports: dict[str, Path], browser: Browser) -> None:
+def test_narrow_page_does_not_scroll(reports: dict[str, Path], browser: Browser) -> None:
     with browser.new_context(viewport={"width": 420, "height": 800}) as context:
         page = context.new_page()
         for path in reports.values():
@@ -100,7 +102,7 @@ def test_a_narrow_page_does_not_scroll_sideways(reports: dict[str, Path], browse
 
 
 def test_report_prints(reports: dict[str, Path], browser: Browser, tmp_path: Path) -> None:
-    del browser  # asked for, so that a machine without Chromium says so
+    del browser  # requested, so that the test is skipped without Chromium
     path = print_pdf(reports["wallet"], tmp_path / "wallet.pdf")
     content = path.read_bytes()
     assert content.startswith(b"%PDF-")

@@ -1,4 +1,4 @@
-"""The widgets in JupyterLab: by keyboard and mouse, beside a busy kernel, in both themes."""
+"""The widgets in JupyterLab: keyboard and mouse, a busy kernel, both themes."""
 
 import re
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 import toolkit as tk
 
-from .conftest import opened
+from .conftest import open_page
 from .lab import BEGIN_CODE, CLOSE, SAVE, THEME, Lab, errors, run_code
 from .service import CANARY, Service
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-SOON = 20_000  # ms; other tests may have the processors
+SOON = 20_000  # ms; other tests may use the processors
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def subshells(request: pytest.FixtureRequest) -> bool:
 def page(
     browser: Browser, lab: Lab, service: Service, user: str, secret: Path, subshells: bool
 ) -> Iterator[Page]:
-    """A notebook with every widget in it, run to its end."""
+    """A notebook with all widgets, after its run."""
     cells = [
         "from pathlib import Path\nimport toolkit as tk\n"
         f"url, now = {service.url!r}, {service.now_ms}  # the present of what is simulated\n"
@@ -56,7 +56,7 @@ def page(
     name = f"widgets_{'with' if subshells else 'without'}_subshells.ipynb"
     notebook = nb.new_notebook(cells=[nb.new_code_cell(source) for source in cells])
     (lab.root / name).write_text(nb.writes(notebook))
-    with opened(browser, lab) as page:
+    with open_page(browser, lab) as page:
         try:
             assert errors(lab.run_all(page, name, subshells)) == []
             yield page
@@ -87,13 +87,15 @@ def state(page: Page, expression: str) -> str:
     return run_code(page, expression).strip()
 
 
-def test_the_explorer_is_used_by_keyboard(page: Page, slippage: Locator):
+def test_explorer_by_keyboard(page: Page, slippage: Locator):
     slippage.get_by_label("Coin").focus()
     page.keyboard.press("e")
     expect(slippage.get_by_text("Buying 10k USD of ETH at once")).to_be_visible(timeout=SOON)
     page.keyboard.press("Tab")
     expect(slippage.get_by_label("Size, USD")).to_be_focused()
-    page.keyboard.press("ArrowDown")  # no shortcut of JupyterLab's: those stay out of controls
+    page.keyboard.press(
+        "ArrowDown"
+    )  # not a shortcut of JupyterLab, which ignores keys inside controls
     expect(slippage.get_by_text("Buying 30k USD of ETH at once")).to_be_visible(timeout=SOON)
     page.keyboard.press("Tab")
     page.keyboard.press("s")
@@ -104,7 +106,7 @@ def test_the_explorer_is_used_by_keyboard(page: Page, slippage: Locator):
     assert state(page, "explorer") == asked
 
 
-def test_code_is_unfolded_by_keyboard_and_runs(page: Page, slippage: Locator):
+def test_code_runs_by_keyboard(page: Page, slippage: Locator):
     slippage.get_by_text("Code of this view").focus()
     page.keyboard.press("Enter")
     code = slippage.locator("pre")
@@ -113,7 +115,7 @@ def test_code_is_unfolded_by_keyboard_and_runs(page: Page, slippage: Locator):
     assert state(page, f"exec({code.inner_text()!r}); curve.equals(explorer.view.curve)") == "True"
 
 
-def test_the_wallet_is_drilled_into_by_mouse(page: Page, wallet: Locator):
+def test_wallet_by_mouse(page: Page, wallet: Locator):
     assert state(page, "explorer.settle(20) and wallet.settle(20)") == "True"
     coins, days = wallet.get_by_label("Coin", exact=True), wallet.get_by_label("Day", exact=True)
     expect(wallet.get_by_role("img", name="Waterfall of PnL")).to_be_visible()
@@ -130,15 +132,15 @@ def test_the_wallet_is_drilled_into_by_mouse(page: Page, wallet: Locator):
     assert state(page, "wallet.view.earned['day'].dt.strftime('%F').tolist()") == f"['{day}']"
 
 
-def test_words_stand_to_the_left_and_numbers_to_the_right(wallet: Locator):
-    """JupyterLab's own style of tables puts everything to the right."""
+def test_column_alignment(wallet: Locator):
+    """Text is on the left and numbers are on the right, against JupyterLab's own style."""
     coins = wallet.get_by_role("table", name="By coin")
     aligned = "cell => getComputedStyle(cell).textAlign"
     assert coins.locator("tbody th").first.evaluate(aligned) == "left"
     assert coins.locator("tbody td").first.evaluate(aligned) == "right"
 
 
-def test_the_wallet_is_drilled_into_by_keyboard(page: Page, wallet: Locator):
+def test_wallet_by_keyboard(page: Page, wallet: Locator):
     wallet.get_by_label("Day", exact=True).focus()
     page.keyboard.press("Home")
     expect(wallet.get_by_text(", in 7d: net")).to_be_visible(timeout=SOON)
@@ -149,7 +151,7 @@ def test_the_wallet_is_drilled_into_by_keyboard(page: Page, wallet: Locator):
     assert state(page, "wallet.request.coin, wallet.request.day") == "(None, None)"
 
 
-def test_another_address_is_typed(page: Page, wallet: Locator, user: str):
+def test_typed_address(page: Page, wallet: Locator, user: str):
     address = wallet.get_by_label("Address")
     address.fill("0xnot-an-address")
     page.keyboard.press("Enter")
@@ -161,27 +163,25 @@ def test_another_address_is_typed(page: Page, wallet: Locator, user: str):
     expect(wallet.get_by_text("By coin")).to_be_visible()
 
 
-def test_the_monitor_goes_on_beside_a_busy_cell(
-    page: Page, monitor: Locator, lab: Lab, subshells: bool
-):
+def test_monitor_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, subshells: bool):
     done = lab.root / "done"
     done.unlink(missing_ok=True)
     switch = monitor.get_by_role("button")
     expect(switch).to_have_text("Start")
-    expect(monitor.get_by_text("Not looking; last good answer: never.")).to_be_visible()
+    expect(monitor.get_by_text("Stopped; last good answer: never.")).to_be_visible()
     wait = f"for _ in range(3_000):\n  if Path({str(done)!r}).exists(): break\n"
     busy = f"import time\n{wait}  time.sleep(0.02)"
     if subshells:  # start, while the kernel is busy
-        for shown in ("Stop", "Start"):  # JupyterLab asks for a subshell with a first message
+        for shown in ("Stop", "Start"):  # JupyterLab requests a subshell with its first message
             switch.click()
             expect(switch).to_have_text(shown, timeout=SOON)
         page.evaluate(BEGIN_CODE, busy)
         switch.click()
-    else:  # without them messages wait for the kernel; what runs goes on
+    else:  # without subshells, messages wait for the kernel
         switch.click()
         expect(switch).to_have_text("Stop", timeout=SOON)
         page.evaluate(BEGIN_CODE, busy)
-    expect(monitor.get_by_text("Looking every 1s; last good answer:")).to_be_visible(timeout=SOON)
+    expect(monitor.get_by_text("Updates every 1s; last good answer:")).to_be_visible(timeout=SOON)
     caption = monitor.get_by_text(re.compile("Depth of SOL, "))
     before = caption.inner_text()
     expect(caption).not_to_have_text(before, timeout=SOON)
@@ -191,23 +191,23 @@ def test_the_monitor_goes_on_beside_a_busy_cell(
     page.keyboard.press("Enter")
     expect(switch).to_have_text("Start", timeout=SOON)
     expect(switch).to_be_focused()
-    assert done.exists() != subshells  # with them the kernel is still busy
+    assert done.exists() != subshells  # with subshells, the kernel is still busy
     done.touch()
     assert state(page, "monitor.running") == "False"
 
 
-def test_it_is_said_when_the_service_goes_away_and_when_it_returns(
+def test_service_interruption_is_shown(
     page: Page, monitor: Locator, service: Service, slippage: Locator
 ):
     switch, failure = monitor.get_by_role("button"), monitor.get_by_role("alert")
     switch.click()
-    expect(monitor.get_by_text("Looking every 1s")).to_be_visible(timeout=SOON)
+    expect(monitor.get_by_text("Updates every 1s")).to_be_visible(timeout=SOON)
     expect(failure).to_have_count(0, timeout=SOON)
     service.stop()
     try:
         expect(failure).to_contain_text("No depth since", timeout=SOON)
         expect(failure).to_contain_text("no answer from")
-        expect(monitor.get_by_text("Depth of SOL")).to_be_visible()  # what was known stays
+        expect(monitor.get_by_text("Depth of SOL")).to_be_visible()  # the last values remain
     finally:
         service.start()
     expect(failure).to_have_count(0, timeout=SOON)
@@ -216,7 +216,7 @@ def test_it_is_said_when_the_service_goes_away_and_when_it_returns(
 
 
 def violations(page: Page) -> list[str]:
-    """Name what the accessibility rules find serious or worse in what we draw."""
+    """Return the serious violations of the accessibility rules in our output."""
     drawn = {"include": [[".tk-view"], [".jp-OutputArea-output .jupyter-widgets"]]}
     found: list[dict[str, Any]] = Axe().run(page, context=drawn).response["violations"]
     return [
@@ -229,9 +229,9 @@ def violations(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("subshells", [True], ids=["subshells"], indirect=True)
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_nothing_serious_stands_in_anybodys_way(page: Page, theme: str, tmp_path: Path):
+def test_widgets_are_accessible(page: Page, theme: str, tmp_path: Path):
     page.evaluate(THEME, theme)
-    page.set_viewport_size({"width": 1400, "height": 3200})  # whole outputs in the screenshots
+    page.set_viewport_size({"width": 1400, "height": 3200})  # complete outputs in the screenshots
     light = "true" if theme.endswith("Light") else "false"
     expect(page.locator("body")).to_have_attribute("data-jp-theme-light", light, timeout=SOON)
     for number, name in enumerate(("session", "slippage", "wallet", "monitor")):
@@ -239,7 +239,7 @@ def test_nothing_serious_stands_in_anybodys_way(page: Page, theme: str, tmp_path
     assert violations(page) == []
 
 
-def test_the_key_is_nowhere_to_be_seen(page: Page, lab: Lab, secret: Path):
+def test_key_is_never_shown(page: Page, lab: Lab, secret: Path):
     said = [
         run_code(page, "session, repr(session), vars(session)"),
         run_code(page, "session._repr_html_() if hasattr(session, '_repr_html_') else ''"),

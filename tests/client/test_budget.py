@@ -1,10 +1,13 @@
-"""The budget: with a right quota no 429, in threads and in processes; the key is nowhere."""
+"""The budget: no 429 with a right quota, in threads and processes; no file contains the key."""
 
+import _thread
 import heapq
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -20,11 +23,11 @@ from hypothesis import strategies as st
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.client.budget import LEASE, Budget, LimitWarning
-from toolkit.client.key import file_of
+from toolkit.client.key import budget_file
 from toolkit.client.ledger import Ledger
 from toolkit.contract.operations import OPERATIONS
-from toolkit.service import Access, Key, Site, build
-from toolkit.service.http import running
+from toolkit.service import Access, Key, Site, build_store
+from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
 CANARY = "canary-19ab-secret-key"
@@ -33,7 +36,7 @@ QUOTA = 100
 
 
 class World:
-    """Time that passes only in sleeps, in which requests are answered as they come due."""
+    """A clock that moves only in sleeps; requests are answered when they are due."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -51,7 +54,7 @@ class World:
         self.now = until
 
     def send(self, spending: object, points: int, latency: float, share: float) -> None:
-        """The service counts some time between sending and answering, by minutes of the clock."""
+        """Count a request at a time between sending and answer, by minutes of the clock."""
         self.counted[int((self.now + latency * share) // 60)] += points
         heapq.heappush(self._coming, (self.now + latency, len(self.counted), spending))
 
@@ -66,7 +69,7 @@ REQUESTS = st.lists(
 @pytest.mark.parametrize("kind", ["memory", "file"])
 @given(requests=REQUESTS)
 @settings(max_examples=40)
-def test_no_minute_of_the_service_s_clock_has_too_many_points(kind, requests, tmp_path_factory):
+def test_quota_holds_in_every_minute(kind, requests, tmp_path_factory):
     path = tmp_path_factory.mktemp("budget") / "points.db" if kind == "file" else None
     world = World()
     budget = Budget(QUOTA, None, clock=world.clock, sleep=world.sleep, path=path)
@@ -93,8 +96,8 @@ def ledger_at(world: World, path: Path | None, quota: int = QUOTA) -> Ledger:
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
-def test_points_are_free_a_minute_after_the_answer_not_after_the_sending(name, tmp_path) -> None:
-    """Sent at 59.9 and counted at 60.3: the next may not be counted before 120.3."""
+def test_points_free_minute_after_answer(name, tmp_path) -> None:
+    """A request sent at 59.9 is counted at 60.3: its points are free at 120.3."""
     world = World()
     ledger = ledger_at(world, name and tmp_path / name, 10)
     world.now = 59.9
@@ -110,8 +113,8 @@ def test_points_are_free_a_minute_after_the_answer_not_after_the_sending(name, t
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
-def test_a_request_on_its_way_counts_until_somebody_hears_of_it(name, tmp_path) -> None:
-    """Longer than the window, up to the lease; who waits looks again a minute later."""
+def test_pending_request_counts_until_settled(name, tmp_path) -> None:
+    """It counts up to the lease, longer than the window; other requests look again later."""
     world = World()
     ledger = ledger_at(world, name and tmp_path / name, 10)
     _, taken = ledger.take(10)
@@ -123,11 +126,11 @@ def test_a_request_on_its_way_counts_until_somebody_hears_of_it(name, tmp_path) 
     ledger.close()
 
 
-def test_two_sessions_of_a_key_share_its_points(tmp_path) -> None:
+def test_sessions_of_key_share_points(tmp_path) -> None:
     world = World()
 
     def budget() -> Budget:
-        path = file_of(tmp_path, "http://service.test", CANARY)
+        path = budget_file(tmp_path, "http://service.test", CANARY)
         return Budget(QUOTA, None, clock=world.clock, sleep=world.sleep, path=path)
 
     one, other = budget(), budget()
@@ -141,8 +144,8 @@ def test_two_sessions_of_a_key_share_its_points(tmp_path) -> None:
     other.close()
 
 
-def test_what_a_killed_process_had_reserved_is_free_in_the_end(tmp_path) -> None:
-    """It is never settled: 120 s that a request may take, and the minute."""
+def test_points_of_killed_process_expire(tmp_path) -> None:
+    """The request is never settled: it counts for the lease of 120 s and a minute."""
     world = World()
     first = ledger_at(world, tmp_path / "points.db")
     first.take(QUOTA)
@@ -155,7 +158,7 @@ def test_what_a_killed_process_had_reserved_is_free_in_the_end(tmp_path) -> None
     other.close()
 
 
-def test_a_clock_that_is_set_back_does_not_block_for_ever(tmp_path) -> None:
+def test_clock_set_back_frees_points(tmp_path) -> None:
     world = World()
     ledger = ledger_at(world, tmp_path / "points.db")
     world.now = 1e9
@@ -166,8 +169,8 @@ def test_a_clock_that_is_set_back_does_not_block_for_ever(tmp_path) -> None:
     ledger.close()
 
 
-def test_a_session_that_waits_longer_keeps_its_points(tmp_path) -> None:
-    """Of two sessions with other time-outs, neither drops what the other reserved or blocked."""
+def test_longer_lease_keeps_points(tmp_path) -> None:
+    """Two sessions with different leases keep each other's reservations and blocks."""
     world = World()
     patient = Ledger(10, world.clock, tmp_path / "points.db", 2_400.0)
     other = ledger_at(world, tmp_path / "points.db", 10)
@@ -177,17 +180,19 @@ def test_a_session_that_waits_longer_keeps_its_points(tmp_path) -> None:
     patient.block(600.0)
     world.now += 61.0
     assert other.take(10)[0] == pytest.approx(539.0)
-    for one in (patient, other):
-        one.close()
+    for item in (patient, other):
+        item.close()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # that is the case here
-def test_a_forked_child_counts_although_a_thread_of_its_parent_was_counting(tmp_path) -> None:
+@pytest.mark.filterwarnings(
+    "ignore:.*multi-threaded:DeprecationWarning"
+)  # the test forks with threads
+def test_forked_child_counts_points(tmp_path) -> None:
     world = World()
     ledger = ledger_at(world, tmp_path / "points.db")
     ledger.take(10)
-    with ledger._lock:  # as another thread holds it
+    with ledger._lock:  # as if another thread had it
         child = os.fork()
         if child == 0:
             os._exit(0 if ledger.take(90)[0] == 0 and ledger.take(10)[0] > 0 else 1)
@@ -195,11 +200,35 @@ def test_a_forked_child_counts_although_a_thread_of_its_parent_was_counting(tmp_
     ledger.close()
 
 
-def test_a_file_that_cannot_be_used_is_told_and_done_without(tmp_path) -> None:
+def test_interrupted_wait_frees_file(tmp_path) -> None:
+    """The interrupt comes while another process has the file, and takes effect when it is free."""
+    world = World()
+    ledger = ledger_at(world, tmp_path / "points.db")
+    ledger.take(10)
+    holder = sqlite3.connect(tmp_path / "points.db", isolation_level=None, check_same_thread=False)
+    holder.execute("BEGIN IMMEDIATE")
+
+    def interrupt() -> None:
+        _thread.interrupt_main()
+        holder.execute("ROLLBACK")
+
+    timer = threading.Timer(0.2, interrupt)  # by then, the main thread waits for the file
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ledger.take(10)
+    timer.join()
+    holder.execute("BEGIN IMMEDIATE")  # nobody else has the file
+    holder.close()
+    assert ledger.take(80)[0] == 0
+    assert ledger.take(30)[0] > 0
+    ledger.close()
+
+
+def test_damaged_file_warns(tmp_path) -> None:
     world = World()
     (tmp_path / "points.db").write_bytes(b"no database" * 1_000)
     ledger = ledger_at(world, tmp_path / "points.db")
-    with pytest.warns(UserWarning, match=r"points\.db cannot be used .* for this session alone"):
+    with pytest.warns(UserWarning, match=r"points\.db cannot be used .* in this session only"):
         pause, taken = ledger.take(QUOTA)
     assert pause == 0
     world.now += 1.0
@@ -227,7 +256,7 @@ def sessions(
     ]
 
 
-def test_when_the_service_says_wait_everybody_with_the_key_waits(tmp_path) -> None:
+def test_retry_after_blocks_all_sessions(tmp_path) -> None:
     world, refused = World(), [True]
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -240,18 +269,18 @@ def test_when_the_service_says_wait_everybody_with_the_key_waits(tmp_path) -> No
     facts = tk.provenance(tk.user_fills(USER, session=one))
     assert world.now == begun + 7
     assert facts["retries"] == {"429": 1}
-    assert facts["waited_seconds"] == pytest.approx(7.0, abs=2.0)  # and what the machine took
+    assert facts["waited_seconds"] == pytest.approx(7.0, abs=2.0)  # plus the time of the machine
     refused.append(True)
     one.retry = replace(one.retry, attempts=1)
     with pytest.raises(tk.RateLimited):
         tk.user_fills(USER, session=one)
-    facts = tk.provenance(tk.user_fills(USER, session=other))  # learnt from the other's 429
+    facts = tk.provenance(tk.user_fills(USER, session=other))  # the other session's 429
     assert (facts["retries"], facts["waited_seconds"]) == ({}, 7.0)
     one.close()
     other.close()
 
 
-def test_a_long_queue_does_not_use_up_the_time_for_retries(tmp_path) -> None:
+def test_queue_time_leaves_retry_time(tmp_path) -> None:
     world, answers = World(), [200, 502, 200]
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -263,7 +292,7 @@ def test_a_long_queue_does_not_use_up_the_time_for_retries(tmp_path) -> None:
     with stamina.set_testing(True, attempts=3):
         tk.user_fills(USER, session=session)
         facts = tk.provenance(tk.user_fills(USER, session=session))
-    # Two attempts, each a minute's wait: more than the 30 seconds in which it may be retried.
+    # Each of two attempts waits a minute, longer than the retry timeout of 30 seconds.
     assert (facts["retries"], facts["waited_seconds"]) == ({"502": 1}, pytest.approx(120, abs=0.01))
     session.close()
 
@@ -279,8 +308,8 @@ class Trickling(httpx.SyncByteStream):
         yield b"[]"
 
 
-def test_a_minute_begins_when_the_answer_begins_not_when_it_ends(tmp_path) -> None:
-    """Who answers has counted: of a body that takes 40 s, the points are free 20 s after it."""
+def test_minute_begins_when_answer_begins(tmp_path) -> None:
+    """The body takes 40 s, so the points are free 20 s after its end."""
     world = World()
     answer = lambda request: httpx.Response(200, stream=Trickling(world))  # noqa: E731 - short
     (session,) = sessions(world, tmp_path, answer, 1, quota=10)
@@ -290,29 +319,31 @@ def test_a_minute_begins_when_the_answer_begins_not_when_it_ends(tmp_path) -> No
     session.close()
 
 
-def test_the_key_is_in_no_file_and_no_file_name(tmp_path) -> None:
+def test_key_is_in_no_file(tmp_path) -> None:
     world = World()
     one, other = sessions(world, tmp_path, lambda request: httpx.Response(200, json=[]))
     tk.user_fills(USER, session=one)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len({path.name.split(".")[0] for path in files}) == 1  # the bucket, and its lock
+    assert len({path.name.split(".")[0] for path in files}) == 1  # the ledger and its journal
     for path in files:
         assert CANARY not in str(path)
         assert CANARY.encode() not in path.read_bytes()
     for session in (one, other):
         assert CANARY not in repr(session.recipe)
         session.close()
-    names = {file_of(tmp_path, url, key) for url in ("http://a", "http://b") for key in ("1", "2")}
+    names = {
+        budget_file(tmp_path, url, key) for url in ("http://a", "http://b") for key in ("1", "2")
+    }
     assert len(names) == 4
 
 
-def test_without_a_quota_or_over_a_transport_of_its_own_nothing_is_shared(tmp_path) -> None:
+def test_budget_without_quota_is_private(tmp_path) -> None:
     assert connect("http://127.0.0.1:1", default=False).recipe.arguments["budget_folder"] is None
     alone = connect("http://127.0.0.1:1", points_per_minute=5, budget_folder=False, default=False)
     assert alone.recipe.arguments["budget_folder"] is False
 
 
-# The service's minute and the clients' pass sixty times as fast: a minute is a second.
+# The clocks of service and clients run sixty times as fast: a minute is a second.
 PULL = """
 import json, sys, time
 import toolkit as tk
@@ -327,13 +358,13 @@ print(json.dumps(tk.provenance(frame)))
 """
 
 
-def test_two_processes_keep_to_one_quota_and_never_meet_429(tmp_path) -> None:
-    """32 requests of 10 points at 100 a minute, eight threads each: at least four minutes."""
-    store = build(simulate(seed=7, size="tiny").sources)
+def test_processes_share_quota(tmp_path) -> None:
+    """32 requests of 10 points need at least four minutes at 100 points a minute."""
+    store = build_store(simulate(seed=7, size="tiny").sources)
     access = Access([Key("one", CANARY, points_per_minute=QUOTA)])
     at_ms = lambda: int(time.time() * 60_000)  # noqa: E731 - the clock, beside its comment above
     site = Site(store, access, now_ms=lambda: store.about["now_ms"], at_ms=at_ms)
-    with running(site) as address:
+    with run_server(site) as address:
         environment = {**os.environ, "TOOLKIT_API_KEY": CANARY}
         begun = time.monotonic()
         pulls = [
@@ -347,12 +378,12 @@ def test_two_processes_keep_to_one_quota_and_never_meet_429(tmp_path) -> None:
         ]
         facts = [json.loads(pull.communicate(timeout=60)[0]) for pull in pulls]
         assert time.monotonic() - begun > 2.0
-        for one in facts:
-            assert one["complete"] == "latest"
-            assert one["retries"] == {}  # no 429
-            assert one["requests"] == 16
-        assert sum(one["waits"] for one in facts) > 0
-        # The service does enforce it: whoever does not count meets 429.
+        for fact in facts:
+            assert fact["complete"] == "latest"
+            assert fact["retries"] == {}  # no 429
+            assert fact["requests"] == 16
+        assert sum(fact["waits"] for fact in facts) > 0
+        # The service enforces the quota: a client without a budget gets 429.
         asked = {"type": "userFills", "user": USER}
         key = {"Authorization": f"Bearer {CANARY}"}
         with httpx.Client(base_url=address, headers=key) as eager:
@@ -365,7 +396,7 @@ TWAPS = OPERATIONS["perpTwapSnapshots"]
 
 @pytest.mark.parametrize("name", ["points.db", None])
 def test_sixth_snapshot_waits_ten_minutes(name, tmp_path) -> None:
-    """Five calls, answered one second apart; the sixth may go 600 s after the first answer."""
+    """Five calls are answered a second apart. The sixth is sent 600 s after the first answer."""
     world = World()
     path = name and tmp_path / name
     budget = Budget(1_000, None, clock=world.clock, sleep=world.sleep, path=path)
@@ -374,7 +405,7 @@ def test_sixth_snapshot_waits_ten_minutes(name, tmp_path) -> None:
             assert spending.waited == 0
             world.now += 1.0
     with budget.spend(2, OPERATIONS["accountValueSnapshots"]) as other:
-        assert other.waited == 0  # each snapshot is counted apart
+        assert other.waited == 0  # each snapshot has its own count
     with (
         pytest.warns(LimitWarning, match="perpTwapSnapshots may be asked 5 times in 10 minutes"),
         budget.spend(2, TWAPS) as spending,
@@ -423,8 +454,8 @@ def test_provenance_says_snapshot_wait(tmp_path) -> None:
     session.close()
 
 
-def test_states_of_many_dexes_are_never_underestimated(tmp_path) -> None:
-    """At first as if there were 20 dexes; then as many as the answer showed."""
+def test_cost_of_all_dexes(tmp_path) -> None:
+    """The cost assumes 20 dexes until an answer shows how many there are."""
     world = World()
     state = {
         "marginSummary": {

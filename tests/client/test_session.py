@@ -1,4 +1,4 @@
-"""Sessions: what is sent, what is asked again, what is never shown."""
+"""Sessions: requests, retries, and the key that is never shown."""
 
 import json
 import pickle
@@ -35,8 +35,8 @@ def session_of(handler: Callable[[httpx.Request], httpx.Response], **options: ob
     )
 
 
-def answering(*answers: tuple[int, object] | Exception) -> Callable[..., httpx.Response]:
-    """Give these answers in turn, the last one for ever."""
+def answers_in_turn(*answers: tuple[int, object] | Exception) -> Callable[..., httpx.Response]:
+    """Return a transport that gives these answers in turn, the last one forever."""
     left = list(answers)
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -52,7 +52,7 @@ def answering(*answers: tuple[int, object] | Exception) -> Callable[..., httpx.R
 UNIVERSE = {"universe": [{"name": "BTC", "szDecimals": 5, "maxLeverage": 50}]}
 
 
-def test_a_request_is_a_post_of_json_with_the_key_and_an_honest_name() -> None:
+def test_request_has_key_and_user_agent() -> None:
     seen: list[httpx.Request] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -79,8 +79,8 @@ def test_a_request_is_a_post_of_json_with_the_key_and_an_honest_name() -> None:
         (501, tk.ServiceError),
     ],
 )
-def test_errors_that_asking_again_cannot_mend_are_raised_at_once(status, error) -> None:
-    session = session_of(answering((status, {"error": "words of the service"})))
+def test_permanent_errors_are_not_retried(status, error) -> None:
+    session = session_of(answers_in_turn((status, {"error": "words of the service"})))
     with pytest.raises(error, match="words of the service") as caught:
         tk.meta(session=session)
     assert (caught.value.status, caught.value.operation) == (status, "meta")
@@ -98,8 +98,8 @@ def test_errors_that_asking_again_cannot_mend_are_raised_at_once(status, error) 
         httpx.RemoteProtocolError("cut"),
     ],
 )
-def test_failures_that_may_pass_are_asked_again(failure) -> None:
-    session = session_of(answering(failure, failure, (200, UNIVERSE)))
+def test_passing_failures_are_retried(failure) -> None:
+    session = session_of(answers_in_turn(failure, failure, (200, UNIVERSE)))
     assert tk.meta(session=session)["name"].tolist() == ["BTC"]
     assert (session.counts.requests, session.counts.retries) == (3, 2)
     assert session.counts.points == 6
@@ -113,14 +113,14 @@ def test_failures_that_may_pass_are_asked_again(failure) -> None:
         (httpx.ConnectError("refused"), tk.Unreachable),
     ],
 )
-def test_failures_that_stay_are_raised_in_the_end(failure, error) -> None:
-    session = session_of(answering(failure))
+def test_lasting_failure_is_raised(failure, error) -> None:
+    session = session_of(answers_in_turn(failure))
     with pytest.raises(error):
         tk.meta(session=session)
     assert session.counts.requests == 4
 
 
-def test_the_wait_that_a_429_names_is_kept() -> None:
+def test_retry_after_is_kept() -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         return httpx.Response(429, json={"error": "slow down"}, headers={"Retry-After": "7"})
 
@@ -129,9 +129,9 @@ def test_the_wait_that_a_429_names_is_kept() -> None:
     assert caught.value.retry_after == 7.0
 
 
-def test_the_key_shows_nowhere() -> None:
-    echo = answering((500, {"error": f"bad key {CANARY}"}))
-    refused = answering(httpx.ConnectError(f"refused, key {CANARY}"))
+def test_key_is_never_shown() -> None:
+    echo = answers_in_turn((500, {"error": f"bad key {CANARY}"}))
+    refused = answers_in_turn(httpx.ConnectError(f"refused, key {CANARY}"))
     shown = [repr(session_of(echo)), str(vars(session_of(echo)))]
     for handler in (echo, refused):
         session = session_of(handler)
@@ -141,7 +141,7 @@ def test_the_key_shows_nowhere() -> None:
         shown += [str(error), repr(error), repr(session), repr(session.client.auth)]
         shown += traceback.format_exception(error)
         shown += [pickle.dumps(error).decode("latin1"), repr(vars(error))]
-    frame = tk.meta(session=session_of(answering((200, UNIVERSE))))
+    frame = tk.meta(session=session_of(answers_in_turn((200, UNIVERSE))))
     shown += [repr(frame.attrs), repr(tk.provenance(frame))]
     assert not [text for text in shown if CANARY in text]
 
@@ -156,7 +156,7 @@ def test_the_key_shows_nowhere() -> None:
         ("https://host", f"{CANARY}é"),
     ],
 )
-def test_a_refused_connection_does_not_show_the_key(address, key) -> None:
+def test_connection_error_hides_key(address, key) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         connect(address, key, points_per_minute=0, default=False)
     trace = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
@@ -167,8 +167,8 @@ def test_a_refused_connection_does_not_show_the_key(address, key) -> None:
         assert not [frame for frame in ours if CANARY in str(frame.locals)]
 
 
-def test_an_unreachable_service_leaves_no_request_behind() -> None:
-    session = session_of(answering(httpx.ConnectError("refused")))
+def test_unreachable_error_has_no_request() -> None:
+    session = session_of(answers_in_turn(httpx.ConnectError("refused")))
     with pytest.raises(tk.Unreachable) as caught:
         tk.meta(session=session)
     assert caught.value.__context__ is None or "httpx" not in repr(caught.value.__context__)
@@ -176,11 +176,11 @@ def test_an_unreachable_service_leaves_no_request_behind() -> None:
         pickle.dumps(session.key)
 
 
-def test_an_address_is_checked() -> None:
+def test_address_is_checked() -> None:
     for wrong in ("service.example", "ftp://service.example", "https://"):
-        with pytest.raises(ValueError, match="is no address"):
+        with pytest.raises(ValueError, match="is not an address"):
             connect(wrong, default=False)
-    with pytest.raises(ValueError, match="give the key as api_key"):
+    with pytest.raises(ValueError, match="Pass the key as api_key"):
         connect(f"https://user:{CANARY}@service.example", default=False)
     with pytest.raises(ValueError, match="printable ASCII") as caught:
         connect("https://service.example", f"{CANARY}\n", default=False)
@@ -188,20 +188,20 @@ def test_an_address_is_checked() -> None:
     assert connect("https://service.example/info/", default=False).base_url.endswith("example")
 
 
-def test_without_an_address_nothing_is_guessed() -> None:
+def test_connect_without_address() -> None:
     forget()
     with pytest.raises(tk.NotConnected, match=r"tk\.connect.*TOOLKIT_BASE_URL.*tk\.local"):
         tk.meta()
 
 
-def test_the_environment_names_address_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_names_address_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLKIT_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     assert repr(connect(default=False)).startswith("<Session http://127.0.0.1:1, with key")
 
 
-def test_a_malformed_request_is_refused_before_it_is_sent() -> None:
-    session = session_of(answering((200, [])))
+def test_malformed_request_is_not_sent() -> None:
+    session = session_of(answers_in_turn((200, [])))
     with pytest.raises(tk.BadRequest, match="Invalid Ethereum address: 0x12"):
         tk.user_fills("0x12", session=session)
     with pytest.raises(ValueError, match="is not a time"):
@@ -214,14 +214,14 @@ def test_a_malformed_request_is_refused_before_it_is_sent() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>", b"[{", b"{}", b"null", b"[" * 100_000])
-def test_an_answer_that_is_none_is_an_error_with_the_operation(content) -> None:
+def test_invalid_answer_names_operation(content) -> None:
     session = session_of(lambda request: httpx.Response(200, content=content))
     with pytest.raises(tk.AnswerInvalid, match="meta"):
         tk.meta(session=session)
 
 
 class Clock:
-    """A clock that moves only when somebody sleeps."""
+    """A clock that moves only in sleeps."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -233,7 +233,7 @@ class Clock:
         self.now += seconds
 
 
-def test_the_budget_holds_requests_back_so_that_no_minute_has_too_many_points() -> None:
+def test_budget_delays_requests() -> None:
     clock = Clock()
     budget = Budget(100, None, clock=clock, sleep=clock.sleep)
     spent = []
@@ -246,7 +246,7 @@ def test_the_budget_holds_requests_back_so_that_no_minute_has_too_many_points() 
     assert clock.now == pytest.approx(100.0 + 4 * 60, abs=0.01)
 
 
-def test_the_budget_refuses_what_it_cannot_allow() -> None:
+def test_budget_refuses_large_requests() -> None:
     clock = Clock()
     budget = Budget(None, 25, clock=clock, sleep=clock.sleep)
     with budget.spend(10), budget.spend(10):
@@ -258,8 +258,8 @@ def test_the_budget_refuses_what_it_cannot_allow() -> None:
         Budget(5, None, clock=clock, sleep=clock.sleep).spend(10)
 
 
-def test_a_session_stops_at_its_points() -> None:
-    session = session_of(answering((200, UNIVERSE)), most_points=5)
+def test_session_stops_at_most_points() -> None:
+    session = session_of(answers_in_turn((200, UNIVERSE)), most_points=5)
     tk.meta(session=session)
     tk.meta(session=session)
     with pytest.raises(tk.BudgetSpent):
@@ -267,8 +267,8 @@ def test_a_session_stops_at_its_points() -> None:
     assert session.counts.points == 4
 
 
-def bomb(kind: str, size: int) -> bytes:
-    """Give a small body that blows up to `size` bytes of JSON."""
+def compressed_bomb(kind: str, size: int) -> bytes:
+    """Return a small body that decompresses to `size` bytes of JSON."""
     import gzip
 
     import zstandard
@@ -277,20 +277,20 @@ def bomb(kind: str, size: int) -> bytes:
     return gzip.compress(blank, 9) if kind == "gzip" else zstandard.compress(blank, 3)
 
 
-def streamed(content: bytes, headers: dict[str, str]) -> httpx.Response:
-    """Give an answer whose body is read from the transport, as from a socket."""
+def streamed_answer(content: bytes, headers: dict[str, str]) -> httpx.Response:
+    """Return an answer whose body is read from the transport, as from a socket."""
     return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_bomb_does_not_go_off(kind, named) -> None:
+def test_decompression_bomb_is_refused(kind, named) -> None:
     import tracemalloc
 
-    content = bomb(kind, LARGEST_JSON + 10)
+    content = compressed_bomb(kind, LARGEST_JSON + 10)
     assert len(content) < 2**20
     headers = {"Content-Encoding": kind} if named else {}
-    session = session_of(lambda request: streamed(content, headers))
+    session = session_of(lambda request: streamed_answer(content, headers))
     tracemalloc.start()
     try:
         with pytest.raises(tk.AnswerInvalid, match="longer than the limit"):
@@ -302,40 +302,42 @@ def test_a_bomb_does_not_go_off(kind, named) -> None:
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_compressed_answers_are_read(kind) -> None:
-    content = bomb(kind, 10_000)
+    content = compressed_bomb(kind, 10_000)
     headers = {"Content-Encoding": kind}
-    session = session_of(lambda request: streamed(content, headers))
+    session = session_of(lambda request: streamed_answer(content, headers))
     assert len(tk.user_fills("0x" + "1" * 40, session=session)) == 0
 
 
-def test_a_damaged_compressed_answer_is_an_error() -> None:
+def test_damaged_compression_is_error() -> None:
     for kind in ("gzip", "zstd"):
-        content = bomb(kind, 10_000)[:-5]
-        session = session_of(lambda request, body=content: streamed(body, {}))
+        content = compressed_bomb(kind, 10_000)[:-5]
+        session = session_of(lambda request, body=content: streamed_answer(body, {}))
         with pytest.raises(tk.AnswerInvalid, match=r"ends too early|ends after|damaged"):
             tk.user_fills("0x" + "1" * 40, session=session)
 
 
-def test_a_closed_session_is_no_default_and_says_so() -> None:
+def test_closed_session_is_not_default() -> None:
     forget()
     with connect(
         "http://service.test",
-        transport=httpx.MockTransport(answering((200, UNIVERSE))),
+        transport=httpx.MockTransport(answers_in_turn((200, UNIVERSE))),
     ) as session:
         assert tk.meta()["name"].tolist() == ["BTC"]
-    with pytest.raises(tk.NotConnected, match="the session was closed, and there is no address"):
+    with pytest.raises(
+        tk.NotConnected, match="The session was closed, and the environment names no address"
+    ):
         tk.meta()
-    with pytest.raises(tk.NotConnected, match="this session is closed"):
+    with pytest.raises(tk.NotConnected, match="This session is closed"):
         tk.meta(session=session)
     forget()
-    with pytest.raises(tk.NotConnected, match=r"^no address: call tk.connect"):
+    with pytest.raises(tk.NotConnected, match=r"^There is no address. Call tk.connect"):
         tk.meta()
 
 
-def test_who_gave_no_key_is_told_so(monkeypatch) -> None:
+def test_missing_key_has_hint(monkeypatch) -> None:
     monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
     refusal = httpx.MockTransport(lambda _: httpx.Response(401, json={"error": "Invalid API key"}))
-    for key, hint in ((None, "No key was given: set TOOLKIT_API_KEY"), ("x", "Check TOOLKIT_API")):
+    for key, hint in ((None, "There is no key: set TOOLKIT_API_KEY"), ("x", "Check TOOLKIT_API")):
         session = connect("http://service.test", key, transport=refusal, default=False)
         with pytest.raises(tk.InvalidKey, match=rf"^meta: Invalid API key \(status 401\)\. {hint}"):
             tk.meta(session=session)

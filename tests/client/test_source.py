@@ -1,4 +1,4 @@
-"""Who answers: what is given, what a service says of itself, and when it is looked at."""
+"""The data source: the user's choices, the headers of a service, and the look at /healthz."""
 
 import time
 from urllib.parse import quote
@@ -8,7 +8,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.client.source import Source
+from toolkit.client.source import DataSource
 
 NOW = 1_759_276_800_000  # 2025-10-01
 TOLD = {
@@ -21,7 +21,7 @@ USER = "0x" + "1" * 40
 
 
 class Service:
-    """Answers everything with an empty list, and keeps what was asked."""
+    """A service that answers with empty lists and records its requests."""
 
     def __init__(self, headers: dict[str, str], health: int = 200) -> None:
         self.headers, self.health = headers, health
@@ -47,7 +47,7 @@ def session_of(service: Service, address: str) -> tk.Session:
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1:8787", "http://localhost:8787", "http://[::1]:8787"]
 )
-def test_a_service_on_this_machine_is_looked_at_once_without_the_key(address: str) -> None:
+def test_local_service_is_asked_once(address: str) -> None:
     service = Service(TOLD)
     session = session_of(service, address)
     assert service.asked == []
@@ -58,7 +58,7 @@ def test_a_service_on_this_machine_is_looked_at_once_without_the_key(address: st
     assert session.counts.requests == 0
 
 
-def test_a_service_elsewhere_is_not_looked_at() -> None:
+def test_remote_service_is_not_asked() -> None:
     service = Service({})
     session = session_of(service, "https://service.test")
     tk.user_fills_by_time(USER, "7d", session=session)
@@ -67,7 +67,7 @@ def test_a_service_elsewhere_is_not_looked_at() -> None:
     assert (session.label, session.simulated) == ("https://service.test", False)
 
 
-def test_after_an_answer_nothing_is_looked_at() -> None:
+def test_answered_service_is_not_asked() -> None:
     service = Service(TOLD)
     session = session_of(service, "http://127.0.0.1:8787")
     tk.delegations(USER, session=session)
@@ -76,7 +76,7 @@ def test_after_an_answer_nothing_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("health", [0, 404, 500])
-def test_a_service_that_says_nothing_has_the_wall_clock(health: int) -> None:
+def test_silent_service_has_wall_clock(health: int) -> None:
     service = Service({}, health)
     session = session_of(service, "http://127.0.0.1:8787")
     assert abs(session.now_ms() - time.time() * 1_000) < 60_000
@@ -85,7 +85,7 @@ def test_a_service_that_says_nothing_has_the_wall_clock(health: int) -> None:
     assert session.label == "http://127.0.0.1:8787"
 
 
-def test_an_age_that_gave_nothing_by_another_present_is_said_once() -> None:
+def test_age_from_wrong_present_warns() -> None:
     service = Service(TOLD)
     session = session_of(service, "https://service.test")
     with pytest.warns(tk.HistoryWarning, match=r"the present of the service is 2025-10-01"):
@@ -94,37 +94,37 @@ def test_an_age_that_gave_nothing_by_another_present_is_said_once() -> None:
     tk.user_fills_by_time(USER, "7d", session=session)  # counted from there: no warning
 
 
-def test_many_say_it_too() -> None:
+def test_many_warns_of_wrong_present() -> None:
     session = session_of(Service(TOLD), "https://service.test")
     with pytest.warns(tk.HistoryWarning, match="the present of the service is"):
         tk.many(tk.user_fills_by_time, [USER], "7d", session=session)
 
 
 @pytest.mark.parametrize("now", ["", "soon", "-1", "1e3", "²", "9" * 16])
-def test_a_present_that_is_none_is_not_heard(now: str) -> None:
-    source = Source("given", simulated=False)
-    source.hear({**TOLD, "x-toolkit-now": now})
-    assert (source.told_now_ms(), source.label, source.simulated) == (None, "given", False)
+def test_malformed_present_is_ignored(now: str) -> None:
+    source = DataSource("given", simulated=False)
+    source.update_from_headers({**TOLD, "x-toolkit-now": now})
+    assert (source.stated_now_ms(), source.label, source.simulated) == (None, "given", False)
 
 
-def test_a_label_is_one_line_of_a_decent_length() -> None:
-    source = Source("given", simulated=False)
-    source.hear({**TOLD, "x-toolkit-source": "one%0Atwo"})
+def test_label_is_short_line() -> None:
+    source = DataSource("given", simulated=False)
+    source.update_from_headers({**TOLD, "x-toolkit-source": "one%0Atwo"})
     assert source.label == "given"
-    source.hear({**TOLD, "x-toolkit-source": "a" * 1_000})
+    source.update_from_headers({**TOLD, "x-toolkit-source": "a" * 1_000})
     assert len(source.label) == 200
 
 
-def test_a_clock_that_runs_goes_on_from_what_was_told() -> None:
-    source = Source("given", simulated=False)
-    source.hear({**TOLD, "x-toolkit-clock": "live"})
-    first, second = source.told_now_ms(), source.told_now_ms()
+def test_live_clock_advances() -> None:
+    source = DataSource("given", simulated=False)
+    source.update_from_headers({**TOLD, "x-toolkit-clock": "live"})
+    first, second = source.stated_now_ms(), source.stated_now_ms()
     assert first is not None
     assert second is not None
     assert NOW <= first <= second < NOW + 60_000
 
 
-def test_nobody_makes_an_invented_source_real() -> None:
-    source = Source("given", simulated=True)
-    source.hear({**TOLD, "x-toolkit-simulated": "false"})
+def test_simulated_source_stays_simulated() -> None:
+    source = DataSource("given", simulated=True)
+    source.update_from_headers({**TOLD, "x-toolkit-simulated": "false"})
     assert source.simulated

@@ -1,6 +1,6 @@
-"""Run ccxt's calls against a service, and print what came back as JSON.
+"""Run ccxt's calls against a service, and print the results as JSON.
 
-Arguments: the folder that ccxt is installed in, the address, the key, and accounts.
+Arguments: the folder with ccxt, the address, the key, and accounts.
 """
 
 import json

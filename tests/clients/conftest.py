@@ -1,4 +1,4 @@
-"""The local service on a port, as it starts by default, and where the clients are installed."""
+"""The local service on a port with its defaults, and the folder of the clients."""
 
 import os
 import sys
@@ -8,14 +8,14 @@ from typing import NoReturn
 
 import pytest
 
-from toolkit.local import simulated_store, site_of
+from toolkit.local_service import simulated_store, site_of
 from toolkit.service import Access, Key
-from toolkit.service.http import running
+from toolkit.service.http import run_server
 from toolkit.simulation import World, simulate
 
 KEY = "s3cret"
 INSTALLED = Path(sys.prefix) / "clients"
-"""Where .ci/clients installs them."""
+"""The folder into which .ci/clients installs them."""
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def world() -> World:
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     store = simulated_store(7, "tiny")
-    with running(site_of(store, Access([Key("clients", KEY)]))) as address:
+    with run_server(site_of(store, Access([Key("clients", KEY)]))) as address:
         yield address
     store.close()
 
@@ -41,7 +41,7 @@ def accounts(world: World) -> list[str]:
 
 
 def missing(client: str) -> NoReturn:
-    """Skip the tests of a client that is not installed; in CI that is a failure."""
+    """Skip the tests of a client that is not installed; fail in CI."""
     words = f"{client} is not installed in {INSTALLED}: run .ci/clients where its registry is"
     if os.environ.get("CI") == "true":
         pytest.fail(words)

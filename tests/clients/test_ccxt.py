@@ -44,7 +44,7 @@ def test_markets_are_ours(found: dict[str, Any], world: World) -> None:
     pairs = {pair.name for pair in spot.universe}
     assert pairs <= symbols
     native = {asset.name for asset in world.sources.metas[""].universe}
-    live = {coin for coin in native if coin != "MYRO"}  # ccxt may leave the delisted one out
+    live = {coin for coin in native if coin != "MYRO"}  # ccxt may omit the delisted market
     assert live <= symbols <= coins | pairs
     assert len(found["load_markets"]) == len(found["fetch_markets"])
     assert len(found["fetch_currencies"]) == len(spot.tokens)
@@ -68,7 +68,7 @@ def test_order_book_is_ours(found: dict[str, Any], world: World) -> None:
 
 
 def p(number: str) -> str:
-    """Write a number as Python writes it."""
+    """Return a number as Python writes it."""
     return str(float(number))
 
 
@@ -78,7 +78,7 @@ def test_trades_sum_to_our_fills(found: dict[str, Any], world: World) -> None:
         trades = answers["fetch_my_trades"]
         assert 0 < len(trades) == len(mine) < 2_000
         assert total(trade["amount"] for trade in trades) == total(fill.sz for fill in mine)
-        # ccxt adds the builder's fee to a fee that holds it already: the mistake is its own.
+        # ccxt adds the builder's fee to a fee that already contains it. This is a fault of ccxt.
         twice = [fill.builder_fee for fill in mine if isinstance(fill.builder_fee, str)]
         paid = total(fill.fee for fill in mine) + total(twice)
         assert abs(total(trade["fee"]["cost"] for trade in trades) - paid) < Decimal("0.000001")

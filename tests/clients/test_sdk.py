@@ -1,6 +1,6 @@
 """The exchange's own Python SDK, unchanged: `Info` starts, and its 38 methods answer.
 
-The key stands in the address, since the SDK has no way to set a header before it starts.
+The key is part of the address, because the SDK cannot set a header before it starts.
 """
 
 import inspect
@@ -26,7 +26,7 @@ NOT_ASKED = {
     "subscribe",
     "unsubscribe",
 }
-"""Methods that ask no operation, or a websocket."""
+"""Methods that send no request, or use a websocket."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def methods() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def given(world: World) -> dict[str, Any]:
+def arguments(world: World) -> dict[str, Any]:
     """Return an argument for each name of a parameter."""
     user = world.examples["WHALE"]
     oid, cloid = next(
@@ -62,10 +62,10 @@ def given(world: World) -> dict[str, Any]:
     }
 
 
-def call(info: Info, name: str, given: dict[str, Any]) -> Any:
+def call(info: Info, name: str, arguments: dict[str, Any]) -> Any:
     method = getattr(info, name)
     wanted = inspect.signature(method).parameters.values()
-    return method(*[given[one.name] for one in wanted if one.default is one.empty])
+    return method(*[arguments[one.name] for one in wanted if one.default is one.empty])
 
 
 def test_there_are_38_methods() -> None:
@@ -73,8 +73,8 @@ def test_there_are_38_methods() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(methods()))
-def test_method_answers(info: Info, given: dict[str, Any], name: str) -> None:
-    answer = call(info, name, given)
+def test_method_answers(info: Info, arguments: dict[str, Any], name: str) -> None:
+    answer = call(info, name, arguments)
     none = {
         "query_user_to_multi_sig_signers",
         "query_sub_accounts",
@@ -84,7 +84,7 @@ def test_method_answers(info: Info, given: dict[str, Any], name: str) -> None:
 
 
 def refusal() -> Any:
-    """Expect an error status: the SDK looks for a ``code`` that errors of the service lack."""
+    """Expect an error status. The SDK reads a ``code`` that our errors do not have."""
     return pytest.raises(KeyError, match="code")
 
 

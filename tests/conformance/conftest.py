@@ -1,28 +1,28 @@
-"""The specification, clause by clause: every test of the service against it is here.
+"""Tests of the service against the specification, one for each clause.
 
-Servers on loopback ports are asked over real HTTP with nothing but httpx and json, and judged by
-the words of the specification, not by the code:
+The tests send real HTTP requests to servers on loopback ports. They use only httpx and json, and
+compare the answers with the words of the specification, not with the code. The servers are:
 
-- `hand`, an exchange written by hand (`mini`), of which every row and its order are known
-- `tiny`, the simulated exchange, which shows every field and every branch
-- `inclusive`, `later`, `empty`: what depends on a switch, on the clock, on there being anything
-- `mirror` and its like (`test_mirror`): services in front of others
+- `hand`, an exchange written by hand (`mini`): every row and its order are known
+- `tiny`, the simulated exchange, which has every field and every branch
+- `inclusive`, `later`, `empty`: another reading of cursors, a later clock, an empty store
+- `mirror` and others in `test_mirror`: services in front of an upstream
 
-Each of them runs twice, by the fixture `strict`: restricted to the specification, and as it starts
-by default, with what the live service is known to add (`shapes.BEYOND`).
+The fixture `strict` runs each server twice: restricted to the specification, and with the known
+additions of the live service (`shapes.BEYOND`), which is the default.
 
-Clauses that cannot be held over HTTP, and why:
+Clauses that cannot be tested over HTTP, and why:
 
 - the base addresses of the main and the test network, HTTPS: one server has one address
-- which operations must be bought, and how keys are issued: only what a key may do is seen
-- which headers real gateways refuse (User-Agent): a client's concern
-- "refreshed every second", "about 1 ms", "recomputed once per day": no sleeping in tests; the
-  age of the depth is held against a clock that stands later
-- the data availability dates: the exchange served here is simulated
-- what clients do: retrying 500, polling the metadata, reading old TWAP tuples, both forms of
-  account values, unknown fields
+- which operations must be bought, and how keys are issued: a test only sees what a key may do
+- which headers real gateways refuse (User-Agent): this concerns clients
+- "refreshed every second", "about 1 ms", "recomputed once per day": tests do not sleep; the age
+  of the depth is tested with a later clock
+- the data availability dates: this exchange is simulated
+- the behaviour of clients: retrying 500, polling the metadata, reading old TWAP tuples, both forms
+  of account values, unknown fields
 - slippage of *all* perp markets that are not delisted, depth "with no minimum liquidity filter":
-  held as far as the metadata of the same server goes
+  tested as far as the metadata of the same server allows
 - Events, Versioning, transitions of order states: "not shown"
 """
 
@@ -38,9 +38,9 @@ import pytest
 from tests.conformance import mini
 from tests.conformance.rows import Row, cursor
 from toolkit.contract.sources import Sources
-from toolkit.local import site_of
-from toolkit.service import Access, Site, Store, build, read_keys
-from toolkit.service.http import running
+from toolkit.local_service import site_of
+from toolkit.service import Access, Site, Store, build_store, read_keys
+from toolkit.service.http import run_server
 from toolkit.simulation import World, simulate
 
 ADD_ONS = ("currentDepth", "accountValueSnapshotTimestamp", "accountValueSnapshots")
@@ -115,14 +115,14 @@ add_ons = ["currentDepth"]
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
-    """Asks one server."""
+    """A client of one server."""
 
     client: httpx.Client
     address: str
     secret: str = "full-secret"
 
     def post(self, body: Any = None, **how: Any) -> httpx.Response:
-        """Send a body, JSON unless it is bytes; `headers` replace those with the key."""
+        """Send a body, as JSON unless it is bytes; `headers` replace those with the key."""
         headers = how.pop("headers", {"Authorization": f"Bearer {self.secret}"})
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", **headers}
@@ -135,10 +135,10 @@ class Caller:
         return json.loads(got.content)
 
     def refuse(self, type: str, **fields: Any) -> tuple[int, str]:
-        return refused(self.post({"type": type, **fields}))
+        return read_error(self.post({"type": type, **fields}))
 
     def raw(self, body: Any, **headers: str) -> tuple[int, httpx.Headers, bytes]:
-        """Give the bytes as they came, whatever Content-Encoding says."""
+        """Return the received bytes without decoding Content-Encoding."""
         headers = {"Authorization": f"Bearer {self.secret}", **headers}
         with self.client.stream(
             "POST", f"{self.address}/info", json=body, headers=headers
@@ -149,7 +149,7 @@ class Caller:
         return dataclasses.replace(self, secret=secret)
 
     def pages(self, type: str, limit: int, **fields: Any) -> list[list[Row]]:
-        """Read to the end: a page shorter than the limit."""
+        """Return all pages; the last one is shorter than the limit."""
         first = {"startTime": 0, **fields}
         pages = [self.ask(type, limit=limit, **first)]
         fields.pop("startTime", None)
@@ -160,8 +160,8 @@ class Caller:
         return pages
 
 
-def refused(got: httpx.Response) -> tuple[int, str]:
-    """Give status and message of an error, whose body is ``{error: <message string>}``."""
+def read_error(got: httpx.Response) -> tuple[int, str]:
+    """Return status and message of an error, whose body is ``{error: <message string>}``."""
     body = json.loads(got.content)
     assert got.headers["content-type"] == "application/json"
     assert list(body) == ["error"], body
@@ -190,7 +190,7 @@ def keys_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
 
 def site(store: Store, keys: Path, now_ms: int, at_ms: int = 30_000, **how: Any) -> Site:
-    """Make a service whose clocks stand still."""
+    """Return a service whose clocks do not move."""
     return Site(store, Access(read_keys(keys)), now_ms=lambda: now_ms, at_ms=lambda: at_ms, **how)
 
 
@@ -201,7 +201,7 @@ def keys(keys_file: Callable[[str], Path]) -> Path:
 
 @pytest.fixture(scope="session", params=[True, False], ids=["strict", "as live"])
 def strict(request: pytest.FixtureRequest) -> bool:
-    """Whether the services are restricted to the specification."""
+    """Return whether the services are restricted to the specification."""
     return bool(request.param)
 
 
@@ -218,39 +218,39 @@ def summary(world: World) -> Mapping[str, Any]:
 
 @pytest.fixture(scope="session")
 def tiny_store(world: World, strict: bool) -> Iterator[Store]:
-    store = build(world.sources, strict=strict)
+    store = build_store(world.sources, strict=strict)
     yield store
     store.close()
 
 
 @pytest.fixture(scope="session")
 def tiny(tiny_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
-    """The service of the tiny simulated exchange, put together as for its users."""
-    with running(site_of(tiny_store, Access(read_keys(keys)))) as address:
+    """The service of the tiny simulated exchange, built as for users."""
+    with run_server(site_of(tiny_store, Access(read_keys(keys)))) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
 def traders(world: World) -> list[str]:
-    """Every account of the simulated exchange that has fills."""
+    """The accounts of the simulated exchange that have fills."""
     return list(dict.fromkeys(user for user, _ in world.sources.fills))
 
 
 @pytest.fixture(scope="session")
 def latest_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
-    """The latest fills of each of them."""
+    """The latest fills of each account."""
     return {user: tiny.ask("userFills", user=user) for user in traders}
 
 
 @pytest.fixture(scope="session")
 def by_time_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
-    """The first page of the fills of each of them."""
+    """The first page of the fills of each account."""
     return {user: tiny.ask("userFillsByTime", user=user, startTime=0) for user in traders}
 
 
 @pytest.fixture(scope="session")
 def hand_store(strict: bool) -> Iterator[Store]:
-    store = build(mini.sources(), strict=strict)
+    store = build_store(mini.sources(), strict=strict)
     yield store
     store.close()
 
@@ -258,29 +258,29 @@ def hand_store(strict: bool) -> Iterator[Store]:
 @pytest.fixture(scope="session")
 def hand(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The service of the exchange written by hand."""
-    with running(site(hand_store, keys, mini.NOW)) as address:
+    with run_server(site(hand_store, keys, mini.NOW)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
 def inclusive(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
-    """The same, switched so that a cursor's own rows come again."""
-    with running(site(hand_store, keys, mini.NOW, inclusive=True)) as address:
+    """The same service with inclusive cursors: a page repeats the rows at its cursor."""
+    with run_server(site(hand_store, keys, mini.NOW, inclusive=True)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
 def later(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
-    """The same, at a clock that has gone on by ten seconds and a half."""
-    with running(site(hand_store, keys, mini.NOW + 10_500)) as address:
+    """The same service with a clock that is 10.5 seconds later."""
+    with run_server(site(hand_store, keys, mini.NOW + 10_500)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
 def empty(keys: Path, client: httpx.Client, strict: bool) -> Iterator[Caller]:
-    """A service with nothing in it."""
+    """A service with an empty store."""
     nothing = Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True)
-    store = build(nothing, strict=strict)
-    with running(site(store, keys, mini.NOW)) as address:
+    store = build_store(nothing, strict=strict)
+    with run_server(site(store, keys, mini.NOW)) as address:
         yield Caller(client, address)
     store.close()

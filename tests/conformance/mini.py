@@ -1,6 +1,6 @@
-"""A small exchange written by hand, in the wire's own words: every expected row is known.
+"""A small exchange written by hand, as JSON rows: every expected row is known.
 
-The tables of the contract are only what it is put into; expectations are the rows below.
+The rows below are the expectations. `sources` puts them into the tables of the contract.
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from toolkit.contract.records import (
     ClearinghouseState,
     Delegation,
     Depth,
-    DexLimits,
     Fill,
     FundingRow,
     LedgerUpdate,
     Meta,
     OrderStatus,
+    PerpDexLimits,
     SlippageSample,
     TwapRow,
 )
@@ -46,7 +46,7 @@ ZERO_HASH = "0x" + 64 * "0"
 
 
 def address(name: str) -> str:
-    """Make an address of hexadecimal letters."""
+    """Return an address that repeats hexadecimal letters."""
     return "0x" + (name * 40)[:40]
 
 
@@ -84,7 +84,7 @@ def fill(tid: int, time: int, tx: int, **other: Any) -> Row:
 
 
 ROUTED = {"builder": B1, "builderFee": "0.01", "cloid": "0x" + 32 * "c"}
-PARTIAL = [  # of one crossing order, over two transactions of one block
+PARTIAL = [  # fills of one crossing order, in two transactions of one block
     fill(1, T, 1, oid=10, fee="0.1", closedPnl="0.1", **ROUTED),
     fill(2, T, 1, oid=10, px="104.0", sz="3.0", startPosition="1.0", fee="0.2", **ROUTED)
     | {"closedPnl": "0.2"},
@@ -105,7 +105,7 @@ TWAP = fill(13, T + 60, 0, twapId=77)
 ALICES = [*PARTIAL, *RESTING, LATER, TESLA]
 ALICES += [OUTCOME_PMX, OUTCOME_VALIDATORS, OUTCOME_KX, SPOT, TWAP]
 
-# Approvals: B1 holds for Bob in [A, A+1000) and from A+2000 on, B2 from A+500 on.
+# Approvals: Bob approves B1 in [A, A+1000) and from A+2000 on, and B2 from A+500 on.
 
 A = NOW - 12 * HOUR
 APPROVALS = [
@@ -144,7 +144,9 @@ APPROVED_B1 = [
     (BOB, AGAIN),
 ]
 E = NOW - 9 * HOUR
-ERINS = [fill(5_000 + i, E + i // 9, i % 9 // 3) for i in range(4_203)]  # threes a transaction
+ERINS = [
+    fill(5_000 + i, E + i // 9, i % 9 // 3) for i in range(4_203)
+]  # three fills per transaction
 APPROVED_B2 = [(BOB, one) for one in BOBS[3:]] + [(ERIN, one) for one in ERINS]
 
 # Funding: 30 accounts, 72 hours, and Dave, who approved on the hour and revoked on it.
@@ -317,7 +319,7 @@ LIMITS = {
     }
 }
 NOON = NOW // SECOND
-AUCTIONS = [  # the spot auction was won, the perp auction goes on: a quarter of it has passed
+AUCTIONS = [  # the spot auction has ended; a quarter of the perp auction has passed
     Auction("spot", NOON - 7 * 3_600, 86_400, "500.0", "100.0", NOON - 3_600, "400.0"),
     Auction("perp", NOON - 6 * 3_600, 86_400, "500.0", "100.0"),
 ]
@@ -378,7 +380,7 @@ LENT = {
 }
 DELEGATED = [{"validator": V1, "amount": "10.5", "lockedUntilTimestamp": NOW + DAY}]
 
-# Rewards: V1 has 110 weeks of every day, V2 the working days of two weeks.
+# Rewards: V1 has every day of 110 weeks, V2 has the working days of two weeks.
 
 
 def reward(validator: str, time: int, staked: str, delegators: str, commission: str) -> DailyReward:
@@ -463,7 +465,7 @@ TWAPS = {
 
 
 def sources() -> Sources:
-    """Put the exchange into the tables that a service is built from."""
+    """Return the tables from which a service is built."""
     convert = msgspec.convert
     fills = [(ALICE, one) for one in ALICES] + [(BOB, one) for one in BOBS]
     fills += [(CAROL, one) for one in CAROLS] + [(ERIN, one) for one in ERINS]
@@ -490,7 +492,7 @@ def sources() -> Sources:
         depth=convert(DEPTH, Depth),
         states=convert(STATES, dict[str, dict[str, ClearinghouseState]]),
         unavailable=frozenset([FAILED]),
-        limits=convert(LIMITS, dict[str, DexLimits]),
+        limits=convert(LIMITS, dict[str, PerpDexLimits]),
         auctions=AUCTIONS,
         account_snapshots=[
             AccountSnapshot(

@@ -1,4 +1,4 @@
-"""How rows are told apart and paged, by the words of the specification alone."""
+"""Keys and cursors of rows, from the words of the specification only."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ Row = dict[str, Any]
 
 
 def key(row: Row) -> tuple[Any, ...]:
-    """Give what an operation orders its rows by: order events, funding rows, or fills."""
+    """Return the key by which an operation orders a row: order event, funding row or fill."""
     if "order" in row:
         return row["statusTimestamp"], row["txIndex"]
     if "delta" in row:
@@ -15,7 +15,7 @@ def key(row: Row) -> tuple[Any, ...]:
 
 
 def cursor(row: Row) -> str:
-    """Write the cursor that leads on behind a row."""
+    """Return the cursor after a row."""
     return "_".join(map(str, key(row)))
 
 

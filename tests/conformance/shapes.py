@@ -1,6 +1,6 @@
-"""The tables of the specification, field by field, and a judge of values.
+"""The tables of the specification, field by field, and a check of values.
 
-A value is judged by the words of its row: its kind, then what else it may be.
+The words of a table row describe a value: its kind, then other allowed values.
 """
 
 import re
@@ -28,8 +28,8 @@ _TEXTS = {
 }
 
 
-def fits(kind: str, value: Any) -> bool:
-    """Say whether a value is what one word of the tables says; a flag is no number."""
+def is_kind(kind: str, value: Any) -> bool:
+    """Return whether a value fits one word of the tables; a flag is not a number."""
     if kind in _TYPES:
         return type(value) in _TYPES[kind]
     if kind in _TEXTS:
@@ -37,8 +37,8 @@ def fits(kind: str, value: Any) -> bool:
     return value in kind.split("|")
 
 
-def judge(rows: Iterable[Any], field: str, words: str) -> None:
-    """Hold one field of all rows against its words, e.g. ``"decimal, optional"``.
+def check_values(rows: Iterable[Any], field: str, words: str) -> None:
+    """Check one field of all rows against its words, e.g. ``"decimal, optional"``.
 
     ``optional`` may be absent, ``null`` may be null; ``seen`` says that every branch that the
     words allow has to occur among the rows.
@@ -52,7 +52,9 @@ def judge(rows: Iterable[Any], field: str, words: str) -> None:
             absent += 1
     assert values, f"{field} never occurs"
     assert not absent or "optional" in more, f"{field} is absent from {absent} rows"
-    wrong = [one for one in values if not fits(kind, one) and not (one is None and "null" in more)]
+    wrong = [
+        one for one in values if not is_kind(kind, one) and not (one is None and "null" in more)
+    ]
     assert not wrong, f"{field} should be {words}: {wrong[:3]}"
     if "seen" in more:
         assert any(one is not None for one in values)
@@ -72,13 +74,13 @@ BEYOND = frozenset(
 
 
 def no_other_fields(rows: Iterable[Any], shape: Shape) -> None:
-    """Hold that a writer adds no field of its own; what the live service adds may be there."""
+    """Check that rows have no other fields than those of the specification and of `BEYOND`."""
     other = {name for row in rows for name in row} - shape.keys() - BEYOND
     assert not other, f"not in the specification: {other}"
 
 
 def fields(shape: Shape) -> pytest.MarkDecorator:
-    """Make one check of every field of a table."""
+    """Return the parametrization with one case per field of a table."""
     return pytest.mark.parametrize(
         ("field", "words"), list(shape.items()), ids=[f"{k}: {v}" for k, v in shape.items()]
     )

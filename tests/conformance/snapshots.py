@@ -1,4 +1,4 @@
-"""Reads snapshots by the words of the specification alone."""
+"""Reading of snapshots, from the words of the specification only."""
 
 import io
 import struct
@@ -12,8 +12,8 @@ from tests.conformance.conftest import Caller
 TYPES = {"accountValueSnapshots": "collateral_tokens", "perpTwapSnapshots": "market_names"}
 
 
-def named(value: object) -> str:
-    """Name a case alike in every process: by what is asked for, since sets have no order."""
+def case_name(value: object) -> str:
+    """Return the same name of a case in every process; sets have no order."""
     asked = isinstance(value, list) and all(isinstance(one, str) for one in value)
     return str(value) if asked else "found"
 
@@ -23,8 +23,8 @@ def unpack(blob: bytes) -> Any:
     return msgpack.unpackb(plain)
 
 
-def blobs(content: bytes) -> list[bytes]:
-    """Take the body of several snapshots apart, to its last byte."""
+def split_blobs(content: bytes) -> list[bytes]:
+    """Return the snapshots in a body, and check that no byte is left."""
     (count,) = struct.unpack_from("<I", content)
     found, at = [], 4
     for _ in range(count):
@@ -37,13 +37,13 @@ def blobs(content: bytes) -> list[bytes]:
 
 
 def snapshots(caller: Caller, type: str, *wanted: str) -> dict[str, Any]:
-    """Ask, and give what came by the name of its token or market."""
+    """Return the snapshots in an answer by the name of their token or market."""
     status, headers, content = caller.raw({"type": type, TYPES[type]: list(wanted)})
     assert status == 200, content
     if headers["x-payload-format"] == "msgpack":
         found = [unpack(content)]
     else:
-        found = [unpack(one) for one in blobs(content)]
+        found = [unpack(one) for one in split_blobs(content)]
     by_name = {one[1]: one for one in found}
     assert len(by_name) == len(found), "one came twice"
     return by_name

@@ -1,6 +1,6 @@
 """Specification, "Account value snapshot", "accountValueSnapshots"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from typing import Any
@@ -9,13 +9,13 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
-from tests.conformance.snapshots import named, snapshots
+from tests.conformance.snapshots import case_name, snapshots
 
 ALICE, BOB, CAROL = mini.ALICE, mini.BOB, mini.CAROL
 
 
 def holders(caller: Caller, *wanted: str) -> dict[str, set[str]]:
-    """Give the accounts of each snapshot, by dex and token."""
+    """Return the accounts of each snapshot, by dex and token."""
     found = snapshots(caller, "accountValueSnapshots", *wanted)
     return {name: set(one[2]) for name, one in found.items()}
 
@@ -28,17 +28,17 @@ USDC = {"hyperliquid:USDC", "eqx:USDC"}
 def accounts(tiny: Caller) -> list[dict[str, Any]]:
     """The tuples of the simulated exchange, by the names of their indices."""
     found = snapshots(tiny, "accountValueSnapshots", "ALL").values()
-    assert all(shapes.fits("address", user) for one in found for user in one[2])
+    assert all(shapes.is_kind("address", user) for one in found for user in one[2])
     tuples = [values for one in found for values in one[2].values()]
     return [dict(zip(shapes.ACCOUNT_TUPLE, one, strict=False)) for one in tuples]
 
 
 @shapes.fields(shapes.ACCOUNT_TUPLE)
 def test_account_value_tuple(accounts: list[dict[str, Any]], field: str, words: str) -> None:
-    shapes.judge(accounts, field, words)
+    shapes.check_values(accounts, field, words)
 
 
-def test_account_value_tuple__5_values_or_8_for_portfolio_margin(
+def test_account_value_tuple__length(
     accounts: list[dict[str, Any]],
 ) -> None:
     assert {(len(one), one["account_mode"] == 3) for one in accounts} == {(5, False), (8, True)}
@@ -48,22 +48,22 @@ def test_account_value_tuple__account_mode(accounts: list[dict[str, Any]]) -> No
     assert {one["account_mode"] for one in accounts} == {0, 1, 2, 3}
 
 
-def test_account_value_tuple__is_unified_is_false_for_portfolio_margin(
+def test_account_value_tuple__is_unified(
     accounts: list[dict[str, Any]],
 ) -> None:
     assert all(one["is_unified"] == (one["account_mode"] == 2) for one in accounts)
 
 
-def test_account_value_tuple__notionals_are_absolute(accounts: list[dict[str, Any]]) -> None:
+def test_account_value_tuple__absolute_notionals(accounts: list[dict[str, Any]]) -> None:
     assert all(one["total_long_notional"] >= 0 for one in accounts)
     assert all(one["total_short_notional"] >= 0 for one in accounts)
 
 
-def test_account_value_tuple__branches_are_pairs(accounts: list[dict[str, Any]]) -> None:
+def test_account_value_tuple__branch_pairs(accounts: list[dict[str, Any]]) -> None:
     for one in accounts:
         for token, margin in one.get("pm_avail_by_branch", []):
-            assert shapes.fits("string", token)
-            assert shapes.fits("number", margin)
+            assert shapes.is_kind("string", token)
+            assert shapes.is_kind("number", margin)
 
 
 def test_account_value_snapshot__array_form(hand: Caller) -> None:
@@ -90,7 +90,7 @@ def test_account_value_snapshot__array_form(hand: Caller) -> None:
         (["USDC", "eqx:USDC"], USDC),
         (["eqx:USDC", "USDC", "eqx:USDC"], USDC),
     ],
-    ids=named,
+    ids=case_name,
 )
 def test_accountValueSnapshots__collateral_tokens(
     hand: Caller, tiny: Caller, wanted: list[str], found: set[str]

@@ -1,6 +1,6 @@
 """Specification, "userNonFundingLedgerUpdates", "batchClearinghouseStates", "borrowLend..."."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from typing import Any
@@ -26,13 +26,13 @@ def updates(tiny: Caller, summary: Any) -> list[Row]:
 
 @shapes.fields(shapes.UPDATE)
 def test_ledger_update(updates: list[Row], field: str, words: str) -> None:
-    shapes.judge(updates, field, words)
+    shapes.check_values(updates, field, words)
     shapes.no_other_fields(updates, shapes.UPDATE)
 
 
 @shapes.fields(shapes.DELTA)
 def test_ledger_update__delta(updates: list[Row], field: str, words: str) -> None:
-    shapes.judge([row["delta"] for row in updates], field, words)
+    shapes.check_values([row["delta"] for row in updates], field, words)
 
 
 @pytest.mark.parametrize("type", shapes.DELTA_FIELDS)
@@ -65,12 +65,12 @@ def test_ledger_update__fields_of_a_type(updates: list[Row], type: str) -> None:
         ("perpDexClassTransfer", "dex", "string"),
     ],
 )
-def test_ledger_update__what_a_type_holds(
+def test_ledger_update__values_of_a_type(
     updates: list[Row], type: str, field: str, kind: str
 ) -> None:
     values = [row["delta"][field] for row in updates if row["delta"]["type"] == type]
     assert values
-    assert all(shapes.fits(kind, one) for one in values)
+    assert all(shapes.is_kind(kind, one) for one in values)
 
 
 def test_ledger_update__liquidated_positions(updates: list[Row]) -> None:
@@ -81,20 +81,20 @@ def test_ledger_update__liquidated_positions(updates: list[Row]) -> None:
         for one in row["delta"]["liquidatedPositions"]
     ]
     assert {frozenset(one) for one in taken} == {frozenset(("coin", "szi"))}
-    assert all(shapes.fits("decimal", one["szi"]) for one in taken)
+    assert all(shapes.is_kind("decimal", one["szi"]) for one in taken)
 
 
 def test_userNonFundingLedgerUpdates__no_funding(updates: list[Row]) -> None:
     assert "funding" not in {row["delta"]["type"] for row in updates}
 
 
-def test_userNonFundingLedgerUpdates__ascends_by_time(tiny: Caller, summary: Any) -> None:
+def test_userNonFundingLedgerUpdates__time_order(tiny: Caller, summary: Any) -> None:
     for user in summary["users"]:
         times = [row["time"] for row in tiny.ask(LEDGER, user=user, startTime=0)]
         assert times == sorted(times) != []
 
 
-def test_userNonFundingLedgerUpdates__every_value_as_it_is(hand: Caller) -> None:
+def test_userNonFundingLedgerUpdates__exact_values(hand: Caller) -> None:
     assert hand.ask(LEDGER, user=ALICE, startTime=0) == mini.LEDGER
 
 
@@ -108,14 +108,14 @@ def test_userNonFundingLedgerUpdates__every_value_as_it_is(hand: Caller) -> None
         (T + 20, None, [3]),
     ],
 )
-def test_userNonFundingLedgerUpdates__both_bounds_are_inclusive(
+def test_userNonFundingLedgerUpdates__inclusive_bounds(
     hand: Caller, start: int, end: int | None, rows: list[int]
 ) -> None:
     span = {"startTime": start} if end is None else {"startTime": start, "endTime": end}
     assert hand.ask(LEDGER, user=ALICE, **span) == [mini.LEDGER[i] for i in rows]
 
 
-def test_userNonFundingLedgerUpdates__without_startTime_from_the_beginning(hand: Caller) -> None:
+def test_userNonFundingLedgerUpdates__without_startTime(hand: Caller) -> None:
     assert hand.ask(LEDGER, user=ALICE) == mini.LEDGER
 
 
@@ -136,7 +136,7 @@ def positions(states: list[Row]) -> list[Row]:
 
 @shapes.fields(shapes.STATE)
 def test_clearinghouse_state(states: list[Row], field: str, words: str) -> None:
-    shapes.judge(states, field, words)
+    shapes.check_values(states, field, words)
     shapes.no_other_fields(states, shapes.STATE)
 
 
@@ -146,17 +146,17 @@ def test_clearinghouse_state__margin(
     states: list[Row], summary_of: str, field: str, words: str
 ) -> None:
     rows = [state[summary_of] for state in states]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.MARGIN)
 
 
 @shapes.fields(shapes.POSITION)
 def test_clearinghouse_state__position(positions: list[Row], field: str, words: str) -> None:
-    shapes.judge(positions, field, words)
+    shapes.check_values(positions, field, words)
     shapes.no_other_fields(positions, shapes.POSITION)
 
 
-def test_clearinghouse_state__assetPositions_have_a_type(states: list[Row]) -> None:
+def test_clearinghouse_state__assetPositions_type(states: list[Row]) -> None:
     held = [one for state in states for one in state["assetPositions"]]
     assert {tuple(one) for one in held} == {("type", "position")}
     assert {one["type"] for one in held} == {"oneWay"}
@@ -168,16 +168,16 @@ def test_clearinghouse_state__leverage(positions: list[Row]) -> None:
         frozenset(("type", "value"))
     }
     assert {one["type"] for one in leverages} == {"cross", "isolated"}
-    assert all(shapes.fits("int", one["value"]) for one in leverages)
+    assert all(shapes.is_kind("int", one["value"]) for one in leverages)
 
 
-def test_clearinghouse_state__maxTradeSzs_are_2_strings(positions: list[Row]) -> None:
+def test_clearinghouse_state__maxTradeSzs(positions: list[Row]) -> None:
     for one in positions:
         assert len(one["maxTradeSzs"]) == 2
-        assert all(shapes.fits("decimal", size) for size in one["maxTradeSzs"])
+        assert all(shapes.is_kind("decimal", size) for size in one["maxTradeSzs"])
 
 
-def test_batchClearinghouseStates__pairs_in_the_order_asked(hand: Caller) -> None:
+def test_batchClearinghouseStates__request_order(hand: Caller) -> None:
     for users in ([ALICE, BOB], [BOB, ALICE]):
         answer = hand.ask(BATCH, users=users)
         assert list(answer) == ["successful_states", "failed_wallets"]
@@ -185,7 +185,7 @@ def test_batchClearinghouseStates__pairs_in_the_order_asked(hand: Caller) -> Non
         assert answer["failed_wallets"] == []
 
 
-def test_batchClearinghouseStates__the_native_dex_by_default(hand: Caller) -> None:
+def test_batchClearinghouseStates__default_dex(hand: Caller) -> None:
     assert hand.ask(BATCH, users=[ALICE]) == hand.ask(BATCH, users=[ALICE], dex="")
 
 
@@ -194,7 +194,7 @@ def test_batchClearinghouseStates__dex(hand: Caller) -> None:
     assert answer["successful_states"] == [[ALICE, mini.STATES["eqx"][ALICE]]]
 
 
-def test_batchClearinghouseStates__ALL_DEXES_is_keyed_by_dex(hand: Caller) -> None:
+def test_batchClearinghouseStates__keyed_by_dex(hand: Caller) -> None:
     answer = hand.ask(BATCH, users=[ALICE, BOB], dex="ALL_DEXES")
     assert answer["successful_states"] == [
         [user, {"native": mini.STATES[""][user], "eqx": mini.STATES["eqx"][user]}]
@@ -202,7 +202,7 @@ def test_batchClearinghouseStates__ALL_DEXES_is_keyed_by_dex(hand: Caller) -> No
     ]
 
 
-def test_batchClearinghouseStates__ALL_DEXES_holds_every_dex(tiny: Caller, summary: Any) -> None:
+def test_batchClearinghouseStates__contains_all_dexes(tiny: Caller, summary: Any) -> None:
     answer = tiny.ask(BATCH, users=summary["users"][:100], dex="ALL_DEXES")
     for _, by_dex in answer["successful_states"]:
         assert next(iter(by_dex)) == "native"
@@ -216,19 +216,19 @@ def test_batchClearinghouseStates__failed_wallets(hand: Caller, dex: str) -> Non
     assert answer["failed_wallets"] == [FAILED]
 
 
-def test_batchClearinghouseStates__an_unknown_account_is_no_error(hand: Caller) -> None:
+def test_batchClearinghouseStates__unknown_account(hand: Caller) -> None:
     [[user, state]] = hand.ask(BATCH, users=[NOBODY])["successful_states"]
     assert user == NOBODY
     assert state["assetPositions"] == []
     assert float(state["marginSummary"]["accountValue"]) == 0
 
 
-def test_batchClearinghouseStates__no_users_is_an_empty_answer(hand: Caller) -> None:
+def test_batchClearinghouseStates__without_users(hand: Caller) -> None:
     assert hand.ask(BATCH, users=[]) == {"successful_states": [], "failed_wallets": []}
 
 
 @pytest.mark.parametrize("user", ["", "0x12", ALICE[2:], None])
-def test_batchClearinghouseStates__a_malformed_address_is_400(hand: Caller, user: Any) -> None:
+def test_batchClearinghouseStates__malformed_address(hand: Caller, user: Any) -> None:
     assert hand.refuse(BATCH, users=[ALICE, user])[0] == 400
 
 
@@ -242,7 +242,7 @@ def lending(tiny: Caller, summary: Any) -> list[Row]:
 
 @shapes.fields(shapes.LENDING)
 def test_borrow_lend_user_state(lending: list[Row], field: str, words: str) -> None:
-    shapes.judge(lending, field, words)
+    shapes.check_values(lending, field, words)
     shapes.no_other_fields(lending, shapes.LENDING)
 
 
@@ -253,28 +253,28 @@ def test_borrow_lend_user_state__health(lending: list[Row], word: str) -> None:
     assert any(one["health"] == word for one in lending)
 
 
-def test_borrow_lend_user_state__tokenToState_is_pairs(lending: list[Row]) -> None:
+def test_borrow_lend_user_state__tokenToState(lending: list[Row]) -> None:
     pairs = [pair for one in lending for pair in one["tokenToState"]]
     assert pairs
     for index, state in pairs:
-        assert shapes.fits("int", index)
+        assert shapes.is_kind("int", index)
         assert set(state) == {"borrow", "supply"}
         for side in state.values():
             assert set(side) == {"basis", "value"}
-            assert all(shapes.fits("decimal", amount) for amount in side.values())
+            assert all(shapes.is_kind("decimal", amount) for amount in side.values())
 
 
-def test_borrow_lend_user_state__healthFactor_is_null_without_a_position(
+def test_borrow_lend_user_state__healthFactor(
     lending: list[Row],
 ) -> None:
     for one in lending:
         assert (one["healthFactor"] is None) == (one["tokenToState"] == [])
 
 
-def test_borrowLendUserState__every_value_as_it_is(hand: Caller) -> None:
+def test_borrowLendUserState__exact_values(hand: Caller) -> None:
     assert hand.ask("borrowLendUserState", user=ALICE) == mini.LENT
 
 
-def test_borrowLendUserState__an_unknown_account_has_an_empty_state(hand: Caller) -> None:
+def test_borrowLendUserState__unknown_account(hand: Caller) -> None:
     answer = hand.ask("borrowLendUserState", user=NOBODY)
     assert answer == {"tokenToState": [], "health": "healthy", "healthFactor": None}

@@ -1,6 +1,6 @@
 """Specification, "Deploy auctions"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from tests.conformance import mini, shapes
@@ -10,31 +10,31 @@ from tests.conformance.conftest import Caller
 @shapes.fields(shapes.SPOT_AUCTION)
 def test_spotPairDeployAuctionStatus(hand: Caller, tiny: Caller, field: str, words: str) -> None:
     rows = [one.ask("spotPairDeployAuctionStatus") for one in (hand, tiny)]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.SPOT_AUCTION)
 
 
 @shapes.fields(shapes.PERP_AUCTION)
 def test_perpDeployAuctionStatus(hand: Caller, tiny: Caller, field: str, words: str) -> None:
     rows = [one.ask("perpDeployAuctionStatus") for one in (hand, tiny)]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.PERP_AUCTION)
 
 
-def test_auctions__endGas_is_null_while_in_progress(hand: Caller, tiny: Caller) -> None:
+def test_auctions__endGas_in_progress(hand: Caller, tiny: Caller) -> None:
     perp, spot = hand.ask("perpDeployAuctionStatus"), tiny.ask("spotPairDeployAuctionStatus")
     assert perp["endGas"] is spot["endGas"] is None
     assert perp["startTimeSeconds"] == mini.NOON - 6 * 3600
     assert 100 <= float(perp["currentGas"]) <= float(perp["startGas"]) == 500
 
 
-def test_auctions__currentGas_of_perps_is_null_when_the_auction_ended(tiny: Caller) -> None:
+def test_auctions__perp_currentGas_after_end(tiny: Caller) -> None:
     status = tiny.ask("perpDeployAuctionStatus")
     assert status["currentGas"] is None
     assert float(status["endGas"]) > 0
 
 
-def test_auctions__currentGas_of_spot_is_a_price_when_the_auction_ended(hand: Caller) -> None:
+def test_auctions__spot_currentGas_after_end(hand: Caller) -> None:
     status = hand.ask("spotPairDeployAuctionStatus")
-    assert shapes.fits("decimal", status["currentGas"])
+    assert shapes.is_kind("decimal", status["currentGas"])
     assert status["endGas"] == "400.0"

@@ -1,6 +1,6 @@
 """Specification, "builderApproved..." and "Builder approval"; "Funding row"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from typing import Any
@@ -47,7 +47,7 @@ def payments(tiny: Caller, summary: Any) -> list[Row]:
 
 @shapes.fields(shapes.APPROVED_FILL)
 def test_fill_record__builderApprovedFillsByTime(fills: list[Row], field: str, words: str) -> None:
-    shapes.judge(fills, field, words)
+    shapes.check_values(fills, field, words)
 
 
 def test_fill_record__no_other_fields(fills: list[Row]) -> None:
@@ -56,18 +56,18 @@ def test_fill_record__no_other_fields(fills: list[Row]) -> None:
 
 @shapes.fields(shapes.FUNDING)
 def test_funding_row(payments: list[Row], field: str, words: str) -> None:
-    shapes.judge(payments, field, words)
+    shapes.check_values(payments, field, words)
     shapes.no_other_fields(payments, shapes.FUNDING)
 
 
 @shapes.fields(shapes.FUNDING_DELTA)
 def test_funding_row__delta(payments: list[Row], field: str, words: str) -> None:
     deltas = [row["delta"] for row in payments]
-    shapes.judge(deltas, field, words)
+    shapes.check_values(deltas, field, words)
     shapes.no_other_fields(deltas, shapes.FUNDING_DELTA)
 
 
-def test_funding_row__the_hash_is_always_the_zero_hash(payments: list[Row]) -> None:
+def test_funding_row__zero_hash(payments: list[Row]) -> None:
     assert {row["hash"] for row in payments} == {"0x" + 64 * "0"}
 
 
@@ -81,35 +81,35 @@ def test_funding_row__negative_when_paid(payments: list[Row]) -> None:
 # Approval by blocks.
 
 
-def test_builderApprovedFills__while_the_approval_was_active(hand: Caller) -> None:
+def test_builderApprovedFills__during_approval(hand: Caller) -> None:
     rows = hand.ask(FILLS, builder=B1, startTime=0)
     assert [(row["user"], row["tid"]) for row in rows] == [
         (user, one["tid"]) for user, one in mini.APPROVED_B1
     ]
 
 
-def test_builderApprovedFills__an_approval_applies_from_its_block(hand: Caller) -> None:
+def test_builderApprovedFills__approval_block(hand: Caller) -> None:
     tids = [row["tid"] for row in hand.ask(FILLS, builder=B1, startTime=A - 1, endTime=A)]
     assert tids == [mini.SAME_BLOCK_EARLIER["tid"], mini.SAME_BLOCK_LATER["tid"]]
 
 
-def test_builderApprovedFills__a_revocation_applies_from_its_block(hand: Caller) -> None:
+def test_builderApprovedFills__revocation_block(hand: Caller) -> None:
     rows = hand.ask(FILLS, builder=B1, startTime=A + 999, endTime=A + 1_999)
     assert [row["tid"] for row in rows] == [mini.LAST_MOMENT["tid"]]
 
 
-def test_builderApprovedFills__attribution_is_kept_after_the_revocation(hand: Caller) -> None:
-    """The approval of A has been revoked by now; its fills are still there."""
+def test_builderApprovedFills__attribution_after_revocation(hand: Caller) -> None:
+    """The approval of A is revoked; its fills remain."""
     rows = hand.ask(FILLS, builder=B1, startTime=A, endTime=A + 999)
     assert {row["user"] for row in rows} == {BOB, CAROL}
 
 
-def test_builderApprovedFills__an_approval_can_be_given_again(hand: Caller) -> None:
+def test_builderApprovedFills__second_approval(hand: Caller) -> None:
     rows = hand.ask(FILLS, builder=B1, startTime=A + 2_000)
     assert [row["tid"] for row in rows] == [mini.AGAIN["tid"]]
 
 
-def test_builderApprovedFills__one_fill_belongs_to_several_builders(hand: Caller) -> None:
+def test_builderApprovedFills__several_builders(hand: Caller) -> None:
     first = hand.ask(FILLS, builder=B1, startTime=A + 500, endTime=A + 999)
     second = hand.ask(FILLS, builder=B2, startTime=A + 500, endTime=A + 999)
     assert first == second
@@ -126,21 +126,19 @@ def test_builderApprovedFills__one_fill_belongs_to_several_builders(hand: Caller
     ],
     ids=["this one", "another", "liquidation", "twap"],
 )
-def test_builderApprovedFills__builder_is_whom_it_was_routed_through(
-    hand: Caller, one: Row, builder: str | None
-) -> None:
+def test_builderApprovedFills__routing_builder(hand: Caller, one: Row, builder: str | None) -> None:
     rows = {row["tid"]: row for row in hand.ask(FILLS, builder=B1, startTime=0)}
     assert rows[one["tid"]]["builder"] == builder
 
 
-def test_builderApprovedFills__builder_is_usually_null(fills: list[Row]) -> None:
+def test_builderApprovedFills__null_builder(fills: list[Row]) -> None:
     null = sum(row["builder"] is None for row in fills)
     assert null > len(fills) / 2
     assert all(row["builder"] is None for row in fills if row["twapId"] is not None)
 
 
-def test_builderApprovedFills__every_fill_of_an_approved_hour(tiny: Caller, world: Any) -> None:
-    """Against userFillsByTime: between an approval and its revocation nothing is missing."""
+def test_builderApprovedFills__complete_approved_hour(tiny: Caller, world: Any) -> None:
+    """Between an approval and its revocation, the fills equal those of userFillsByTime."""
     open_since: dict[tuple[str, str], int] = {}
     checked = 0
     for one in world.sources.approvals:
@@ -159,37 +157,35 @@ def test_builderApprovedFills__every_fill_of_an_approved_hour(tiny: Caller, worl
     assert checked > 0
 
 
-def test_builderApprovedFunding__had_approved_at_that_block(hand: Caller) -> None:
+def test_builderApprovedFunding__during_approval(hand: Caller) -> None:
     rows = hand.ask(FUNDING, builder=B2, startTime=0, endTime=NOW)
     assert [row for row in rows if row["user"] == DAVE] == mini.DAVES
 
 
-def test_builderApprovedFunding__rows_are_as_they_were(hand: Caller) -> None:
+def test_builderApprovedFunding__exact_values(hand: Caller) -> None:
     hour = {"startTime": mini.HOURS[0], "endTime": mini.HOURS[1] - 1}
     assert hand.ask(FUNDING, builder=B1, **hour) == [
         row for row in mini.APPROVED_PAYMENTS if row["time"] == mini.HOURS[0]
     ]
 
 
-def test_builderApprovedFunding__one_row_a_position_and_hour(tiny: Caller, summary: Any) -> None:
+def test_builderApprovedFunding__row_per_position_hour(tiny: Caller, summary: Any) -> None:
     for builder in summary["builders"]:
         rows = tiny.ask(FUNDING, builder=builder, startTime=0)
         keys = [key(row) for row in rows]
         assert len(set(keys)) == len(keys) > 0
 
 
-def test_builderApprovedFunding__no_rows_between_funding_hours(payments: list[Row]) -> None:
+def test_builderApprovedFunding__full_hours_only(payments: list[Row]) -> None:
     assert {row["time"] % mini.HOUR for row in payments} == {0}
 
 
-# Range, order, paging, the same for both.
+# Range, order and paging of both operations.
 
 
 @BOTH
 @pytest.mark.parametrize("builder", [0, 1, 2])
-def test_builderApproved__ordered_by_what_a_cursor_names(
-    tiny: Caller, summary: Any, type: str, builder: int
-) -> None:
+def test_builderApproved__cursor_order(tiny: Caller, summary: Any, type: str, builder: int) -> None:
     """Fills by (time, txIndex), funding by (time, user, coin)."""
     rows = tiny.ask(type, builder=summary["builders"][builder], startTime=0)
     keys = [key(row) for row in rows]
@@ -197,7 +193,7 @@ def test_builderApproved__ordered_by_what_a_cursor_names(
 
 
 @BOTH
-def test_builderApproved__both_bounds_are_inclusive(hand: Caller, type: str) -> None:
+def test_builderApproved__inclusive_bounds(hand: Caller, type: str) -> None:
     rows = hand.ask(type, builder=B1, startTime=0, limit=50)
     time = rows[-1]["time"] if type == FILLS else mini.HOURS[0]
     there = hand.ask(type, builder=B1, startTime=time, endTime=time)
@@ -207,22 +203,20 @@ def test_builderApproved__both_bounds_are_inclusive(hand: Caller, type: str) -> 
 
 
 @BOTH
-def test_builderApproved__startTime_is_required_without_a_cursor(hand: Caller, type: str) -> None:
+def test_builderApproved__startTime_required(hand: Caller, type: str) -> None:
     assert hand.refuse(type, builder=B1)[0] == 400
     assert hand.refuse(type, builder=B1, endTime=NOW)[0] == 400
 
 
 @BOTH
-def test_builderApproved__endTime_defaults_to_now(hand: Caller, type: str) -> None:
+def test_builderApproved__endTime_default(hand: Caller, type: str) -> None:
     asked = {"builder": B1, "startTime": 0}
     assert hand.ask(type, **asked) == hand.ask(type, **asked, endTime=NOW)
 
 
 @BOTH
 @pytest.mark.parametrize("start", [0, NOW])
-def test_builderApproved__startTime_is_ignored_with_a_cursor(
-    hand: Caller, type: str, start: int
-) -> None:
+def test_builderApproved__startTime_with_cursor(hand: Caller, type: str, start: int) -> None:
     rows = hand.ask(type, builder=B1, startTime=0, limit=6)
     got = hand.ask(type, builder=B1, startTime=start, cursor=cursor(rows[2]), limit=3)
     assert got == rows[3:6]
@@ -237,10 +231,10 @@ FILL_ROWS = [one | {"user": user} for user, one in mini.APPROVED_B2]
     [(FILLS, B2, FILL_ROWS), (FUNDING, B1, mini.APPROVED_PAYMENTS)],
     ids=[FILLS, FUNDING],
 )
-def test_builderApproved__paging_to_the_end(
+def test_builderApproved__all_pages(
     hand: Caller, type: str, builder: str, there: list[Row], limit: int
 ) -> None:
-    """Each page holds the rows strictly after the cursor; a short one is the last."""
+    """Each page contains the rows strictly after the cursor; a short page is the last one."""
     pages = hand.pages(type, limit, builder=builder)
     assert len(pages) > 1
     assert len(pages[-1]) < limit
@@ -251,20 +245,20 @@ def test_builderApproved__paging_to_the_end(
     assert rest == []
 
 
-def test_builderApprovedFunding__a_page_may_end_inside_an_hour(hand: Caller) -> None:
+def test_builderApprovedFunding__page_ends_inside_hour(hand: Caller) -> None:
     page = hand.ask(FUNDING, builder=B1, startTime=0, limit=7)
     rest = hand.ask(FUNDING, builder=B1, cursor=cursor(page[-1]), limit=7)
     assert page + rest == mini.APPROVED_PAYMENTS[:14]
 
 
 @BOTH
-def test_builderApproved__a_switch_makes_the_cursor_inclusive(inclusive: Caller, type: str) -> None:
+def test_builderApproved__inclusive_cursor(inclusive: Caller, type: str) -> None:
     rows = inclusive.ask(type, builder=B1, startTime=0, limit=6)
     assert inclusive.ask(type, builder=B1, cursor=cursor(rows[2]), limit=4) == rows[2:]
 
 
 @pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7, [], ["1_2"]])
-def test_builderApprovedFills__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
+def test_builderApprovedFills__malformed_cursor(hand: Caller, malformed: Any) -> None:
     assert hand.refuse(FILLS, builder=B1, cursor=malformed)[0] == 400
 
 
@@ -272,5 +266,5 @@ def test_builderApprovedFills__a_malformed_cursor_is_400(hand: Caller, malformed
     "malformed",
     ["", "1", "1_2", f"1_{BOB}", f"1_{BOB}_", f"_{BOB}_BTC", f"x_{BOB}_BTC", "1_0x12_BTC", 7, []],
 )
-def test_builderApprovedFunding__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
+def test_builderApprovedFunding__malformed_cursor(hand: Caller, malformed: Any) -> None:
     assert hand.refuse(FUNDING, builder=B1, cursor=malformed)[0] == 400

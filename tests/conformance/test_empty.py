@@ -1,4 +1,4 @@
-"""Clarifications, "Errors": a store with nothing in it."""
+"""Clarifications, "Errors": an empty store."""
 
 import pytest
 
@@ -14,12 +14,12 @@ from tests.conformance.conftest import GOOD, Caller
         "perpTwapSnapshots",
     ],
 )
-def test_errors__404_before_the_first_snapshot(empty: Caller, type: str) -> None:
+def test_errors__404_before_snapshots(empty: Caller, type: str) -> None:
     got = empty.refuse(type, **GOOD[type])
     assert got == (404, "No snapshots are available yet")
 
 
-def test_errors__500_while_depth_is_not_published(empty: Caller) -> None:
+def test_errors__500_before_depth(empty: Caller) -> None:
     assert empty.refuse("currentDepth") == (500, "An internal error occurred")
 
 
@@ -38,13 +38,11 @@ def test_errors__500_while_depth_is_not_published(empty: Caller) -> None:
         "validatorAprHistory",
     ],
 )
-def test_errors__an_empty_store_gives_empty_lists(empty: Caller, type: str) -> None:
+def test_errors__empty_store_lists(empty: Caller, type: str) -> None:
     assert empty.ask(type, **GOOD[type]) == []
 
 
 @pytest.mark.parametrize("type", GOOD)
-def test_errors__an_empty_store_gives_a_status_of_the_specification(
-    empty: Caller, type: str
-) -> None:
+def test_errors__empty_store_status(empty: Caller, type: str) -> None:
     status = empty.post({"type": type, **GOOD[type]}).status_code
     assert status in (200, 404, 500)

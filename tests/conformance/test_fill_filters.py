@@ -1,6 +1,6 @@
 """Specification, "userFills", "userFillsByTime": builder, dex, venue."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 
 from collections.abc import Callable
 from typing import Any
@@ -21,14 +21,14 @@ def _some(hand: Caller, type: str, **fields: Any) -> list[int]:
 
 
 @BOTH
-def test_builder_filter__fills_routed_through_it(hand: Caller, type: str) -> None:
+def test_builder_filter__routed_fills(hand: Caller, type: str) -> None:
     assert _some(hand, type, builder=B1) == [1, 2, 3]
     assert _some(hand, type, builder=B2) == [8]
     assert _some(hand, type, builder=B2.upper().replace("X", "x")) == [8]
 
 
-def test_builder_filter__orders_within_one_millisecond(hand: Caller) -> None:
-    """Fills 1 and 2 are of transaction 1, fill 3 is of transaction 2 of the same block."""
+def test_builder_filter__same_millisecond(hand: Caller) -> None:
+    """Fills 1 and 2 belong to transaction 1, fill 3 to transaction 2 of the same block."""
     oldest_first = hand.ask("userFillsByTime", user=ALICE, startTime=0, builder=B1)
     assert tids(oldest_first) == [1, 2, 3]
     assert tids(hand.ask("userFills", user=ALICE, builder=B1)) == [3, 1, 2]
@@ -37,25 +37,25 @@ def test_builder_filter__orders_within_one_millisecond(hand: Caller) -> None:
 
 
 @BOTH
-def test_builder_filter__null_is_no_filter(hand: Caller, type: str) -> None:
+def test_builder_filter__null(hand: Caller, type: str) -> None:
     asked = {"user": ALICE, "startTime": 0}
     assert hand.ask(type, **asked, builder=None) == hand.ask(type, **asked) != []
 
 
 @BOTH
-def test_builder_filter__an_unknown_builder_has_routed_nothing(hand: Caller, type: str) -> None:
+def test_builder_filter__unknown_builder(hand: Caller, type: str) -> None:
     assert _some(hand, type, builder=mini.NOBODY) == []
 
 
 @BOTH
-def test_builder_filter__of_every_account_and_builder(
+def test_builder_filter__all_accounts(
     tiny: Caller,
     latest_of: dict[str, list[Row]],
     by_time_of: dict[str, list[Row]],
     summary: Any,
     type: str,
 ) -> None:
-    """`userFillsByTime` does not say through whom a fill was routed, `userFills` does."""
+    """`userFillsByTime` omits the builder that routed a fill, `userFills` has it."""
     start = {"startTime": 0} if type == "userFillsByTime" else {}
     whole = {user: rows for user, rows in latest_of.items() if len(rows) < 2000}
     for user, rows in whole.items():
@@ -72,9 +72,7 @@ MALFORMED_FILTERS = ["", " ", "0x12", "B1", B1 + "0", 0, 7, True, False, [], [B1
 
 @BOTH
 @pytest.mark.parametrize("builder", MALFORMED_FILTERS)
-def test_builder_filter__malformed_empty_or_no_string_is_400(
-    hand: Caller, type: str, builder: Any
-) -> None:
+def test_builder_filter__malformed(hand: Caller, type: str, builder: Any) -> None:
     body = {"user": ALICE, "startTime": 0, "builder": builder}
     assert hand.refuse(type, **body)[0] == 400
 
@@ -86,20 +84,18 @@ def test_dex_filter__main_dex(hand: Caller, type: str) -> None:
 
 
 @BOTH
-def test_dex_filter__a_deployed_dex(hand: Caller, type: str) -> None:
+def test_dex_filter__deployed_dex(hand: Caller, type: str) -> None:
     assert _some(hand, type, dex="eqx") == [8]
 
 
 @BOTH
 @pytest.mark.parametrize("dex", ["nowhere", "eq", "eqxy"])
-def test_dex_filter__an_unknown_dex_has_no_fills(hand: Caller, type: str, dex: str) -> None:
+def test_dex_filter__unknown_dex(hand: Caller, type: str, dex: str) -> None:
     assert _some(hand, type, dex=dex) == []
 
 
 @pytest.mark.parametrize("dex", ["main_dex", "eqx", "pre"])
-def test_dex_filter__of_every_account(
-    tiny: Caller, by_time_of: dict[str, list[Row]], dex: str
-) -> None:
+def test_dex_filter__all_accounts(tiny: Caller, by_time_of: dict[str, list[Row]], dex: str) -> None:
     found = [
         row["coin"].partition(":")[0] if ":" in row["coin"] else "main_dex"
         for user in by_time_of
@@ -113,17 +109,17 @@ def test_venue__any_case(hand: Caller, venue: str) -> None:
     assert _some(hand, "userFillsByTime", venue=venue) == [9]
 
 
-def test_venue__only_fills_of_that_venue(hand: Caller) -> None:
+def test_venue__fills_of_venue(hand: Caller) -> None:
     assert _some(hand, "userFillsByTime", venue="KX") == [11]
 
 
 @pytest.mark.parametrize("venue", ["ZZ", "abcd"])
-def test_venue__an_unknown_one_is_an_empty_list(hand: Caller, venue: str) -> None:
+def test_venue__unknown(hand: Caller, venue: str) -> None:
     assert _some(hand, "userFillsByTime", venue=venue) == []
 
 
 @pytest.mark.parametrize("written", [str.upper, str.lower, str.title])
-def test_venue__of_every_account_on_one(
+def test_venue__all_accounts(
     tiny: Caller, by_time_of: dict[str, list[Row]], written: Callable[[str], str]
 ) -> None:
     venues = {user: {row.get("venue") for row in rows} for user, rows in by_time_of.items()}
@@ -136,11 +132,11 @@ def test_venue__of_every_account_on_one(
 
 
 @pytest.mark.parametrize("venue", ["", "P", "PMXPM", "P1", "P-X", "ÄÖ", 12, True, [], ["PMX"]])
-def test_venue__not_2_to_4_ascii_letters_is_400(hand: Caller, venue: Any) -> None:
+def test_venue__malformed_is_400(hand: Caller, venue: Any) -> None:
     assert hand.refuse("userFillsByTime", user=ALICE, startTime=0, venue=venue)[0] == 400
 
 
-def test_filters__together(hand: Caller) -> None:
+def test_filters__combined(hand: Caller) -> None:
     assert _some(hand, "userFillsByTime", builder=B2, dex="eqx") == [8]
     assert _some(hand, "userFillsByTime", builder=B1, dex="eqx") == []
     assert _some(hand, "userFillsByTime", builder=B1, limit=2, endTime=T) == [1, 2]

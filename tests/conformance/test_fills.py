@@ -1,6 +1,6 @@
 """Specification, "Fill record", "userFills", "userFillsByTime"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from collections import Counter
@@ -31,12 +31,12 @@ def by_time(by_time_of: dict[str, list[Row]]) -> list[Row]:
 
 @shapes.fields(shapes.LATEST_FILL)
 def test_fill_record__userFills(latest: list[Row], field: str, words: str) -> None:
-    shapes.judge(latest, field, words)
+    shapes.check_values(latest, field, words)
 
 
 @shapes.fields(shapes.FILL_BY_TIME)
 def test_fill_record__userFillsByTime(by_time: list[Row], field: str, words: str) -> None:
-    shapes.judge(by_time, field, words)
+    shapes.check_values(by_time, field, words)
 
 
 def test_fill_record__no_other_fields(latest: list[Row], by_time: list[Row]) -> None:
@@ -44,40 +44,40 @@ def test_fill_record__no_other_fields(latest: list[Row], by_time: list[Row]) -> 
     shapes.no_other_fields(by_time, shapes.FILL_BY_TIME)
 
 
-def test_fill_record__builder_stands_in_userFills_where_routed(hand: Caller) -> None:
+def test_fill_record__builder_in_userFills(hand: Caller) -> None:
     rows = {row["tid"]: row for row in hand.ask("userFills", user=ALICE)}
     assert rows[1]["builder"] == B1
     assert rows[8]["builder"] == B2
     assert rows[13].get("builder") is None
 
 
-def test_fill_record__coin_of_a_deployed_dex_is_prefixed(by_time: list[Row], summary: Any) -> None:
+def test_fill_record__deployed_dex_prefix(by_time: list[Row], summary: Any) -> None:
     coins = {row["coin"] for row in by_time}
     for dex in filter(None, summary["dexes"]):
         assert any(coin.startswith(f"{dex}:") for coin in coins)
 
 
-def test_fill_record__deployerFee_only_on_deployed_dexes(by_time: list[Row]) -> None:
+def test_fill_record__deployerFee(by_time: list[Row]) -> None:
     deployed = [row for row in by_time if "deployerFee" in row]
     assert deployed
     assert all(":" in row["coin"] for row in deployed)
 
 
-def test_fill_record__venue_only_on_outcome_markets(by_time: list[Row]) -> None:
+def test_fill_record__venue(by_time: list[Row]) -> None:
     on_a_venue = [row for row in by_time if "venue" in row]
     assert on_a_venue
     assert all(row["coin"].startswith("#") for row in on_a_venue)
     assert all(2 <= len(row["venue"]) <= 4 for row in on_a_venue)
 
 
-def test_fill_record__venue_is_omitted_for_validator_deployed_outcomes(hand: Caller) -> None:
+def test_fill_record__validator_deployed_outcomes(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0)
     venues = {row["coin"]: row.get("venue", "absent") for row in rows}
     assert (venues["#1230"], venues["#90"], venues["#2070"]) == ("PMX", "absent", "KX")
     assert venues["BTC"] == "absent"
 
 
-def test_fill_record__every_value_as_it_is(hand: Caller) -> None:
+def test_fill_record__exact_values(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0)
     assert rows == [
         {name: value for name, value in row.items() if name != "builder"} for row in mini.ALICES
@@ -87,7 +87,7 @@ def test_fill_record__every_value_as_it_is(hand: Caller) -> None:
 # userFills.
 
 
-def test_userFills__the_latest_newest_first(latest_of: dict[str, list[Row]], world: World) -> None:
+def test_userFills__newest_first(latest_of: dict[str, list[Row]], world: World) -> None:
     newest = {user: (one.time, one.tx_index) for user, one in world.sources.fills}
     for user, rows in latest_of.items():
         keys = [key(row) for row in rows]
@@ -95,12 +95,12 @@ def test_userFills__the_latest_newest_first(latest_of: dict[str, list[Row]], wor
         assert keys[0] == newest[user]
 
 
-def test_userFills__equal_keys_keep_the_order_of_execution(hand: Caller) -> None:
+def test_userFills__execution_order(hand: Caller) -> None:
     rows = hand.ask("userFills", user=ALICE)
     assert tids(rows) == [13, 12, 11, 10, 9, 8, 7, 6, 4, 5, 3, 1, 2]
 
 
-def test_userFills__the_latest_when_there_are_more(hand: Caller) -> None:
+def test_userFills__latest_rows(hand: Caller) -> None:
     rows = hand.ask("userFills", user=mini.ERIN)
     times = sorted({row["time"] for row in mini.ERINS})
     assert len(rows) == 2000
@@ -136,50 +136,50 @@ def test_userFillsByTime__oldest_first(by_time_of: dict[str, list[Row]]) -> None
         (0, T - 1, []),
     ],
 )
-def test_userFillsByTime__both_bounds_are_inclusive(
+def test_userFillsByTime__inclusive_bounds(
     hand: Caller, start: int, end: int, found: list[int]
 ) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=start, endTime=end)
     assert tids(rows) == found
 
 
-def test_userFillsByTime__endTime_defaults_to_now(hand: Caller) -> None:
+def test_userFillsByTime__endTime_default(hand: Caller) -> None:
     asked = {"user": ALICE, "startTime": 0}
     assert hand.ask("userFillsByTime", **asked) == hand.ask("userFillsByTime", **asked, endTime=NOW)
 
 
-def test_userFillsByTime__startTime_is_required_without_a_cursor(hand: Caller) -> None:
+def test_userFillsByTime__startTime_required(hand: Caller) -> None:
     assert hand.refuse("userFillsByTime", user=ALICE)[0] == 400
     assert hand.ask("userFillsByTime", user=ALICE, cursor=f"{T}_0")
 
 
 @pytest.mark.parametrize("start", [0, T + 50, NOW + 1])
-def test_userFillsByTime__startTime_is_ignored_with_a_cursor(hand: Caller, start: int) -> None:
+def test_userFillsByTime__startTime_with_cursor(hand: Caller, start: int) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=start, cursor=f"{T + 10}_0")
     assert tids(rows) == [8, 9, 10, 11, 12, 13]
 
 
-def test_userFillsByTime__endTime_holds_with_a_cursor(hand: Caller) -> None:
+def test_userFillsByTime__endTime_with_cursor(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T + 10}_0", endTime=T + 30)
     assert tids(rows) == [8, 9, 10]
 
 
-def test_userFillsByTime__a_cursor_is_exclusive(hand: Caller) -> None:
+def test_userFillsByTime__exclusive_cursor(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T}_1", limit=3)
     assert tids(rows) == [3, 4, 5]
 
 
-def test_userFillsByTime__a_cursor_need_not_be_a_row(hand: Caller) -> None:
+def test_userFillsByTime__cursor_between_rows(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T + 5}_99")
     assert tids(rows) == [7, 8, 9, 10, 11, 12, 13]
 
 
-def test_userFillsByTime__a_switch_makes_the_cursor_inclusive(inclusive: Caller) -> None:
+def test_userFillsByTime__inclusive_cursor(inclusive: Caller) -> None:
     rows = inclusive.ask("userFillsByTime", user=ALICE, cursor=f"{T}_1", limit=3)
     assert tids(rows) == [1, 2, 3]
 
 
-def test_userFillsByTime__a_page_can_end_inside_a_transaction(hand: Caller) -> None:
+def test_userFillsByTime__page_ends_inside_transaction(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0, limit=5)
     assert tids(rows) == [1, 2, 3, 4, 5]
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0, limit=4)
@@ -190,15 +190,15 @@ def test_userFillsByTime__a_page_can_end_inside_a_transaction(hand: Caller) -> N
 
 
 @pytest.mark.parametrize("limit", [300, 1998])
-def test_userFillsByTime__paging_to_the_end(hand: Caller, limit: int) -> None:
-    """Erin's transactions hold three fills: pages of multiples of three never end inside one."""
+def test_userFillsByTime__all_pages(hand: Caller, limit: int) -> None:
+    """Erin's transactions have three fills, so pages of 3, 6, ... rows never end inside one."""
     pages = hand.pages("userFillsByTime", limit, user=mini.ERIN)
     assert [row["tid"] for page in pages for row in page] == tids(mini.ERINS)
     assert all(len(page) == limit for page in pages[:-1])
     assert len(pages[-1]) < limit
 
 
-def test_userFillsByTime__paging_passes_over_nothing_but_the_rest_of_a_transaction(
+def test_userFillsByTime__skipped_rows(
     tiny: Caller, by_time_of: dict[str, list[Row]], world: World
 ) -> None:
     """A cursor names a transaction, and a page may end inside one."""
@@ -212,7 +212,7 @@ def test_userFillsByTime__paging_passes_over_nothing_but_the_rest_of_a_transacti
     assert rows == []
 
 
-def test_userFillsByTime__paging_to_the_end_with_inclusive_cursors(inclusive: Caller) -> None:
+def test_userFillsByTime__all_pages_inclusive(inclusive: Caller) -> None:
     pages = inclusive.pages("userFillsByTime", 400, user=mini.ERIN)
     assert list(dict.fromkeys(row["tid"] for page in pages for row in page)) == tids(mini.ERINS)
 
@@ -224,5 +224,5 @@ def test_userFillsByTime__paging_to_the_end_with_inclusive_cursors(inclusive: Ca
         *("1_1 ", 5, []),
     ],
 )
-def test_userFillsByTime__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
+def test_userFillsByTime__malformed_cursor(hand: Caller, malformed: Any) -> None:
     assert hand.refuse("userFillsByTime", user=ALICE, cursor=malformed)[0] == 400

@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from tests.conformance import mini
-from tests.conformance.conftest import GOOD, OPTIONAL, Caller, refused
+from tests.conformance.conftest import GOOD, OPTIONAL, Caller, read_error
 
 ALICE, B1, NOW = mini.ALICE, mini.B1, mini.NOW
 
@@ -21,29 +21,29 @@ by_operation = pytest.mark.parametrize("type", GOOD)
 
 
 @by_operation
-def test_general_1__every_operation_is_post_info_chosen_by_type(hand: Caller, type: str) -> None:
+def test_general_1__post_info(hand: Caller, type: str) -> None:
     assert hand.post({"type": type, **GOOD[type]}).status_code == 200
 
 
-def test_general_1__type_is_required(hand: Caller) -> None:
-    assert refused(hand.post({"user": ALICE}))[0] == 400
+def test_general_1__type_required(hand: Caller) -> None:
+    assert read_error(hand.post({"user": ALICE}))[0] == 400
 
 
 @pytest.mark.parametrize("type", ["nothing", "", "Meta", "meta ", 7, None, ["meta"], {}])
-def test_general_1__an_unknown_type_is_400(hand: Caller, type: Any) -> None:
-    assert refused(hand.post({"type": type}))[0] == 400
+def test_general_1__unknown_type(hand: Caller, type: Any) -> None:
+    assert read_error(hand.post({"type": type}))[0] == 400
 
 
 @pytest.mark.parametrize(
     "body",
     [b"", b"{", b"[]", b'"meta"', b"null", b"7", b"\xff\xfe", b"{'a':1}", b'{"type":"meta"'],
 )
-def test_general_2__a_body_that_is_no_json_object_is_400(hand: Caller, body: bytes) -> None:
-    assert refused(hand.post(body))[0] == 400
+def test_general_2__invalid_json_is_400(hand: Caller, body: bytes) -> None:
+    assert read_error(hand.post(body))[0] == 400
 
 
 @pytest.mark.parametrize("user", [ALICE.upper().replace("X", "x"), ALICE])
-def test_general_4__an_address_is_42_characters_of_any_case(hand: Caller, user: str) -> None:
+def test_general_4__address_form(hand: Caller, user: str) -> None:
     assert hand.ask("userFills", user=user) == hand.ask("userFills", user=ALICE) != []
 
 
@@ -66,7 +66,7 @@ MALFORMED += ["0X" + ALICE[2:]]
 
 
 @pytest.mark.parametrize(("type", "field"), ADDRESSES)
-def test_errors__invalid_address_is_400_and_named(hand: Caller, type: str, field: str) -> None:
+def test_errors__invalid_address_is_named(hand: Caller, type: str, field: str) -> None:
     for wrong in MALFORMED:
         status, message = hand.refuse(type, **GOOD[type] | {field: wrong})
         assert (status, message) == (400, f"Invalid Ethereum address: {wrong}")
@@ -89,9 +89,7 @@ def test_errors__invalid_address_is_400_and_named(hand: Caller, type: str, field
         ("batchClearinghouseStates", "users"),
     ],
 )
-def test_endpoints__a_required_field_that_is_missing_is_400(
-    hand: Caller, type: str, field: str
-) -> None:
+def test_endpoints__missing_required_field(hand: Caller, type: str, field: str) -> None:
     fields = {name: value for name, value in GOOD[type].items() if name != field}
     assert hand.refuse(type, **fields)[0] == 400
 
@@ -122,9 +120,7 @@ WRONG: list[tuple[str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("type", "field", "value"), WRONG)
-def test_errors__a_parameter_of_the_wrong_type_is_400(
-    hand: Caller, type: str, field: str, value: Any
-) -> None:
+def test_errors__wrong_parameter_type(hand: Caller, type: str, field: str, value: Any) -> None:
     assert hand.refuse(type, **GOOD[type] | {field: value})[0] == 400
 
 
@@ -138,9 +134,7 @@ def test_errors__a_parameter_of_the_wrong_type_is_400(
         ("1.759248e12", "1759320000000"),
     ],
 )
-def test_errors__a_whole_number_is_a_number_without_fraction(
-    hand: Caller, start: str, end: str
-) -> None:
+def test_errors__whole_number(hand: Caller, start: str, end: str) -> None:
     """Alice's first fills were made 20 hours before now."""
     body = f'{{"type":"userFillsByTime","user":"{ALICE}","startTime":{start},"endTime":{end}}}'
     assert hand.post(body.encode()).json() == hand.ask(
@@ -149,16 +143,14 @@ def test_errors__a_whole_number_is_a_number_without_fraction(
 
 
 @pytest.mark.parametrize("limit", ["3", "3.0", "0.3e1"])
-def test_errors__a_limit_is_a_number_without_fraction(hand: Caller, limit: str) -> None:
+def test_errors__whole_limit(hand: Caller, limit: str) -> None:
     body = f'{{"type":"userFills","user":"{ALICE}","limit":{limit}}}'
     assert len(hand.post(body.encode()).json()) == 3
 
 
 @pytest.mark.parametrize("value", [1.5, 1e300, "1", "2025-09-01", True, False, [], [5], {}])
 @pytest.mark.parametrize("field", ["startTime", "endTime", "limit"])
-def test_errors__a_fraction_or_what_is_no_number_is_no_whole_number(
-    hand: Caller, field: str, value: Any
-) -> None:
+def test_errors__fraction_is_400(hand: Caller, field: str, value: Any) -> None:
     fields = GOOD["userFillsByTime"] | {field: value}
     assert hand.refuse("userFillsByTime", **fields)[0] == 400
 
@@ -166,18 +158,18 @@ def test_errors__a_fraction_or_what_is_no_number_is_no_whole_number(
 @pytest.mark.parametrize(
     "type", ["userFillsByTime", "slippageHistory", "userNonFundingLedgerUpdates"]
 )
-def test_errors__start_after_end_is_an_empty_list(hand: Caller, type: str) -> None:
+def test_errors__start_after_end(hand: Caller, type: str) -> None:
     assert hand.ask(type, **GOOD[type] | {"startTime": NOW, "endTime": NOW - 1}) == []
 
 
 @pytest.mark.parametrize(
     "type", ["builderApprovedFillsByTime", "builderApprovedFundingByTime", "builderOrdersByTime"]
 )
-def test_errors__start_after_end_is_an_empty_list_for_builders(hand: Caller, type: str) -> None:
+def test_errors__builder_start_after_end(hand: Caller, type: str) -> None:
     assert hand.ask(type, builder=B1, startTime=NOW, endTime=NOW - 1) == []
 
 
-def test_errors__an_unknown_but_well_formed_account_is_no_error(hand: Caller) -> None:
+def test_errors__unknown_account(hand: Caller) -> None:
     nobody = mini.NOBODY
     for type, field in ADDRESSES:
         answer = hand.ask(type, **GOOD[type] | {field: nobody})
@@ -190,7 +182,7 @@ def test_errors__an_unknown_but_well_formed_account_is_no_error(hand: Caller) ->
 def test_errors__other_methods_are_405(hand: Caller, method: str) -> None:
     headers = {"Authorization": f"Bearer {hand.secret}"}
     got = hand.client.request(method, f"{hand.address}/info", headers=headers)
-    assert refused(got)[0] == 405
+    assert read_error(got)[0] == 405
 
 
 def _padded(size: int) -> bytes:
@@ -198,11 +190,11 @@ def _padded(size: int) -> bytes:
     return body + b" " * (size - len(body))
 
 
-def test_errors__a_body_over_1_mib_is_413(hand: Caller) -> None:
-    assert refused(hand.post(_padded(2**20 + 1)))[0] == 413
+def test_errors__too_large_body(hand: Caller) -> None:
+    assert read_error(hand.post(_padded(2**20 + 1)))[0] == 413
 
 
-def test_errors__a_body_of_1_mib_is_read(hand: Caller) -> None:
+def test_errors__largest_body(hand: Caller) -> None:
     assert hand.post(_padded(2**20)).status_code == 200
 
 
@@ -238,37 +230,37 @@ HOSTILE: list[Any] = [
 
 
 @by_operation
-def test_errors__no_500_by_bad_input(hand: Caller, type: str) -> None:
+def test_errors__bad_input_never_500(hand: Caller, type: str) -> None:
     for field in sorted({*GOOD[type], *OPTIONAL.get(type, ())}):
         for value in HOSTILE:
             got = hand.post({"type": type, **GOOD[type], field: value})
             assert got.status_code in (200, 400, 404), (field, value, got.text)
             if got.status_code != 200:
-                refused(got)
+                read_error(got)
 
 
 @pytest.mark.parametrize("depth", [100, 100_000])
-def test_errors__deep_nesting_is_400(hand: Caller, depth: int) -> None:
-    assert refused(hand.post(b'{"type":' + b"[" * depth + b"]" * depth + b"}"))[0] == 400
+def test_errors__deep_nesting(hand: Caller, depth: int) -> None:
+    assert read_error(hand.post(b'{"type":' + b"[" * depth + b"]" * depth + b"}"))[0] == 400
 
 
 # Compression of JSON answers.
 
 
-def test_encoding__gzip_for_those_who_accept_it(tiny: Caller) -> None:
+def test_encoding__gzip(tiny: Caller) -> None:
     _, headers, content = tiny.raw({"type": "metaAndAssetCtxs"}, **{"Accept-Encoding": "gzip"})
     assert headers["content-encoding"] == "gzip"
     assert json.loads(gzip.decompress(content)) == tiny.ask("metaAndAssetCtxs")
 
 
-def test_encoding__zstd_for_those_who_accept_it(tiny: Caller) -> None:
+def test_encoding__zstd(tiny: Caller) -> None:
     _, headers, content = tiny.raw({"type": "metaAndAssetCtxs"}, **{"Accept-Encoding": "zstd"})
     assert headers["content-encoding"] == "zstd"
     plain = zstandard.ZstdDecompressor().decompressobj().decompress(content)
     assert json.loads(plain) == tiny.ask("metaAndAssetCtxs")
 
 
-def test_encoding__plain_for_others(tiny: Caller) -> None:
+def test_encoding__uncompressed(tiny: Caller) -> None:
     _, headers, content = tiny.raw({"type": "metaAndAssetCtxs"}, **{"Accept-Encoding": "identity"})
     assert "content-encoding" not in headers
     assert json.loads(content) == tiny.ask("metaAndAssetCtxs")

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from tests.conformance import mini
-from tests.conformance.conftest import GOOD, Caller, refused, site
+from tests.conformance.conftest import GOOD, Caller, read_error, site
 from toolkit.service import Store
-from toolkit.service.http import running
+from toolkit.service.http import run_server
 
 POINTS = {
     "currentDepth": 5,
@@ -38,15 +38,15 @@ def _key(secret: str, points: int) -> str:
 def poor(
     hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client, strict: bool
 ) -> Iterator[Caller]:
-    """A service with two keys an operation: what it costs, and a point less."""
-    # The specification has one figure; live, it depends on the number of users.
+    """A service with two keys per operation: one with enough points, one with a point less."""
+    # The specification has fixed points; those of the live service depend on the number of users.
     costs = COSTS | ({"batchClearinghouseStates": 100} if strict else {})
     text = "".join(
         _key(f"enough-{type}", cost) + _key(f"short-{type}", cost - 1)
         for type, cost in costs.items()
     )
     text += _key("thrifty", 25) + _key("other", 25)
-    with running(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
+    with run_server(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
         yield Caller(client, address)
 
 
@@ -63,21 +63,21 @@ STATES = [
 def quotas(
     hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client, strict: bool
 ) -> Iterator[Caller]:
-    """A service with two keys for each of `STATES`: what it costs, and a point less."""
+    """A service with two keys per case of `STATES`: enough points, and a point less."""
     text = "".join(
         _key(f"enough-{users}{dex}", 100 if strict else cost)
         + _key(f"short-{users}{dex}", (100 if strict else cost) - 1)
         for users, dex, cost in STATES
     )
-    with running(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
+    with run_server(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
         yield Caller(client, address)
 
 
 @pytest.mark.parametrize(("users", "dex"), [state[:2] for state in STATES])
-def test_limits__states_cost_by_users_and_dexes(quotas: Caller, users: int, dex: str) -> None:
+def test_limits__points_by_users_and_dexes(quotas: Caller, users: int, dex: str) -> None:
     """2 points a user, at most 100, times the 2 dexes: docs/live_service.md, section 8.
 
-    The strict service counts 100 points each time, as the specification says.
+    The strict service always charges 100 points, as the specification says.
     """
     body = {"type": "batchClearinghouseStates", "users": _many(users), "dex": dex}
     assert quotas.using(f"short-{users}{dex}").post(body).status_code == 429
@@ -89,22 +89,22 @@ def test_limits__states_cost_by_users_and_dexes(quotas: Caller, users: int, dex:
 def test_limits__points_per_request(poor: Caller, type: str) -> None:
     body = {"type": type, **GOOD[type]}
     got = poor.using(f"short-{type}").post(body)
-    assert refused(got) == (429, "Rate limit exceeded")
+    assert read_error(got) == (429, "Rate limit exceeded")
     assert got.headers["retry-after"] == "30"
     assert poor.using(f"enough-{type}").post(body).status_code == 200
     assert poor.using(f"enough-{type}").post({"type": "meta"}).status_code == 429
 
 
-def test_errors__429_says_when_to_come_back(poor: Caller) -> None:
+def test_errors__429_has_retry_after(poor: Caller) -> None:
     key = poor.using("thrifty")
     assert len(key.ask("userFills", user=mini.ALICE)) == len(mini.ALICES)
     assert key.post({"type": "userFills", "user": mini.ALICE}).status_code == 200
     got = key.post({"type": "userFills", "user": mini.ALICE})
-    assert refused(got) == (429, "Rate limit exceeded")
+    assert read_error(got) == (429, "Rate limit exceeded")
     assert got.headers["retry-after"] == "30"
 
 
-def test_limits__the_quota_is_per_key(poor: Caller) -> None:
+def test_limits__quota_per_key(poor: Caller) -> None:
     while poor.using("other").post({"type": "meta"}).status_code == 200:
         pass
     assert poor.using("other").refuse("meta")[0] == 429
@@ -123,17 +123,13 @@ LIMITED: list[tuple[str, int]] = [
 
 
 @pytest.mark.parametrize(("type", "most"), LIMITED)
-def test_limits__a_limit_out_of_range_or_no_whole_number_is_400(
-    hand: Caller, type: str, most: int
-) -> None:
+def test_limits__limit_out_of_range(hand: Caller, type: str, most: int) -> None:
     for wrong in (0, -1, most + 1, 10**15, 1e300, 1.5, "5", True, [5]):
         assert hand.refuse(type, **GOOD[type], limit=wrong)[0] == 400, wrong
 
 
 @pytest.mark.parametrize(("type", "most"), LIMITED)
-def test_limits__the_largest_and_the_smallest_limit_are_taken(
-    hand: Caller, type: str, most: int
-) -> None:
+def test_limits__smallest_and_largest_limit(hand: Caller, type: str, most: int) -> None:
     assert len(hand.ask(type, **GOOD[type], limit=1)) == 1
     rows = hand.ask(type, **GOOD[type], limit=most)
     assert len(rows) <= most
@@ -177,8 +173,6 @@ def _many(count: int) -> list[str]:
         ("eqx", 101, 200),
     ],
 )
-def test_limits__users_of_batch_clearinghouse_states(
-    hand: Caller, dex: str, count: int, status: int
-) -> None:
+def test_limits__most_users(hand: Caller, dex: str, count: int, status: int) -> None:
     body = {"type": "batchClearinghouseStates", "users": _many(count), "dex": dex}
     assert hand.post(body).status_code == status

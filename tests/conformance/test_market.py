@@ -1,6 +1,6 @@
 """Specification, "Market data"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 import itertools
@@ -29,24 +29,24 @@ def depth(tiny: Caller) -> Row:
 
 @shapes.fields(shapes.DEPTH)
 def test_depth_response(depth: Row, field: str, words: str) -> None:
-    shapes.judge([depth], field, words)
+    shapes.check_values([depth], field, words)
     shapes.no_other_fields([depth], shapes.DEPTH)
 
 
 @shapes.fields(shapes.MARKET)
 def test_depth_response__data(depth: Row, field: str, words: str) -> None:
-    shapes.judge(depth["data"], field, words)
+    shapes.check_values(depth["data"], field, words)
     shapes.no_other_fields(depth["data"], shapes.MARKET)
 
 
 @shapes.fields(shapes.LEVEL)
 def test_depth_response__levels(depth: Row, field: str, words: str) -> None:
     levels = [level for one in depth["data"] for level in one["levels"]]
-    shapes.judge(levels, field, words)
+    shapes.check_values(levels, field, words)
     shapes.no_other_fields(levels, shapes.LEVEL)
 
 
-def test_currentDepth__one_entry_per_bps_threshold(depth: Row) -> None:
+def test_currentDepth__bps_thresholds(depth: Row) -> None:
     for one in depth["data"]:
         assert [level["bps"] for level in one["levels"]] == [10, 25, 50, 100, 200, 500]
 
@@ -60,7 +60,7 @@ def test_currentDepth__cumulative_per_level(depth: Row, side: str) -> None:
 
 
 def listed(caller: Caller) -> set[tuple[str, str]]:
-    """Give (dex, coin) of the markets that are not delisted: only those have a mid price."""
+    """Return (dex, coin) of the markets that are not delisted: only those have a mid price."""
     return {
         (dex or "hyperliquid", one["name"].removeprefix(f"{dex}:"))
         for dex in DEXES
@@ -73,14 +73,14 @@ def listed(caller: Caller) -> set[tuple[str, str]]:
     }
 
 
-def test_currentDepth__all_markets_that_are_not_delisted(depth: Row, tiny: Caller) -> None:
+def test_currentDepth__listed_markets(depth: Row, tiny: Caller) -> None:
     data = depth["data"]
     assert {(one["dex"], one["coin"].removeprefix(f"{one['dex']}:")) for one in data} == listed(
         tiny
     )
 
 
-def test_currentDepth__keyed_by_dex_and_coin(depth: Row) -> None:
+def test_currentDepth__unique_markets(depth: Row) -> None:
     keys = [(one["dex"], one["coin"]) for one in depth["data"]]
     assert len(set(keys)) == len(keys)
 
@@ -91,7 +91,7 @@ def test_currentDepth__grouped_by_dex(depth: Row) -> None:
     assert set(dexes) == {"hyperliquid", "eqx", "pre"}
 
 
-def test_currentDepth__every_value_as_it_is(hand: Caller) -> None:
+def test_currentDepth__exact_values(hand: Caller) -> None:
     assert hand.ask("currentDepth") == mini.DEPTH
 
 
@@ -101,9 +101,7 @@ def test_currentDepth__dex(hand: Caller, dex: str, count: int) -> None:
     assert [one["dex"] for one in data] == [dex] * count
 
 
-def test_currentDepth__at_most_a_second_old(
-    hand: Caller, later: Caller, tiny: Caller, world: World
-) -> None:
+def test_currentDepth__age(hand: Caller, later: Caller, tiny: Caller, world: World) -> None:
     for one, now in ((hand, NOW), (later, NOW + 10_500), (tiny, world.sources.now_ms)):
         assert 0 <= now - one.ask("currentDepth")["timestampMs"] <= 1_000
 
@@ -113,7 +111,7 @@ def test_currentDepth__at_most_a_second_old(
 
 @pytest.fixture(scope="module")
 def histories(tiny: Caller, summary: Any) -> dict[tuple[str, float], list[Row]]:
-    """The samples of every coin that has some and every size."""
+    """The samples of every coin with samples, for every size."""
     asked = itertools.product(summary["perp_coins"], SIZES)
     rows = {
         (coin, amount): tiny.ask("slippageHistory", coin=coin, amount=amount, startTime=0)
@@ -129,11 +127,11 @@ def samples(histories: dict[tuple[str, float], list[Row]]) -> list[Row]:
 
 @shapes.fields(shapes.SLIPPAGE)
 def test_slippage_sample(samples: list[Row], field: str, words: str) -> None:
-    shapes.judge(samples, field, words)
+    shapes.check_values(samples, field, words)
     shapes.no_other_fields(samples, shapes.SLIPPAGE)
 
 
-def test_slippageHistory__every_value_as_it_is(hand: Caller) -> None:
+def test_slippageHistory__exact_values(hand: Caller) -> None:
     got = hand.ask("slippageHistory", **BTC, startTime=FIRST, endTime=FIRST + 9 * QUARTER)
     assert got == mini.SAMPLES[:10]
 
@@ -146,7 +144,7 @@ def test_slippageHistory__supported_sizes(
     assert {row["amountUsd"] for row in histories[coin, amount]} == {amount}
 
 
-def test_slippageHistory__ascending_every_15_minutes(
+def test_slippageHistory__15_minute_grid(
     histories: dict[tuple[str, float], list[Row]],
 ) -> None:
     for rows in histories.values():
@@ -156,11 +154,11 @@ def test_slippageHistory__ascending_every_15_minutes(
 
 
 @pytest.mark.parametrize("field", ["halfSpreadBps", "buySlippageBps", "sellSlippageBps"])
-def test_slippageHistory__rounded_to_2_decimals(samples: list[Row], field: str) -> None:
+def test_slippageHistory__two_decimals(samples: list[Row], field: str) -> None:
     assert all(row[field] is None or row[field] == round(row[field], 2) for row in samples)
 
 
-def test_slippageHistory__one_half_spread_for_all_amounts(tiny: Caller) -> None:
+def test_slippageHistory__common_half_spread(tiny: Caller) -> None:
     def spreads(amount: float) -> list[float]:
         rows = tiny.ask("slippageHistory", coin="BTC", amount=amount, startTime=0)
         return [row["halfSpreadBps"] for row in rows]
@@ -169,7 +167,7 @@ def test_slippageHistory__one_half_spread_for_all_amounts(tiny: Caller) -> None:
 
 
 def test_slippageHistory__all_perp_markets(samples: list[Row], tiny: Caller) -> None:
-    """A market that has ended keeps the samples from before (docs/live_service.md, section 1)."""
+    """A market that has ended keeps its earlier samples (docs/live_service.md, section 1)."""
     latest = max(row["timestamp"] for row in samples)
     names = [(row["dex"], row["coin"].removeprefix(f"{row['dex']}:")) for row in samples]
     there = {name for name, row in zip(names, samples, strict=True) if row["timestamp"] == latest}
@@ -177,7 +175,7 @@ def test_slippageHistory__all_perp_markets(samples: list[Row], tiny: Caller) -> 
     assert {name for _, name in set(names) - there} == {"MYRO"}
 
 
-def test_slippageHistory__a_deployed_dex(hand: Caller) -> None:
+def test_slippageHistory__deployed_dex(hand: Caller) -> None:
     rows = hand.ask("slippageHistory", coin="eqx:TSLA", amount=5000, startTime=0)
     assert rows == mini.TESLA_SAMPLES
 
@@ -186,18 +184,16 @@ def test_slippageHistory__a_deployed_dex(hand: Caller) -> None:
     ("start", "end", "count"),
     [(0, 0, 1), (0, 1, 2), (1, 0, 0), (2_500, 2_500, 1)],
 )
-def test_slippageHistory__both_bounds_are_inclusive(
-    hand: Caller, start: int, end: int, count: int
-) -> None:
+def test_slippageHistory__inclusive_bounds(hand: Caller, start: int, end: int, count: int) -> None:
     span = {"startTime": FIRST + start * QUARTER, "endTime": FIRST + end * QUARTER}
     assert len(hand.ask("slippageHistory", **BTC, **span)) == count
 
 
-def test_slippageHistory__the_oldest_come_first_when_there_are_more(hand: Caller) -> None:
+def test_slippageHistory__oldest_rows(hand: Caller) -> None:
     assert hand.ask("slippageHistory", **BTC, startTime=0, limit=3) == mini.SAMPLES[:3]
 
 
-def test_slippageHistory__by_time_to_the_end(hand: Caller) -> None:
+def test_slippageHistory__all_pages(hand: Caller) -> None:
     rows: list[Row] = []
     start = 0
     while new := [
@@ -233,9 +229,7 @@ START = "startTime parameter is required"
     ],
     ids=str,
 )
-def test_errors__slippageHistory_says_what_is_missing(
-    hand: Caller, fields: Row, message: str
-) -> None:
+def test_errors__slippageHistory_missing_field(hand: Caller, fields: Row, message: str) -> None:
     assert hand.refuse("slippageHistory", **fields) == (400, message)
 
 
@@ -249,7 +243,7 @@ def universe(tiny: Caller) -> list[Row]:
 
 @shapes.fields(shapes.PERP)
 def test_perp_metadata(universe: list[Row], field: str, words: str) -> None:
-    shapes.judge(universe, field, words)
+    shapes.check_values(universe, field, words)
 
 
 def test_perp_metadata__no_other_fields(universe: list[Row], tiny: Caller) -> None:
@@ -257,11 +251,11 @@ def test_perp_metadata__no_other_fields(universe: list[Row], tiny: Caller) -> No
     assert tiny.ask("meta").keys() - shapes.BEYOND == {"universe"}
 
 
-def test_perp_metadata__onlyIsolated_is_always_written(universe: list[Row]) -> None:
+def test_perp_metadata__onlyIsolated(universe: list[Row]) -> None:
     assert {one["onlyIsolated"] for one in universe} == {True, False}
 
 
-def test_meta__the_first_dex_by_default(hand: Caller) -> None:
+def test_meta__default_dex(hand: Caller) -> None:
     assert hand.ask("meta") == hand.ask("meta", dex="") == mini.METAS[""]
 
 
@@ -277,15 +271,15 @@ def contexts(hand: Caller, tiny: Caller) -> list[Row]:
 
 @shapes.fields(shapes.CONTEXT)
 def test_metaAndAssetCtxs__context(contexts: list[Row], field: str, words: str) -> None:
-    shapes.judge(contexts, field, words)
+    shapes.check_values(contexts, field, words)
     shapes.no_other_fields(contexts, shapes.CONTEXT)
 
 
-def test_metaAndAssetCtxs__impactPxs_is_bid_and_ask(contexts: list[Row]) -> None:
+def test_metaAndAssetCtxs__impactPxs(contexts: list[Row]) -> None:
     pairs = [one["impactPxs"] for one in contexts if one["impactPxs"]]
     assert pairs
     for pair in pairs:
-        assert all(shapes.fits("decimal", px) for px in pair)
+        assert all(shapes.is_kind("decimal", px) for px in pair)
         assert float(pair[0]) <= float(pair[1])
 
 
@@ -307,24 +301,24 @@ def test_metaAndAssetCtxs__dex(hand: Caller) -> None:
 @shapes.fields(shapes.LIMITS)
 def test_perp_dex_limits(tiny: Caller, field: str, words: str) -> None:
     rows = [tiny.ask("perpDexLimits", dex="eqx")]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.LIMITS)
 
 
-def test_perp_dex_limits__coinToOiCap_is_pairs(tiny: Caller) -> None:
+def test_perp_dex_limits__coinToOiCap(tiny: Caller) -> None:
     pairs = tiny.ask("perpDexLimits", dex="eqx")["coinToOiCap"]
     assert pairs
     for coin, cap in pairs:
-        assert shapes.fits("string", coin)
-        assert shapes.fits("decimal", cap)
+        assert shapes.is_kind("string", coin)
+        assert shapes.is_kind("decimal", cap)
 
 
-def test_perpDexLimits__every_value_as_it_is(hand: Caller) -> None:
+def test_perpDexLimits__exact_values(hand: Caller) -> None:
     assert hand.ask("perpDexLimits", dex="eqx") == mini.LIMITS["eqx"]
 
 
 @pytest.mark.parametrize("dex", ["", "pre"])
-def test_perpDexLimits__null_without_configured_limits(tiny: Caller, dex: str) -> None:
+def test_perpDexLimits__null_without_limits(tiny: Caller, dex: str) -> None:
     got = tiny.post({"type": "perpDexLimits", "dex": dex})
     assert (got.status_code, got.content.strip()) == (200, b"null")
     assert got.headers["content-type"] == "application/json"

@@ -11,13 +11,13 @@ import httpx
 import pytest
 
 from tests.conformance import mini
-from tests.conformance.conftest import GOOD, Caller, refused, site
+from tests.conformance.conftest import GOOD, Caller, read_error, site
 from toolkit.contract.sources import Sources
-from toolkit.service import Store, build
-from toolkit.service.http import running
+from toolkit.service import Store, build_store
+from toolkit.service.http import run_server
 from toolkit.service.mirror import Upstream
 
-OWN = [  # "exist only in this service", and the metadata of those snapshots
+OWN = [  # "exist only in this service", and the metadata of these snapshots
     "currentDepth",
     "accountValueSnapshotTimestamp",
     "accountValueSnapshots",
@@ -33,7 +33,7 @@ MIRRORED = sorted(GOOD.keys() - set(OWN))
 
 @pytest.fixture(scope="module")
 def empty_store() -> Iterator[Store]:
-    store = build(Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True))
+    store = build_store(Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True))
     yield store
     store.close()
 
@@ -42,13 +42,13 @@ InFront = Callable[..., contextlib.AbstractContextManager[Caller]]
 
 
 @pytest.fixture(scope="module")
-def in_front(empty_store: Store, keys: Path, client: httpx.Client) -> InFront:
-    """Run a service in front of an upstream, with nothing of its own unless it is given."""
+def serve_in_front(empty_store: Store, keys: Path, client: httpx.Client) -> InFront:
+    """Run a service in front of an upstream; its own store is empty by default."""
 
     @contextlib.contextmanager
     def run(*address: str | None, store: Store = empty_store, **how: Any) -> Iterator[Caller]:
         upstream = Upstream(*address, **how)
-        with running(site(store, keys, mini.NOW, upstream=upstream)) as front:
+        with run_server(site(store, keys, mini.NOW, upstream=upstream)) as front:
             yield Caller(client, front)
         upstream.close()
 
@@ -56,18 +56,18 @@ def in_front(empty_store: Store, keys: Path, client: httpx.Client) -> InFront:
 
 
 @pytest.fixture(scope="module")
-def mirror(hand: Caller, in_front: InFront) -> Iterator[Caller]:
+def mirror(hand: Caller, serve_in_front: InFront) -> Iterator[Caller]:
     """A service in front of the exchange written by hand."""
-    with in_front(hand.address, "full-secret") as caller:
+    with serve_in_front(hand.address, "full-secret") as caller:
         yield caller
 
 
 @pytest.fixture(scope="module")
-def stalled(hand_store: Store, in_front: InFront) -> Iterator[Caller]:
-    """The exchange written by hand in front of an upstream that takes calls and says nothing."""
+def stalled_upstream(hand_store: Store, serve_in_front: InFront) -> Iterator[Caller]:
+    """The exchange written by hand, in front of an upstream that never responds."""
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
-        in_front(address_of(silent), store=hand_store, timeout=0.1) as caller,
+        serve_in_front(address_of(silent), store=hand_store, timeout=0.1) as caller,
     ):
         yield caller
 
@@ -77,35 +77,31 @@ def address_of(listener: socket.socket) -> str:
 
 
 @pytest.mark.parametrize("type", MIRRORED)
-def test_general__mirrored_operations_are_the_upstreams(
-    mirror: Caller, hand: Caller, type: str
-) -> None:
+def test_general__mirrored_operations(mirror: Caller, hand: Caller, type: str) -> None:
     assert mirror.ask(type, **GOOD[type]) == hand.ask(type, **GOOD[type])
 
 
-def test_general_1__the_upstreams_address_may_end_in_info(hand: Caller, in_front: InFront) -> None:
-    with in_front(f"{hand.address}/info", "full-secret") as caller:
+def test_general_1__upstream_address(hand: Caller, serve_in_front: InFront) -> None:
+    with serve_in_front(f"{hand.address}/info", "full-secret") as caller:
         assert caller.ask("meta") == mini.METAS[""]
 
 
 @pytest.mark.parametrize("type", MIRRORED)
-def test_errors__502_when_the_upstream_is_too_slow(stalled: Caller, type: str) -> None:
-    assert stalled.refuse(type, **GOOD[type]) == (502, "Timeout error")
+def test_errors__502_if_upstream_slow(stalled_upstream: Caller, type: str) -> None:
+    assert stalled_upstream.refuse(type, **GOOD[type]) == (502, "Timeout error")
 
 
-def test_errors__502_when_the_upstream_takes_no_calls(in_front: InFront) -> None:
+def test_errors__502_if_upstream_down(serve_in_front: InFront) -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
-        with in_front(address_of(deaf), timeout=0.2) as caller:
+        with serve_in_front(address_of(deaf), timeout=0.2) as caller:
             assert caller.refuse("meta") == (502, "Timeout error")
 
 
 @pytest.mark.parametrize("type", OWN)
-def test_general_7__own_operations_need_no_upstream(
-    stalled: Caller, hand: Caller, type: str
-) -> None:
+def test_general_7__own_operations(stalled_upstream: Caller, hand: Caller, type: str) -> None:
     body = {"type": type, **GOOD[type]}
-    assert stalled.post(body).content == hand.post(body).content
+    assert stalled_upstream.post(body).content == hand.post(body).content
 
 
 @pytest.mark.parametrize(
@@ -116,31 +112,34 @@ def test_general_7__own_operations_need_no_upstream(
         ({"type": "meta", "dex": 5}, 400, "dex must be a string"),
     ],
 )
-def test_errors__the_same_words_in_front_of_an_upstream(
-    mirror: Caller, stalled: Caller, body: dict[str, Any], status: int, message: str
+def test_errors__same_messages_with_upstream(
+    mirror: Caller, stalled_upstream: Caller, body: dict[str, Any], status: int, message: str
 ) -> None:
-    """A request that is wrong goes no further."""
-    for caller in (mirror, stalled):
-        assert refused(caller.post(body)) == (status, message)
+    """A wrong request is not forwarded."""
+    for caller in (mirror, stalled_upstream):
+        assert read_error(caller.post(body)) == (status, message)
 
 
 @pytest.mark.parametrize("key", [None, "no-key-of-the-upstream"])
-def test_errors__a_key_that_the_upstream_does_not_know(
-    hand: Caller, in_front: InFront, key: str | None
+def test_errors__unknown_upstream_key(
+    hand: Caller, serve_in_front: InFront, key: str | None
 ) -> None:
-    with in_front(hand.address, key) as caller:
+    with serve_in_front(hand.address, key) as caller:
         got = caller.post({"type": "meta"})
-        assert refused(got) == (401, "Invalid API key")
+        assert read_error(got) == (401, "Invalid API key")
         assert "retry-after" not in got.headers
 
 
-def test_errors__429_of_the_upstream_says_when_to_come_back(
-    hand_store: Store, keys_file: Callable[[str], Path], in_front: InFront
+def test_errors__upstream_429_retry_after(
+    hand_store: Store, keys_file: Callable[[str], Path], serve_in_front: InFront
 ) -> None:
     keys = keys_file('[[key]]\nname = "poor"\nsecret = "poor"\npoints_per_minute = 1\n')
-    with running(site(hand_store, keys, mini.NOW)) as behind, in_front(behind, "poor") as caller:
+    with (
+        run_server(site(hand_store, keys, mini.NOW)) as behind,
+        serve_in_front(behind, "poor") as caller,
+    ):
         got = caller.post({"type": "meta"})
-        assert refused(got) == (429, "Rate limit exceeded")
+        assert read_error(got) == (429, "Rate limit exceeded")
         assert got.headers["retry-after"] == "30"
 
 
@@ -154,19 +153,22 @@ STRANGE = {
 
 
 @pytest.fixture(scope="module")
-def garbled(in_front: InFront) -> Iterator[Caller]:
-    """A service in front of an upstream whose answers are none; `dex` says which comes."""
+def garbled_upstream(serve_in_front: InFront) -> Iterator[Caller]:
+    """A service in front of an upstream with invalid answers; `dex` selects the answer."""
     strange = httpx.MockTransport(lambda request: STRANGE[json.loads(request.content)["dex"]][0])
-    with in_front("http://upstream", transport=strange) as caller:
+    with serve_in_front("http://upstream", transport=strange) as caller:
         yield caller
 
 
 @pytest.mark.parametrize("answer", STRANGE)
-def test_errors__an_answer_that_is_none_is_an_error(garbled: Caller, answer: str) -> None:
-    assert garbled.refuse("meta", dex=answer) == (STRANGE[answer][1], "Upstream error")
+def test_errors__invalid_upstream_answer(garbled_upstream: Caller, answer: str) -> None:
+    assert garbled_upstream.refuse("meta", dex=answer) == (STRANGE[answer][1], "Upstream error")
 
 
-def test_authentication_3__the_key_is_checked_before_the_upstream_is_asked(
-    stalled: Caller,
+def test_authentication_3__key_before_upstream(
+    stalled_upstream: Caller,
 ) -> None:
-    assert refused(stalled.post({"type": "meta"}, headers={})) == (401, "Invalid API key")
+    assert read_error(stalled_upstream.post({"type": "meta"}, headers={})) == (
+        401,
+        "Invalid API key",
+    )

@@ -1,6 +1,6 @@
 """Specification, "Order status record", "builderOrdersByTime", "historicalOrders"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from typing import Any
@@ -35,7 +35,7 @@ def routed(tiny: Caller, summary: Any) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def orders(historical: list[Row], routed: list[Row]) -> list[Row]:
-    """All order objects, children of take-profit and stop-loss orders among them."""
+    """All order objects, including the children of take-profit and stop-loss orders."""
     found = [row["order"] for row in historical + routed]
     for one in found:
         found.extend(one["children"])
@@ -49,7 +49,7 @@ def orders(historical: list[Row], routed: list[Row]) -> list[Row]:
 def test_order_status_record__historicalOrders(
     historical: list[Row], field: str, words: str
 ) -> None:
-    shapes.judge(historical, field, words)
+    shapes.check_values(historical, field, words)
     shapes.no_other_fields(historical, shapes.HISTORICAL)
 
 
@@ -57,23 +57,23 @@ def test_order_status_record__historicalOrders(
 def test_order_status_record__builderOrdersByTime(
     routed: list[Row], field: str, words: str
 ) -> None:
-    shapes.judge(routed, field, words)
+    shapes.check_values(routed, field, words)
     shapes.no_other_fields(routed, shapes.BUILDERS)
 
 
 @shapes.fields(shapes.ORDER)
 def test_order_object(orders: list[Row], field: str, words: str) -> None:
-    shapes.judge(orders, field, words)
+    shapes.check_values(orders, field, words)
     shapes.no_other_fields(orders, shapes.ORDER)
 
 
-def test_order_object__cloid_is_null_when_not_set(hand: Caller) -> None:
+def test_order_object__null_cloid(hand: Caller) -> None:
     rows = hand.ask("historicalOrders", user=BOB)
     assert [row["order"]["cloid"] for row in rows] == [None, None]
     assert any(row["order"]["cloid"] for row in hand.ask("historicalOrders", user=ALICE))
 
 
-def test_order_object__children_are_complete_orders(hand: Caller, orders: list[Row]) -> None:
+def test_order_object__children(hand: Caller, orders: list[Row]) -> None:
     parents = [one for one in orders if one["children"]]
     assert parents
     rows = hand.ask("historicalOrders", user=ALICE)
@@ -82,7 +82,7 @@ def test_order_object__children_are_complete_orders(hand: Caller, orders: list[R
     ]
 
 
-def test_order_object__plain_orders_have_no_trigger(orders: list[Row]) -> None:
+def test_order_object__without_trigger(orders: list[Row]) -> None:
     plain = [one for one in orders if not one["isTrigger"]]
     assert {(one["triggerCondition"], one["triggerPx"]) for one in plain} == {("N/A", "0.0")}
 
@@ -114,7 +114,7 @@ def test_order_object__tif(orders: list[Row], value: str | None) -> None:
 
 @pytest.mark.parametrize("group", shapes.STATUSES)
 def test_states__every_order_status(historical: list[Row], group: str) -> None:
-    """Every word of the specification, and among those rows no other."""
+    """Every status of the specification occurs, and no other."""
     seen = {row["status"] for row in historical}
     assert set(shapes.STATUSES[group].split()) <= seen
     assert seen <= set(" ".join(shapes.STATUSES.values()).split())
@@ -128,7 +128,7 @@ def test_historicalOrders__newest_first(tiny: Caller, summary: Any) -> None:
     assert [key(row) for row in rows] == sorted(map(key, rows), reverse=True)
 
 
-def test_historicalOrders__status_events_of_one_order(hand: Caller) -> None:
+def test_historicalOrders__events_of_order(hand: Caller) -> None:
     assert brief(hand.ask("historicalOrders", user=ALICE)) == [
         (102, "filled"),
         (102, "open"),
@@ -138,14 +138,14 @@ def test_historicalOrders__status_events_of_one_order(hand: Caller) -> None:
     ]
 
 
-def test_historicalOrders__builder_where_placed_via_one(hand: Caller) -> None:
+def test_historicalOrders__builder(hand: Caller) -> None:
     rows = {row["order"]["oid"]: row for row in hand.ask("historicalOrders", user=ALICE)}
     assert (rows[102]["builder"], rows[102]["builderFee"]) == (B1, 5)
     assert "builder" not in rows[101]
     assert "builderFee" not in rows[101]
 
 
-def test_historicalOrders__the_latest_when_there_are_more(hand: Caller) -> None:
+def test_historicalOrders__latest_rows(hand: Caller) -> None:
     rows = hand.ask("historicalOrders", user=CAROL)
     oids = [one["order"]["oid"] for _, one in mini.MANY]
     assert [row["order"]["oid"] for row in rows] == oids[::-1][:2000]
@@ -161,7 +161,7 @@ def test_historicalOrders__limit(hand: Caller) -> None:
 # builderOrdersByTime.
 
 
-def test_builderOrdersByTime__orders_placed_via_the_builder(hand: Caller) -> None:
+def test_builderOrdersByTime__orders_via_builder(hand: Caller) -> None:
     rows = hand.ask("builderOrdersByTime", builder=B1, startTime=0)
     assert [(row["user"], *one) for row, one in zip(rows, brief(rows), strict=True)] == [
         (ALICE, 102, "open"),
@@ -171,20 +171,20 @@ def test_builderOrdersByTime__orders_placed_via_the_builder(hand: Caller) -> Non
     ]
 
 
-def test_builderOrdersByTime__other_builders_have_their_own(hand: Caller) -> None:
+def test_builderOrdersByTime__other_builders(hand: Caller) -> None:
     rows = hand.ask("builderOrdersByTime", builder=B2, startTime=0)
     assert brief(rows) == [(107, "open"), (106, "open")]
 
 
-def test_builderOrdersByTime__ordered_by_txIndex_within_a_time(hand: Caller) -> None:
-    """A cursor behind the first row leads to the second."""
+def test_builderOrdersByTime__txIndex_order(hand: Caller) -> None:
+    """The page after the first row begins with the second."""
     first, second = hand.ask("builderOrdersByTime", builder=B2, startTime=0)
     assert first["statusTimestamp"] == second["statusTimestamp"]
     assert hand.ask("builderOrdersByTime", builder=B2, cursor=cursor(first)) == [second]
     assert hand.ask("builderOrdersByTime", builder=B2, cursor=cursor(second)) == []
 
 
-def test_builderOrdersByTime__ordered_by_time(tiny: Caller, summary: Any) -> None:
+def test_builderOrdersByTime__time_order(tiny: Caller, summary: Any) -> None:
     for builder in summary["builders"]:
         rows = tiny.ask("builderOrdersByTime", builder=builder, startTime=0)
         assert [key(row) for row in rows] == sorted(map(key, rows)) != []
@@ -199,14 +199,14 @@ def test_builderOrdersByTime__ordered_by_time(tiny: Caller, summary: Any) -> Non
         (0, T + 19, []),
     ],
 )
-def test_builderOrdersByTime__both_bounds_are_inclusive(
+def test_builderOrdersByTime__inclusive_bounds(
     hand: Caller, start: int, end: int, oids: list[int]
 ) -> None:
     rows = hand.ask("builderOrdersByTime", builder=B1, startTime=start, endTime=end)
     assert [row["order"]["oid"] for row in rows] == oids
 
 
-def test_builderOrdersByTime__endTime_defaults_to_now(hand: Caller) -> None:
+def test_builderOrdersByTime__endTime_default(hand: Caller) -> None:
     asked = {"builder": B1, "startTime": 0}
     assert hand.ask("builderOrdersByTime", **asked) == hand.ask(
         "builderOrdersByTime", **asked, endTime=mini.NOW
@@ -214,27 +214,23 @@ def test_builderOrdersByTime__endTime_defaults_to_now(hand: Caller) -> None:
 
 
 @pytest.mark.parametrize("start", [{}, {"startTime": 0}, {"startTime": mini.NOW}], ids=str)
-def test_builderOrdersByTime__startTime_is_ignored_with_a_cursor(
-    hand: Caller, start: dict[str, int]
-) -> None:
+def test_builderOrdersByTime__startTime_with_cursor(hand: Caller, start: dict[str, int]) -> None:
     rows = hand.ask("builderOrdersByTime", builder=B1, cursor=f"{T + 20}_0", **start)
     assert brief(rows) == [(102, "filled")]
 
 
-def test_builderOrdersByTime__a_switch_makes_the_cursor_inclusive(inclusive: Caller) -> None:
+def test_builderOrdersByTime__inclusive_cursor(inclusive: Caller) -> None:
     rows = inclusive.ask("builderOrdersByTime", builder=B1, cursor=f"{T + 20}_0")
     assert [one for one, _ in brief(rows)] == [102, 104, 105, 102]
 
 
 @pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7, []])
-def test_builderOrdersByTime__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
+def test_builderOrdersByTime__malformed_cursor(hand: Caller, malformed: Any) -> None:
     assert hand.refuse("builderOrdersByTime", builder=B1, cursor=malformed)[0] == 400
 
 
-def test_builderOrdersByTime__reading_on_until_nothing_new_comes(
-    tiny: Caller, summary: Any
-) -> None:
-    """There is no `limit`: whatever the page size is, the cursors lead to the end."""
+def test_builderOrdersByTime__all_pages(tiny: Caller, summary: Any) -> None:
+    """There is no `limit`: for any page size, cursors reach the end."""
     builder = summary["builders"][0]
     everything = tiny.ask("builderOrdersByTime", builder=builder, startTime=0)
     rows = everything

@@ -1,13 +1,13 @@
 """Specification, "Snapshot endpoints (compressed binary)"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
-from tests.conformance.snapshots import TYPES, blobs, snapshots, unpack
+from tests.conformance.snapshots import TYPES, snapshots, split_blobs, unpack
 
 METADATA = pytest.mark.parametrize(
     "type", ["accountValueSnapshotTimestamp", "perpTwapSnapshotTimestamp"]
@@ -26,25 +26,23 @@ SEVERAL = {"accountValueSnapshots": ["ALL"], "perpTwapSnapshots": ["ALL"]}
 @shapes.fields(shapes.SNAPSHOT_METADATA)
 def test_snapshot_metadata(tiny: Caller, type: str, field: str, words: str) -> None:
     rows = [tiny.ask(type)]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.SNAPSHOT_METADATA)
 
 
 @METADATA
-def test_snapshot_metadata__is_in_seconds(hand: Caller, type: str) -> None:
+def test_snapshot_metadata__seconds(hand: Caller, type: str) -> None:
     assert hand.ask(type) == {"snapshot_id": mini.SNAPSHOT, "timestamp": mini.NOW // 1000}
 
 
-def test_accountValueSnapshotTimestamp__is_that_of_the_perp_snapshot(
-    tiny: Caller, hand: Caller
-) -> None:
+def test_accountValueSnapshotTimestamp__perp_snapshot(tiny: Caller, hand: Caller) -> None:
     for one in (tiny, hand):
         values = one.ask("accountValueSnapshotTimestamp")
         assert values == one.ask("perpTwapSnapshotTimestamp")
 
 
 @BOTH
-def test_snapshots__are_those_that_the_metadata_names(tiny: Caller, type: str) -> None:
+def test_snapshots__match_metadata(tiny: Caller, type: str) -> None:
     named = tiny.ask(type.replace("Snapshots", "SnapshotTimestamp"))["snapshot_id"]
     found = snapshots(tiny, type, *SEVERAL[type])
     assert {one[0] for one in found.values()} == {named}
@@ -71,28 +69,28 @@ def test_binary__several_snapshots(hand: Caller, type: str) -> None:
     assert headers["x-payload-format"] == "multi-zstd"
     assert headers["x-compression"] == "inner-zstd"
     assert "content-encoding" not in headers
-    found = blobs(content)
+    found = split_blobs(content)
     assert len(found) > 1
     assert all(one[:4] == bytes.fromhex("28b52ffd") for one in found)
     assert all(unpack(one)[0] == mini.SNAPSHOT for one in found)
 
 
 @BOTH
-def test_binary__integers_are_little_endian(hand: Caller, type: str) -> None:
+def test_binary__little_endian(hand: Caller, type: str) -> None:
     _, _, content = hand.raw({"type": type, TYPES[type]: SEVERAL[type]})
     assert content[1:4] == b"\0\0\0"
-    assert content[0] == len(blobs(content))
+    assert content[0] == len(split_blobs(content))
 
 
 @BOTH
 @pytest.mark.parametrize("accepts", ["identity", "gzip", "zstd", "*"])
-def test_binary__whatever_the_client_accepts(hand: Caller, type: str, accepts: str) -> None:
+def test_binary__any_accepted_encoding(hand: Caller, type: str, accepts: str) -> None:
     for wanted in (ONE, SEVERAL):
         _, headers, content = hand.raw(
             {"type": type, TYPES[type]: wanted[type]}, **{"Accept-Encoding": accepts}
         )
         several = headers["x-payload-format"] == "multi-zstd"
-        assert unpack(blobs(content)[0] if several else content)[0] == mini.SNAPSHOT
+        assert unpack(split_blobs(content)[0] if several else content)[0] == mini.SNAPSHOT
 
 
 @pytest.mark.parametrize(
@@ -109,8 +107,6 @@ def test_binary__whatever_the_client_accepts(hand: Caller, type: str, accepts: s
         ("perpTwapSnapshots", ["BTC", "ETH"], "multi-zstd"),
     ],
 )
-def test_binary__the_format_depends_on_what_was_found(
-    hand: Caller, type: str, wanted: list[str], form: str
-) -> None:
+def test_binary__format_by_matches(hand: Caller, type: str, wanted: list[str], form: str) -> None:
     _, headers, _ = hand.raw({"type": type, TYPES[type]: wanted})
     assert headers["x-payload-format"] == form

@@ -1,6 +1,6 @@
 """Specification, "Delegation", "Validator weekly APR entry", "validatorAprHistory"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from typing import Any
@@ -30,26 +30,26 @@ def weeks(tiny: Caller, summary: Any) -> list[Row]:
 
 @shapes.fields(shapes.DELEGATION)
 def test_delegation(delegations: list[Row], field: str, words: str) -> None:
-    shapes.judge(delegations, field, words)
+    shapes.check_values(delegations, field, words)
     shapes.no_other_fields(delegations, shapes.DELEGATION)
 
 
-def test_delegations__of_everyone_who_delegated(tiny: Caller, world: World) -> None:
+def test_delegations__all_delegators(tiny: Caller, world: World) -> None:
     assert all(tiny.ask("delegations", user=user) for user in world.sources.delegations)
 
 
-def test_delegations__every_value_as_it_is(hand: Caller) -> None:
+def test_delegations__exact_values(hand: Caller) -> None:
     assert hand.ask("delegations", user=mini.ALICE) == mini.DELEGATED
     assert hand.ask("delegations", user=mini.BOB) == []
 
 
 @shapes.fields(shapes.WEEK)
 def test_validator_week(weeks: list[Row], field: str, words: str) -> None:
-    shapes.judge(weeks, field, words)
+    shapes.check_values(weeks, field, words)
     shapes.no_other_fields(weeks, shapes.WEEK)
 
 
-def test_validatorAprHistory__weeks_start_on_monday(weeks: list[Row], hand: Caller) -> None:
+def test_validatorAprHistory__monday(weeks: list[Row], hand: Caller) -> None:
     rows = weeks + hand.ask(HISTORY, validator=V1)
     assert {(row["week"] - MONDAY) % WEEK for row in rows} == {0}
 
@@ -61,44 +61,44 @@ def test_validatorAprHistory__newest_first(hand: Caller, tiny: Caller, summary: 
         assert starts == sorted(set(starts), reverse=True) != []
 
 
-def test_validatorAprHistory__the_week_in_progress_is_partial(hand: Caller) -> None:
+def test_validatorAprHistory__partial_week(hand: Caller) -> None:
     now, before = hand.ask(HISTORY, validator=V1, limit=2)
     assert now["week"] == MONDAY <= mini.NOW < MONDAY + WEEK
     assert 0 < float(now["totalDelegatorRewards"]) < float(before["totalDelegatorRewards"])
 
 
-def test_validatorAprHistory__default_12_of_all(hand: Caller) -> None:
+def test_validatorAprHistory__default_limit(hand: Caller) -> None:
     rows = hand.ask(HISTORY, validator=V1)
     assert [row["week"] for row in rows] == [MONDAY - i * WEEK for i in range(12)]
 
 
-def test_validatorAprHistory__at_most_100(hand: Caller) -> None:
+def test_validatorAprHistory__largest_limit(hand: Caller) -> None:
     rows = hand.ask(HISTORY, validator=V1, limit=100)
     assert [row["week"] for row in rows] == [MONDAY - i * WEEK for i in range(100)]
 
 
 def test_validator_week__net_apr(hand: Caller) -> None:
-    """36,500 staked, 9 a day to delegators: 9 / 36,500 · 365."""
+    """36,500 staked, 9 per day for delegators: 9 / 36,500 · 365."""
     row = hand.ask(HISTORY, validator=V1)[5]
     assert row["netApr"] == pytest.approx(0.09)
 
 
-def test_validator_week__gross_apr_implies_the_fee(hand: Caller) -> None:
+def test_validator_week__gross_apr(hand: Caller) -> None:
     row = hand.ask(HISTORY, validator=V1)[5]
     assert row["grossApr"] == pytest.approx(0.1)
     assert 1 - row["netApr"] / row["grossApr"] == pytest.approx(0.1)
 
 
-def test_validator_week__the_commission_is_taken_off(weeks: list[Row]) -> None:
+def test_validator_week__commission(weeks: list[Row]) -> None:
     assert all(0 <= row["netApr"] <= row["grossApr"] < 1 for row in weeks)
 
 
-def test_validator_week__total_of_the_week(hand: Caller) -> None:
+def test_validator_week__total(hand: Caller) -> None:
     assert float(hand.ask(HISTORY, validator=V1)[5]["totalDelegatorRewards"]) == 63
 
 
-def test_validator_week__sums_over_the_days_there_are(hand: Caller) -> None:
-    """Four days of 0.1 and of 0.3 on 73 staked; the total is exact."""
+def test_validator_week__missing_days(hand: Caller) -> None:
+    """Days with 0.1 and with 0.3 on a stake of 73; the total is exact."""
     rows = hand.ask(HISTORY, validator=V2)
     assert [row["totalDelegatorRewards"] for row in rows] == ["0.4", "1.2"]
     assert [row["netApr"] for row in rows] == pytest.approx([0.5, 1.5])
@@ -117,7 +117,7 @@ def test_validator_week__sums_over_the_days_there_are(hand: Caller) -> None:
         (MONDAY + 1, MONDAY + 2, []),
     ],
 )
-def test_validatorAprHistory__both_bounds_are_inclusive(
+def test_validatorAprHistory__inclusive_bounds(
     hand: Caller, start: int | None, end: int | None, weeks: list[int]
 ) -> None:
     span = {name: at for name, at in (("startTime", start), ("endTime", end)) if at is not None}
@@ -125,9 +125,9 @@ def test_validatorAprHistory__both_bounds_are_inclusive(
     assert [row["week"] for row in rows] == [MONDAY - i * WEEK for i in weeks]
 
 
-def test_validatorAprHistory__endTime_before_startTime_is_400(hand: Caller) -> None:
+def test_validatorAprHistory__endTime_before_startTime(hand: Caller) -> None:
     assert hand.refuse(HISTORY, validator=V1, startTime=MONDAY, endTime=MONDAY - 1)[0] == 400
 
 
-def test_validatorAprHistory__endTime_at_startTime_is_taken(hand: Caller) -> None:
+def test_validatorAprHistory__endTime_at_startTime(hand: Caller) -> None:
     assert len(hand.ask(HISTORY, validator=V1, startTime=MONDAY, endTime=MONDAY)) == 1

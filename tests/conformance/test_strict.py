@@ -1,4 +1,4 @@
-"""The switch between the specification alone and what the live service adds to it."""
+"""The switch between the specification and the additions of the live service."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def beyond(value: Any) -> set[str]:
-    """Name the fields of an answer that are beyond the specification."""
+    """Return the fields of an answer beyond the specification."""
     return {
         name
         for one in objects(value)
@@ -44,7 +44,7 @@ def beyond(value: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("type_", sorted(GOOD.keys() - BINARY))
-def test_strict__no_field_beyond(
+def test_strict__no_extra_fields(
     hand: Caller, tiny: Caller, traders: list[str], strict: bool, type_: str
 ) -> None:
     found = beyond(hand.ask(type_, **GOOD[type_]))
@@ -55,14 +55,14 @@ def test_strict__no_field_beyond(
 
 
 @pytest.mark.parametrize("type_", EXTRA)
-def test_strict__other_operations_are_unknown(hand: Caller, strict: bool, type_: str) -> None:
+def test_strict__extra_operations_unknown(hand: Caller, strict: bool, type_: str) -> None:
     got = hand.post({"type": type_})
     unknown = json.loads(got.content) == {"error": f"Unknown type: {type_}"}
     assert (got.status_code == 400 and unknown) == strict
 
 
 def test_strict__whole_tables(tiny: Caller, traders: list[str], strict: bool) -> None:
-    """The simulation shows fields beyond the specification, unless it is told not to."""
+    """The simulation has fields beyond the specification, unless it is strict."""
     found = beyond(
         [
             tiny.ask("meta"),

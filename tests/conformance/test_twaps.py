@@ -1,6 +1,6 @@
 """Specification, "TWAP snapshot", "perpTwapSnapshots"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 import datetime
@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
-from tests.conformance.snapshots import named, snapshots
+from tests.conformance.snapshots import case_name, snapshots
 
 EVERY_TWAP = set(mini.TWAPS)
 MAIN_TWAPS = {"BTC", "ETH"}
@@ -37,30 +37,30 @@ def twaps(tiny: Caller, hand: Caller) -> list[dict[str, Any]]:
 def test_twap_tuple(twaps: list[dict[str, Any]], field: str, words: str) -> None:
     kind, *more = words.split(", ")
     values = [one[field] for one in twaps]
-    assert all(shapes.fits(kind, one) or (one is None and "null" in more) for one in values)
+    assert all(shapes.is_kind(kind, one) or (one is None and "null" in more) for one in values)
     if "seen" in more:
         assert {one is None for one in values} == {True, False}
 
 
-def test_twap_tuple__remaining_is_total_less_executed(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__remaining(twaps: list[dict[str, Any]]) -> None:
     for one in twaps:
         assert one["remaining_sz"] == pytest.approx(one["total_sz"] - one["executed_sz"])
 
 
-def test_twap_tuple__progress_is_0_to_100(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__progress(twaps: list[dict[str, Any]]) -> None:
     assert all(0 <= one["progress_pct"] <= 100 for one in twaps)
 
 
-def test_twap_tuple__next_slice_time_is_iso(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__next_slice_time(twaps: list[dict[str, Any]]) -> None:
     assert all(datetime.datetime.fromisoformat(one["next_slice_time"]) for one in twaps)
 
 
 @pytest.mark.parametrize("field", ["is_buy", "reduce_only", "randomize", "waiting"])
-def test_twap_tuple__flags_are_seen_both_ways(twaps: list[dict[str, Any]], field: str) -> None:
+def test_twap_tuple__flags(twaps: list[dict[str, Any]], field: str) -> None:
     assert {one[field] for one in twaps} == {True, False}
 
 
-def test_twap_tuple__waiting_for_a_trigger(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__waiting_for_trigger(twaps: list[dict[str, Any]]) -> None:
     for one in twaps:
         assert one["waiting"] == (one["trigger_px"] is not None)
         assert (one["trigger_above"] is None) == (one["trigger_px"] is None)
@@ -89,7 +89,7 @@ def test_twap_snapshot__array_form(hand: Caller) -> None:
         (["ALL", "ALL:pre", "ALL:eqx"], EVERY_TWAP),
         (["ALL", "pre:OPENAI"], MAIN_TWAPS | {"pre:OPENAI"}),
     ],
-    ids=named,
+    ids=case_name,
 )
 def test_perpTwapSnapshots__market_names(hand: Caller, wanted: list[str], found: set[str]) -> None:
     assert markets(hand, *wanted) == found
@@ -98,7 +98,7 @@ def test_perpTwapSnapshots__market_names(hand: Caller, wanted: list[str], found:
 @pytest.mark.parametrize(
     "others", [["BTC"], ["ALL"], ["ALL:eqx", "NOTHING"], ["pre:OPENAI", "ALL", "ALL:pre"]]
 )
-def test_perpTwapSnapshots__all_dexes_takes_precedence(hand: Caller, others: list[str]) -> None:
+def test_perpTwapSnapshots__all_dexes(hand: Caller, others: list[str]) -> None:
     assert markets(hand, *others, "ALL:ALL_DEXES") == EVERY_TWAP
     assert markets(hand, "ALL:ALL_DEXES", *others) == EVERY_TWAP
 
@@ -112,9 +112,9 @@ def test_perpTwapSnapshots__all_dexes_takes_precedence(hand: Caller, others: lis
         (["ALL:pre", "pre:OPENAI"], {"pre:OPENAI"}),
         (["ALL:eqx", "eqx:TSLA", "BTC"], {"eqx:TSLA", "eqx:NVDA", "BTC"}),
     ],
-    ids=named,
+    ids=case_name,
 )
-def test_perpTwapSnapshots__markets_that_a_pattern_covers_are_ignored(
+def test_perpTwapSnapshots__overlapping_patterns(
     hand: Caller, wanted: list[str], found: set[str]
 ) -> None:
     assert markets(hand, *wanted) == found
@@ -128,9 +128,7 @@ def test_perpTwapSnapshots__markets_that_a_pattern_covers_are_ignored(
         (["ALL:eqx", "ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
         (["ALL:ALL_DEXES", "ALL:ALL_DEXES"], EVERY_TWAP),
     ],
-    ids=named,
+    ids=case_name,
 )
-def test_perpTwapSnapshots__duplicates_are_removed(
-    hand: Caller, wanted: list[str], found: set[str]
-) -> None:
+def test_perpTwapSnapshots__duplicates(hand: Caller, wanted: list[str], found: set[str]) -> None:
     assert markets(hand, *wanted) == found

@@ -1,4 +1,4 @@
-"""Answers: what `encode` writes `decode` reads back, liberal where a writer is strict."""
+"""Answers: `decode` inverts `encode`, and readers are more liberal than writers."""
 
 import builtins
 import json
@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.contract import answers
 from toolkit.contract import records as r
 from toolkit.contract.answers import decode, encode, encode_error
-from toolkit.contract.columns import shape_of, table_columns
+from toolkit.contract.columns import table_columns
+from toolkit.contract.deviations import UnknownField, forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.kinds import note_of
-from toolkit.contract.operations import OPERATIONS, Operation, operation
-from toolkit.contract.shapes import answer_type, rows
-from toolkit.contract.unknown import forget_reported
+from toolkit.contract.fields import split_annotation
+from toolkit.contract.kinds import field_note
+from toolkit.contract.operations import OPERATIONS, Operation, get_operation
+from toolkit.contract.rows import answer_rows
 from toolkit.errors import (
     AnswerInvalid,
     BadRequest,
@@ -50,11 +50,13 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-def of_type(annotation: Any, number: bool, omits: tuple[str, ...] = ()) -> st.SearchStrategy[Any]:
-    """Values of a wire type, made of records, lists, tuples, dicts, unions and scalars."""
+def type_values(
+    annotation: Any, number: bool, omits: tuple[str, ...] = ()
+) -> st.SearchStrategy[Any]:
+    """Return values of a wire type: records, lists, tuples, dicts, unions and scalars."""
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
-        return of_record(annotation, omits)
-    made = [of_type(one, number, omits) for one in get_args(annotation)]
+        return record_values(annotation, omits)
+    made = [type_values(part, number, omits) for part in get_args(annotation)]
     if not made:
         return decimals if number and annotation is str else SCALARS[annotation]
     match get_origin(annotation):
@@ -67,18 +69,18 @@ def of_type(annotation: Any, number: bool, omits: tuple[str, ...] = ()) -> st.Se
     return st.one_of(made)
 
 
-def of_record(
+def record_values(
     record: type[r.Record], omits: tuple[str, ...] = (), generations: int = 2
 ) -> st.SearchStrategy[Any]:
     hints = typing.get_type_hints(record, include_extras=True)
     fields = {}
     for field in msgspec.structs.fields(record):
-        note, shape = note_of(hints[field.name]), shape_of(hints[field.name])
+        note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
         assert note is not None
         if field.name != "children":
-            value = of_type(shape.type, note.kind.family == "number")
+            value = type_values(shape.type, note.kind.family == "number")
         elif generations:
-            value = st.lists(of_record(record, (), generations - 1), max_size=2)
+            value = st.lists(record_values(record, (), generations - 1), max_size=2)
         else:
             value = st.just([])
         if shape.null:
@@ -89,45 +91,47 @@ def of_record(
     return st.builds(record, **fields)
 
 
-def same(read: Any, written: Any, *, as_float: bool = False) -> bool:
-    """Whether what was read says what was written; absent and null both are missing."""
-    return _equal(json.loads(encode(read)), json.loads(encode(written)), as_float)
+def is_same_answer(read: Any, written: Any, *, as_float: bool = False) -> bool:
+    """Return whether a decoded value equals the written one; absent and null are both missing."""
+    return _is_equal(json.loads(encode(read)), json.loads(encode(written)), as_float)
 
 
-def _equal(read: Any, written: Any, as_float: bool) -> bool:
+def _is_equal(read: Any, written: Any, as_float: bool) -> bool:
     if type(read) is type(written) is dict:
-        return all(_equal(read.get(name), written.get(name), as_float) for name in read | written)
+        return all(
+            _is_equal(read.get(name), written.get(name), as_float) for name in read | written
+        )
     if type(read) is type(written) is list:
         return len(read) == len(written) and all(
-            _equal(one, other, as_float) for one, other in zip(read, written, strict=True)
+            _is_equal(one, other, as_float) for one, other in zip(read, written, strict=True)
         )
     if type(written) is float or (as_float and type(read) is float):
         return type(read) in (int, float) and bool(read == float(written))
     return type(read) is type(written) and bool(read == written)
 
 
-def answer_of(row: Operation, parameters: dict[str, Any]) -> st.SearchStrategy[Any]:
-    return of_type(answer_type(row, parameters), False, row.tables[0].omits)
+def example_answer(row: Operation, parameters: dict[str, Any]) -> st.SearchStrategy[Any]:
+    return type_values(row.answer_type(parameters), False, row.tables[0].omits)
 
 
 @EVERY
 @pytest.mark.parametrize("numbers", ["text", "exact", "float"])
 @settings(max_examples=25)
 @given(data=st.data())
-def test_decode_reads_what_encode_writes(row: Operation, numbers: Any, data: st.DataObject) -> None:
-    written = data.draw(answer_of(row, {}))
+def test_decode_inverts_encode(row: Operation, numbers: Any, data: st.DataObject) -> None:
+    written = data.draw(example_answer(row, {}))
     read = decode(row, 200, {}, encode(written), numbers=numbers)
-    assert same(read, written, as_float=numbers == "float")
+    assert is_same_answer(read, written, as_float=numbers == "float")
 
 
 @given(data=st.data())
-def test_states_of_all_dexes_are_keyed_by_dex(data: st.DataObject) -> None:
-    row, asked = operation("batchClearinghouseStates"), {"dex": ALL_DEXES}
-    written = data.draw(answer_of(row, asked))
+def test_states_of_all_dexes(data: st.DataObject) -> None:
+    row, asked = get_operation("batchClearinghouseStates"), {"dex": ALL_DEXES}
+    written = data.draw(example_answer(row, asked))
     read = decode(row, 200, {}, encode(written), parameters=asked)
-    assert same(read, written)
-    accounts, _, failed = rows(row, read, asked)
-    assert [(one.user, one.dex) for one in accounts] == [
+    assert is_same_answer(read, written)
+    accounts, _, failed = answer_rows(row, read, asked)
+    assert [(account.user, account.dex) for account in accounts] == [
         (user, dex) for user, by_dex in written.successful_states for dex in by_dex
     ]
     assert [one.user for one in failed] == written.failed_wallets
@@ -136,14 +140,14 @@ def test_states_of_all_dexes_are_keyed_by_dex(data: st.DataObject) -> None:
 @EVERY
 @settings(max_examples=25)
 @given(data=st.data())
-def test_every_answer_becomes_rows_with_every_column(row: Operation, data: st.DataObject) -> None:
-    written = data.draw(answer_of(row, {}))
+def test_answer_rows_have_every_column(row: Operation, data: st.DataObject) -> None:
+    written = data.draw(example_answer(row, {}))
     read = decode(row, 200, {}, encode(written))
     if row.type == "metaAndAssetCtxs" and len(read[0].universe) != len(read[1]):
         with pytest.raises(AnswerInvalid, match="joined by position"):
-            rows(row, read, {})
+            answer_rows(row, read, {})
         return
-    made = rows(row, read, {})
+    made = answer_rows(row, read, {})
     assert len(made) == len(row.tables)
     for table, of_table in zip(row.tables, made, strict=True):
         for one in of_table:
@@ -155,15 +159,15 @@ def test_every_answer_becomes_rows_with_every_column(row: Operation, data: st.Da
 
 
 @EVERY
-def test_an_empty_list_is_no_rows(row: Operation) -> None:
+def test_empty_list_has_no_rows(row: Operation) -> None:
     if get_origin(row.answer) is list:
-        assert rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
+        assert answer_rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
 
 
-def test_a_dex_without_limits_has_no_rows() -> None:
-    row = operation("perpDexLimits")
+def test_dex_without_limits() -> None:
+    row = get_operation("perpDexLimits")
     assert decode(row, 200, {}, b"null") is None
-    assert rows(row, None, {}) == ([], [])
+    assert answer_rows(row, None, {}) == ([], [])
 
 
 FILL = {
@@ -187,10 +191,10 @@ FILL = {
 
 
 def read_fills(*fills: Any) -> Any:
-    return decode(operation("userFills"), 200, {}, json.dumps(fills).encode())
+    return decode(get_operation("userFills"), 200, {}, json.dumps(fills).encode())
 
 
-def test_a_missing_optional_field_is_missing_absent_or_null() -> None:
+def test_optional_field_absent_or_null() -> None:
     absent, null = read_fills(FILL, FILL | {"cloid": None, "builder": None})
     assert absent.cloid is None
     assert null.cloid is None
@@ -198,7 +202,7 @@ def test_a_missing_optional_field_is_missing_absent_or_null() -> None:
 
 
 @pytest.mark.parametrize("name", ["coin", "px", "sz", "side", "time", "oid"])
-def test_a_key_field_may_not_be_missing(name: str) -> None:
+def test_missing_key_field_is_refused(name: str) -> None:
     without = {key: value for key, value in FILL.items() if key != name}
     for one in (without, FILL | {name: None}):
         with pytest.raises(AnswerInvalid) as caught:
@@ -217,7 +221,7 @@ def test_a_key_field_may_not_be_missing(name: str) -> None:
         ("coin", "coin", 7),
     ],
 )
-def test_a_bad_value_is_named_with_its_place(name: str, column: str, value: Any) -> None:
+def test_invalid_value_error_names_place(name: str, column: str, value: Any) -> None:
     with pytest.raises(AnswerInvalid) as caught:
         read_fills(FILL, FILL, FILL | {name: value})
     error = caught.value
@@ -230,8 +234,8 @@ def test_a_bad_value_is_named_with_its_place(name: str, column: str, value: Any)
     assert f"column {column}, row 2" in str(error)
 
 
-def test_a_bad_value_in_a_nested_record_is_named_with_its_column() -> None:
-    row = operation("builderApprovedFundingByTime")
+def test_invalid_nested_value_names_column() -> None:
+    row = get_operation("builderApprovedFundingByTime")
     payment = {
         "user": "0x00",
         "time": 0,
@@ -246,14 +250,14 @@ def test_a_bad_value_in_a_nested_record_is_named_with_its_column() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"[", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'[{"coin":']
 )
-def test_what_is_no_answer_is_refused(content: bytes) -> None:
+def test_invalid_answer_is_refused(content: bytes) -> None:
     with pytest.raises(AnswerInvalid, match="userFills"):
-        decode(operation("userFills"), 200, {}, content)
+        decode(get_operation("userFills"), 200, {}, content)
 
 
-def test_an_unknown_field_is_reported_once_and_passed_over() -> None:
-    forget_reported()
-    with pytest.warns(answers.UnknownField, match=r"userFills .* liquidity"):
+def test_unknown_field_warns_once() -> None:
+    forget_deviations()
+    with pytest.warns(UnknownField, match=r"userFills: .* liquidity"):
         (fill,) = read_fills(FILL | {"liquidity": {"a": 1}})
     assert fill.px == "100000.5"
     with warnings.catch_warnings():
@@ -276,20 +280,20 @@ def test_an_unknown_field_is_reported_once_and_passed_over() -> None:
         (413, ServiceError),
     ],
 )
-def test_an_error_status_is_the_error_of_the_tree(status: int, kind: type[ServiceError]) -> None:
+def test_status_selects_error_class(status: int, kind: type[ServiceError]) -> None:
     with pytest.raises(ServiceError) as caught:
-        decode(operation("userFills"), status, {}, encode_error("the reason"))
+        decode(get_operation("userFills"), status, {}, encode_error("the reason"))
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.message) == (status, "the reason")
     assert str(caught.value).startswith(f"userFills: the reason (status {status})")
 
 
-def test_404_is_not_ready_for_snapshots_and_a_wrong_address_elsewhere() -> None:
+def test_404_with_and_without_snapshots() -> None:
     content = encode_error("No snapshots are available yet")
-    with pytest.raises(NotReady, match="Wait and ask again"):
-        decode(operation("perpTwapSnapshots"), 404, {}, content)
+    with pytest.raises(NotReady, match="Wait and try again"):
+        decode(get_operation("perpTwapSnapshots"), 404, {}, content)
     with pytest.raises(ServiceError, match="Check the base URL") as caught:
-        decode(operation("meta"), 404, {}, b"<html>not found</html>")
+        decode(get_operation("meta"), 404, {}, b"<html>not found</html>")
     assert not isinstance(caught.value, NotReady)
 
 
@@ -303,14 +307,14 @@ def test_404_is_not_ready_for_snapshots_and_a_wrong_address_elsewhere() -> None:
         ({}, None),
     ],
 )
-def test_a_429_says_how_long_to_wait(header: dict[str, str], seconds: float | None) -> None:
+def test_429_has_retry_after(header: dict[str, str], seconds: float | None) -> None:
     with pytest.raises(RateLimited) as caught:
-        decode(operation("meta"), 429, header, encode_error("Rate limit exceeded"))
+        decode(get_operation("meta"), 429, header, encode_error("Rate limit exceeded"))
     assert caught.value.retry_after == seconds
 
 
 @pytest.mark.parametrize("content", [b"", b"oops", b"[]", b"{}", b'{"error": {"code": 7}}', b"7"])
-def test_an_error_answer_without_words_is_still_an_error(content: bytes) -> None:
+def test_error_answer_without_message(content: bytes) -> None:
     with pytest.raises(ServiceDown) as caught:
-        decode(operation("meta"), 500, {}, content)
+        decode(get_operation("meta"), 500, {}, content)
     assert caught.value.message

@@ -8,8 +8,8 @@ from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.requests import body, check
-from toolkit.contract.shapes import rows
+from toolkit.contract.requests import check_request, request_body
+from toolkit.contract.rows import answer_rows
 from toolkit.errors import BadRequest
 
 EVERY = pytest.mark.parametrize("operation", EXTRA_OPERATIONS.values(), ids=list(EXTRA_OPERATIONS))
@@ -35,8 +35,8 @@ def test_tables_do_not_overlap() -> None:
 
 @EVERY
 def test_request_round_trip(operation: Operation) -> None:
-    given = {one.python: GIVEN[one.python] for one in operation.parameters}
-    assert check(operation, body(operation, given)) == given
+    given = {parameter.python: GIVEN[parameter.python] for parameter in operation.parameters}
+    assert check_request(operation, request_body(operation, given)) == given
 
 
 @EVERY
@@ -59,7 +59,7 @@ def test_find_operation_unknown() -> None:
 
 def test_candle_request_nests() -> None:
     asked = {"coin": "BTC", "interval": "1h", "start": 5}
-    assert body(EXTRA_OPERATIONS["candleSnapshot"], asked) == {
+    assert request_body(EXTRA_OPERATIONS["candleSnapshot"], asked) == {
         "type": "candleSnapshot",
         "req": {"coin": "BTC", "interval": "1h", "startTime": 5},
     }
@@ -76,7 +76,7 @@ def test_candle_request_nests() -> None:
 )
 def test_candle_request_refused(request_: dict[str, Any], message: str) -> None:
     with pytest.raises(BadRequest, match=message):
-        check(EXTRA_OPERATIONS["candleSnapshot"], request_)
+        check_request(EXTRA_OPERATIONS["candleSnapshot"], request_)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_candle_request_refused(request_: dict[str, Any], message: str) -> None:
 )
 def test_order_id_forms(oid: Any, read: Any) -> None:
     asked = {"user": USER, "oid": oid}
-    assert check(EXTRA_OPERATIONS["orderStatus"], asked)["oid"] == read
+    assert check_request(EXTRA_OPERATIONS["orderStatus"], asked)["oid"] == read
 
 
 @pytest.mark.parametrize("oid", ["17", "0x12", 1.5, True, []])
 def test_order_id_refused(oid: Any) -> None:
     with pytest.raises(BadRequest):
-        check(EXTRA_OPERATIONS["orderStatus"], {"user": USER, "oid": oid})
+        check_request(EXTRA_OPERATIONS["orderStatus"], {"user": USER, "oid": oid})
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_order_id_refused(oid: Any) -> None:
 )
 def test_book_request_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(BadRequest, match=message):
-        check(EXTRA_OPERATIONS["l2Book"], {"coin": "BTC", **given})
+        check_request(EXTRA_OPERATIONS["l2Book"], {"coin": "BTC", **given})
 
 
 def test_book_becomes_rows() -> None:
@@ -114,13 +114,13 @@ def test_book_becomes_rows() -> None:
         b'[{"px":"101","sz":"4","n":2}]]}'
     )
     operation = EXTRA_OPERATIONS["l2Book"]
-    [made] = rows(operation, decode(operation, 200, {}, wire), {})
+    [made] = answer_rows(operation, decode(operation, 200, {}, wire), {})
     assert [(one.side, one.level, one.px, one.sz, one.orders) for one in made] == [
         ("B", 1, "99", "2", 3),
         ("B", 2, "98", "1", 1),
         ("A", 1, "101", "4", 2),
     ]
-    [none] = rows(operation, decode(operation, 200, {}, b"null"), {})
+    [none] = answer_rows(operation, decode(operation, 200, {}, b"null"), {})
     assert list(none) == []
 
 
@@ -146,7 +146,7 @@ def test_portfolio_becomes_rows() -> None:
         b'"vlm":"99"}]]'
     )
     operation = EXTRA_OPERATIONS["portfolio"]
-    [made] = rows(operation, decode(operation, 200, {}, wire), {})
+    [made] = answer_rows(operation, decode(operation, 200, {}, wire), {})
     assert [(one.period, one.time, one.account_value, one.pnl, one.vlm) for one in made] == [
         ("day", 1, "10", "0", "99"),
         ("day", 2, "13", "-4", "99"),
@@ -159,7 +159,7 @@ def test_perp_dexes_skip_null() -> None:
         b'"feeRecipient":null}]'
     )
     operation = EXTRA_OPERATIONS["perpDexs"]
-    [made] = rows(operation, decode(operation, 200, {}, wire), {})
+    [made] = answer_rows(operation, decode(operation, 200, {}, wire), {})
     assert [one.name for one in made] == ["flx"]
 
 
@@ -168,5 +168,5 @@ def test_perp_dexes_skip_null() -> None:
 )
 def test_unknown_order_has_no_row(wire: bytes, found: int) -> None:
     operation = EXTRA_OPERATIONS["orderStatus"]
-    [made] = rows(operation, decode(operation, 200, {}, wire), {})
+    [made] = answer_rows(operation, decode(operation, 200, {}, wire), {})
     assert len(made) == found

@@ -1,4 +1,4 @@
-"""Paging: every row once, in order, however a cursor is read and wherever a page ends."""
+"""Paging: every row once and in order, for inclusive and exclusive cursors and any page end."""
 
 import random
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.operations import Operation, operation
-from toolkit.contract.paging import reader
+from toolkit.contract.operations import Operation, get_operation
+from toolkit.contract.paging import page_reader
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
@@ -20,51 +20,53 @@ Rows = list[Any]
 READINGS = pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
 
 
-def rows_of(row: Operation, keys: Sequence[tuple[int, ...]]) -> Rows:
-    """Rows with these keys, in the order of the operation, each with its own number."""
+def make_rows(row: Operation, keys: Sequence[tuple[int, ...]]) -> Rows:
+    """Return numbered rows with these keys, in the order of the operation."""
     made = []
     for number, key in enumerate(sorted(keys, reverse=row.paging == "backward")):
         one = SimpleNamespace(number=number, delta=SimpleNamespace())
         for path, part in zip(row.key, key, strict=True):
             *inner, name = path.split(".")
             target = one.delta if inner else one
-            setattr(target, name, _part(path, part))
+            setattr(target, name, _key_part(path, part))
         made.append(one)
     return made
 
 
-def _part(path: str, part: int) -> int | str:
+def _key_part(path: str, part: int) -> int | str:
     return {"user": f"0x{part:040x}", "delta.coin": f"C{part}"}.get(path, part)
 
 
-def key_of(row: Operation, one: Any) -> tuple[Any, ...]:
+def row_key(row: Operation, one: Any) -> tuple[Any, ...]:
     return tuple(attrgetter(path)(one) for path in row.key)
 
 
-def serve(row: Operation, rows: Rows, asked: dict[str, Any], cut: int, inclusive: bool) -> Rows:
-    """One page, as a service gives it that cuts answers at `cut` rows."""
+def serve_page(
+    row: Operation, rows: Rows, asked: dict[str, Any], cut: int, inclusive: bool
+) -> Rows:
+    """Return one page of a service that cuts answers at `cut` rows."""
     if cursor := asked.get("cursor"):
         last = parse_cursor(row, cursor)
         found = [
             one
             for one in rows
-            if key_of(row, one) > last or (inclusive and key_of(row, one) == last)
+            if row_key(row, one) > last or (inclusive and row_key(row, one) == last)
         ]
     else:
         start = asked.get("start") or 0
-        found = [one for one in rows if key_of(row, one)[0] >= start]
+        found = [one for one in rows if row_key(row, one)[0] >= start]
     if (end := asked.get("end")) is not None:
-        found = [one for one in found if key_of(row, one)[0] <= end]
+        found = [one for one in found if row_key(row, one)[0] <= end]
     return found[: min(cut, asked.get("page_size") or cut)]
 
 
-def read_all(
+def read_all_pages(
     row: Operation, rows: Rows, asked: dict[str, Any], *, cut: int = 2000, inclusive: bool = False
 ) -> tuple[list[int], int]:
-    """The numbers of the rows that were read, and how many requests it took."""
-    where, got, requests = reader(row, asked), [], 0
+    """Return the numbers of the rows, and the number of requests."""
+    where, got, requests = page_reader(row, asked), [], 0
     while True:
-        page = serve(row, rows, asked, cut, inclusive)
+        page = serve_page(row, rows, asked, cut, inclusive)
         requests += 1
         assert requests <= 4 * len(rows) + 10, "reading does not come to an end"
         kept = where.read(page)
@@ -76,55 +78,55 @@ def read_all(
             asked.pop("start", None)
 
 
-def keys(parts: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
-    """Keys with many ties."""
+def tied_keys(parts: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
+    """Return keys with many ties."""
     return st.lists(st.tuples(*[st.integers(1, 6)] * parts), max_size=60)
 
 
 @pytest.mark.parametrize("type_", CURSORS)
 @READINGS
 @given(data=st.data(), size=st.integers(1, 12))
-def test_every_row_once_and_in_order(
+def test_pages_have_every_row_once(
     type_: str, inclusive: bool, data: st.DataObject, size: int
 ) -> None:
-    row = operation(type_)
-    rows = rows_of(row, data.draw(keys(len(row.key))))
-    got, _ = read_all(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
+    row = get_operation(type_)
+    rows = make_rows(row, data.draw(tied_keys(len(row.key))))
+    got, _ = read_all_pages(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
     assert got == list(range(len(rows)))
 
 
 @pytest.mark.parametrize("type_", CURSORS)
 @READINGS
 @given(data=st.data(), size=st.integers(1, 12))
-def test_a_range_holds_both_its_ends(
+def test_range_includes_both_ends(
     type_: str, inclusive: bool, data: st.DataObject, size: int
 ) -> None:
-    row = operation(type_)
-    rows = rows_of(row, data.draw(keys(len(row.key))))
+    row = get_operation(type_)
+    rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     start, end = sorted(data.draw(st.tuples(st.integers(1, 6), st.integers(1, 6))))
     asked = {"start": start, "end": end, "page_size": size}
-    got, _ = read_all(row, rows, asked, inclusive=inclusive)
-    assert got == [one.number for one in rows if start <= one.time <= end]
+    got, _ = read_all_pages(row, rows, asked, inclusive=inclusive)
+    assert got == [row.number for row in rows if start <= row.time <= end]
 
 
 @READINGS
 @pytest.mark.parametrize("size", [7, 2000])
-def test_20000_fills_with_realistic_ties(inclusive: bool, size: int) -> None:
-    row, draw = operation("userFillsByTime"), random.Random(7)
+def test_many_fills_with_ties(inclusive: bool, size: int) -> None:
+    row, draw = get_operation("userFillsByTime"), random.Random(7)
     made: list[tuple[int, ...]] = []
     time = 0
     while len(made) < 20_000 // (10 if size == 7 else 1):
         time += draw.choice((0, 1, 5))
         burst = draw.choice((1, 1, 1, 2, 3, 9, draw.randint(1, 120)))
         made += [(time, draw.randint(0, 3))] * burst
-    rows = rows_of(row, made)
-    got, requests = read_all(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
+    rows = make_rows(row, made)
+    got, requests = read_all_pages(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
     assert got == list(range(len(rows)))
     assert requests < 3 * len(rows) / size + 10
 
 
-def _lacking(rows: Rows, every: int) -> Rows:
-    """Return copies of rows of which each so many-th has no transaction index."""
+def _without_index(rows: Rows, every: int) -> Rows:
+    """Return copies of rows, some of them without a transaction index."""
     return [
         SimpleNamespace(**{**vars(one), "tx_index": None if at % every == 0 else one.tx_index})
         for at, one in enumerate(rows)
@@ -133,11 +135,11 @@ def _lacking(rows: Rows, every: int) -> Rows:
 
 @pytest.mark.parametrize("every", [1, 3], ids=["all lack it", "some lack it"])
 def test_rows_without_transaction_index(every: int) -> None:
-    row, asked = operation("userFillsByTime"), {"start": 0, "page_size": 4}
-    rows = rows_of(row, [(1, 1), (1, 2), (2, 1), (3, 5), (3, 6), (3, 7), (4, 1), (9, 2), (9, 3)])
-    where, got = reader(row, asked), []
+    row, asked = get_operation("userFillsByTime"), {"start": 0, "page_size": 4}
+    rows = make_rows(row, [(1, 1), (1, 2), (2, 1), (3, 5), (3, 6), (3, 7), (4, 1), (9, 2), (9, 3)])
+    where, got = page_reader(row, asked), []
     while True:
-        page = _lacking(serve(row, rows, asked, 2000, inclusive=False), every)
+        page = _without_index(serve_page(row, rows, asked, 2000, inclusive=False), every)
         kept = where.read(page)
         got += [one.number for one in page[kept.start : kept.stop]]
         if kept.after is None:
@@ -148,111 +150,111 @@ def test_rows_without_transaction_index(every: int) -> None:
 
 
 def test_later_page_lacks_transaction_index() -> None:
-    row, asked = operation("userFillsByTime"), {"start": 0, "page_size": 3}
-    rows = rows_of(row, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)])
-    where = reader(row, asked)
+    row, asked = get_operation("userFillsByTime"), {"start": 0, "page_size": 3}
+    rows = make_rows(row, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)])
+    where = page_reader(row, asked)
     where.read(rows[:3])
     with pytest.raises(AnswerInvalid, match="lacks a part of time, tx_index"):
-        where.read(_lacking(rows[2:], 1))
+        where.read(_without_index(rows[2:], 1))
 
 
 @READINGS
-def test_a_group_larger_than_the_page_makes_the_page_larger(inclusive: bool) -> None:
-    row = operation("userFillsByTime")
-    rows = rows_of(row, [(1, 1)] * 3 + [(2, 2)] * 40 + [(3, 3)] * 5)
-    got, _ = read_all(row, rows, {"start": 0, "page_size": 4}, inclusive=inclusive)
+def test_large_tie_doubles_page_size(inclusive: bool) -> None:
+    row = get_operation("userFillsByTime")
+    rows = make_rows(row, [(1, 1)] * 3 + [(2, 2)] * 40 + [(3, 3)] * 5)
+    got, _ = read_all_pages(row, rows, {"start": 0, "page_size": 4}, inclusive=inclusive)
     assert got == list(range(48))
 
 
 @READINGS
-def test_a_group_larger_than_any_page_is_said_to_be_incomplete(inclusive: bool) -> None:
-    row = operation("userFillsByTime")
-    rows = rows_of(row, [(1, 1)] * 3 + [(2, 2)] * 2001 + [(3, 3)])
-    with pytest.raises(Incomplete, match="2_2; no cursor leads past it") as caught:
-        read_all(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
+def test_tie_larger_than_any_page(inclusive: bool) -> None:
+    row = get_operation("userFillsByTime")
+    rows = make_rows(row, [(1, 1)] * 3 + [(2, 2)] * 2001 + [(3, 3)])
+    with pytest.raises(Incomplete, match=r"2_2\. No cursor leads past it") as caught:
+        read_all_pages(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
     assert caught.value.cursor == "1_1"
 
 
 @READINGS
-def test_two_large_groups_in_a_row(inclusive: bool) -> None:
-    row = operation("userFillsByTime")
-    rows = rows_of(row, [(1, 1)] * 1_500 + [(2, 2)] * 1_200 + [(3, 3)] * 7)
-    got, _ = read_all(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
+def test_two_large_ties(inclusive: bool) -> None:
+    row = get_operation("userFillsByTime")
+    rows = make_rows(row, [(1, 1)] * 1_500 + [(2, 2)] * 1_200 + [(3, 3)] * 7)
+    got, _ = read_all_pages(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
     assert got == list(range(len(rows)))
 
 
 @READINGS
 @pytest.mark.parametrize("seed", range(5))
-def test_orders_whose_page_size_nobody_knows(inclusive: bool, seed: int) -> None:
-    row, draw = operation("builderOrdersByTime"), random.Random(seed)
+def test_orders_with_unknown_page_size(inclusive: bool, seed: int) -> None:
+    row, draw = get_operation("builderOrdersByTime"), random.Random(seed)
     made: list[tuple[int, ...]] = []
     while len(made) < 2_500:
         key = (len(made) // 3, draw.randint(0, 2))
         made += [key] * draw.choice((1, 1, 2, draw.randint(1, 300)))
-    rows = rows_of(row, made)
+    rows = make_rows(row, made)
     for cut in (500, 777, 2000, 10_000):
-        got, _ = read_all(row, rows, {"start": 0}, cut=cut, inclusive=inclusive)
+        got, _ = read_all_pages(row, rows, {"start": 0}, cut=cut, inclusive=inclusive)
         assert got == list(range(len(rows)))
 
 
 @pytest.mark.parametrize("cut", [500, 2000])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_ledger_that_is_cut_without_a_word(cut: int, seed: int) -> None:
-    row, draw = operation("userNonFundingLedgerUpdates"), random.Random(seed)
-    rows = rows_of(row, [(draw.randint(0, 400),) for _ in range(3_000)])
-    got, _ = read_all(row, rows, {"start": 0}, cut=cut)
+def test_ledger_with_silent_cut(cut: int, seed: int) -> None:
+    row, draw = get_operation("userNonFundingLedgerUpdates"), random.Random(seed)
+    rows = make_rows(row, [(draw.randint(0, 400),) for _ in range(3_000)])
+    got, _ = read_all_pages(row, rows, {"start": 0}, cut=cut)
     assert got == list(range(3_000))
-    got, _ = read_all(row, rows, {"start": 100, "end": 300}, cut=cut)
-    assert got == [one.number for one in rows if 100 <= one.time <= 300]
+    got, _ = read_all_pages(row, rows, {"start": 100, "end": 300}, cut=cut)
+    assert got == [row.number for row in rows if 100 <= row.time <= 300]
 
 
-def test_a_millisecond_that_fills_an_answer_is_said_to_be_incomplete() -> None:
-    row = operation("userNonFundingLedgerUpdates")
-    rows = rows_of(row, [(1,)] * 10 + [(2,)] * 600 + [(3,)])
+def test_full_answer_of_one_millisecond() -> None:
+    row = get_operation("userNonFundingLedgerUpdates")
+    rows = make_rows(row, [(1,)] * 10 + [(2,)] * 600 + [(3,)])
     with pytest.raises(Incomplete, match="userNonFundingLedgerUpdates"):
-        read_all(row, rows, {"start": 0}, cut=500)
+        read_all_pages(row, rows, {"start": 0}, cut=500)
 
 
 @given(st.sets(st.integers(0, 5_000), max_size=40), st.integers(1, 12))
 def test_slippage_samples(times: set[int], size: int) -> None:
-    row = operation("slippageHistory")
-    rows = rows_of(row, [(time,) for time in times])
-    got, _ = read_all(row, rows, {"start": 0, "end": 5_000, "page_size": size})
+    row = get_operation("slippageHistory")
+    rows = make_rows(row, [(time,) for time in times])
+    got, _ = read_all_pages(row, rows, {"start": 0, "end": 5_000, "page_size": size})
     assert got == list(range(len(rows)))
 
 
 @given(st.sets(st.integers(0, 300), max_size=40), st.integers(1, 12), st.integers(0, 100))
-def test_weeks_newest_first(weeks: set[int], size: int, start: int) -> None:
-    row = operation("validatorAprHistory")
-    rows = rows_of(row, [(week,) for week in weeks])
-    got, _ = read_all(row, rows, {"start": start, "page_size": size})
-    assert got == [one.number for one in rows if one.week >= start]
+def test_weeks_page_backward(weeks: set[int], size: int, start: int) -> None:
+    row = get_operation("validatorAprHistory")
+    rows = make_rows(row, [(week,) for week in weeks])
+    got, _ = read_all_pages(row, rows, {"start": start, "page_size": size})
+    assert got == [row.number for row in rows if row.week >= start]
 
 
 @pytest.mark.parametrize("type_", ["userFills", "historicalOrders", "delegations", "meta"])
-def test_what_is_not_paged_is_one_page(type_: str) -> None:
-    row = operation(type_)
-    page = reader(row, {}).read([object()] * 5)
+def test_unpaged_operation_is_one_page(type_: str) -> None:
+    row = get_operation(type_)
+    page = page_reader(row, {}).read([object()] * 5)
     assert (page.start, page.stop, page.after) == (0, 5, None)
 
 
 @pytest.mark.parametrize("type_", [*CURSORS, "builderOrdersByTime", "slippageHistory"])
-def test_no_rows_are_the_end(type_: str) -> None:
-    page = reader(operation(type_), {"start": 0}).read([])
+def test_empty_page_is_last(type_: str) -> None:
+    page = page_reader(get_operation(type_), {"start": 0}).read([])
     assert (page.start, page.stop, page.after) == (0, 0, None)
 
 
-def test_rows_out_of_order_are_refused_with_their_place() -> None:
-    row = operation("userFillsByTime")
-    rows = rows_of(row, [(1, 1), (2, 2), (3, 3)])
+def test_unordered_rows_are_refused() -> None:
+    row = get_operation("userFillsByTime")
+    rows = make_rows(row, [(1, 1), (2, 2), (3, 3)])
     rows[1], rows[2] = rows[2], rows[1]
     with pytest.raises(AnswerInvalid, match="not in the order of time, tx_index") as caught:
-        reader(row, {"start": 0}).read(rows)
+        page_reader(row, {"start": 0}).read(rows)
     assert (caught.value.column, caught.value.row) == ("time", 2)
 
 
-def test_a_page_shorter_than_its_size_is_the_end() -> None:
-    row = operation("userFillsByTime")
-    rows = rows_of(row, [(1, 1), (2, 2)])
-    page = reader(row, {"start": 0, "page_size": 3}).read(rows)
+def test_short_page_is_last() -> None:
+    row = get_operation("userFillsByTime")
+    rows = make_rows(row, [(1, 1), (2, 2)])
+    page = page_reader(row, {"start": 0, "page_size": 3}).read(rows)
     assert (page.stop, page.after) == (2, None)

@@ -1,4 +1,4 @@
-"""Requests: what `body` writes `check` reads back; what is not legal is refused in words."""
+"""Requests: `check_request` inverts `request_body`, and invalid parameters have clear messages."""
 
 import json
 from typing import Any
@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter, operation
-from toolkit.contract.requests import AMOUNTS, body, check, make_cursor, parse_cursor
+from toolkit.contract.operations import OPERATIONS, Operation, Parameter, get_operation
+from toolkit.contract.requests import (
+    AMOUNTS,
+    check_request,
+    make_cursor,
+    parse_cursor,
+    request_body,
+)
 from toolkit.errors import BadRequest
 
 EVERY = pytest.mark.parametrize("row", OPERATIONS.values(), ids=list(OPERATIONS))
@@ -27,36 +33,36 @@ KEY_PARTS = {
 }
 
 
-def keys(row: Operation) -> st.SearchStrategy[tuple[int | str, ...]]:
+def cursor_keys(row: Operation) -> st.SearchStrategy[tuple[int | str, ...]]:
     return st.tuples(*(KEY_PARTS[path] for path in row.key))
 
 
-def values(row: Operation, one: Parameter) -> st.SearchStrategy[Any]:
-    most = one.most or 2**53 - 1
+def parameter_values(row: Operation, parameter: Parameter) -> st.SearchStrategy[Any]:
+    most = parameter.most or 2**53 - 1
     return {
         "address": addresses,
         "addresses": st.lists(addresses, max_size=5),
         "text": st.text(min_size=1, max_size=8),
         "texts": st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=5),
-        "whole": st.integers(one.least or 0, most),
+        "whole": st.integers(parameter.least or 0, most),
         "time": times,
         "usd": st.sampled_from(AMOUNTS).map(float),
         "flag": st.booleans(),
-        "cursor": keys(row).map(make_cursor) if one.kind == "cursor" else st.none(),
+        "cursor": cursor_keys(row).map(make_cursor) if parameter.kind == "cursor" else st.none(),
         "venue": st.from_regex(r"[A-Za-z]{2,4}", fullmatch=True),
-    }[one.kind]
+    }[parameter.kind]
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> tuple[Operation, dict[str, Any]]:
-    """An operation and legal parameters of it, every default filled in."""
+def valid_requests(draw: st.DrawFn) -> tuple[Operation, dict[str, Any]]:
+    """Return an operation and valid parameters with all defaults."""
     row = draw(st.sampled_from(list(OPERATIONS.values())))
     drawn = {}
-    for one in row.parameters:
-        value = values(row, one)
-        if not (one.required and not one.unless):
-            value = st.just(one.default) | value
-        drawn[one.python] = draw(value)
+    for parameter in row.parameters:
+        value = parameter_values(row, parameter)
+        if not (parameter.required and not parameter.unless):
+            value = st.just(parameter.default) | value
+        drawn[parameter.python] = draw(value)
     if "cursor" in drawn:  # a cursor goes before a start; one of them must be there
         if drawn["cursor"] is not None:
             drawn["start"] = None
@@ -67,7 +73,7 @@ def requests(draw: st.DrawFn) -> tuple[Operation, dict[str, Any]]:
     return row, drawn
 
 
-def _example(one: Parameter) -> Any:
+def _example_value(parameter: Parameter) -> Any:
     return {
         "address": USER,
         "addresses": [USER],
@@ -75,55 +81,65 @@ def _example(one: Parameter) -> Any:
         "texts": ["ALL"],
         "time": 1_756_684_800_000,
         "usd": 1_000.0,
-    }[one.kind]
+    }[parameter.kind]
 
 
-@given(requests())
-def test_check_reads_what_body_writes(request_: tuple[Operation, dict[str, Any]]) -> None:
+@given(valid_requests())
+def test_check_request_inverts_request_body(request_: tuple[Operation, dict[str, Any]]) -> None:
     row, parameters = request_
-    sent = body(row, parameters)
-    assert check(row, sent) == parameters
-    assert check(row, json.loads(json.dumps(sent))) == parameters
+    sent = request_body(row, parameters)
+    assert check_request(row, sent) == parameters
+    assert check_request(row, json.loads(json.dumps(sent))) == parameters
     assert next(iter(sent)) == "type"
     assert None not in sent.values()
 
 
 @EVERY
 def test_every_operation_round_trips(row: Operation) -> None:
-    least = {one.python: _example(one) for one in row.parameters if one.required}
-    checked = check(row, body(row, least))
+    least = {
+        parameter.python: _example_value(parameter)
+        for parameter in row.parameters
+        if parameter.required
+    }
+    checked = check_request(row, request_body(row, least))
     assert {name: checked[name] for name in least} == least
-    defaults = {one.python: one.default for one in row.parameters if not one.required}
+    defaults = {
+        parameter.python: parameter.default
+        for parameter in row.parameters
+        if not parameter.required
+    }
     assert {name: checked[name] for name in defaults} == defaults
 
 
-def least(row: Operation) -> dict[str, Any]:
-    """The smallest legal request of an operation, as on the wire."""
-    return {one.name: _example(one) for one in row.parameters if one.required}
+def smallest_request(row: Operation) -> dict[str, Any]:
+    """Return the smallest valid request of an operation, as on the wire."""
+    return {
+        parameter.name: _example_value(parameter)
+        for parameter in row.parameters
+        if parameter.required
+    }
 
 
 WHOLE = [
-    (row, one)
+    (row, parameter)
     for row in OPERATIONS.values()
-    for one in row.parameters
-    if one.kind in ("whole", "time")
+    for parameter in row.parameters
+    if parameter.kind in ("whole", "time")
 ]
 EVERY_WHOLE = pytest.mark.parametrize(
-    ("row", "one"), WHOLE, ids=[f"{row.type}.{one.name}" for row, one in WHOLE]
+    ("row", "parameter"), WHOLE, ids=[f"{row.type}.{parameter.name}" for row, parameter in WHOLE]
 )
 
 
 @EVERY_WHOLE
 @pytest.mark.parametrize("text", ["1756684800000", "1756684800000.0", "1.7566848e12"])
-def test_whole_numbers_are_taken_in_every_spelling(
-    row: Operation, one: Parameter, text: str
-) -> None:
-    if one.kind == "whole":
+def test_whole_number_forms(row: Operation, parameter: Parameter, text: str) -> None:
+    if parameter.kind == "whole":
         text = text.replace("1756684800000", "12").replace("1.7566848e12", "1.2e1")
-    request = {"startTime": 0} | least(row) | {one.name: json.loads(text)}
-    if one.name == "endTime":
+    request = {"startTime": 0} | smallest_request(row) | {parameter.name: json.loads(text)}
+    if parameter.name == "endTime":
         request["startTime"] = 0
-    checked = check(row, request)[one.python]
+    checked = check_request(row, request)[parameter.python]
     assert checked == float(text)
     assert type(checked) is int
 
@@ -132,9 +148,11 @@ def test_whole_numbers_are_taken_in_every_spelling(
 @pytest.mark.parametrize(
     "value", [1.5, "1756684800000", True, False, [], {}, float("nan"), float("inf"), 1e300]
 )
-def test_what_is_no_whole_number_is_refused(row: Operation, one: Parameter, value: Any) -> None:
-    with pytest.raises(BadRequest, match=f"{one.name} must be a whole number") as caught:
-        check(row, least(row) | {one.name: value})
+def test_invalid_whole_numbers_are_refused(
+    row: Operation, parameter: Parameter, value: Any
+) -> None:
+    with pytest.raises(BadRequest, match=f"{parameter.name} must be a whole number") as caught:
+        check_request(row, smallest_request(row) | {parameter.name: value})
     assert caught.value.status is None  # the service's answer has one: 400
     assert caught.value.operation == row.type
 
@@ -143,34 +161,36 @@ LIMITED = [row for row in OPERATIONS.values() if row.page is not None]
 
 
 @pytest.mark.parametrize("row", LIMITED, ids=[row.type for row in LIMITED])
-def test_limits_of_a_page(row: Operation) -> None:
+def test_page_size_limits(row: Operation) -> None:
     assert row.page is not None
     assert row.page.most is not None
     for good in (1, row.page.most):
-        assert check(row, least(row) | {"limit": good})[row.page.python] == good
+        assert check_request(row, smallest_request(row) | {"limit": good})[row.page.python] == good
     for bad in (0, -1, row.page.most + 1):
         with pytest.raises(BadRequest, match=f"limit must be from 1 to {row.page.most}"):
-            check(row, least(row) | {"limit": bad})
+            check_request(row, smallest_request(row) | {"limit": bad})
 
 
 ADDRESSES = [
-    (row, one)
+    (row, parameter)
     for row in OPERATIONS.values()
-    for one in row.parameters
-    if one.kind in ("address", "addresses")
+    for parameter in row.parameters
+    if parameter.kind in ("address", "addresses")
 ]
 
 
 @pytest.mark.parametrize(
-    ("row", "one"), ADDRESSES, ids=[f"{row.type}.{one.name}" for row, one in ADDRESSES]
+    ("row", "parameter"),
+    ADDRESSES,
+    ids=[f"{row.type}.{parameter.name}" for row, parameter in ADDRESSES],
 )
 @pytest.mark.parametrize(
     "value", ["", "0x", "0x12", "ab" * 21, USER + "0", USER[:-1] + "g", " " + USER, USER + "\n", 12]
 )
-def test_malformed_addresses_are_refused(row: Operation, one: Parameter, value: Any) -> None:
-    given_ = [USER, value] if one.kind == "addresses" else value
+def test_malformed_addresses_are_refused(row: Operation, parameter: Parameter, value: Any) -> None:
+    given_ = [USER, value] if parameter.kind == "addresses" else value
     with pytest.raises(BadRequest, match="Invalid Ethereum address: ") as caught:
-        check(row, least(row) | {one.name: given_})
+        check_request(row, smallest_request(row) | {parameter.name: given_})
     assert caught.value.message == f"Invalid Ethereum address: {value}"
 
 
@@ -178,29 +198,35 @@ def test_malformed_addresses_are_refused(row: Operation, one: Parameter, value: 
     ("type", "parameters", "hint"),
     [
         ("userFills", {"user": "0x12"}, "An address is 0x and 40 hex digits"),
-        ("userFills", {"user": [USER, USER]}, "Give one address; tk.many asks for several"),
-        ("userFills", {"user": USER, "max_rows": 0}, "limit is the argument max_rows here"),
-        ("userFillsByTime", {"user": USER}, "startTime is the argument start here"),
+        ("userFills", {"user": [USER, USER]}, "Pass one address; tk.many fetches several"),
+        (
+            "userFills",
+            {"user": USER, "max_rows": 0},
+            "limit is the argument max_rows of the fetch function",
+        ),
+        (
+            "userFillsByTime",
+            {"user": USER},
+            "startTime is the argument start of the fetch function",
+        ),
         ("userFills", {}, ""),
-        ("batchClearinghouseStates", {"users": 5}, "Write users as a list, also if"),
+        ("batchClearinghouseStates", {"users": 5}, "Write users as a list, even for"),
         ("perpTwapSnapshots", {"market_names": {}}, "Write market_names as a list"),
     ],
 )
-def test_who_asks_from_here_is_told_what_to_do(
-    type: str, parameters: dict[str, Any], hint: str
-) -> None:
+def test_refusals_have_hints(type: str, parameters: dict[str, Any], hint: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        body(operation(type), parameters)
+        request_body(get_operation(type), parameters)
     assert caught.value.hint.startswith(hint)
     assert str(caught.value).endswith(caught.value.hint or caught.value.message)
 
 
 @given(addresses)
-def test_addresses_are_read_in_any_case(address: str) -> None:
-    row = operation("delegations")
+def test_addresses_of_any_case(address: str) -> None:
+    row = get_operation("delegations")
     upper = "0x" + address[2:].upper()
-    assert check(row, {"user": upper}) == {"user": address}
-    assert body(row, {"user": upper}) == {"type": "delegations", "user": address}
+    assert check_request(row, {"user": upper}) == {"user": address}
+    assert request_body(row, {"user": upper}) == {"type": "delegations", "user": address}
 
 
 @pytest.mark.parametrize(
@@ -211,37 +237,37 @@ def test_addresses_are_read_in_any_case(address: str) -> None:
         ("startTime", "startTime parameter is required"),
     ],
 )
-def test_slippage_history_says_what_is_missing(missing: str, words: str) -> None:
-    row = operation("slippageHistory")
-    request = least(row)
+def test_slippage_history_missing_parameters(missing: str, words: str) -> None:
+    row = get_operation("slippageHistory")
+    request = smallest_request(row)
     del request[missing]
     for absent in (request, request | {missing: None}):
         with pytest.raises(BadRequest) as caught:
-            check(row, absent)
+            check_request(row, absent)
         assert caught.value.message == words
 
 
 @pytest.mark.parametrize("amount", [0, -1_000, "1000", True, float("nan"), float("inf"), [], 0.0])
-def test_slippage_history_wants_a_positive_amount(amount: Any) -> None:
-    row = operation("slippageHistory")
+def test_slippage_history_invalid_amounts(amount: Any) -> None:
+    row = get_operation("slippageHistory")
     with pytest.raises(BadRequest) as caught:
-        check(row, least(row) | {"amount": amount})
+        check_request(row, smallest_request(row) | {"amount": amount})
     assert caught.value.message == "amount parameter is required (positive USD notional)"
 
 
-def test_slippage_history_wants_a_coin_that_is_not_empty() -> None:
-    row = operation("slippageHistory")
+def test_slippage_history_empty_coin() -> None:
+    row = get_operation("slippageHistory")
     with pytest.raises(BadRequest, match="coin parameter is required"):
-        check(row, least(row) | {"coin": ""})
+        check_request(row, smallest_request(row) | {"coin": ""})
 
 
 @pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
 @pytest.mark.parametrize("value", ["", "0x12", 5, False, [], {}])
-def test_the_builder_filter_is_never_taken_as_absent(type_: str, value: Any) -> None:
-    row = operation(type_)
+def test_invalid_builder_filter_is_refused(type_: str, value: Any) -> None:
+    row = get_operation(type_)
     with pytest.raises(BadRequest):
-        check(row, least(row) | {"builder": value})
-    assert check(row, least(row) | {"builder": None})["builder"] is None
+        check_request(row, smallest_request(row) | {"builder": value})
+    assert check_request(row, smallest_request(row) | {"builder": None})["builder"] is None
 
 
 PAGED = [row for row in OPERATIONS.values() if "cursor" in row.by_wire]
@@ -251,24 +277,24 @@ EVERY_PAGED = pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAG
 @EVERY_PAGED
 def test_start_is_ignored_with_a_cursor(row: Operation) -> None:
     cursor = "1756684800000_" + (f"{USER}_BTC" if len(row.key) == 3 else "7")
-    request = least(row) | {"cursor": cursor, "startTime": "no time"}
-    checked = check(row, request)
+    request = smallest_request(row) | {"cursor": cursor, "startTime": "no time"}
+    checked = check_request(row, request)
     assert checked["cursor"] == cursor
     assert checked["start"] is None
 
 
 @EVERY_PAGED
 def test_start_or_cursor_is_required(row: Operation) -> None:
-    request = least(row)
+    request = smallest_request(row)
     del request["startTime"]
     with pytest.raises(BadRequest, match="startTime parameter is required"):
-        check(row, request)
+        check_request(row, request)
 
 
 @EVERY_PAGED
 @given(data=st.data())
 def test_cursors_round_trip(row: Operation, data: st.DataObject) -> None:
-    key = data.draw(keys(row))
+    key = data.draw(cursor_keys(row))
     assert parse_cursor(row, make_cursor(key)) == key
 
 
@@ -294,11 +320,11 @@ def test_cursors_round_trip(row: Operation, data: st.DataObject) -> None:
 )
 def test_malformed_cursors_are_refused(row: Operation, cursor: Any) -> None:
     with pytest.raises(BadRequest, match="Invalid cursor"):
-        check(row, least(row) | {"cursor": cursor})
+        check_request(row, smallest_request(row) | {"cursor": cursor})
 
 
-def test_the_cursor_of_funding_names_user_and_coin() -> None:
-    row = operation("builderApprovedFundingByTime")
+def test_funding_cursor_has_user_and_coin() -> None:
+    row = get_operation("builderApprovedFundingByTime")
     assert parse_cursor(row, f"1_{USER}_flx:A_B") == (1, USER, "flx:A_B")
     for wrong in ("1_2", f"1_{USER}", f"1_{USER}_", "1_0x12_BTC"):
         with pytest.raises(BadRequest, match="Invalid cursor"):
@@ -307,9 +333,9 @@ def test_the_cursor_of_funding_names_user_and_coin() -> None:
 
 @pytest.mark.parametrize("venue", ["A", "ABCDE", "A1", "", "ÄB", 12])
 def test_venues_are_2_to_4_letters(venue: Any) -> None:
-    row = operation("userFillsByTime")
+    row = get_operation("userFillsByTime")
     with pytest.raises(BadRequest, match="venue must be 2 to 4 letters"):
-        check(row, least(row) | {"venue": venue})
+        check_request(row, smallest_request(row) | {"venue": venue})
 
 
 @pytest.mark.parametrize(
@@ -317,22 +343,22 @@ def test_venues_are_2_to_4_letters(venue: Any) -> None:
     [(1000, "", True), (1001, "", False), (100, ALL_DEXES, True), (101, ALL_DEXES, False)],
 )
 def test_users_of_one_request(count: int, dex: str, fits: bool) -> None:
-    row = operation("batchClearinghouseStates")
+    row = get_operation("batchClearinghouseStates")
     request = {"users": [USER] * count, "dex": dex}
     if fits:
-        assert len(check(row, request)["users"]) == count
+        assert len(check_request(row, request)["users"]) == count
     else:
         with pytest.raises(BadRequest, match="users must have at most"):
-            check(row, request)
+            check_request(row, request)
 
 
-def test_weeks_in_the_wrong_order_are_refused() -> None:
-    row = operation("validatorAprHistory")
+def test_reversed_weeks_are_refused() -> None:
+    row = get_operation("validatorAprHistory")
     with pytest.raises(BadRequest, match="endTime must be at or after startTime"):
-        check(row, {"validator": USER, "startTime": 2, "endTime": 1})
-    assert check(row, {"validator": USER, "startTime": 1, "endTime": 1})["end"] == 1
-    fills = operation("userFillsByTime")
-    assert check(fills, {"user": USER, "startTime": 2, "endTime": 1})["start"] == 2
+        check_request(row, {"validator": USER, "startTime": 2, "endTime": 1})
+    assert check_request(row, {"validator": USER, "startTime": 1, "endTime": 1})["end"] == 1
+    fills = get_operation("userFillsByTime")
+    assert check_request(fills, {"user": USER, "startTime": 2, "endTime": 1})["start"] == 2
 
 
 @pytest.mark.parametrize(
@@ -342,34 +368,42 @@ def test_weeks_in_the_wrong_order_are_refused() -> None:
 @pytest.mark.parametrize("value", ["ALL", [], [""], [1], {}, None])
 def test_lists_of_names(type_: str, name: str, value: Any) -> None:
     with pytest.raises(BadRequest, match=name):
-        check(operation(type_), {name: value})
+        check_request(get_operation(type_), {name: value})
 
 
-TEXTS = [(row, one) for row in OPERATIONS.values() for one in row.parameters if one.kind == "text"]
+TEXTS = [
+    (row, parameter)
+    for row in OPERATIONS.values()
+    for parameter in row.parameters
+    if parameter.kind == "text"
+]
 
 
 @pytest.mark.parametrize(
-    ("row", "one"), TEXTS, ids=[f"{row.type}.{one.name}" for row, one in TEXTS]
+    ("row", "parameter"), TEXTS, ids=[f"{row.type}.{parameter.name}" for row, parameter in TEXTS]
 )
 @pytest.mark.parametrize("value", [5, True, [], {}])
-def test_what_is_no_text_is_refused(row: Operation, one: Parameter, value: Any) -> None:
-    with pytest.raises(BadRequest, match=f"{one.name} must be a string"):
-        check(row, least(row) | {one.name: value})
+def test_invalid_texts_are_refused(row: Operation, parameter: Parameter, value: Any) -> None:
+    with pytest.raises(BadRequest, match=f"{parameter.name} must be a string"):
+        check_request(row, smallest_request(row) | {parameter.name: value})
 
 
 @pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
 @pytest.mark.parametrize("value", [0, 1, "true", []])
-def test_what_is_no_flag_is_refused(type_: str, value: Any) -> None:
-    row = operation(type_)
+def test_invalid_flags_are_refused(type_: str, value: Any) -> None:
+    row = get_operation(type_)
     with pytest.raises(BadRequest, match="aggregateByTime must be a boolean"):
-        check(row, least(row) | {"aggregateByTime": value})
+        check_request(row, smallest_request(row) | {"aggregateByTime": value})
 
 
 @EVERY
-def test_fields_of_no_operation_are_passed_over_and_null_is_absent(row: Operation) -> None:
-    plain = check(row, least(row))
-    absent = {one.name: None for one in row.parameters if not one.required}
-    assert check(row, {"type": row.type, "nonsense": 1} | absent | least(row)) == plain
+def test_unknown_and_null_fields_are_ignored(row: Operation) -> None:
+    plain = check_request(row, smallest_request(row))
+    absent = {parameter.name: None for parameter in row.parameters if not parameter.required}
+    assert (
+        check_request(row, {"type": row.type, "nonsense": 1} | absent | smallest_request(row))
+        == plain
+    )
 
 
 @EVERY
@@ -382,27 +416,27 @@ def test_fields_of_no_operation_are_passed_over_and_null_is_absent(row: Operatio
         max_leaves=4,
     )
 )
-def test_any_json_is_checked_or_refused_never_worse(row: Operation, junk: Any) -> None:
-    for one in row.parameters:
+def test_any_json_is_checked_or_refused(row: Operation, junk: Any) -> None:
+    for parameter in row.parameters:
         try:
-            checked = check(row, least(row) | {one.name: junk})
+            checked = check_request(row, smallest_request(row) | {parameter.name: junk})
         except BadRequest:
             continue
         assert set(checked) == {each.python for each in row.parameters}
 
 
-def test_body_refuses_names_that_are_not_parameters() -> None:
-    with pytest.raises(TypeError, match="delegations takes user; not usr"):
-        body(operation("delegations"), {"usr": USER})
-    with pytest.raises(TypeError, match="takes nothing; not dex"):
-        body(operation("perpDeployAuctionStatus"), {"dex": ""})
+def test_request_body_refuses_unknown_names() -> None:
+    with pytest.raises(TypeError, match="delegations has no parameter usr; it has user"):
+        request_body(get_operation("delegations"), {"usr": USER})
+    with pytest.raises(TypeError, match="has no parameter dex; it has none"):
+        request_body(get_operation("perpDeployAuctionStatus"), {"dex": ""})
 
 
-def test_body_takes_any_sequence() -> None:
-    row = operation("batchClearinghouseStates")
-    assert body(row, {"users": (USER,)})["users"] == [USER]
+def test_request_body_accepts_sequences() -> None:
+    row = get_operation("batchClearinghouseStates")
+    assert request_body(row, {"users": (USER,)})["users"] == [USER]
     with pytest.raises(BadRequest, match="users must be an array"):
-        check(row, {"users": USER})  # the service itself wants a list
+        check_request(row, {"users": USER})  # the service itself wants a list
 
 
 @pytest.mark.parametrize(
@@ -413,8 +447,8 @@ def test_body_takes_any_sequence() -> None:
         ("accountValueSnapshots", "collateral_tokens", "USDC"),
     ],
 )
-def test_body_takes_one_value_as_list(type_: str, name: str, value: str) -> None:
-    assert body(operation(type_), {name: value})[name] == [value]
+def test_request_body_wraps_single_value(type_: str, name: str, value: str) -> None:
+    assert request_body(get_operation(type_), {name: value})[name] == [value]
 
 
 @pytest.mark.parametrize("alias", ["", "native", "main", "main_dex", "hyperliquid"])
@@ -432,32 +466,39 @@ def test_body_takes_one_value_as_list(type_: str, name: str, value: str) -> None
         ("perpTwapSnapshots", "market_names", "{}:BTC", ["BTC"]),
     ],
 )
-def test_body_writes_known_native_name(
+def test_request_body_writes_native_name(
     alias: str, type_: str, name: str, form: str, sent: Any
 ) -> None:
-    row = operation(type_)
-    needed = {one.python: _example(one) for one in row.parameters if one.required}
-    assert body(row, needed | {name: form.format(alias)})[name] == sent
+    row = get_operation(type_)
+    needed = {
+        parameter.python: _example_value(parameter)
+        for parameter in row.parameters
+        if parameter.required
+    }
+    assert request_body(row, needed | {name: form.format(alias)})[name] == sent
 
 
-def test_body_keeps_other_dexes() -> None:
+def test_request_body_keeps_other_dexes() -> None:
     tokens = ["flx:USDH", "USDC", "ALL"]
     asked = {"collateral_tokens": tokens}
-    assert body(operation("accountValueSnapshots"), asked)["collateral_tokens"] == tokens
+    assert (
+        request_body(get_operation("accountValueSnapshots"), asked)["collateral_tokens"] == tokens
+    )
     markets = ["ALL:flx", "flx:TSLA", "ALL:ALL_DEXES", "BTC"]
     assert (
-        body(operation("perpTwapSnapshots"), {"market_names": markets})["market_names"] == markets
+        request_body(get_operation("perpTwapSnapshots"), {"market_names": markets})["market_names"]
+        == markets
     )
-    assert body(operation("currentDepth"), {"dex": "flx"})["dex"] == "flx"
+    assert request_body(get_operation("currentDepth"), {"dex": "flx"})["dex"] == "flx"
 
 
 def test_refusal_before_sending_has_no_status() -> None:
     with pytest.raises(BadRequest) as caught:
-        body(operation("userFills"), {"user": "0x12"})
+        request_body(get_operation("userFills"), {"user": "0x12"})
     assert caught.value.status is None
     assert "status" not in str(caught.value)
 
 
-def test_there_is_no_other_operation() -> None:
+def test_get_operation_unknown_type() -> None:
     with pytest.raises(KeyError, match="there is no operation 'nope'; there are spotPair"):
-        operation("nope")
+        get_operation("nope")

@@ -1,4 +1,4 @@
-"""Binary snapshots: what is written is read, in every form; what is no snapshot is refused."""
+"""Binary snapshots: `decode` inverts `encode` in every form, and refuses invalid bytes."""
 
 import struct
 import tracemalloc
@@ -13,21 +13,20 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.answers import MissingField, UnknownField
-from toolkit.contract.columns import columns
+from toolkit.contract.columns import record_columns
+from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
-    AccountValueSnapshot,
-    TwapSnapshot,
+    WireAccountSnapshot,
+    WireTwapSnapshot,
     decode,
     encode,
 )
-from toolkit.contract.snapshots.accounts import one_by_one, places_of
-from toolkit.contract.snapshots.columnar import scanned
-from toolkit.contract.snapshots.joining import joined
-from toolkit.contract.snapshots.scanning import SLACK
-from toolkit.contract.snapshots.walking import read_head
-from toolkit.contract.unknown import forget_reported
+from toolkit.contract.snapshots.account_scan import scan_accounts
+from toolkit.contract.snapshots.account_values import entry_spans, read_one_by_one
+from toolkit.contract.snapshots.arrays import join_columns
+from toolkit.contract.snapshots.entry_reader import SLACK
+from toolkit.contract.snapshots.messagepack import read_head
 from toolkit.errors import AnswerInvalid
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
@@ -43,7 +42,7 @@ TWAP = (
 
 
 def rows(columns: Any) -> list[dict[str, Any]]:
-    """Columns as rows of plain values; what is missing is None."""
+    """Return columns as rows of plain values; a missing value is None."""
     plain = {
         name: [None if value != value else value for value in values.tolist()]
         for name, values in columns.items()
@@ -51,26 +50,26 @@ def rows(columns: Any) -> list[dict[str, Any]]:
     return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
 
 
-def kind(values: Any) -> str:
+def type_name(values: Any) -> str:
     return str(values.dtype if isinstance(values, np.ndarray) else values.type)
 
 
-def read(operation: Any, *snapshots: Any) -> list[dict[str, Any]]:
-    """Read snapshots written by a plain MessagePack encoder."""
-    blobs = [zstandard.compress(msgpack.packb(one)) for one in snapshots]
-    return rows(decode(operation, {}, multi(blobs)))
+def read_rows(operation: Any, *snapshots: Any) -> list[dict[str, Any]]:
+    """Return the rows of snapshots from a plain MessagePack encoder."""
+    blobs = [zstandard.compress(msgpack.packb(snapshot)) for snapshot in snapshots]
+    return rows(decode(operation, {}, join_blobs(blobs)))
 
 
-def multi(blobs: list[bytes]) -> bytes:
-    parts = [struct.pack("<I", len(one)) + one for one in blobs]
+def join_blobs(blobs: list[bytes]) -> bytes:
+    parts = [struct.pack("<I", len(blob)) + blob for blob in blobs]
     return struct.pack("<I", len(blobs)) + b"".join(parts)
 
 
 @pytest.fixture(autouse=True)
 def _warn_again() -> Iterator[None]:
-    forget_reported()
+    forget_deviations()
     yield
-    forget_reported()
+    forget_deviations()
 
 
 # -- What is written is read ------------------------------------------------------------------
@@ -84,7 +83,7 @@ margin_users = st.tuples(
     *(floats, floats, floats, st.booleans(), st.integers(0, 3), floats, pairs, floats)
 )
 account_snapshots = st.builds(
-    AccountValueSnapshot,
+    WireAccountSnapshot,
     texts,
     texts,
     st.dictionaries(addresses, plain_users | margin_users, max_size=8),
@@ -95,19 +94,25 @@ twaps = st.tuples(
     *(whole, st.booleans(), st.booleans(), texts, whole, st.none(), st.none()),
     *(st.none() | floats, st.none() | floats, st.none() | st.booleans(), st.booleans()),
 )
-twap_snapshots = st.builds(TwapSnapshot, texts, texts, st.lists(twaps, max_size=5))
+twap_snapshots = st.builds(WireTwapSnapshot, texts, texts, st.lists(twaps, max_size=5))
 
 
-def account_rows(snapshots: list[AccountValueSnapshot]) -> list[dict[str, Any]]:
-    names = [one.name for one in columns(ACCOUNTS.tables[0].record)]
+def account_rows(snapshots: list[WireAccountSnapshot]) -> list[dict[str, Any]]:
+    names = [column.name for column in record_columns(ACCOUNTS.tables[0].record)]
     return [
-        dict(zip(names, (one.snapshot_id, one.collateral_token, user, *wide(values)), strict=True))
-        for one in snapshots
-        for user, values in one.users.items()
+        dict(
+            zip(
+                names,
+                (snapshot.snapshot_id, snapshot.collateral_token, user, *account_tuple(values)),
+                strict=True,
+            )
+        )
+        for snapshot in snapshots
+        for user, values in snapshot.users.items()
     ]
 
 
-def wide(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def account_tuple(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(values) < 8:
         return (*values, None, None, None)
     named = [{"token": token, "available": amount} for token, amount in values[6]]
@@ -115,24 +120,24 @@ def wide(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @given(st.lists(account_snapshots, min_size=1, max_size=4))
-def test_written_account_values_are_read(snapshots: list[AccountValueSnapshot]) -> None:
+def test_account_values_round_trip(snapshots: list[WireAccountSnapshot]) -> None:
     headers, content = encode(ACCOUNTS, snapshots)
     assert rows(decode(ACCOUNTS, headers, content)) == account_rows(snapshots)
 
 
 @given(st.lists(twap_snapshots, min_size=1, max_size=4))
-def test_written_twaps_are_read(snapshots: list[TwapSnapshot]) -> None:
+def test_twaps_round_trip(snapshots: list[WireTwapSnapshot]) -> None:
     headers, content = encode(TWAPS, snapshots)
-    names = [one.name for one in columns(TWAPS.tables[0].record)]
+    names = [column.name for column in record_columns(TWAPS.tables[0].record)]
     assert rows(decode(TWAPS, headers, content)) == [
-        dict(zip(names, (one.snapshot_id, one.market_name, *twap), strict=True))
-        for one in snapshots
-        for twap in one.twaps
+        dict(zip(names, (snapshot.snapshot_id, snapshot.market_name, *twap), strict=True))
+        for snapshot in snapshots
+        for twap in snapshot.twaps
     ]
 
 
-def test_headers_follow_the_number_of_snapshots() -> None:
-    one = AccountValueSnapshot("s", "USDC", {USER: PLAIN})
+def test_headers_for_snapshot_count() -> None:
+    one = WireAccountSnapshot("s", "USDC", {USER: PLAIN})
     headers, content = encode(ACCOUNTS, [one])
     assert headers["x-payload-format"] == "msgpack"
     assert headers["Content-Encoding"] == "zstd"
@@ -144,26 +149,26 @@ def test_headers_follow_the_number_of_snapshots() -> None:
     assert content[:4] == b"\x02\0\0\0"
 
 
-def test_a_writer_is_strict() -> None:
+def test_encode_refuses_invalid_entries() -> None:
     with pytest.raises(ValueError, match="5 or 8 values, not 4"):
-        encode(ACCOUNTS, [AccountValueSnapshot("s", "USDC", {USER: (1.0, 2.0, 3.0, True)})])
+        encode(ACCOUNTS, [WireAccountSnapshot("s", "USDC", {USER: (1.0, 2.0, 3.0, True)})])
     with pytest.raises(ValueError, match="21 values, not 17"):
-        encode(TWAPS, [TwapSnapshot("s", "BTC", [TWAP[:17]])])
-    with pytest.raises(TypeError, match="has TwapSnapshots, not AccountValueSnapshot"):
-        encode(TWAPS, [AccountValueSnapshot("s", "USDC", {})])
+        encode(TWAPS, [WireTwapSnapshot("s", "BTC", [TWAP[:17]])])
+    with pytest.raises(TypeError, match="needs WireTwapSnapshots, not WireAccountSnapshot"):
+        encode(TWAPS, [WireAccountSnapshot("s", "USDC", {})])
     with pytest.raises(ValueError, match="404"):
         encode(ACCOUNTS, [])
 
 
 @pytest.mark.parametrize("operation", [ACCOUNTS, TWAPS], ids=lambda one: one.type)
-def test_no_rows_have_the_types_of_many(operation: Any) -> None:
+def test_empty_snapshot_column_types(operation: Any) -> None:
     some = {"accountValueSnapshots": {USER: MARGIN}, "perpTwapSnapshots": [TWAP]}[operation.type]
     full = decode(operation, {}, msgpack.packb(["s", "n", some]))
     empty = decode(operation, {}, msgpack.packb(["s", "n", type(some)()]))
-    none = decode(operation, {"x-payload-format": "multi-zstd"}, multi([]))
-    names = [one.name for one in columns(operation.tables[0].record)]
+    none = decode(operation, {"x-payload-format": "multi-zstd"}, join_blobs([]))
+    names = [column.name for column in record_columns(operation.tables[0].record)]
     assert list(full) == list(empty) == list(none) == names
-    kinds = [[kind(values) for values in one.values()] for one in (full, empty, none)]
+    kinds = [[type_name(values) for values in one.values()] for one in (full, empty, none)]
     assert kinds[0] == kinds[1] == kinds[2]
 
 
@@ -174,67 +179,69 @@ def test_no_rows_have_the_types_of_many(operation: Any) -> None:
     "headers", [{}, {"X-Payload-Format": "msgpack"}, {"x-payload-format": "?"}]
 )
 @pytest.mark.parametrize("decoded", [False, True])
-def test_one_snapshot_is_read_whoever_decompressed_it(headers: Any, decoded: bool) -> None:
+def test_snapshot_with_or_without_compression(headers: Any, decoded: bool) -> None:
     raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
     content = raw if decoded else zstandard.compress(raw)
     assert rows(decode(ACCOUNTS, headers, content))[0]["account_value"] == 150.5
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-payload-format": "multi-zstd"}])
-def test_several_snapshots_are_told_by_header_or_structure(headers: Any) -> None:
+def test_several_snapshots_are_detected(headers: Any) -> None:
     blobs = [zstandard.compress(msgpack.packb([f"s{i}", "USDC", {USER: PLAIN}])) for i in range(3)]
-    assert [one["snapshot_id"] for one in rows(decode(ACCOUNTS, headers, multi(blobs)))] == [
+    assert [row["snapshot_id"] for row in rows(decode(ACCOUNTS, headers, join_blobs(blobs)))] == [
         *("s0", "s1", "s2")
     ]
 
 
-def test_frames_without_content_size_and_several_frames() -> None:
+def test_zstd_frame_variants() -> None:
     raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
     writer = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
     content = writer.compress(raw[:30]) + writer.compress(raw[30:])
-    assert rows(decode(ACCOUNTS, {}, content)) == read(ACCOUNTS, ["s", "USDC", {USER: PLAIN}])
+    assert rows(decode(ACCOUNTS, {}, content)) == read_rows(ACCOUNTS, ["s", "USDC", {USER: PLAIN}])
 
 
-def test_the_object_form_gives_the_same_rows() -> None:
+def test_object_form_has_same_rows() -> None:
     names = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
     users = {USER: PLAIN, OTHER: MARGIN}
     objects = {user: dict(zip(names, values, strict=False)) for user, values in users.items()}
-    expected = read(ACCOUNTS, ["s", "USDC", users])
-    assert read(ACCOUNTS, {"i": "s", "t": "USDC", "u": objects}) == expected
-    assert read(ACCOUNTS, {"u": objects, "t": "USDC", "i": "s"}) == expected
+    expected = read_rows(ACCOUNTS, ["s", "USDC", users])
+    assert read_rows(ACCOUNTS, {"i": "s", "t": "USDC", "u": objects}) == expected
+    assert read_rows(ACCOUNTS, {"u": objects, "t": "USDC", "i": "s"}) == expected
     turned = {user: dict(reversed(values.items())) for user, values in objects.items()}
-    assert read(ACCOUNTS, {"i": "s", "t": "USDC", "u": turned}) == expected
+    assert read_rows(ACCOUNTS, {"i": "s", "t": "USDC", "u": turned}) == expected
 
 
 @pytest.mark.parametrize("value", [2, 2.0, "2", "2.0", 2**62, -(2**40), 0.5, -7])
-def test_numbers_may_be_floats_whole_or_text(value: Any) -> None:
+def test_number_forms(value: Any) -> None:
     for single in (False, True):
         raw = msgpack.packb(["s", "USDC", {USER: (value, *PLAIN[1:])}], use_single_float=single)
         assert decode(ACCOUNTS, {}, raw)["account_value"][0] == float(value)
     twap = (*TWAP[:4], value, *TWAP[5:])
-    assert read(TWAPS, ["s", "BTC", [twap]])[0]["total_sz"] == float(value)
+    assert read_rows(TWAPS, ["s", "BTC", [twap]])[0]["total_sz"] == float(value)
 
 
 @pytest.mark.parametrize("length", range(17, 22))
-def test_older_twaps_lack_the_last_values(length: int) -> None:
-    (row,) = read(TWAPS, ["s", "BTC", [TWAP[:length]]])
+def test_older_twaps_are_shorter(length: int) -> None:
+    (row,) = read_rows(TWAPS, ["s", "BTC", [TWAP[:length]]])
     last = (65_000.0, True, False)
     expected = (None, *last)[: length - 17] + (None, None, None, False)[length - 17 :]
     assert tuple(row.values())[-4:] == expected
 
 
-def test_values_that_are_not_known_are_left_out_with_one_warning() -> None:
-    with pytest.warns(UnknownField, match=r"accountValueSnapshots .* \[8\]"):
-        longer = read(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, {"new": [1]}), OTHER: PLAIN}])
-    assert longer == read(ACCOUNTS, ["s", "USDC", {USER: MARGIN, OTHER: PLAIN}])
-    read(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, 1)}])  # would fail if it warned again
-    with pytest.warns(UnknownField, match=r"perpTwapSnapshots .* \[21\]"):
-        assert read(TWAPS, ["s", "BTC", [(*TWAP, 1, 2)]]) == read(TWAPS, ["s", "BTC", [TWAP]])
+def test_unknown_snapshot_value_warns_once() -> None:
+    with pytest.warns(UnknownField, match=r"accountValueSnapshots: .* \[8\]"):
+        longer = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, {"new": [1]}), OTHER: PLAIN}])
+    assert longer == read_rows(ACCOUNTS, ["s", "USDC", {USER: MARGIN, OTHER: PLAIN}])
+    read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, 1)}])  # would fail if it warned again
+    with pytest.warns(UnknownField, match=r"perpTwapSnapshots: .* \[21\]"):
+        assert read_rows(TWAPS, ["s", "BTC", [(*TWAP, 1, 2)]]) == read_rows(
+            TWAPS, ["s", "BTC", [TWAP]]
+        )
     values = dict(zip("vlsm", PLAIN, strict=False)) | {"am": 0}
     with pytest.warns(UnknownField, match="later"):
-        read(ACCOUNTS, {"i": "s", "t": "USDC", "u": {USER: values | {"later": 1}}})
+        read_rows(ACCOUNTS, {"i": "s", "t": "USDC", "u": {USER: values | {"later": 1}}})
     with pytest.warns(UnknownField, match="extra"):
-        read(ACCOUNTS, {"extra": [[]], "i": "s", "t": "USDC", "u": {USER: values}})
+        read_rows(ACCOUNTS, {"extra": [[]], "i": "s", "t": "USDC", "u": {USER: values}})
 
 
 # -- All at once is the same as one by one ----------------------------------------------------
@@ -256,7 +263,7 @@ PAIRS = st.lists(st.tuples(TOKENS, st.floats(allow_nan=False)), max_size=17).map
 NIL = st.just(msgpack.packb(None))
 LATER = st.lists(st.sampled_from([USER, 1, "0x", {OTHER: PLAIN}]).map(msgpack.packb), max_size=2)
 KEYS = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
-NAMES = [column.name for column in columns(ACCOUNTS.tables[0].record)][3:]
+NAMES = [column.name for column in record_columns(ACCOUNTS.tables[0].record)][3:]
 
 
 @st.composite
@@ -268,7 +275,7 @@ def entries_of_all_forms(draw: st.DrawFn) -> list[bytes]:
 
 
 def snapshot(users: list[list[bytes]], *, keyed: bool) -> bytes:
-    """A snapshot made of packed values."""
+    """Return a snapshot of packed values."""
     packer = msgpack.Packer(autoreset=False)
     body = b""
     for number, values in enumerate(users):
@@ -285,7 +292,7 @@ def snapshot(users: list[list[bytes]], *, keyed: bool) -> bytes:
     return b"\x93" + names[1] + names[3] + packer.bytes() + body
 
 
-def same(left: Any, right: Any) -> bool:
+def is_same(left: Any, right: Any) -> bool:
     return all(
         np.array_equal(left[name], right[name], equal_nan=True)
         if isinstance(left[name], np.ndarray) and left[name].dtype == np.float64
@@ -295,23 +302,25 @@ def same(left: Any, right: Any) -> bool:
 
 
 @given(st.lists(entries_of_all_forms(), max_size=40), st.booleans(), st.data())
-def test_all_at_once_is_the_same_as_one_by_one(
+def test_scan_equals_reading_one_by_one(
     users: list[list[bytes]], keyed: bool, data: st.DataObject
 ) -> None:
     if not keyed:
-        users = [[*one, *(data.draw(LATER) if len(one) == 8 else [])] for one in users]
+        users = [[*user, *(data.draw(LATER) if len(user) == 8 else [])] for user in users]
     # Entries that fit surround the odd ones, so that most draws are read at once.
-    users = [*[plain_values()] * 40, *users, *[plain_values()] * 8]
+    users = [*[packed_values()] * 40, *users, *[packed_values()] * 8]
     payload = memoryview(snapshot(users, keyed=keyed))
     head = read_head(payload, "token", "map")
     with warnings.catch_warnings(action="ignore"):
-        singly = joined(list(one_by_one(payload, head, places_of(payload, head), 0)), {})
+        singly = join_columns(
+            list(read_one_by_one(payload, head, entry_spans(payload, head), 0)), {}
+        )
         at_once = dict(decode(ACCOUNTS, {}, bytes(payload)))
     assert len(at_once["user"]) == len(users)
-    assert same(singly, at_once)
+    assert is_same(singly, at_once)
 
 
-def plain_values() -> list[bytes]:
+def packed_values() -> list[bytes]:
     return [msgpack.packb(one) for one in PLAIN]
 
 
@@ -320,14 +329,14 @@ def refuse(places: Any) -> Any:
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_usual_entries_are_read_at_once(keyed: bool) -> None:
+def test_usual_entries_are_scanned(keyed: bool) -> None:
     margin = [msgpack.packb(one) for one in MARGIN]
     whole_numbers = [msgpack.packb(one) for one in (1, 300, -70_000, True, 2)]
     decimal_text = [msgpack.packb(one) for one in ("1.5", "-2e-06", "1000.25", True, 2)]
-    users = [plain_values(), margin, whole_numbers, decimal_text] * 30
+    users = [packed_values(), margin, whole_numbers, decimal_text] * 30
     payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
     head = read_head(payload[:-SLACK], "token", "map")
-    read_at_once = scanned(payload, head, refuse)
+    read_at_once = scan_accounts(payload, head, refuse)
     assert read_at_once is not None
     assert read_at_once["account_mode"].tolist() == [0, 3, 2, 2] * 30
     assert read_at_once["total_long_notional"].tolist() == [100.0, 0.0, 300.0, -2e-06] * 30
@@ -337,10 +346,10 @@ def test_usual_entries_are_read_at_once(keyed: bool) -> None:
 @pytest.mark.parametrize("others", [0, 2, 60])
 @pytest.mark.parametrize(("at", "name"), list(enumerate(NAMES[:5])))
 def test_null_account_values_are_missing(keyed: bool, others: int, at: int, name: str) -> None:
-    """Alone, where entries are read one by one, and among 60 that are read at once."""
+    """One entry alone is read directly; among 60 entries it is part of a scan."""
     values = [msgpack.packb(None if place == at else one) for place, one in enumerate(PLAIN)]
-    payload = snapshot([plain_values()] * others + [values, plain_values()], keyed=keyed)
-    with pytest.warns(MissingField, match=f"accountValueSnapshots .* {name},") as warned:
+    payload = snapshot([packed_values()] * others + [values, packed_values()], keyed=keyed)
+    with pytest.warns(MissingField, match=f"accountValueSnapshots: .* {name},") as warned:
         got = rows(decode(ACCOUNTS, {}, payload))
     assert len(warned) == 1
     assert rows(decode(ACCOUNTS, {}, payload)) == got  # would fail if it warned again
@@ -364,21 +373,21 @@ def test_absent_keys_of_accounts_are_missing(others: int, at: int, name: str) ->
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_null_entries_keep_others_at_once(keyed: bool) -> None:
-    """The entries with a null are read one by one, and put among those read at once."""
+def test_null_entries_keep_scan(keyed: bool) -> None:
+    """Entries with a null are read one by one, and then put between the scanned ones."""
     nulls = [msgpack.packb(one) for one in (None, 7.0, 8.0, None, None)]
-    users = [[plain_values(), nulls, plain_values()][number % 3] for number in range(9)]
-    users = [plain_values()] * 90 + users
+    users = [[packed_values(), nulls, packed_values()][number % 3] for number in range(9)]
+    users = [packed_values()] * 90 + users
     payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
     head = read_head(payload[:-SLACK], "token", "map")
     odd = []
 
     def read_places(places: Any) -> Any:
         odd.extend(places)
-        return joined(list(one_by_one(payload, head, iter(places), 0)), {})
+        return join_columns(list(read_one_by_one(payload, head, iter(places), 0)), {})
 
     with pytest.warns(MissingField):
-        made = scanned(payload, head, read_places)
+        made = scan_accounts(payload, head, read_places)
     assert made is not None
     assert len(odd) == 3
     assert made["account_mode"].tolist() == [0] * 90 + [0, None, 0] * 3
@@ -386,21 +395,21 @@ def test_null_entries_keep_others_at_once(keyed: bool) -> None:
     assert made["total_long_notional"].tolist() == [100.0] * 90 + [100.0, 7.0, 100.0] * 3
 
 
-def test_missing_and_unknown_values_come_together() -> None:
+def test_missing_and_unknown_values_together() -> None:
     with (
         pytest.warns(UnknownField, match=r"\[8\]"),
         pytest.warns(MissingField, match="is_unified"),
     ):
-        got = read(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN[:3], None, *MARGIN[4:], 1)}])
+        got = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN[:3], None, *MARGIN[4:], 1)}])
     assert (got[0]["is_unified"], got[0]["account_mode"], got[0]["pm_ratio"]) == (None, 3, 0.25)
 
 
 @pytest.mark.parametrize("length", range(1, 5))
 def test_short_tuples_are_refused(length: int) -> None:
-    """In a tuple a value that lacks is not told from damage: only null is missing."""
+    """A short tuple may be damaged, so only null is a missing value."""
     users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: PLAIN[:length]}
-    assert refused(ACCOUNTS, msgpack.packb(["s", "USDC", users])).row == 50
-    assert refused(TWAPS, msgpack.packb(["s", "BTC", [TWAP, TWAP[: 12 + length]]])).row == 1
+    assert raised_error(ACCOUNTS, msgpack.packb(["s", "USDC", users])).row == 50
+    assert raised_error(TWAPS, msgpack.packb(["s", "BTC", [TWAP, TWAP[: 12 + length]]])).row == 1
 
 
 # -- What is no snapshot is refused -----------------------------------------------------------
@@ -410,7 +419,9 @@ BLOB = zstandard.compress(GOOD)
 MULTI = {"x-payload-format": "multi-zstd"}
 
 
-def refused(operation: Any, content: bytes, headers: Any = None, **limits: int) -> AnswerInvalid:
+def raised_error(
+    operation: Any, content: bytes, headers: Any = None, **limits: int
+) -> AnswerInvalid:
     with pytest.raises(AnswerInvalid) as caught:
         decode(operation, headers or {}, content, **limits)
     assert caught.value.operation == operation.type
@@ -420,13 +431,13 @@ def refused(operation: Any, content: bytes, headers: Any = None, **limits: int) 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "should be an array"),
-        (b"\x93", "should be a text"),
-        (msgpack.packb("text"), "should be an array"),
-        (msgpack.packb(["s", "USDC"]), "here are 2"),
-        (msgpack.packb(["s", 1, {}]), "collateral token should be a text"),
-        (msgpack.packb(["s", b"USDC", {}]), "collateral token should be a text"),
-        (msgpack.packb(["s", "USDC", []]), "users should be a map"),
+        (b"", "must be an array"),
+        (b"\x93", "must be a text"),
+        (msgpack.packb("text"), "must be an array"),
+        (msgpack.packb(["s", "USDC"]), "not 2"),
+        (msgpack.packb(["s", 1, {}]), "collateral token must be a text"),
+        (msgpack.packb(["s", b"USDC", {}]), "collateral token must be a text"),
+        (msgpack.packb(["s", "USDC", []]), "users must be a map"),
         (msgpack.packb({"i": "s", "t": "USDC"}), "keys i, t and u"),
         (GOOD + b"\xc0", "1 bytes follow"),
         (msgpack.packb(["s", "USDC", {}, 1]) + b"\xc0", "1 bytes follow"),
@@ -443,8 +454,8 @@ def refused(operation: Any, content: bytes, headers: Any = None, **limits: int) 
         (BLOB[:8] + b"\xff" * 20 + BLOB[28:], ""),
     ],
 )
-def test_what_is_no_snapshot_is_refused(content: bytes, words: str) -> None:
-    assert words in str(refused(ACCOUNTS, content))
+def test_invalid_snapshot_is_refused(content: bytes, words: str) -> None:
+    assert words in str(raised_error(ACCOUNTS, content))
 
 
 @pytest.mark.parametrize(
@@ -452,13 +463,13 @@ def test_what_is_no_snapshot_is_refused(content: bytes, words: str) -> None:
     [
         (b"\1\0", "too few"),
         (b"\2\0\0\0" + struct.pack("<I", len(BLOB)) + BLOB, "ends after 1"),
-        (b"\xff\xff\xff\xff", "4294967295 snapshots are announced"),
+        (b"\xff\xff\xff\xff", "should have 4294967295 snapshots"),
         (b"\1\0\0\0\xff\xff\xff\x7f" + BLOB, "should have 2147483647 bytes"),
-        (multi([BLOB]) + b"!", "1 bytes follow the last of 1 snapshots"),
+        (join_blobs([BLOB]) + b"!", "1 bytes follow the last of 1 snapshots"),
     ],
 )
-def test_wrong_counts_and_lengths_are_refused(content: bytes, words: str) -> None:
-    assert words in str(refused(ACCOUNTS, content, MULTI))
+def test_wrong_counts_are_refused(content: bytes, words: str) -> None:
+    assert words in str(raised_error(ACCOUNTS, content, MULTI))
 
 
 @pytest.mark.parametrize(
@@ -474,25 +485,27 @@ def test_wrong_counts_and_lengths_are_refused(content: bytes, words: str) -> Non
         (TWAPS, (*TWAP[:10], 2**63, *TWAP[11:]), "start_time_ms"),
     ],
 )
-def test_a_bad_value_is_named(operation: Any, values: tuple[Any, ...], column: str) -> None:
+def test_invalid_snapshot_value_is_named(
+    operation: Any, values: tuple[Any, ...], column: str
+) -> None:
     users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: values}
     entries = users if operation is ACCOUNTS else [*[TWAP] * 50, values]
-    error = refused(operation, msgpack.packb(["s", "n", entries]))
+    error = raised_error(operation, msgpack.packb(["s", "n", entries]))
     assert (error.column, error.row) == (column, 50)
 
 
 @pytest.mark.parametrize("key", ["", USER[:-1], "0X" + USER[2:], "0x" + "é" * 40, 7])
-def test_a_user_is_an_address(key: Any) -> None:
+def test_user_must_be_address(key: Any) -> None:
     users = {f"0x{number:040x}": PLAIN for number in range(50)} | {key: PLAIN}
-    error = refused(ACCOUNTS, msgpack.packb(["s", "USDC", users]))
+    error = raised_error(ACCOUNTS, msgpack.packb(["s", "USDC", users]))
     assert (error.column, error.row) == ("user", 50)
 
 
 @given(st.binary(max_size=60), st.integers(0, 400), st.integers(0, 40), st.booleans())
-def test_damage_is_refused_or_harmless(junk: bytes, at: int, cut: int, whole: bool) -> None:
+def test_damaged_bytes_are_refused(junk: bytes, at: int, cut: int, whole: bool) -> None:
     users = {f"0x{number:040x}": MARGIN if number % 3 else PLAIN for number in range(8)}
     raw = msgpack.packb(["s", "USDC", users])
-    content = raw if whole else multi([zstandard.compress(raw)] * 2)
+    content = raw if whole else join_blobs([zstandard.compress(raw)] * 2)
     content = content[:at] + junk + content[at + cut :]
     for operation in (ACCOUNTS, TWAPS):
         with warnings.catch_warnings(action="ignore", category=UnknownField):
@@ -509,30 +522,30 @@ def test_damage_is_refused_or_harmless(junk: bytes, at: int, cut: int, whole: bo
 # -- Memory stays within bounds ---------------------------------------------------------------
 
 
-def peak(operation: Any, content: bytes, limit: int) -> int:
+def peak_memory(operation: Any, content: bytes, limit: int) -> int:
     tracemalloc.start()
     try:
-        refused(operation, content, limit=limit)
+        raised_error(operation, content, limit=limit)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
 
 @pytest.mark.parametrize("declares", [True, False])
-def test_a_bomb_does_not_go_off(declares: bool) -> None:
+def test_decompression_bomb_is_refused(declares: bool) -> None:
     compressor = zstandard.ZstdCompressor(write_content_size=declares)
     bomb = compressor.compress(bytes(1 << 28))
     assert len(bomb) < 1 << 16
-    assert peak(ACCOUNTS, bomb, 1 << 22) < 1 << 24
-    several = multi([zstandard.compress(GOOD), bomb])
-    assert peak(ACCOUNTS, several, 1 << 22) < 1 << 24
+    assert peak_memory(ACCOUNTS, bomb, 1 << 22) < 1 << 24
+    several = join_blobs([zstandard.compress(GOOD), bomb])
+    assert peak_memory(ACCOUNTS, several, 1 << 22) < 1 << 24
 
 
-def test_the_limit_is_for_all_snapshots_together() -> None:
-    content = multi([BLOB] * 3)
+def test_limit_counts_all_snapshots() -> None:
+    content = join_blobs([BLOB] * 3)
     assert decode(ACCOUNTS, {}, content, limit=3 * len(GOOD))
-    refused(ACCOUNTS, content, limit=3 * len(GOOD) - 1)
-    refused(ACCOUNTS, GOOD, limit=len(GOOD) - 1)
+    raised_error(ACCOUNTS, content, limit=3 * len(GOOD) - 1)
+    raised_error(ACCOUNTS, GOOD, limit=len(GOOD) - 1)
 
 
 @pytest.mark.parametrize(
@@ -545,12 +558,12 @@ def test_the_limit_is_for_all_snapshots_together() -> None:
     ],
     ids=["short", "many pairs", "announced", "unknown"],
 )
-def test_objects_do_not_multiply(entry: bytes) -> None:
+def test_nested_objects_have_bounded_memory(entry: bytes) -> None:
     body = msgpack.packb(USER) + entry
     content = b"\x93\xa1s\xa1t\xdf\x7f\xff\xff\xff" + body * (1 + 2_000_000 // len(body))
-    assert peak(ACCOUNTS, content, 1 << 23) < 1 << 26
+    assert peak_memory(ACCOUNTS, content, 1 << 23) < 1 << 26
 
 
-def test_names_do_not_multiply() -> None:
+def test_long_names_have_bounded_memory() -> None:
     content = msgpack.packb(["s" * 4_000, "BTC", [TWAP] * 2_000])
-    assert "too long" in str(refused(TWAPS, content, limit=1 << 20))
+    assert "too long" in str(raised_error(TWAPS, content, limit=1 << 20))

@@ -6,6 +6,6 @@ import stamina
 
 @pytest.fixture
 def no_waiting() -> Iterator[None]:
-    """Try again at once, and often enough for a network that fails."""
+    """Retry without waits, and often enough for a failing network."""
     with stamina.set_testing(True, attempts=12):
         yield

@@ -1,4 +1,4 @@
-"""A network that fails: drawn from a seed, between a real client and a real service."""
+"""A failing network between a real client and a real service, drawn from a seed."""
 
 import contextlib
 import random
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import httpx
 
 from toolkit.client import Session, connect
-from toolkit.local import InProcess, site_of
+from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, Site, Store
 
 SECRET = "a-secret"
@@ -28,7 +28,7 @@ BROKEN = ("reset", "lost", "cut", "short", "slow")
 
 
 class Failing(httpx.BaseTransport):
-    """Passes requests on, but for those that it answers with a failure of its own.
+    """A transport that forwards requests, and lets some of them fail.
 
     Parameters
     ----------
@@ -60,20 +60,20 @@ class Failing(httpx.BaseTransport):
         match kind:
             case "reset":
                 raise httpx.ConnectError("connection reset", request=request)
-            case "lost":  # the service has answered, and nobody hears it
+            case "lost":  # the service has answered, but the answer is lost
                 self._inner.handle_request(request).read()
                 raise httpx.ReadError("connection reset", request=request)
             case "cut":
                 closed = httpx.RemoteProtocolError("peer closed the connection", request=request)
                 return self._half(request, closed)
-            case "short":  # cut by somebody between, who says that it is all
+            case "short":  # cut by a proxy that states the shorter length
                 content = self._inner.handle_request(request).read()
                 return httpx.Response(200, content=content[: len(content) // 2])
             case _:
                 return self._half(request, httpx.ReadTimeout("timed out", request=request))
 
     def _half(self, request: httpx.Request, error: httpx.TransportError) -> httpx.Response:
-        """Give the answer up to the middle of its body, and then the error."""
+        """Return the answer up to the middle of its body, and then raise the error."""
         answer = self._inner.handle_request(request)
         content = b"".join(answer.iter_raw())
         half = _Half(content[: len(content) // 2], error)
@@ -81,12 +81,12 @@ class Failing(httpx.BaseTransport):
 
 
 def served(store: Store, inclusive: bool) -> Site:
-    """Make the service of a store."""
+    """Return the service of a store."""
     return site_of(store, Access([Key("test", SECRET)]), inclusive=inclusive)
 
 
 def failing(site: Site, share: float) -> tuple[Session, Failing]:
-    """Connect to a service in this process through a network that fails."""
+    """Return a session on a service in this process, through a failing network."""
     network = Failing(InProcess(site), seed=3, share=share)
     session = connect(
         "http://service.test",
@@ -100,7 +100,7 @@ def failing(site: Site, share: float) -> tuple[Session, Failing]:
 
 
 class _Half(httpx.SyncByteStream):
-    """A body that breaks off."""
+    """A body that ends in the middle."""
 
     def __init__(self, content: bytes, error: httpx.TransportError) -> None:
         self._content = content
@@ -112,7 +112,7 @@ class _Half(httpx.SyncByteStream):
 
 
 class FailingSocket:
-    """Serves a site on a real socket that resets, closes in the middle, or stalls for good.
+    """A site on a real socket that resets, closes in the middle, or stalls.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ class FailingSocket:
         self.failed: Counter[str] = Counter()
 
     def answer(self, connection: socket.socket) -> None:
-        """Answer one request, or fail; one connection carries one request."""
+        """Answer one request or fail; a connection has one request."""
         headers, content = _request_on(connection)
         kind = self._drawn()
-        if kind == "reset":  # closing at once, with what was sent unread, is a reset
+        if kind == "reset":  # to close with unread data is a reset
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return
         made = self._site.respond("POST", "/info", headers, content)
@@ -144,7 +144,7 @@ class FailingSocket:
         connection.sendall(f"HTTP/1.1 {made.status} OK\r\n{head}\r\n".encode())
         whole = kind == "good"
         connection.sendall(made.content if whole else made.content[: len(made.content) // 2])
-        if kind == "slow":  # nothing more comes; it ends when the other side has had enough
+        if kind == "slow":  # nothing more comes until the client gives up
             with contextlib.suppress(OSError):
                 connection.recv(1)
 
@@ -158,7 +158,7 @@ class FailingSocket:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
-        """Run it in threads, on a free port of this machine, and give its address."""
+        """Run it in threads on a free port, and yield its address."""
         failing = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -176,7 +176,7 @@ class FailingSocket:
 
 
 def _request_on(connection: socket.socket) -> tuple[dict[str, str], bytes]:
-    """Read one request: its headers, names in lower case, and its body."""
+    """Return the headers of a request, with names in lower case, and its body."""
     read = b""
     while b"\r\n\r\n" not in read:
         read += connection.recv(65_536)

@@ -1,4 +1,4 @@
-"""A million rows over a network that fails: none lost, none repeated, and the frame says so."""
+"""A million rows over a failing network: none is lost or repeated."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import toolkit as tk
-from tests.archive.world import START, USER, fills_at, keys_of, store_of
+from tests.archive.world import START, USER, draw_keys, fill_store, make_fills_at
 from tests.end.faults import BROKEN, REFUSED, SECRET, Failing, FailingSocket, failing, served
 from toolkit.client import Session, connect
 from toolkit.contract.operations import OPERATIONS
@@ -16,7 +16,7 @@ from toolkit.service import open_store
 ROWS = 1_000_000
 FILLS = OPERATIONS["userFillsByTime"]
 # A transaction of 1,999 fills is the largest that can be read: one that fills a page of 2,000
-# cannot be told from one that goes on.
+# looks the same as a larger one.
 STORMS = {50_001: 1_999, 50_002: 1_999, 52_500: 1_500, 300_007: 1_999, 777_777: 1_998}
 
 
@@ -24,8 +24,8 @@ Keys = tuple[np.ndarray, np.ndarray]  # times, transactions
 
 
 def stormy(rows: int) -> Keys:
-    """Draw keys with ties of each kind; each 100,000th millisecond holds 5,000 fills."""
-    times, transactions = np.array(keys_of(rows, storms=STORMS, crowd=5_000)).T
+    """Return keys with ties of each kind; each 100,000th millisecond has 5,000 fills."""
+    times, transactions = np.array(draw_keys(rows, storms=STORMS, crowd=5_000)).T
     return times, transactions
 
 
@@ -40,7 +40,7 @@ def _path(keys: Keys, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _store(keys: Keys, path: Path) -> Path:
-    store_of(fills_at(np.column_stack(keys).tolist()), path).close()
+    fill_store(make_fills_at(np.column_stack(keys).tolist()), path).close()
     return path
 
 
@@ -52,7 +52,7 @@ pytestmark = [pytest.mark.usefixtures("no_waiting"), pytest.mark.xdist_group("mi
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_a_million_fills_come_once_each_in_order(keys, path, inclusive) -> None:
+def test_million_fills_are_complete(keys, path, inclusive) -> None:
     session, network = through(path, inclusive, 0.15)
     with session:
         pulled = tk.user_fills_by_time(USER, 0, session=session)
@@ -61,12 +61,12 @@ def test_a_million_fills_come_once_each_in_order(keys, path, inclusive) -> None:
     assert np.array_equal(pulled["tid"], np.arange(ROWS))  # none lost, none repeated, in order
     assert np.array_equal(pulled["time"].astype("int64"), times)
     assert np.array_equal(pulled["tx_index"], transactions)
-    # What the frame itself says: the certificate.
+    # The certificate of the frame.
     said, failed = tk.provenance(pulled), sum(network.failed.values())
     assert said["complete"] == "yes"
     assert said["rows"] == ROWS
     assert (said["first"], said["last"]) == tuple(f"{times[i]}_{transactions[i]}" for i in (0, -1))
-    # Each request but those that failed gave a page; each full page cut a group, read again.
+    # Each successful request brought a page; each full page cut a group, which was read again.
     assert said["pages"] == said["requests"] - failed >= 501
     assert said["ties"] >= 490
     assert set(network.failed) == {*REFUSED, *BROKEN}
@@ -78,7 +78,7 @@ def test_a_million_fills_come_once_each_in_order(keys, path, inclusive) -> None:
     ]
 
 
-def test_the_million_breaks_naive_readers(keys, path) -> None:
+def test_naive_readers_lose_rows(keys, path) -> None:
     times, transactions = keys
     assert max(np.unique(times, return_counts=True)[1]) >= 5_000
     groups = np.flatnonzero((np.diff(times) != 0) | (np.diff(transactions) != 0))
@@ -98,8 +98,8 @@ def test_the_million_breaks_naive_readers(keys, path) -> None:
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_a_transaction_larger_than_a_page_is_read_on_a_larger_page(path, inclusive) -> None:
-    """Pages of 500 rows, and a transaction of 1,999: the page grows as far as it may."""
+def test_large_transaction_needs_larger_page(path, inclusive) -> None:
+    """A transaction of 1,999 fills with pages of 500 rows: the page size grows."""
     session, _ = through(path, inclusive, 0.0)
     with session:
         pulled = tk.user_fills_by_time(USER, 0, page_size=500, max_rows=60_000, session=session)
@@ -107,8 +107,8 @@ def test_a_transaction_larger_than_a_page_is_read_on_a_larger_page(path, inclusi
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_a_transaction_larger_than_every_page_is_named_not_skipped(tmp_path, inclusive) -> None:
-    """3,000 fills: 400 before, 2,100 of one transaction, 500 after that no cursor leads to."""
+def test_too_large_transaction_is_named(tmp_path, inclusive) -> None:
+    """400 fills, 2,100 of one transaction, and 500 that no cursor can reach."""
     times = np.repeat(START + np.arange(3), (400, 2_100, 500))
     transactions = np.concatenate([np.arange(400), np.full(2_100, 7), np.arange(500)])
     path = _store((times, transactions), tmp_path / "store.db")
@@ -119,8 +119,8 @@ def test_a_transaction_larger_than_every_page_is_named_not_skipped(tmp_path, inc
     assert tk.provenance(caught.value.rows)["complete"] == "no"
 
 
-def test_sockets_that_reset_close_and_stall_lose_nothing(tmp_path) -> None:
-    """Bytes on a real socket; a body that stalls is ended by the client's timeout."""
+def test_failing_sockets_lose_nothing(tmp_path) -> None:
+    """Bytes on a real socket; the timeout of the client ends a body that stalls."""
     store = open_store(_store(stormy(10_000), tmp_path / "store.db"))
     network = FailingSocket(served(store, inclusive=False), seed=4, share=0.4)
     with network.running() as address:

@@ -1,9 +1,9 @@
-"""A whole history through bytes, over a network that fails: every row once, in order."""
+"""A history over a failing network: every row once, in order."""
 
 import pytest
 
 import toolkit as tk
-from tests.archive.world import USER, fills_at, keys_of, store_of
+from tests.archive.world import USER, draw_keys, fill_store, make_fills_at
 from tests.end.faults import Failing, failing, served
 from toolkit.client import Session
 from toolkit.contract.records import Fill
@@ -13,47 +13,47 @@ ROWS = 20_000
 
 @pytest.fixture(scope="module")
 def fills() -> list[Fill]:
-    """One of the transactions has 150 of them."""
-    return fills_at(keys_of(ROWS, storms={9_990: 150}))
+    """Fills, 150 of them in one transaction."""
+    return make_fills_at(draw_keys(ROWS, storms={9_990: 150}))
 
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 def pulling(fills: list[Fill], cursors: str, share: float) -> tuple[Session, Failing]:
-    return failing(served(store_of(fills), cursors == "inclusive"), share)
+    return failing(served(fill_store(fills), cursors == "inclusive"), share)
 
 
 @pytest.mark.parametrize("cursors", ["exclusive", "inclusive"])
 @pytest.mark.parametrize(("page_size", "share"), [(2_000, 0.4), (7, 0.05)])
-def test_20_000_fills_come_once_each_in_order(fills, cursors, page_size, share) -> None:
+def test_20_000_fills_are_complete(fills, cursors, page_size, share) -> None:
     session, network = pulling(fills, cursors, share)
     with session:
         pulled = tk.user_fills_by_time(USER, 0, page_size=page_size, session=session)
-    assert pulled["tid"].tolist() == [one.tid for one in fills]
+    assert pulled["tid"].tolist() == [fill.tid for fill in fills]
     assert tk.provenance(pulled)["complete"] == "yes"
     assert sum(network.failed.values()) == session.counts.retries > 0
     if page_size == 7:
-        assert len(network.failed) == 9  # each way to fail has been met
+        assert len(network.failed) == 9  # each kind of failure occurred
 
 
-def test_the_history_has_the_ties_that_break_naive_readers(fills) -> None:
-    keys = [(one.time, one.tx_index) for one in fills]
+def test_history_has_ties(fills) -> None:
+    keys = [(fill.time, fill.tx_index) for fill in fills]
     assert len(set(keys)) < len(keys) / 2
     edges = [keys[i - 1] == keys[i] for i in range(2_000, ROWS, 2_000)]
     assert any(edges)
     assert max(keys.count(key) for key in set(keys[::7])) > 7
 
 
-def test_a_pull_that_breaks_off_hands_over_what_it_has(fills) -> None:
+def test_broken_pull_has_rows(fills) -> None:
     session, _ = pulling(fills, "exclusive", 0.0)
     with session:
         session.budget.most = 35
-        with pytest.raises(tk.Incomplete, match="rows were read before") as caught:
+        with pytest.raises(tk.Incomplete, match="rows that came before") as caught:
             tk.user_fills_by_time(USER, 0, session=session)
         rows = caught.value.rows
         assert 5_000 < len(rows) <= 6_000
-        assert rows["tid"].tolist() == [one.tid for one in fills[: len(rows)]]
+        assert rows["tid"].tolist() == [fill.tid for fill in fills[: len(rows)]]
         assert tk.provenance(rows)["complete"] == "no"
         session.budget.most = session.budget.spent + 15
         with pytest.warns(UserWarning, match="incomplete"):
@@ -61,7 +61,7 @@ def test_a_pull_that_breaks_off_hands_over_what_it_has(fills) -> None:
         assert tk.provenance(marked)["complete"] == "no"
 
 
-def test_max_rows_stops_early_and_says_so(fills) -> None:
+def test_max_rows_stops_early(fills) -> None:
     session, _ = pulling(fills, "exclusive", 0.0)
     with session:
         some = tk.user_fills_by_time(USER, 0, max_rows=2_500, session=session)

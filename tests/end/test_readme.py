@@ -1,4 +1,4 @@
-"""README.md tells the truth: its example is run, and its output is what stands there."""
+"""The example of README.md has the printed output."""
 
 import re
 import runpy
@@ -11,22 +11,22 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_example_prints_what_the_readme_shows() -> None:
+def test_readme_example_output() -> None:
     generate = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
-    block, picture = generate["example"]()
+    block, picture = generate["run_example"]()
     assert block in README, "run: python docs/generate.py --example"
     assert picture.startswith("<?xml")
     assert (ROOT / "docs/pictures/waterfall.svg").exists()
 
 
-def test_the_keys_file_is_one(tmp_path) -> None:
+def test_readme_keys_file(tmp_path) -> None:
     (text,) = re.findall(r"^```toml\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
     (tmp_path / "keys.toml").write_text(text)
     (key,) = read_keys(tmp_path / "keys.toml")
     assert (key.name, key.add_ons, key.points_per_minute) == ("desk", {"currentDepth"}, 1_000)
 
 
-def test_connecting_runs_as_the_readme_shows_it(tmp_path, monkeypatch) -> None:
+def test_readme_connect_example(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("TOOLKIT_API_KEY", "a-key")
     blocks = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Depth as a monitor collects it: batches over the wire into the archive, and their half-life."""
+"""Depth batches over the wire into the archive, and their half-life."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.local import InProcess, simulated_store, site_of
+from toolkit.local_service import InProcess, simulated_store, site_of
 from toolkit.service.access import Access, Key
-from toolkit.simulation.live import DEPTH_HALF_LIFE_SECONDS
+from toolkit.simulation.output.live import DEPTH_HALF_LIFE_SECONDS
 
 
 def test_half_life_from_archived_batches(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The service on a real port, asked over HTTP and by the exchange's own Python client."""
+"""The service on a real port, over HTTP and with the exchange's own Python client."""
 
 import http.client
 import json
@@ -11,11 +11,11 @@ import pytest
 from hyperliquid.info import Info
 
 import toolkit as tk
-from toolkit.local import site_of
-from toolkit.service import Access, Key, build
-from toolkit.service.http import bind, running
+from toolkit.local_service import site_of
+from toolkit.service import Access, Key, build_store
+from toolkit.service.http import bind_socket, run_server
 from toolkit.simulation import World, simulate
-from toolkit.times import DAY, iso
+from toolkit.times import DAY, to_iso
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,8 @@ def world() -> World:
 
 @pytest.fixture(scope="module")
 def address(world: World) -> Iterator[str]:
-    store = build(world.sources)
-    with running(site_of(store, Access([Key("all", "s3cret")]))) as address:
+    store = build_store(world.sources)
+    with run_server(site_of(store, Access([Key("all", "s3cret")]))) as address:
         yield address
     store.close()
 
@@ -36,7 +36,7 @@ def test_health(address: str) -> None:
     assert (got.status_code, got.json()) == (200, {"status": "ok"})
 
 
-def test_a_request_over_http(address: str) -> None:
+def test_request_over_http(address: str) -> None:
     got = httpx.post(
         f"{address}/info", json={"type": "meta"}, headers={"Authorization": "Bearer s3cret"}
     )
@@ -50,14 +50,14 @@ def test_a_request_over_http(address: str) -> None:
     ("method", "path", "status"),
     [("GET", "/info", 405), ("POST", "/", 404), ("POST", "/info", 401), ("OPTIONS", "/info", 405)],
 )
-def test_errors_are_json_everywhere(address: str, method: str, path: str, status: int) -> None:
+def test_errors_are_json(address: str, method: str, path: str, status: int) -> None:
     got = httpx.request(method, f"{address}{path}")
     assert got.status_code == status
     assert list(got.json()) == ["error"]
 
 
-def test_a_body_that_never_ends_is_not_read_to_its_end(address: str) -> None:
-    """The length is announced, but only a part is sent: the answer comes all the same."""
+def test_endless_body_is_refused(address: str) -> None:
+    """The client announces a length and sends only a part; the answer comes nevertheless."""
     where = urlsplit(address)
     connection = http.client.HTTPConnection(where.hostname or "", where.port or 0, timeout=10)
     connection.putrequest("POST", "/info")
@@ -71,7 +71,7 @@ def test_a_body_that_never_ends_is_not_read_to_its_end(address: str) -> None:
     connection.close()
 
 
-def test_answers_say_who_answers(address: str, world: World) -> None:
+def test_answers_name_source(address: str, world: World) -> None:
     asked = httpx.post(
         f"{address}/info", json={"type": "meta"}, headers={"Authorization": "Bearer s3cret"}
     )
@@ -89,7 +89,7 @@ def served(address: str) -> Iterator[tk.Session]:
         yield session
 
 
-def test_an_age_counts_from_the_present_of_the_service(served: tk.Session, world: World) -> None:
+def test_age_counts_from_service_present(served: tk.Session, world: World) -> None:
     user = world.examples["WHALE"]
     local = tk.local(seed=7, size="tiny", default=False)
     fills = tk.user_fills_by_time(user, "7d", session=served)
@@ -98,19 +98,19 @@ def test_an_age_counts_from_the_present_of_the_service(served: tk.Session, world
     facts = tk.provenance(fills)
     assert facts["simulated"] is True
     assert facts["source"] == world.sources.label
-    assert facts["asked_at"] == iso(world.sources.now_ms)
-    assert facts["requests"] == facts["pages"]  # the look at /healthz is none
+    assert facts["asked_at"] == to_iso(world.sources.now_ms)
+    assert facts["requests"] == facts["pages"]  # the look at /healthz does not count
     assert served.now_ms() == world.sources.now_ms
 
 
-def test_any_answer_makes_the_present_known(served: tk.Session, world: World) -> None:
+def test_answer_states_present(served: tk.Session, world: World) -> None:
     meta = tk.meta(session=served)
     assert tk.provenance(meta)["simulated"] is True
     assert (served.simulated, served.label) == (True, world.sources.label)
     assert served.now_ms() == world.sources.now_ms
 
 
-def test_what_was_given_goes_before_what_the_service_says(address: str, world: World) -> None:
+def test_user_choice_overrides_service(address: str, world: World) -> None:
     later = world.sources.now_ms + 400 * DAY
     with tk.connect(
         address, "s3cret", label="mine", now_ms=lambda: later, default=False
@@ -121,14 +121,14 @@ def test_what_was_given_goes_before_what_the_service_says(address: str, world: W
         assert (session.label, session.now_ms(), session.simulated) == ("mine", later, True)
 
 
-def test_many_count_ages_from_the_present_of_the_service(served: tk.Session, world: World) -> None:
+def test_many_counts_from_service_present(served: tk.Session, world: World) -> None:
     users = [world.examples["WHALE"], world.examples["BUILDER"]]
     fills = tk.many(tk.user_fills_by_time, users, "7d", session=served)
     assert users[0] in set(fills["user"])
     assert tk.provenance(fills)["simulated"] is True
 
 
-def test_the_exchange_s_own_client_gets_fills(address: str, world: World) -> None:
+def test_official_client_gets_fills(address: str, world: World) -> None:
     info = Info(
         address,
         skip_ws=True,
@@ -156,6 +156,6 @@ def test_the_exchange_s_own_client_gets_fills(address: str, world: World) -> Non
     info.session.close()
 
 
-def test_answers_on_a_kept_connection_are_sent_at_once() -> None:
-    with bind("127.0.0.1", 0) as taken:
+def test_kept_connection_is_fast() -> None:
+    with bind_socket("127.0.0.1", 0) as taken:
         assert taken.proto == socket.IPPROTO_TCP

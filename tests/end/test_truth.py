@@ -1,4 +1,4 @@
-"""What the fetch functions return is what the simulated exchange holds, to the last digit.
+"""The fetch functions return what the simulated exchange has, to the last digit.
 
 The expectations are taken from the simulation's own tables, past the service and its store.
 """
@@ -86,7 +86,7 @@ def test_ledgers_of_every_account(sources, session, users) -> None:
         assert_frame_equal(got, expected("userNonFundingLedgerUpdates", ledger[user]))
 
 
-def test_activity_of_every_builders_clients(sources, session) -> None:
+def test_fills_of_every_builder(sources, session) -> None:
     for builder in session.world["builders"]:
         approved = spans(sources.approvals, builder)
         fills = [
@@ -98,7 +98,7 @@ def test_activity_of_every_builders_clients(sources, session) -> None:
         got = tk.builder_approved_fills_by_time(builder, 0, numbers="exact", session=session)
         want = expected("builderApprovedFillsByTime", fills, "venue")
         assert_frame_equal(got, want)
-        funding = [one for one in sources.funding if active(approved, one.user, one.time)]
+        funding = [item for item in sources.funding if active(approved, item.user, item.time)]
         got = tk.builder_approved_funding_by_time(builder, 0, numbers="exact", session=session)
         assert_frame_equal(got, expected("builderApprovedFundingByTime", funding))
         assert len(got) > 0
@@ -138,13 +138,13 @@ def test_stakes_and_loans_of_every_account(sources, session, users) -> None:
 def test_markets(sources, session) -> None:
     for dex, meta in sources.metas.items():
         got = tk.meta(dex=dex, numbers="exact", session=session)
-        # What holds for the whole dex stands on each row, so the whole answer is compared.
+        # Values of the whole dex are on each row, so the complete answer is compared.
         whole = msgspec.json.decode(msgspec.json.encode(meta))
         assert_frame_equal(got, tk.frame("meta", whole, numbers="exact"))
         contexts = tk.meta_and_asset_ctxs(dex=dex, numbers="exact", session=session)
         assert contexts["name"].tolist() == got["name"].tolist()
         assert contexts["mark_px"].tolist() == [
-            Decimal(one.mark_px) for one in sources.contexts[dex]
+            Decimal(context.mark_px) for context in sources.contexts[dex]
         ]
         limits = tk.perp_dex_limits(dex, numbers="exact", session=session)
         want = sources.limits.get(dex)
@@ -154,8 +154,8 @@ def test_markets(sources, session) -> None:
 
 def test_slippage_of_every_market_and_size(sources, session) -> None:
     series: dict[tuple[str, float], list[Any]] = defaultdict(list)
-    for one in sources.slippage:
-        series[one.coin, one.amount_usd].append(one)
+    for item in sources.slippage:
+        series[item.coin, item.amount_usd].append(item)
     assert {amount for _, amount in series} == {
         float(size) for size in (1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6)
     }
@@ -164,12 +164,12 @@ def test_slippage_of_every_market_and_size(sources, session) -> None:
         assert_frame_equal(got, expected("slippageHistory", samples))
 
 
-def test_weekly_apr_is_the_formula_of_the_specification(sources, session) -> None:
+def test_weekly_apr_formula(sources, session) -> None:
     for validator in session.world["validators"]:
         weeks: dict[int, list[Any]] = defaultdict(list)
-        for one in sources.rewards:
-            if one.validator == validator:
-                weeks[_monday(one.time - 1)].append(one)
+        for reward in sources.rewards:
+            if reward.validator == validator:
+                weeks[_monday(reward.time - 1)].append(reward)
         got = tk.validator_apr_history(validator, session=session)
         assert got["week"].is_monotonic_decreasing
         assert [int(week.timestamp() * 1000) for week in got["week"]] == sorted(weeks)[::-1]
@@ -183,7 +183,7 @@ def test_weekly_apr_is_the_formula_of_the_specification(sources, session) -> Non
             assert row.total_delegator_rewards == pytest.approx(float(net), rel=1e-12)
 
 
-def test_the_latest_snapshots(sources, session) -> None:
+def test_latest_snapshots(sources, session) -> None:
     latest = sources.account_snapshots[-1]
     got = tk.account_value_snapshots(["ALL"], session=session)
     want = [row for rows in latest.values.values() for row in rows]
@@ -198,16 +198,19 @@ def test_the_latest_snapshots(sources, session) -> None:
 
 
 def spans(approvals: Iterable[Approval], builder: str) -> dict[str, list[tuple[int, int]]]:
-    """Give the approval spans of a builder by user: from its block, to before the revocation's."""
+    """Return the approval spans of a builder by user, from block to revocation."""
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for one in sorted(approvals, key=lambda one: (one.time, one.tx_index)):
-        if one.builder != builder:
+    for approval in sorted(approvals, key=lambda item: (item.time, item.tx_index)):
+        if approval.builder != builder:
             continue
-        if one.approved:
-            if not found[one.user] or found[one.user][-1][1] < 10**15:
-                found[one.user].append((one.time, 10**15))
-        elif found[one.user]:
-            found[one.user][-1] = (found[one.user][-1][0], min(found[one.user][-1][1], one.time))
+        if approval.approved:
+            if not found[approval.user] or found[approval.user][-1][1] < 10**15:
+                found[approval.user].append((approval.time, 10**15))
+        elif found[approval.user]:
+            found[approval.user][-1] = (
+                found[approval.user][-1][0],
+                min(found[approval.user][-1][1], approval.time),
+            )
     return found
 
 

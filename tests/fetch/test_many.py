@@ -1,10 +1,12 @@
-"""Many subjects: bounded, resumable, over threads and processes; nothing lost without a word."""
+"""Many subjects: in threads and processes, resumable, without losing rows silently."""
 
+import json
 import multiprocessing
 import pickle
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import ClassVar
@@ -16,10 +18,10 @@ import stamina
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.fetch.query import IncompleteWarning
-from toolkit.local import site_of
-from toolkit.service import Access, Key, build
-from toolkit.service.http import running
+from toolkit.fetch.notices import IncompleteWarning
+from toolkit.local_service import site_of
+from toolkit.service import Access, Key, build_store
+from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
 CANARY = "canary-5d21-secret-key"
@@ -49,21 +51,21 @@ def _no_waiting() -> Iterator[None]:
         yield
 
 
-def facts_of(frame: pd.DataFrame) -> dict[str, object]:
-    """Give provenance without what depends on which session was asked when."""
+def timeless_facts(frame: pd.DataFrame) -> dict[str, object]:
+    """Return provenance without the time of the request."""
     return {k: v for k, v in tk.provenance(frame).items() if k != "asked_at"}
 
 
-def test_threads_and_processes_give_the_same(session, users, processes) -> None:
+def test_threads_and_processes_agree(session, users, processes) -> None:
     alone = tk.many(tk.user_fills_by_time, users, 0, session=session)
     with ThreadPoolExecutor(2) as threads:
         for executor in (threads, processes):
             other = tk.many(tk.user_fills_by_time, users, 0, executor=executor, session=session)
             pd.testing.assert_frame_equal(other, alone)
-            assert facts_of(other) == facts_of(alone)
+            assert timeless_facts(other) == timeless_facts(alone)
 
 
-def test_processes_hand_over_errors_and_several_frames(session, users, processes) -> None:
+def test_processes_return_errors_and_frames(session, users, processes) -> None:
     lent = tk.many(tk.borrow_lend_user_state, users, executor=processes, session=session)
     assert isinstance(lent, tk.BorrowLendState)
     assert lent.account["user"].tolist() == users
@@ -73,7 +75,7 @@ def test_processes_hand_over_errors_and_several_frames(session, users, processes
     assert caught.value.rows["user"].unique().tolist() == users[:2]
 
 
-def test_a_worker_that_dies_is_a_failure_of_its_subject(session, users) -> None:
+def test_dead_worker_fails_subject(session, users) -> None:
     class Dying(Executor):
         def submit(self, fn, /, *args, **kwargs):
             future: Future[object] = Future()
@@ -86,29 +88,29 @@ def test_a_worker_that_dies_is_a_failure_of_its_subject(session, users) -> None:
         tk.many(tk.user_fills, users, executor=Dying(), session=session)
 
 
-def test_a_session_over_a_transport_of_its_own_is_not_for_other_processes(processes) -> None:
+def test_processes_refuse_own_transport(processes) -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
     session = connect("http://service.test", transport=transport, default=False)
-    with pytest.raises(TypeError, match="use threads"):
+    with pytest.raises(TypeError, match="Use threads"):
         tk.many(tk.user_fills, ["0x" + "1" * 40], executor=processes, session=session)
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    store = build(simulate(seed=7, size="tiny").sources)
-    with running(site_of(store, Access([Key("one", CANARY)]))) as found:
+    store = build_store(simulate(seed=7, size="tiny").sources)
+    with run_server(site_of(store, Access([Key("one", CANARY)]))) as found:
         yield found
     store.close()
 
 
-def test_the_key_of_other_processes_is_their_own(address, users, monkeypatch) -> None:
+def test_processes_use_own_key(address, users, monkeypatch) -> None:
     session = connect(address, CANARY, default=False)
     pickled = pickle.dumps((session.recipe, tk.user_fills))
     assert CANARY.encode() not in pickled
-    assert pickle.loads(pickled)[0].session() is session  # in this process it is the session
+    assert pickle.loads(pickled)[0].get_session() is session  # this process has the session
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        with pytest.raises(tk.Incomplete, match="set TOOLKIT_API_KEY in the environment") as caught:
+        with pytest.raises(tk.Incomplete, match="Set TOOLKIT_API_KEY in the environment") as caught:
             tk.many(tk.user_fills, users, executor=pool, session=session)
         assert set(caught.value.failed) == set(users)
         assert CANARY.encode() not in pickle.dumps(caught.value)
@@ -119,9 +121,9 @@ def test_the_key_of_other_processes_is_their_own(address, users, monkeypatch) ->
     session.close()
 
 
-def test_no_more_than_eight_requests_are_on_their_way() -> None:
+def test_many_sends_eight_at_once() -> None:
     running_now, most, lock = [0], [0], threading.Lock()
-    gate = threading.Barrier(8)  # eight must be there at once, or this breaks
+    gate = threading.Barrier(8)  # it breaks unless eight requests wait together
 
     def handler(request: httpx.Request) -> httpx.Response:
         with lock:
@@ -138,7 +140,7 @@ def test_no_more_than_eight_requests_are_on_their_way() -> None:
 
 
 class Bar:
-    """A progress bar that notes what it is told."""
+    """A progress bar that records its updates."""
 
     made: ClassVar[list["Bar"]] = []
 
@@ -153,7 +155,7 @@ class Bar:
         self.closed = True
 
 
-def test_there_is_one_progress_bar_for_all(users) -> None:
+def test_many_has_one_bar(users) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     session.progress = Bar
     Bar.made.clear()
@@ -164,7 +166,7 @@ def test_there_is_one_progress_bar_for_all(users) -> None:
     assert (Bar.made[1].what, Bar.made[1].rows) == ("userFills", len(fills))
 
 
-def test_failures_may_be_a_warning(session, users) -> None:
+def test_many_warns_of_failures(session, users) -> None:
     with pytest.warns(IncompleteWarning, match="1 of 3 failed, first 0xbad"):
         some = tk.many(tk.user_fills, [users[0], BAD, users[1]], on_error="warn", session=session)
     facts = tk.provenance(some)
@@ -176,7 +178,7 @@ def test_failures_may_be_a_warning(session, users) -> None:
         tk.many(tk.user_fills, users, on_error="ignore", session=session)
 
 
-def test_a_key_that_is_refused_is_not_tried_for_every_subject() -> None:
+def test_refused_key_ends_many() -> None:
     handler = httpx.MockTransport(
         lambda request: httpx.Response(401, json={"error": "Invalid API key"})
     )
@@ -185,11 +187,11 @@ def test_a_key_that_is_refused_is_not_tried_for_every_subject() -> None:
     with pytest.raises(tk.Incomplete, match=r"500 of 500 failed.*Invalid API key") as caught:
         tk.many(tk.user_fills, many, session=session)
     assert list(caught.value.failed) == many
-    assert session.counts.requests <= 8  # each thread's first; none asks a second time
+    assert session.counts.requests <= 8  # the first of each thread
 
 
 class Sometimes:
-    """Passes requests on to a local session's service, but for those of some accounts."""
+    """A transport to a local service that fails for some accounts."""
 
     def __init__(self, inner: tk.Session, failing: set[str]) -> None:
         self.inner = inner
@@ -197,7 +199,6 @@ class Sometimes:
         self.asked: list[str] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        import json
 
         user = json.loads(request.content)["user"]
         self.asked.append(user)
@@ -207,7 +208,7 @@ class Sometimes:
         return httpx.Response(answer.status_code, content=answer.content)
 
 
-def sometimes(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Sometimes]:
+def flaky_session(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Sometimes]:
     service = Sometimes(session, failing)
     made = connect(
         "http://service.test",
@@ -220,9 +221,9 @@ def sometimes(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Somet
     return made, service
 
 
-def test_resuming_asks_only_for_what_failed(session, users, tmp_path) -> None:
+def test_resume_fetches_failed_only(session, users, tmp_path) -> None:
     whole = tk.many(tk.user_fills_by_time, users, "2d", session=session)
-    flaky, service = sometimes(session, set(users[1:3]))
+    flaky, service = flaky_session(session, set(users[1:3]))
     with pytest.raises(tk.Incomplete, match="2 of 6 failed") as caught:
         tk.many(tk.user_fills_by_time, users, "2d", session=flaky)
     service.failing.clear()
@@ -232,14 +233,14 @@ def test_resuming_asks_only_for_what_failed(session, users, tmp_path) -> None:
         caught.value.rows,
         pd.read_parquet(tmp_path / "some.parquet"),
     ]
-    for one in earlier:
+    for item in earlier:
         service.asked.clear()
-        again = tk.many(tk.user_fills_by_time, users, "2d", resume=one, session=flaky)
+        again = tk.many(tk.user_fills_by_time, users, "2d", resume=item, session=flaky)
         assert set(service.asked) == set(users[1:3])
         facts = tk.provenance(again)
         assert facts["complete"] == "yes"
         assert sorted(facts["parameters"]["users"]) == sorted(users)
-        pd.testing.assert_frame_equal(again, in_order(whole, again))
+        pd.testing.assert_frame_equal(again, sort_subjects(whole, again))
     service.asked.clear()
     pd.testing.assert_frame_equal(
         tk.many(tk.user_fills_by_time, users, "2d", resume=again, session=flaky), again
@@ -247,8 +248,8 @@ def test_resuming_asks_only_for_what_failed(session, users, tmp_path) -> None:
     assert service.asked == []
 
 
-def test_resuming_knows_which_were_cut_before(session, users) -> None:
-    flaky, service = sometimes(session, {users[0]})
+def test_resume_keeps_states(session, users) -> None:
+    flaky, service = flaky_session(session, {users[0]})
     asked = {"max_rows": 5, "session": flaky}
     with pytest.raises(tk.Incomplete) as caught:
         tk.many(tk.user_fills_by_time, users, 0, **asked)
@@ -264,15 +265,15 @@ def test_resuming_knows_which_were_cut_before(session, users) -> None:
     assert "states" not in tk.provenance(latest)
 
 
-def in_order(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
-    """Put the subjects of a frame in the order of another."""
+def sort_subjects(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with its subjects in the order of another frame."""
     order = like["user"].unique().tolist()
     return frame.sort_values(
         "user", key=lambda user: user.map(order.index), kind="stable", ignore_index=True
     )
 
 
-def test_resuming_keeps_to_the_range_of_the_first_call(session, users) -> None:
+def test_resume_keeps_range(session, users) -> None:
     now = [session.now_ms()]
     moving = connect(
         "http://service.test",
@@ -287,11 +288,11 @@ def test_resuming_keeps_to_the_range_of_the_first_call(session, users) -> None:
     both = tk.many(tk.user_fills_by_time, users, "1d", resume=first, session=moving)
     expected = tk.provenance(first)["parameters"]["start"]
     assert tk.provenance(both)["parameters"]["start"] == expected
-    with pytest.raises(ValueError, match=r"start=.*would not belong together"):
+    with pytest.raises(ValueError, match=r"start=.*Use the same arguments"):
         tk.many(tk.user_fills_by_time, users, 0, resume=first, session=moving)
 
 
-def test_resuming_from_something_else_is_refused(session, users) -> None:
+def test_resume_refuses_other_results(session, users) -> None:
     first = tk.many(tk.user_fills_by_time, users[:2], "1d", session=session)
     with pytest.raises(ValueError, match=r"no result of tk.many with historical_orders"):
         tk.many(tk.historical_orders, users, resume=first, session=session)
@@ -306,19 +307,19 @@ def test_resuming_from_something_else_is_refused(session, users) -> None:
             resume=first,
             session=session,
         )
-    with pytest.raises(ValueError, match="no rows to go on from"):
+    with pytest.raises(ValueError, match="no rows to continue from"):
         tk.many(tk.user_fills_by_time, users, "1d", resume=KeyboardInterrupt(), session=session)
 
 
-def test_an_interrupt_by_signal_is_prompt_and_hands_over_what_there_is(session, users) -> None:
-    """Ctrl-C while one account hangs: the others are on the error, and the session works on."""
+def test_signal_interrupt_has_rows(session, users) -> None:
+    """Ctrl-C while one account hangs: the error has the others, and the session still works."""
     hanging = threading.Event()
     main = threading.main_thread().ident
 
     def handler(request: httpx.Request) -> httpx.Response:
         answer = service(request)
         if users[2] in request.content.decode() and not hanging.is_set():
-            while len(set(service.asked)) < len(users):  # the others first
+            while len(set(service.asked)) < len(users):  # after the other accounts
                 time.sleep(0.01)
             signal.pthread_kill(main, signal.SIGINT)
             hanging.wait(20)
@@ -346,9 +347,141 @@ def test_an_interrupt_by_signal_is_prompt_and_hands_over_what_there_is(session, 
     assert sorted(tk.provenance(whole)["parameters"]["users"]) == sorted(users)
 
 
-def test_one_subject_is_list_of_one(session, users) -> None:
+def test_many_accepts_one_text(session, users) -> None:
     one = tk.many(tk.user_fills_by_time, users[0], "2d", session=session)
     pd.testing.assert_frame_equal(
         one, tk.many(tk.user_fills_by_time, users[:1], "2d", session=session)
     )
     assert set(one["user"]) == {users[0]}
+
+
+NOBODY = "0x" + "0" * 39 + "9"
+
+
+def test_many_concatenates_subjects(session, users) -> None:
+    joined = tk.many(tk.user_fills_by_time, users, 0, session=session)
+    for user in users:
+        one = tk.user_fills_by_time(user, 0, session=session)
+        rows = joined[joined["user"] == user].drop(columns="user").reset_index(drop=True)
+        pd.testing.assert_frame_equal(rows, one)
+    facts = tk.provenance(joined)
+    assert facts["complete"] == "yes"
+    assert facts["parameters"]["users"] == users
+    assert facts["simulated"]
+
+
+def test_many_keeps_dtypes_if_empty(session) -> None:
+    none = tk.many(tk.user_fills_by_time, [], 0, numbers="exact", session=session)
+    nobody = tk.many(tk.user_fills_by_time, [NOBODY], 0, numbers="exact", session=session)
+    assert list(none.dtypes.items()) == list(nobody.dtypes.items())
+    assert len(none) == len(nobody) == 0
+
+
+def test_many_keeps_user_column(session, users) -> None:
+    ledger = tk.many(tk.user_non_funding_ledger_updates, users, session=session)
+    assert ledger.columns[0] == "account"
+    assert "user" in ledger.columns
+    assert set(ledger["account"]) <= set(users)
+
+
+def test_many_names_cut_subjects(session, users) -> None:
+    cut = tk.many(tk.user_fills_by_time, [NOBODY, *users[:2]], 0, max_rows=5, session=session)
+    assert tk.provenance(cut)["complete"] == f"not of {users[0]}, {users[1]}"
+    assert len(cut) == 10
+
+
+def test_many_joins_all_frames(session, users) -> None:
+    lent = tk.many(tk.borrow_lend_user_state, users, session=session)
+    assert isinstance(lent, tk.BorrowLendState)
+    assert lent.account["user"].tolist() == users
+
+
+def test_many_accepts_dexes_and_coins(session) -> None:
+    perps = tk.many(tk.meta, session.world["dexes"], session=session)
+    assert perps["dex"].unique().tolist() == session.world["dexes"]
+    samples = tk.many(tk.slippage_history, ["BTC", "ETH"], 1_000, "1d", session=session)
+    assert samples["coin"].unique().tolist() == ["BTC", "ETH"]
+
+
+def test_many_refuses_other_functions(session, users) -> None:
+    with pytest.raises(TypeError, match="takes all subjects at once"):
+        tk.many(tk.batch_clearinghouse_states, users, session=session)
+    with pytest.raises(TypeError, match="is not a fetch function"):
+        tk.many(len, users, session=session)
+    with pytest.raises(TypeError, match=r"'userFills' is not a fetch function"):
+        tk.raw("userFills", users[0], session=session)
+
+
+def test_interrupt_cancels_waiting_subjects(users) -> None:
+    asked: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request.content.decode())
+        raise KeyboardInterrupt
+
+    session = connect(
+        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
+    )
+    many = [f"0x{number:040x}" for number in range(2_000)]
+    with pytest.raises(KeyboardInterrupt):
+        tk.many(tk.user_fills, many, session=session)
+    assert len(asked) < 1_000
+
+
+class Stopping(pd.DataFrame):
+    """A frame whose first copy is interrupted; concat copies frames."""
+
+    stopped: list[bool] = []  # noqa: RUF012 - of the class, as copies are
+
+    def copy(self, deep: bool = True) -> pd.DataFrame:
+        if not self.stopped:
+            self.stopped.append(True)
+            raise KeyboardInterrupt
+        return super().copy(deep)
+
+
+def test_interrupt_in_concat_keeps_rows(session, users) -> None:
+    first = tk.many(tk.user_fills_by_time, users[:2], 0, session=session)
+    before = Stopping(first)
+    before.attrs = first.attrs
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tk.many(tk.user_fills_by_time, users, 0, resume=before, session=session)
+    whole = tk.many(tk.user_fills_by_time, users, 0, session=session)
+    rows = caught.value.rows  # type: ignore[attr-defined]
+    pd.testing.assert_frame_equal(pd.DataFrame(rows), whole, check_flags=False)
+
+
+def test_late_interrupt_keeps_rows(session, users, monkeypatch) -> None:
+    def shown(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", shown)
+        with pytest.raises(KeyboardInterrupt) as caught:  # the range begins before the first day
+            tk.user_fills_by_time(users[0], "2020-01-01", session=session)
+    rows = caught.value.rows  # type: ignore[attr-defined]
+    assert rows.equals(tk.user_fills_by_time(users[0], 0, session=session))
+    assert tk.provenance(rows)["complete"] == "yes"
+
+
+def test_many_error_has_other_rows(session, users) -> None:
+    with pytest.raises(tk.Incomplete, match=r"1 of 3 failed, first 0xbad") as caught:
+        tk.many(tk.user_fills, [users[0], "0xbad", users[1]], session=session)
+    assert list(caught.value.failed) == ["0xbad"]
+    assert isinstance(caught.value.failed["0xbad"], tk.BadRequest)
+    assert caught.value.rows["user"].unique().tolist() == users[:2]
+
+
+def test_many_provenance_is_shortened(session) -> None:
+    users = session.world["users"][:20]
+    facts = tk.provenance(tk.many(tk.user_fills_by_time, users, "1d", session=session))
+    assert facts["parameters"]["users"] == users
+    for shown in (repr(facts), facts._repr_html_()):
+        assert users[2] in shown
+        assert users[3] not in shown
+        assert "... 17 more" in shown
+    failed = dict.fromkeys(users, "why")
+    facts["failed"] = failed
+    assert repr(facts).count("why") == 3
+    assert facts["failed"] == failed

@@ -1,10 +1,10 @@
-"""Rows as the service writes them."""
+"""Rows as they are on the wire."""
 
 from typing import Any
 
 
 def fill(time: int, tx: int = 0, tid: int = 1) -> dict[str, Any]:
-    """Write a fill; everything that does not tell it from others is always the same."""
+    """Return a fill on the wire; the parameters are its only varying fields."""
     return {
         "coin": "BTC",
         "px": "1.0",

@@ -1,4 +1,4 @@
-"""Every notebook runs to its end, offline, in its own kernel; its cells stay short."""
+"""Every notebook runs offline in its own kernel; its cells are short."""
 
 import os
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_cells_are_short(path: Path):
 
 
 @EVERY
-def test_notebook_is_told_in_prose_and_ends_in_asserts(path: Path):
+def test_notebook_ends_in_asserts(path: Path):
     cells = nbformat.read(path, as_version=4).cells
     assert cells[0].cell_type == "markdown"
     assert "?" in cells[0].source.splitlines()[0]
@@ -57,7 +57,7 @@ def test_notebook_is_told_in_prose_and_ends_in_asserts(path: Path):
 
 
 @EVERY
-def test_notebook_says_how_to_use_the_live_service(path: Path):
+def test_notebook_shows_live_connection(path: Path):
     """In its first cell of code, which a report replaces by the source that it is asked for."""
     code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     assert "tk.connect(" in code[0].source

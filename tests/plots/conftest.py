@@ -1,4 +1,4 @@
-"""What the figures draw: the results of helpers on the tiny simulated exchange."""
+"""The results of helpers on the tiny simulated exchange, for every plot."""
 
 from typing import Any
 
@@ -21,28 +21,30 @@ def session() -> Session:
 
 @pytest.fixture(scope="session")
 def results(profit: Results, accounts: Results, market: Results, trading: Results) -> Results:
-    """What each figure draws, by the figure's name."""
+    """Return the result that each plot draws, by the name of the plot."""
     return {**profit, **accounts, **market, **trading}
 
 
 @pytest.fixture(scope="session")
-def nothing(
+def empty_results(
     results: Results, market_frames: Frames, trading_frames: Frames, builder: str
 ) -> Results:
-    """The same of no rows: cut off from a result, or made by a helper that was given none."""
-    cut = {name: one.iloc[:0] for name, one in results.items() if isinstance(one, pd.DataFrame)}
-    cut |= market_of(_without_rows(market_frames))
-    return cut | trading_of(_without_rows(trading_frames), builder)
+    """Return results without rows: rows are cut off, or the helper got frames without rows."""
+    empty = {
+        name: rows.iloc[:0] for name, rows in results.items() if isinstance(rows, pd.DataFrame)
+    }
+    empty |= compute_market_results(_without_rows(market_frames))
+    return empty | compute_trading_results(_without_rows(trading_frames), builder)
 
 
 def _without_rows(frames: Frames) -> Frames:
-    return {name: _like(frame, frame.iloc[:0]) for name, frame in frames.items()}
+    return {name: _with_provenance(frame, frame.iloc[:0]) for name, frame in frames.items()}
 
 
-def _like(frame: pd.DataFrame, made: pd.DataFrame) -> pd.DataFrame:
-    """Give a frame the provenance of another."""
-    made.attrs = frame.attrs
-    return made
+def _with_provenance(frame: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the provenance of a frame."""
+    rows.attrs = frame.attrs
+    return rows
 
 
 # Profit, funding, the cost of sizes.
@@ -65,7 +67,7 @@ def profit(session: Session, fills: pd.DataFrame) -> Results:
         "cumulative_pnl": tk.pnl.attribution(fills, own, by="hour"),
         "funding_by_coin": tk.funding.sums(payments),
         "funding_over_time": tk.funding.sums(payments, by="day"),
-        "slippage_curve": tk.slippage.curve(_like(samples[0], pd.concat(samples))),
+        "slippage_curve": tk.slippage.curve(_with_provenance(samples[0], pd.concat(samples))),
     }
 
 
@@ -80,11 +82,11 @@ def accounts(session: Session) -> Results:
     contexts = tk.many(tk.meta_and_asset_ctxs, dexes, session=session)
     snapshot = tk.account_value_snapshots(["ALL"], session=session)
     states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", session=session)
-    perps = _like(fills, fills[fills["coin"].isin(fills["coin"].unique()[:4])])
+    perps = _with_provenance(fills, fills[fills["coin"].isin(fills["coin"].unique()[:4])])
     levels = tk.liquidations.levels(states.positions, contexts, reach=0.9, width=0.05)
     return {
         "equity_curve": tk.pnl.drawdown(tk.pnl.equity(fills), of="realised"),
-        "liquidation_map": _one_coin(levels),
+        "liquidation_map": _first_coin(levels),
         "lorenz_curve": tk.accounts.lorenz(snapshot),
         "migration_map": tk.accounts.migration(snapshot, snapshot),
         "positions_over_time": tk.pnl.positions(perps, meta),
@@ -92,9 +94,9 @@ def accounts(session: Session) -> Results:
     }
 
 
-def _one_coin(levels: pd.DataFrame) -> pd.DataFrame:
+def _first_coin(levels: pd.DataFrame) -> pd.DataFrame:
     placed = levels.dropna(subset="distance")
-    return _like(levels, placed[placed["coin"] == placed["coin"].iloc[0]])
+    return _with_provenance(levels, placed[placed["coin"] == placed["coin"].iloc[0]])
 
 
 # Markets.
@@ -102,36 +104,36 @@ def _one_coin(levels: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture(scope="session")
 def market_frames(session: Session) -> Frames:
-    """Fetch what the results are made of; shocks are made by hand, every 200 seconds."""
+    """Return frames of a market; its depth has an artificial shock every 200 seconds."""
     depth = tk.current_depth(session=session)
     samples = [tk.slippage_history("PURR", usd, 0, session=session) for usd in SIZES]
     fills = tk.many(tk.user_fills_by_time, session.world["users"][:12], 0, session=session)
     builder = session.world["builders"][0]
     return {
-        "depth": _like(depth, _shocked(depth[depth["coin"] == "BTC"])),
-        "samples": _like(samples[0], pd.concat(samples)),
-        "fills": _like(fills, fills[~fills["coin"].str.contains("^@|/|#")]),
+        "depth": _with_provenance(depth, _add_shocks(depth[depth["coin"] == "BTC"])),
+        "samples": _with_provenance(samples[0], pd.concat(samples)),
+        "fills": _with_provenance(fills, fills[~fills["coin"].str.contains("^@|/|#")]),
         "funding": tk.builder_approved_funding_by_time(builder, 0, session=session),
     }
 
 
-def _shocked(market: pd.DataFrame) -> pd.DataFrame:
+def _add_shocks(market: pd.DataFrame) -> pd.DataFrame:
     batches = []
     for second in range(0, 800, 10):
-        left = 0.6 * 2.0 ** (-(second % 200) / 30) if second >= 200 else 0.0
-        made = market.copy()
-        made["timestamp_ms"] += pd.Timedelta(seconds=second)
-        made[["bid_depth_usd", "ask_depth_usd"]] *= (1 - left) * (1 + 0.01 * np.sin(second))
-        batches.append(made)
+        lost = 0.6 * 2.0 ** (-(second % 200) / 30) if second >= 200 else 0.0
+        batch = market.copy()
+        batch["timestamp_ms"] += pd.Timedelta(seconds=second)
+        batch[["bid_depth_usd", "ask_depth_usd"]] *= (1 - lost) * (1 + 0.01 * np.sin(second))
+        batches.append(batch)
     return pd.concat(batches)
 
 
 @pytest.fixture(scope="session")
 def market(market_frames: Frames) -> Results:
-    return market_of(market_frames)
+    return compute_market_results(market_frames)
 
 
-def market_of(frames: Frames) -> Results:
+def compute_market_results(frames: Frames) -> Results:
     samples, fills = frames["samples"], frames["fills"]
     one_size = samples[samples["amount_usd"] == 1e4]
     spans: dict[str, Any] = {"max_age": "1h", "cluster": "user"}
@@ -171,10 +173,10 @@ def trading_frames(session: Session, builder: str) -> Frames:
 
 @pytest.fixture(scope="session")
 def trading(trading_frames: Frames, builder: str) -> Results:
-    return trading_of(trading_frames, builder)
+    return compute_trading_results(trading_frames, builder)
 
 
-def trading_of(frames: Frames, builder: str) -> Results:
+def compute_trading_results(frames: Frames, builder: str) -> Results:
     mine = frames["builder"]
     return {
         "auction_line": tk.auctions.decay(frames["auction"]),

@@ -1,25 +1,25 @@
-"""Draws figures by their names, and reads what stands in them."""
+"""Draws plots by name, and reads the texts in them."""
 
 import io
-from typing import Any
 
 from matplotlib.figure import Figure
 
 import toolkit as tk
+from toolkit.plots.style import root_figure
 
-HOSTILE = r"$\frac$<b>&"
-
-
-def drawn(name: str, result: Any, **how: object) -> Figure:
-    figure: Figure = getattr(tk.plots, name)(result, **how)
-    return figure
+HOSTILE_NAME = r"$\frac$<b>&"
 
 
-def png(figure: Figure) -> bytes:
+def draw_figure(name: str, result: object, **options: object) -> Figure:
+    """Return the figure that a function of `toolkit.plots` drew on."""
+    return root_figure(getattr(tk.plots, name)(result, **options))
+
+
+def render_png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=50)
     return buffer.getvalue()
 
 
-def texts(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.findobj(lambda one: hasattr(one, "get_text"))]
+def list_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]

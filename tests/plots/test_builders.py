@@ -1,14 +1,19 @@
-"""Figures of builders: what stays readable when little is known."""
+"""Builders: routing, cohorts, and the revenue from a user."""
 
+import numpy as np
 import pandas as pd
+import pytest
 
-from tests.analysis.examples import MONDAY, times
-from toolkit import plots
-from toolkit.analysis import builders
+import toolkit as tk
+from tests.analysis.examples import DAY, MONDAY, times
+from tests.plots.figures import list_texts, render_png
+from toolkit import builders, plots
+
+BUILDER = "0x" + "b" * 40
 
 
-def test_an_interval_of_two_users_does_not_flatten_the_curve() -> None:
-    """One brought 1 USD, one nothing: the mean lies between 0 and thousands of USD."""
+def test_wide_interval_does_not_flatten_curve() -> None:
+    """One of two users paid 1 USD and one nothing: the interval reaches thousands of USD."""
     fills = pd.DataFrame(
         {
             "user": ["u", "v"],
@@ -24,5 +29,34 @@ def test_an_interval_of_two_users_does_not_flatten_the_curve() -> None:
     )
     value = builders.lifetime_value(fills, "0xb", weeks=1, until="2025-10-20")
     assert value.params["high"].item() > 1000
-    axes = plots.lifetime_value(value).axes[0]
-    assert axes.get_ylim() == (0, 3 * 0.5)
+    assert plots.lifetime_value(value).get_ylim() == (0, 3 * 0.5)
+
+
+def test_bars_sum_to_volume(trading):
+    bars = [bar.get_width() for bar in tk.plots.builder_routing(trading["builder_routing"]).patches]
+    assert sum(bars) == pytest.approx(trading["builder_routing"]["volume"].sum())
+
+
+def test_unfinished_week_is_hatched():
+    fills = pd.DataFrame(
+        {
+            "user": ["a", "b"],
+            "coin": "BTC",
+            "px": 100.0,
+            "sz": 1.0,
+            "side": "B",
+            "time": times([MONDAY, MONDAY + 7 * DAY]),
+            "fee": 0.2,
+            "builder": BUILDER,
+            "builder_fee": 0.1,
+        }
+    )
+    cohorts = tk.builders.cohorts(fills, BUILDER, until=MONDAY + 8 * DAY)
+    ax = tk.plots.builder_cohorts(cohorts)
+    render_png(ax.figure)
+    hatched = [patch for patch in ax.patches if patch.get_hatch()]
+    assert len(hatched) == (~cohorts["complete"]).sum() == 2
+    shades = np.ma.getmaskarray(ax.images[0].get_array())
+    assert shades.sum() == 3  # two weeks that are not over, and one that has not begun
+    assert "100%" in list_texts(ax.figure)
+    assert "0%" not in list_texts(ax.figure)

@@ -1,4 +1,4 @@
-"""Rows as the live service answers them, by section of docs/live_service.md; made by hand."""
+"""Hand-made rows in the form of the live service, by section of docs/live_service.md."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).with_name("examples.json")
 
 @pytest.fixture
 def examples() -> dict[str, Any]:
-    """Return the hand-made rows: one entry a section, such as ``2_liquidation_fills``."""
+    """Return the hand-made rows: one entry for each section, such as ``2_liquidation_fills``."""
     found: dict[str, Any] = json.loads(EXAMPLES.read_text())
     return found
 

@@ -1,4 +1,4 @@
-"""Frames of hand-made rows, as the fetch functions would give them."""
+"""Frames of hand-made rows, as the fetch functions return them."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from toolkit.frames import frame
 
 
 def fills_of(rows: list[dict[str, Any]], numbers: str = "float") -> pd.DataFrame:
-    """Return fills as `tk.user_fills_by_time` gives them."""
+    """Return fills as `tk.user_fills_by_time` returns them."""
     wire = [{name: value for name, value in row.items() if name != "about"} for row in rows]
     made: pd.DataFrame = frame("userFillsByTime", wire, numbers=numbers)
     return made

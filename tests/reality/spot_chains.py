@@ -1,4 +1,4 @@
-"""Wire rows of spot and outcome coins as whole numbers, and the rule of section 3 over them."""
+"""Wire rows of spot and outcome coins in integers, and the rule of section 3 for them."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from toolkit.contract.records import Fill
-from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust, convert, step
+from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust_balance, apply_spot_fill, swap_tokens
 
 TOKEN = 10**8
 """Units of a size; a balance has at most eight decimals."""
@@ -16,12 +16,12 @@ PRICE = 10**8
 """Units of a price."""
 
 MONEY = 10**8
-"""Costs and closed PnL are in 1e-16 USD: this many are 1e-8 USD, the unit of the exchange."""
+"""Units of cost and closed PnL (1e-16 USD) in 1e-8 USD, the unit of the exchange."""
 
 
 @dataclass
 class Row:
-    """One fill and what the rule makes of it."""
+    """One fill with the results of the rule."""
 
     fill: Fill
     start: int
@@ -36,7 +36,7 @@ class Row:
 
     @property
     def cash(self) -> int:
-        """What the fill paid, in 1e-16 USD, without fees; swaps pay nothing."""
+        """The cash of the fill in 1e-16 USD, without fees; 0 for swaps."""
         return 0 if self.fill.dir in SWAPS else -self.change * self.px
 
     @property
@@ -46,14 +46,14 @@ class Row:
 
 
 def scaled(number: Any, units: int) -> int:
-    """Return decimal text as a whole number of units; it must be one."""
+    """Return decimal text as an integer number of units; it must be exact."""
     exact = Decimal(number) * units
     assert exact == int(exact)
     return int(exact)
 
 
 def read(fill: Fill) -> Row:
-    """Return a fill in whole numbers."""
+    """Return a fill in integers."""
     bought = fill.side == "B" and fill.fee_token not in ("USDC", "USDH")
     return Row(
         fill,
@@ -65,7 +65,7 @@ def read(fill: Fill) -> Row:
 
 
 def chains(fills: Iterable[tuple[str, Fill]]) -> dict[tuple[str, str], list[Row]]:
-    """Return the rows of each account and spot or outcome coin, after the rule."""
+    """Return the rows of each account and spot or outcome coin, with the results of the rule."""
     kept: dict[tuple[str, str], list[Row]] = defaultdict(list)
     held: dict[tuple[str, str], Basis] = defaultdict(lambda: FLAT)
     swaps: list[tuple[str, Row]] = []
@@ -78,13 +78,13 @@ def chains(fills: Iterable[tuple[str, Fill]]) -> dict[tuple[str, str], list[Row]
             swaps = []
         key = user, fill.coin
         row.gap = row.start - held[key].size
-        row.disposed, row.before = adjust(held[key], row.start, 0, MONEY)
+        row.disposed, row.before = adjust_balance(held[key], row.start, 0, MONEY)
         kept[key].append(row)
         if fill.dir in SWAPS:
             swaps.append((user, row))
             held[key] = row.before
             continue
-        row.closed, row.after = step(row.before, row.change, row.px, row.fee, MONEY)
+        row.closed, row.after = apply_spot_fill(row.before, row.change, row.px, row.fee, MONEY)
         held[key] = row.after
     swap(swaps, held)
     return kept
@@ -94,7 +94,7 @@ def swap(legs: list[tuple[str, Row]], held: dict[tuple[str, str], Basis]) -> Non
     """Move the cost of the legs that leave to the legs that come in."""
     out = [(user, row) for user, row in legs if row.change < 0]
     into = [(user, row) for user, row in legs if row.change > 0]
-    left, came = convert(
+    left, came = swap_tokens(
         [(row.before, -row.change) for _, row in out],
         [(row.before, row.change) for _, row in into],
         MONEY,

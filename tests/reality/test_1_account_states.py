@@ -2,23 +2,42 @@
 
 import warnings
 from collections import defaultdict
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 import toolkit as tk
 from tests.worlds import world_of
-from toolkit.contract.records import Fill, Position
-from toolkit.local import InProcess, site_of
-from toolkit.service import Access, Key, build
-from toolkit.simulation import World, without_trade_sizes
+from toolkit.contract.records import ClearinghouseState, Fill, Position
+from toolkit.contract.sources import Sources
+from toolkit.local_service import InProcess, site_of
+from toolkit.service import Access, Key, build_store
+from toolkit.simulation import World
 from toolkit.simulation.markets import PERPS
 
 
 @pytest.fixture(scope="module", params=[1, 7])
 def world(request: pytest.FixtureRequest) -> World:
     return world_of("tiny", request.param)
+
+
+def without_trade_sizes(sources: Sources) -> Sources:
+    """Return the tables without `maxTradeSzs`, as the live service has shown them since 2025."""
+    states = {
+        dex: {user: _clear_trade_sizes(state) for user, state in states.items()}
+        for dex, states in sources.states.items()
+    }
+    return replace(sources, states=states)
+
+
+def _clear_trade_sizes(state: ClearinghouseState) -> ClearinghouseState:
+    rows = [
+        structs.replace(row, position=structs.replace(row.position, max_trade_szs=UNSET))
+        for row in state.asset_positions
+    ]
+    return structs.replace(state, asset_positions=rows)
 
 
 def positions(world: World) -> dict[tuple[str, str], Position]:
@@ -30,8 +49,8 @@ def positions(world: World) -> dict[tuple[str, str], Position]:
     }
 
 
-def test_cumulative_funding_is_what_rows_say(world: World) -> None:
-    """Paid is positive: the sum of all rows, of those since the opening, since the last fill."""
+def test_cumulative_funding_equals_rows(world: World) -> None:
+    """Paid is positive: sums of all rows, of rows since the opening, and since the last fill."""
     sums: dict[tuple[str, str], list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 3)
     size: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     rows = [(fill.time, 1, user, fill) for user, fill in world.sources.fills]
@@ -39,7 +58,7 @@ def test_cumulative_funding_is_what_rows_say(world: World) -> None:
     for _, _, user, row in sorted(rows, key=lambda entry: entry[:2]):
         key = (user, row.coin)
         if not isinstance(row, Fill):
-            sums[key] = [one - Decimal(row.usdc) for one in sums[key]]
+            sums[key] = [total - Decimal(row.usdc) for total in sums[key]]
             continue
         before = size[key]
         size[key] += Decimal(row.sz) if row.side == "B" else -Decimal(row.sz)
@@ -52,11 +71,11 @@ def test_cumulative_funding_is_what_rows_say(world: World) -> None:
         funding = position.cum_funding
         assert funding is not UNSET
         said = [funding.all_time, funding.since_open, funding.since_change]
-        assert [Decimal(one) for one in said] == sums[key]
+        assert [Decimal(number) for number in said] == sums[key]
 
 
-def test_isolated_cash_and_largest_leverage(world: World) -> None:
-    """Margin in use is the signed value and the cash of an isolated position, as in 1_state."""
+def test_isolated_cash_and_leverage(world: World) -> None:
+    """Margin in use is the sum of signed value and cash of an isolated position, as in 1_state."""
     most = {perp.coin: perp.max_leverage for perp in PERPS}
     kinds = set()
     for (_, coin), position in positions(world).items():
@@ -71,14 +90,14 @@ def test_isolated_cash_and_largest_leverage(world: World) -> None:
     assert kinds == {"cross", "isolated"}
 
 
-def test_withdrawable_stands_in_both_places(world: World) -> None:
+def test_withdrawable_is_in_both_places(world: World) -> None:
     for states in world.sources.states.values():
         for state in states.values():
             assert state.withdrawable == state.cross_margin_summary.withdrawable
             assert state.time == world.sources.now_ms
 
 
-def test_delisted_perp_keeps_older_samples(world: World) -> None:
+def test_delisted_perp_has_older_samples(world: World) -> None:
     sources = world.sources
     (gone,) = [
         asset
@@ -95,28 +114,28 @@ def test_delisted_perp_keeps_older_samples(world: World) -> None:
     assert 0 < ended - max(sampled) < 15 * 60_000
 
 
-def test_events_always_have_client_ids(world: World) -> None:
-    """Null where an order has none, and never absent."""
+def test_events_have_client_ids(world: World) -> None:
+    """The id is null if an order has none, and never absent."""
     ids = [event.order.cloid for _, event in world.sources.orders]
     assert UNSET not in ids
     assert None in ids
-    assert any(isinstance(one, str) for one in ids)
+    assert any(isinstance(cloid, str) for cloid in ids)
 
 
-def test_held_back_fees_are_inside_fees(world: World) -> None:
+def test_fees_include_escrow(world: World) -> None:
     fills = [f for _, f in world.sources.fills if isinstance(f.fee_trial_escrow, str)]
     assert 0 < len(fills) < 0.1 * len(world.sources.fills)
     assert all(0 <= Decimal(str(f.fee_trial_escrow)) <= Decimal(f.fee) for f in fills)
 
 
-def test_states_without_trade_sizes_are_read() -> None:
-    """The same accounts in every other column, and at most one warning."""
+def test_states_without_trade_sizes() -> None:
+    """All other columns are equal, and there is at most one warning."""
     world = world_of("tiny", 7)
     users = list(world.sources.states[""])[:30]
     whole, lacking = (
         tk.connect("http://local", "secret", transport=InProcess(site), default=False)
         for site in (
-            site_of(build(sources), Access([Key("k", "secret")]))
+            site_of(build_store(sources), Access([Key("k", "secret")]))
             for sources in (world.sources, without_trade_sizes(world.sources))
         )
     )

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.analysis.fees import MissingAmounts
-from toolkit.contract.answers import MissingField, UnknownField
-from toolkit.contract.unknown import forget_reported
+from toolkit.analysis.common.fees import MissingAmounts
+from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 
 USER = "0x" + "a" * 40
 RECORDINGS = Path(__file__).parents[2].parent / "shared" / "recordings"
@@ -20,10 +19,10 @@ RECORDINGS = Path(__file__).parents[2].parent / "shared" / "recordings"
 
 @pytest.fixture(autouse=True)
 def fresh_warnings() -> Iterator[None]:
-    """Warn in every test as if it were the first, and leave nothing learnt behind."""
-    forget_reported()
+    """Reset the warnings and the learnt field names for each test."""
+    forget_deviations()
     yield
-    forget_reported()
+    forget_deviations()
 
 
 def recorded(folder: Path, name: str, request: dict[str, Any], response: Any) -> None:
@@ -35,8 +34,8 @@ def batch_of(state: dict[str, Any]) -> dict[str, Any]:
     return {"successful_states": [[USER, state]], "failed_wallets": []}
 
 
-def test_state_of_today_is_read_whole(examples: dict[str, Any]) -> None:
-    """The example has no maxTradeSzs, and withdrawable at the top level; neither is warned of."""
+def test_present_state_is_complete(examples: dict[str, Any]) -> None:
+    """The example has no maxTradeSzs and has withdrawable at the top level, without a warning."""
     accounts, positions, failed = tk.frame(
         "batchClearinghouseStates", batch_of(examples["1_state"]), numbers="text"
     )
@@ -52,7 +51,7 @@ def test_state_of_today_is_read_whole(examples: dict[str, Any]) -> None:
     assert positions["max_trade_szs"].isna().all()
 
 
-def test_recorded_state_of_today_is_served(examples: dict[str, Any], tmp_path: Path) -> None:
+def test_recorded_present_state_is_served(examples: dict[str, Any], tmp_path: Path) -> None:
     recorded(tmp_path, "state", {"type": "clearinghouseState", "user": USER}, examples["1_state"])
     session = tk.local(recordings=tmp_path, default=False)
     states = tk.batch_clearinghouse_states([USER], session=session)
@@ -93,8 +92,8 @@ def test_only_isolated_null_is_false(value: Any) -> None:
     assert made["only_isolated"].tolist() == [False]
 
 
-def test_fields_of_a_dex_stand_on_each_perp() -> None:
-    """What an asset says itself goes before what its dex says."""
+def test_perps_have_dex_fields() -> None:
+    """The fields of an asset override those of its dex."""
     asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20, "growthMode": "enabled"}
     changed = "2026-01-02T03:04:05"
     own = {"name": "flx:TSLA", "deployerFeeScale": "0.25", "lastGrowthModeChangeTime": changed}
@@ -108,25 +107,25 @@ def test_fields_of_a_dex_stand_on_each_perp() -> None:
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
 def test_fee_scale_is_text(numbers: Any) -> None:
-    """Of a market or its dex; anything nested in it is named and never read as a number."""
+    """A fee scale belongs to a market or its dex; nested content is never read as a number."""
     asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20}
     universe = [asset | {"deployerFeeScale": "0.25"}, asset]
     made = tk.frame("meta", {"universe": universe, "deployerFeeScale": "1.5"}, numbers=numbers)
-    assert [float(one) for one in made["deployer_fee_scale"]] == [0.25, 1.5]
+    assert [float(scale) for scale in made["deployer_fee_scale"]] == [0.25, 1.5]
     for nested in ({"scale": "0.5"}, ["0.5"]):
         odd = {"universe": [asset | {"deployerFeeScale": nested}]}
         with pytest.raises(tk.AnswerInvalid, match="deployerFeeScale"):
             tk.frame("meta", odd, numbers=numbers)
 
 
-def test_times_of_other_forms_read() -> None:
-    """Text that is no time fails no page: beyond the specification no form is promised."""
+def test_times_in_other_forms() -> None:
+    """Text that is not a time does not fail, because no form is specified."""
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
     good = asset | {"lastGrowthModeChangeTime": "2025-11-23T17:37:10.033211662"}
     odd = asset | {"name": "ETH", "lastGrowthModeChangeTime": "yesterday"}
     answer = {"universe": [asset, good, odd, odd], "lastFeeScaleChangeTime": "block 12"}
     with pytest.warns(
-        MissingField, match="meta .* lastGrowthModeChangeTime .* 'yesterday'"
+        MissingField, match="meta: .* lastGrowthModeChangeTime .* 'yesterday'"
     ) as all_:
         made = tk.frame("meta", answer)
     assert len(all_) == 1
@@ -169,9 +168,7 @@ def test_nonce_of_send_may_be_null() -> None:
 
 @pytest.mark.parametrize("section", ["2_", "3_", "6_", "7_"])
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_fills_of_each_section_are_read(
-    section: str, numbers: Any, examples: dict[str, Any]
-) -> None:
+def test_every_section_has_fills(section: str, numbers: Any, examples: dict[str, Any]) -> None:
     (rows,) = [rows for name, rows in examples.items() if name.startswith(section)]
     rows = [{k: v for k, v in row.items() if k != "about"} for row in rows]
     made = tk.frame("userFills", rows, numbers=numbers)
@@ -187,11 +184,11 @@ def test_missing_columns_keep_their_dtypes(examples: dict[str, Any]) -> None:
     pd_types = tk.frame("userFills", []).dtypes
     assert bare.dtypes.equals(pd_types)
     assert tk.frame("userFills", [row]).dtypes.equals(pd_types)
-    known = {one for one in bare.columns if bare[one].notna().all()}
+    known = {name for name in bare.columns if bare[name].notna().all()}
     assert known == {"coin", "px", "sz", "side", "time", "oid"}
 
 
-def test_simulated_answers_have_the_same_columns(examples: dict[str, Any]) -> None:
+def test_simulated_answers_have_same_columns(examples: dict[str, Any]) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     user = session.world["users"][0]
     fills = tk.user_fills(user, session=session)
@@ -208,7 +205,7 @@ def fills_with(examples: dict[str, Any], *extras: dict[str, Any]) -> list[dict[s
     return [row | {"time": row["time"] + at, "oid": at} | more for at, more in enumerate(extras)]
 
 
-def test_unknown_fields_become_columns_of_text(examples: dict[str, Any]) -> None:
+def test_unknown_fields_become_text_columns(examples: dict[str, Any]) -> None:
     rows = fills_with(
         examples,
         {"newField": "text", "deep": {"newField": [1.50, None]}},
@@ -218,7 +215,7 @@ def test_unknown_fields_become_columns_of_text(examples: dict[str, Any]) -> None
     )
     with pytest.warns(UnknownField) as caught:
         made = tk.frame("userFills", rows, extra="keep")
-    assert len(caught) == 3  # one a field
+    assert len(caught) == 3  # one for each field
     known = tk.frame("userFills", rows)
     assert list(made.columns) == [*known.columns, "new_field", "deep", "sz_2"]
     assert made["new_field"].fillna("-").tolist() == ["text", "-", "7", "-"]
@@ -227,7 +224,7 @@ def test_unknown_fields_become_columns_of_text(examples: dict[str, Any]) -> None
     assert made[known.columns].equals(known)
 
 
-def test_unknown_fields_of_nested_records_are_named_apart() -> None:
+def test_nested_unknown_fields_have_names() -> None:
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
     row = {"user": USER, "time": 1, "hash": "0x0", "novelty": 1, "delta": delta | {"novelty": 2}}
     with warnings.catch_warnings():
@@ -253,7 +250,7 @@ def test_unknown_fields_in_cells_become_columns(numbers: Any) -> None:
     ]
     with pytest.warns(UnknownField) as caught:
         dropped = tk.frame("historicalOrders", rows, numbers=numbers)
-    words = " ".join(str(one.message) for one in caught)
+    words = " ".join(str(warning.message) for warning in caught)
     assert "know: order.children.newField. Frames" in words
     assert "know: order.children.other. Frames" in words
     made = tk.frame("historicalOrders", rows, numbers=numbers, extra="keep")
@@ -262,7 +259,7 @@ def test_unknown_fields_in_cells_become_columns(numbers: Any) -> None:
     assert made["children_other"].fillna("-").tolist() == ["[null, null, 5]", "-", "-"]
 
 
-def test_unknown_fields_of_liquidated_positions_are_kept() -> None:
+def test_liquidated_positions_keep_unknown_fields() -> None:
     positions = [{"coin": "BTC", "szi": "1.0"}, {"coin": "ETH", "szi": "-2.0", "cause": "y"}]
     delta = {"type": "liquidation", "accountValue": "5.0", "liquidatedPositions": positions}
     row = {"time": 1, "hash": "0x0", "delta": delta}
@@ -273,7 +270,7 @@ def test_unknown_fields_of_liquidated_positions_are_kept() -> None:
 
 
 def test_recorded_unknown_fields_are_served(examples: dict[str, Any], tmp_path: Path) -> None:
-    """They come on the pages on which they were recorded, and on no other."""
+    """They come only on the pages on which they were recorded."""
     rows = fills_with(examples, {}, {}, {"newField": "x"}, {}, {"other": [2, 3]})
     recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
     session = tk.local(recordings=tmp_path, default=False)
@@ -287,13 +284,13 @@ def test_recorded_unknown_fields_are_served(examples: dict[str, Any], tmp_path: 
     assert kept["new_field"].fillna("-").tolist() == ["-", "-", "x", "-", "-"]
     assert kept["other"].fillna("-").tolist() == ["-", "-", "-", "-", "[2,3]"]
     assert list(kept.columns)[:-2] == list(dropped.columns)
-    assert [str(one) for one in kept.dtypes.iloc[-2:]] == ["str", "str"]
+    assert [str(dtype) for dtype in kept.dtypes.iloc[-2:]] == ["str", "str"]
     assert several["new_field"].fillna("-").tolist() == ["-", "-", "x", "-", "-"]
-    assert [one for page in pages for one in page["other"].dropna()] == ["[2,3]"]
+    assert [cell for page in pages for cell in page["other"].dropna()] == ["[2,3]"]
     assert raw[2]["newField"] == "x"
 
 
-def test_concat_joins_frames_with_other_fields(examples: dict[str, Any], tmp_path: Path) -> None:
+def test_concat_joins_unknown_fields(examples: dict[str, Any], tmp_path: Path) -> None:
     rows = fills_with(examples, {"newField": "x"}, {}, {"other": 5})
     recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
     session = tk.local(recordings=tmp_path, default=False)
@@ -309,7 +306,7 @@ def test_concat_joins_frames_with_other_fields(examples: dict[str, Any], tmp_pat
     assert whole["other"].fillna("-").tolist() == ["-", "-", "5"]
 
 
-def test_archive_gives_unknown_fields_back(examples: dict[str, Any], tmp_path: Path) -> None:
+def test_archive_returns_unknown_fields(examples: dict[str, Any], tmp_path: Path) -> None:
     rows = fills_with(examples, {}, {"newField": "x"})
     recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
     session = tk.local(recordings=tmp_path, default=False)
@@ -323,8 +320,8 @@ def test_archive_gives_unknown_fields_back(examples: dict[str, Any], tmp_path: P
     assert "new_field" not in plain
 
 
-def test_many_unknown_names_cost_no_memory(examples: dict[str, Any]) -> None:
-    """A hostile service sends other names in each row: the first few are learnt."""
+def test_many_unknown_names_use_no_memory(examples: dict[str, Any]) -> None:
+    """A hostile service sends different names in each row: only the first few are learnt."""
     rows = fills_with(examples, *({f"name{at}": at} for at in range(500)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -338,7 +335,7 @@ def test_many_unknown_names_cost_no_memory(examples: dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(not RECORDINGS.exists(), reason="NOT CHECKED: no recordings beside the project")
-def test_recordings_are_read_without_warning() -> None:
+def test_recordings_give_no_warning() -> None:
     session = tk.local(recordings=RECORDINGS, default=False)
     builder = session.world["builders"][0]
     funding = tk.builder_approved_funding_by_time(builder, 0, session=session)
@@ -350,7 +347,7 @@ def test_recordings_are_read_without_warning() -> None:
 
 
 @pytest.mark.parametrize("name", ["closedPnl", "fee"])
-def test_equity_refuses_amounts_that_are_missing(name: str, examples: dict[str, Any]) -> None:
+def test_equity_refuses_missing_amounts(name: str, examples: dict[str, Any]) -> None:
     rows = [
         {k: v for k, v in row.items() if k not in ("about", name)}
         for row in examples["6_fee_token"]
@@ -362,7 +359,7 @@ def test_equity_refuses_amounts_that_are_missing(name: str, examples: dict[str, 
         tk.pnl.equity(fills)
 
 
-def test_attribution_counts_amounts_that_are_missing(examples: dict[str, Any]) -> None:
+def test_attribution_counts_missing_amounts(examples: dict[str, Any]) -> None:
     rows = [{k: v for k, v in row.items() if k != "about"} for row in examples["6_fee_token"]]
     rows[1]["closedPnl"] = None
     with pytest.warns(MissingField, match="closedPnl"):

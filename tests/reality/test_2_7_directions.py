@@ -1,4 +1,4 @@
-"""Sections 2 and 7: which fills are conversions, liquidations, the other side of one, forced."""
+"""Sections 2 and 7: conversions, liquidations, their other side, and forced fills."""
 
 import narwhals as nw
 import pandas as pd
@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from tests.engines import ENGINES, Engine
-from toolkit.analysis import directions
-from toolkit.analysis.directions import (
+from toolkit.analysis.common import directions
+from toolkit.analysis.common.directions import (
     is_auto_deleveraging,
     is_conversion,
     is_forced_close,
@@ -71,7 +71,7 @@ def test_each_kind_of_direction(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_liquidation_of_somebody_else(name: str) -> None:
+def test_liquidation_of_other_account(name: str) -> None:
     found = marks(name, FILLS, "0xbb")
     assert found["liquidation"] == "00010000000"
     assert found["other_side"] == "01100000000"

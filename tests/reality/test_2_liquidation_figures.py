@@ -11,14 +11,14 @@ LIQUIDATED, OTHER = "0x" + "a" * 40, "0x" + "b" * 40
 
 @pytest.fixture
 def rows(examples) -> pd.DataFrame:
-    """Return the long that is opened, its liquidation, and its other side."""
+    """Return the opening of a long, its liquidation, and the other side of it."""
     for row in examples["2_liquidation_fills"]:
         row.pop("about", None)
     made = tk.frame("userFills", examples["2_liquidation_fills"])
     return made.assign(user=[LIQUIDATED, LIQUIDATED, OTHER])
 
 
-def test_both_sides_are_told_apart(rows) -> None:
+def test_both_sides_are_distinguished(rows) -> None:
     found = tk.liquidations.fills(rows)
     assert found["liquidation_side"].tolist() == ["liquidated", "counterparty"]
     assert found["user"].tolist() == [LIQUIDATED, OTHER]
@@ -26,19 +26,19 @@ def test_both_sides_are_told_apart(rows) -> None:
     assert list(found.columns)[:-1] == list(rows.columns)
 
 
-def test_frame_of_one_account_names_it(rows) -> None:
+def test_frame_names_its_account(rows) -> None:
     mine = rows[rows["user"] == OTHER].drop(columns="user")
     assert tk.liquidations.fills(mine, account=OTHER)["liquidation_side"].item() == "counterparty"
     assert (
         tk.liquidations.fills(mine, account=LIQUIDATED)["liquidation_side"].item() == "liquidated"
     )
-    with pytest.raises(ValueError, match="side must be of"):
+    with pytest.raises(ValueError, match="side must be one of"):
         tk.liquidations.fills(mine, "maker")
     with pytest.raises(MissingColumns, match="liquidated_user"):
         tk.liquidations.fills(pd.DataFrame({"px": [1.0]}))
 
 
-def test_deleveraging_is_a_third_case(rows) -> None:
+def test_deleveraging_is_separate(rows) -> None:
     odd = rows.assign(dir=["Auto-Deleveraging", "Liquidated Cross Long", "Buy"])
     odd["liquidated_user"] = None
     odd["liquidation_method"] = None
@@ -47,16 +47,16 @@ def test_deleveraging_is_a_third_case(rows) -> None:
     assert len(tk.liquidations.fills(odd)) == 1
 
 
-def test_routing_leaves_forced_closes_out(rows) -> None:
-    """The liquidated close could not be routed; the other side of it could."""
+def test_routing_excludes_forced_closes(rows) -> None:
+    """A liquidation cannot be routed through a builder; its other side can."""
     made = tk.builders.routing(rows, "0xb")
     assert made[["fills", "direct", "unroutable"]].iloc[0].tolist() == [3, 2, 1]
     assert made["unroutable_usd"].item() == pytest.approx(21.2 * 6.2)
     assert made["direct_usd"].item() == pytest.approx((30.0 + 21.2) * 6.2)
 
 
-def test_conversions_are_no_volume(examples) -> None:
-    """Section 7: splitting and merging outcomes moves nothing through a builder or past it."""
+def test_conversions_add_no_volume(examples) -> None:
+    """Section 7: splits and merges of outcomes count for no builder."""
     fills = tk.frame("userFills", examples["7_outcome_conversions"])
     made = tk.builders.routing(fills, "0xb").iloc[0]
     assert (made["fills"], made["volume"]) == (0, 0.0)

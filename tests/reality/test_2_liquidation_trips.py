@@ -1,4 +1,4 @@
-"""Section 2: a market liquidation forces a trip, on the side of the account that it names."""
+"""Section 2: a market liquidation forces the trip of the account that it names."""
 
 from decimal import Decimal
 from typing import Any
@@ -9,7 +9,7 @@ from tests.analysis.simulated import Everybody, everybody
 from tests.engines import Engine
 from tests.reality.rows import fills_of
 from tests.worlds import world_of
-from toolkit.analysis.pnl import attribution, audit, round_trips
+from toolkit.pnl import attribution, audit, round_trips
 
 OWN, OTHER = "0x" + "A" * 40, "0x" + "b" * 40
 
@@ -23,8 +23,8 @@ def test_market_liquidation_forces_trip(examples: dict[str, Any], engine: Engine
     assert row["return_"] == pytest.approx((-54.56 - 0.142848) / 186)
 
 
-def test_same_word_without_object(examples: dict[str, Any], engine: Engine) -> None:
-    """Rows from before the service wrote the object: an ordinary close."""
+def test_old_liquidation_is_ordinary(examples: dict[str, Any], engine: Engine) -> None:
+    """Without the liquidation object, as in older rows, the fill is an ordinary close."""
     fills = fills_of(examples["2_liquidation_fills"][:2])
     bare = fills.drop(columns=[name for name in fills if "liquidat" in name])
     row = engine.take(round_trips(engine.give(bare), account=OWN))[0]
@@ -37,8 +37,8 @@ def test_counterparty_is_not_forced(examples: dict[str, Any], engine: Engine) ->
     assert [(row["status"], row["forced"]) for row in rows] == [("late", False), ("open", False)]
 
 
-def test_unknown_account_takes_side(examples: dict[str, Any]) -> None:
-    """Nobody says whose fills they are: the taker was liquidated, the maker was not."""
+def test_unknown_account_uses_side(examples: dict[str, Any]) -> None:
+    """Without an account column, the taker counts as liquidated and the maker does not."""
     own = fills_of(examples["2_liquidation_fills"][:2])
     assert round_trips(own)["forced"].tolist() == [True]
     assert not round_trips(fills_of(examples["2_liquidation_fills"][2:]))["forced"].any()
@@ -74,7 +74,7 @@ def tables() -> Everybody:
 
 
 def test_simulated_liquidations_force_trips(tables: Everybody) -> None:
-    """Every position that a fill of a liquidation closes is forced, and no other one."""
+    """Exactly the positions that a liquidation fill closes are forced."""
     fills = tables.fills
     trips = round_trips(fills)
     named = fills["liquidated_user"].astype("str").str.lower() == fills["user"].str.lower()

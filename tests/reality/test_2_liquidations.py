@@ -19,8 +19,8 @@ def world(request: pytest.FixtureRequest) -> World:
     return world_of(size, int(seed))
 
 
-def trades(world: World) -> dict[int, list[tuple[str, Fill]]]:
-    """Trades with a liquidation: trade id -> maker and taker, each with its account."""
+def liquidation_trades(world: World) -> dict[int, list[tuple[str, Fill]]]:
+    """Return trade id -> maker and taker with their accounts, of trades with a liquidation."""
     kept: dict[int, list[tuple[str, Fill]]] = defaultdict(list)
     for user, fill in world.sources.fills:
         if fill.liquidation is not UNSET:
@@ -34,9 +34,9 @@ def liquidation_of(fill: Fill) -> Liquidation:
 
 
 def test_both_sides_name_one_liquidation(world: World) -> None:
-    """The taker is liquidated; the other side's words are those of any trade."""
+    """The taker is liquidated; the other side has the direction of an ordinary trade."""
     methods, words = set(), set()
-    for (other, maker), (user, taker) in trades(world).values():
+    for (other, maker), (user, taker) in liquidation_trades(world).values():
         theirs, own = liquidation_of(maker), liquidation_of(taker)
         assert (theirs.liquidated_user, theirs.method) == (user, own.method)
         assert other != user
@@ -54,23 +54,23 @@ def test_both_sides_name_one_liquidation(world: World) -> None:
     assert len(words) > 2
 
 
-def test_mark_price_is_near_the_trade(world: World) -> None:
-    for _, (_, taker) in trades(world).values():
+def test_mark_price_is_near_trade(world: World) -> None:
+    for _, (_, taker) in liquidation_trades(world).values():
         mark = Decimal(liquidation_of(taker).mark_px)
         assert abs(Decimal(taker.px) / mark - 1) < Decimal("0.05")
 
 
-def test_orders_of_liquidations_have_their_tif(world: World) -> None:
-    oids = {taker.oid for _, (_, taker) in trades(world).values()}
+def test_liquidation_orders_have_tif(world: World) -> None:
+    oids = {taker.oid for _, (_, taker) in liquidation_trades(world).values()}
     tifs = {event.order.tif for _, event in world.sources.orders if event.order.oid in oids}
     assert tifs == {"LiquidationMarket"}
 
 
-def test_some_accounts_are_liquidated_in_part(world: World) -> None:
-    """A fifth of a large position is sold by market; what is left stands, or is sold later."""
+def test_partial_liquidations_occur(world: World) -> None:
+    """A fifth of a large position is sold by market; the rest remains, or is sold later."""
     whole, part = set(), set()
     left: dict[tuple[str, str, int], Decimal] = {}
-    for _, (user, taker) in trades(world).values():
+    for _, (user, taker) in liquidation_trades(world).values():
         change = Decimal(taker.sz) if taker.side == "B" else -Decimal(taker.sz)
         left[user, taker.coin, taker.time] = Decimal(taker.start_position) + change
     for (user, coin, time), size in left.items():
@@ -90,17 +90,17 @@ def test_deleveraging_is_no_liquidation(world: World) -> None:
     assert world.examples["DELEVERAGED"] in {user for user, _ in rows}
 
 
-def test_every_liquidation_has_its_ledger_row(world: World) -> None:
+def test_liquidations_have_ledger_rows(world: World) -> None:
     rows = {
         (user, update.hash)
         for user, update in world.sources.ledger
         if update.delta.type == "liquidation"
     }
-    assert {(user, taker.hash) for _, (user, taker) in trades(world).values()} <= rows
+    assert {(user, taker.hash) for _, (user, taker) in liquidation_trades(world).values()} <= rows
 
 
-def test_stories_are_true(world: World) -> None:
-    """LIQUIDATED and SQUEEZED by the backstop, SOLD as a whole by market orders."""
+def test_liquidation_stories_hold(world: World) -> None:
+    """The backstop liquidates LIQUIDATED and SQUEEZED, market orders close all of SOLD."""
     found = defaultdict(set)
     for user, fill in world.sources.fills:
         if isinstance(fill.liquidation, Liquidation) and fill.crossed:

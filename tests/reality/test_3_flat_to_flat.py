@@ -1,4 +1,4 @@
-"""Section 3: from flat to flat the net of a simulated account is its cash, in exact decimals."""
+"""Section 3: from flat to flat, the net PnL of an account equals its cash exactly."""
 
 from collections import defaultdict
 from decimal import Decimal
@@ -9,9 +9,10 @@ import pytest
 
 from tests.analysis.simulated import Everybody, everybody
 from tests.worlds import world_of
-from toolkit.analysis import pnl, running
-from toolkit.analysis.positions import by_chain, opened
-from toolkit.analysis.spot_walk import find_swaps, walk_spot
+from toolkit import pnl
+from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl.positions import order_by_chain, read_fills
+from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.rules.spot_cost import SWAPS
 
 
@@ -21,21 +22,23 @@ def tables() -> Everybody:
 
 
 def cash_of(fill: Any) -> Decimal:
-    """Return what a fill brought in USD, its fee in USD deducted."""
+    """Return the cash of a fill in USD, less its fee in USD."""
     notional = fill.px * fill.sz
     if fill.dir in SWAPS:
-        notional = Decimal(0)  # tokens for tokens
+        notional = Decimal(0)  # tokens against tokens
     is_bought = fill.side == "B" and not fill.coin.startswith("#")
     fee = Decimal(0) if is_bought else fill.fee
     return (-notional if fill.side == "B" else notional) - fee
 
 
-def held_at_cost(spot: pd.DataFrame) -> tuple[dict[tuple[str, str], Decimal], set[tuple[str, str]]]:
-    """Return what each account's tokens cost that it holds last, and which had a gap."""
-    frame, _ = opened(spot)
-    read = running.read(frame, {})
-    order = by_chain(frame, read)
-    walk = walk_spot(read, order, find_swaps(frame, read))
+def remaining_at_cost(
+    spot: pd.DataFrame,
+) -> tuple[dict[tuple[str, str], Decimal], set[tuple[str, str]]]:
+    """Return the cost of each account's last tokens, and which of them had a gap."""
+    frame, _ = read_fills(spot)
+    read = fill_order.integer_fills(frame, {})
+    order = order_by_chain(frame, read)
+    walk = walk_spot_fills(read, order, find_swaps(frame, read))
     names = list(zip(frame["user"].to_list(), frame["coin"].to_list(), strict=True))
     unit = Decimal(1).scaleb(-read.px_decimals - read.size_decimals)
     cost = {names[row]: walk.basis[row].cost * unit for row in order}
@@ -44,9 +47,9 @@ def held_at_cost(spot: pd.DataFrame) -> tuple[dict[tuple[str, str], Decimal], se
 
 
 def test_spot_net_equals_cash(tables: Everybody) -> None:
-    """Per account: sold at its cost, what is held would bring each account to flat."""
+    """For each account: a sale of the remaining tokens at cost would make it flat."""
     spot = tables.fills[tables.fills["coin"].str.contains("^@|/|^#")]
-    costs, odd = held_at_cost(spot)
+    costs, odd = remaining_at_cost(spot)
     cash: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for fill in spot.itertuples():
         cash[fill.user, fill.coin] += cash_of(fill)
@@ -56,7 +59,7 @@ def test_spot_net_equals_cash(tables: Everybody) -> None:
     assert len([key for key in pairs if key not in odd]) > 2
     for key in pairs:
         assert key in odd or nets[key] == cash[key] + costs[key], key
-    # Swaps move cost from one outcome to another: an account's outcomes are flat together.
+    # Swaps move cost between outcomes, so only all outcomes of an account are flat together.
     users = {user for user, coin in cash if coin.startswith("#")}
     assert len(users) > 2
     for user in users:
@@ -65,8 +68,8 @@ def test_spot_net_equals_cash(tables: Everybody) -> None:
         assert sum(nets[key] for key in mine) == sum(cash[key] + costs[key] for key in mine), user
 
 
-def test_flat_spot_nets_its_cash(tables: Everybody) -> None:
-    """A trip that begins and ends flat: its net is its cash, without any cost basis."""
+def test_flat_spot_trip_equals_cash(tables: Everybody) -> None:
+    """If a trip begins and ends flat, its net equals its cash without any cost basis."""
     spot = tables.fills[tables.fills["coin"].str.contains("^@|/|^#")]
     spot = spot[~spot["dir"].isin(SWAPS)]
     trips = pnl.round_trips(tables.fills[tables.fills["coin"].str.contains("^@|/|^#")])
@@ -80,7 +83,7 @@ def test_flat_spot_nets_its_cash(tables: Everybody) -> None:
 
 
 def test_perp_net_equals_parts(tables: Everybody) -> None:
-    """Closed PnL - fees + funding, and with what is unrealised the change of equity."""
+    """Net is closed PnL - fees + funding; with unrealised PnL it is the change of equity."""
     fills, paid = tables.fills, tables.funding
     perps = fills[~fills["coin"].str.contains("^@|/|^#")]
     rows = pnl.attribution(perps, paid, by="user").set_index("user")

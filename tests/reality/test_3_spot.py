@@ -29,8 +29,8 @@ def rows(world: World) -> Chains:
     return chains(world.sources.fills)
 
 
-def spans(chain: list[Row]) -> list[list[Row]]:
-    """Cut a chain where it is flat; what is still open at the end is left out."""
+def flat_spans(chain: list[Row]) -> list[list[Row]]:
+    """Return the parts of a chain between flat balances, without the open rest."""
     found: list[list[Row]] = [[]]
     for row in chain:
         found[-1].append(row)
@@ -40,7 +40,7 @@ def spans(chain: list[Row]) -> list[list[Row]]:
 
 
 def is_plain(span: list[Row]) -> bool:
-    """Return whether nothing but fills with cash changed the balance."""
+    """Return whether only fills with cash changed the balance."""
     return not any(row.gap or not (row.cash or row.fill.px == "0.0") for row in span)
 
 
@@ -64,8 +64,8 @@ def test_example_cash_is_closed_pnl(examples: dict[str, Any]) -> None:
     assert Decimal(sell["closedPnl"]) - Decimal(sell["fee"]) == cash - fees
 
 
-def test_every_sell_states_the_rule(rows: Chains) -> None:
-    """To the last digit, whatever came in or left between the fills."""
+def test_sells_follow_rule(rows: Chains) -> None:
+    """The closed PnL is exact, also with gaps between the fills."""
     stated = 0
     for chain in rows.values():
         for row in chain:
@@ -75,7 +75,7 @@ def test_every_sell_states_the_rule(rows: Chains) -> None:
 
 
 def test_rule_is_untruncated_average_cost(rows: Chains) -> None:
-    """In fractions and in the words of section 3, for chains in which nothing came in."""
+    """The test repeats section 3 in fractions, for chains without incoming gaps."""
     judged = 0
     for chain in rows.values():
         if any(row.after.unknown or row.fill.dir == "Negate Outcome" for row in chain):
@@ -96,11 +96,11 @@ def test_rule_is_untruncated_average_cost(rows: Chains) -> None:
     assert judged > 50
 
 
-def test_flat_to_flat_cash_is_closed_pnl(rows: Chains) -> None:
-    """Exactly, on both sides less the fees in USDC; the token fees are inside the cost."""
+def test_flat_cash_is_closed_pnl(rows: Chains) -> None:
+    """It holds exactly, less the fees in USDC; the cost contains the token fees."""
     judged = 0
     for chain in rows.values():
-        for span in filter(is_plain, spans(chain)):
+        for span in filter(is_plain, flat_spans(chain)):
             fills = [row.fill for row in span]
             cash = sum(
                 (1 if fill.side == "A" else -1) * Decimal(fill.px) * Decimal(fill.sz)
@@ -111,25 +111,25 @@ def test_flat_to_flat_cash_is_closed_pnl(rows: Chains) -> None:
     assert judged > 5
 
 
-def test_flat_to_flat_spans_have_token_fees() -> None:
-    """Small worlds have few spans on spot pairs: together they have some, with fees in tokens."""
+def test_flat_spans_have_token_fees() -> None:
+    """Small worlds together have some flat spans on spot pairs, with fees in tokens."""
     worlds = [chains(world_of("tiny", seed).sources.fills) for seed in (1, 2, 7)]
     found = [
         row.fee
         for made in worlds
         for (_, coin), chain in made.items()
-        for span in filter(is_plain, spans(chain))
+        for span in filter(is_plain, flat_spans(chain))
         for row in span
         if not coin.startswith("#")
     ]
     assert sum(found) > 0
 
 
-def test_cash_with_gaps_and_disposed_cost(world: World, rows: Chains) -> None:
-    """For every account and coin: cash = closed PnL - what was disposed of + what was moved.
+def test_cash_with_gaps(world: World, rows: Chains) -> None:
+    """For every account and coin: cash = closed PnL - disposed cost + moved cost.
 
-    Cost is spent by buys, and it leaves with sells, gaps and swaps; what is left is the cost
-    basis. Tokens of unknown cost are priced at the average, so they add to what leaves.
+    Buys add cost, and sells, gaps and swaps remove it; the rest is the cost basis. Tokens of
+    unknown cost count at the average, so they increase what leaves.
     """
     disposed = moved = 0
     for chain in rows.values():
@@ -142,7 +142,7 @@ def test_cash_with_gaps_and_disposed_cost(world: World, rows: Chains) -> None:
             for row in chain
             if row.change < 0 and row.cash
         )
-        # What a settlement at 0 closes is the cost that it takes away.
+        # A settlement at 0 closes exactly the cost that it removes.
         worthless = sum(row.before.cost - row.after.cost for row in chain if row.fill.px == "0.0")
         left = chain[-1].after.cost
         assert cash == closed + priced - gone - left + swapped + worthless
@@ -152,8 +152,8 @@ def test_cash_with_gaps_and_disposed_cost(world: World, rows: Chains) -> None:
     assert moved > 0
 
 
-def test_token_fee_is_in_the_cost(rows: Chains) -> None:
-    """A buy of a spot pair pays its fee in the token; a sell, and outcomes, pay in USDC."""
+def test_cost_includes_token_fee(rows: Chains) -> None:
+    """A buy of a spot pair pays its fee in the token; sells and outcomes pay in USDC."""
     for (_, coin), chain in rows.items():
         for row in chain:
             in_token = row.change > 0 and not coin.startswith("#")
@@ -161,8 +161,8 @@ def test_token_fee_is_in_the_cost(rows: Chains) -> None:
             assert row.after.size == row.start + row.change - row.fee
 
 
-def test_gaps_keep_the_cost_of_the_rest(rows: Chains) -> None:
-    """Gas, staking and transfers leave and come in; the basis goes on with what is left."""
+def test_gaps_keep_remaining_cost(rows: Chains) -> None:
+    """Gas, staking and transfers change the balance; the rest keeps its basis."""
     gaps = [row for chain in rows.values() for row in chain if row.gap]
     out = [row for row in gaps if row.gap < 0 and row.disposed]
     assert out
@@ -171,13 +171,13 @@ def test_gaps_keep_the_cost_of_the_rest(rows: Chains) -> None:
     assert all(row.before.size == row.start for row in gaps)
 
 
-def test_balances_state_their_cost(world: World, rows: Chains) -> None:
-    """`entryNtl` is the exact cost basis after the last fill and what moved since."""
+def test_balances_have_their_cost(world: World, rows: Chains) -> None:
+    """`entryNtl` is the exact cost basis after the last fill and later gaps."""
     bases = {"PURR/USDC": "PURR", "@107": "HYPE", "@142": "UBTC"}
     costs: dict[tuple[str, str], int] = {}
     for (user, coin), chain in rows.items():
         costs[user, bases.get(coin, "+" + coin[1:])] = chain[-1].after.cost
-    truths = {**world.truth, **world.mixed_truth}
+    truths = {**world.expected, **world.expected_mixed}
     known = 0
     for user, state in world.sources.spot_states.items():
         totals = {balance.coin: Decimal(balance.total) for balance in state.balances}

@@ -1,4 +1,4 @@
-"""Section 3: a spot buy's fee in the bought token is in its cost, and is charged once."""
+"""Section 3: the cost of a spot buy contains its token fee, which counts only once."""
 
 from decimal import Decimal
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from tests.engines import Engine
 from tests.reality.rows import fills_of
-from toolkit.analysis.pnl import attribution
+from toolkit.pnl import attribution
 
 NET = Decimal("98.460539")  # -1000 + 1099.23 - 0.769461: the cash of both fills
 
@@ -24,7 +24,7 @@ def test_attribution_equals_spot_cash(examples: dict[str, Any]) -> None:
 
 
 def test_attribution_of_unsold_spot(examples: dict[str, Any]) -> None:
-    """Nothing is realised by a buy: its fee waits in the cost."""
+    """A buy realises nothing: its fee stays in the cost."""
     row = attribution(fills_of(examples["3_spot_fills"][:1], "exact")).iloc[0]
     assert (row["net"], row["trading_fee"]) == (0, 0)
     assert row["fees_in_cost"] == Decimal("-0.7")

@@ -1,13 +1,13 @@
-"""Section 3: tokens that come or leave without a fill do not wipe the cost of the others."""
+"""Section 3: tokens that move without a fill do not change the cost of the others."""
 
 import pandas as pd
 import pytest
 
 from tests.analysis.examples import HOUR, MONDAY, as_numbers, times
 from tests.engines import Engine
-from toolkit.analysis import pnl
+from toolkit import pnl
 
-# 10 bought at 4; 2 leave (priority gas); 3 sold at 7; 5 come in; 10 sold at 6.
+# Buy 10 at 4; 2 leave (priority gas); 3 sold at 7; 5 come in; 10 sold at 6.
 FILLS = pd.DataFrame(
     {
         "coin": pd.array(["@107"] * 3, dtype="str"),
@@ -23,37 +23,37 @@ FILLS = pd.DataFrame(
 )
 
 
-def listed(column: pd.Series) -> list[float | None]:
+def rounded_values(column: pd.Series) -> list[float | None]:
     return [None if pd.isna(value) else float(value) for value in column]
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_gap_keeps_cost_of_rest(kind: str) -> None:
-    """After the 2 left, the other 8 still cost 4 each; what came in has no known cost."""
+def test_gap_keeps_remaining_cost(kind: str) -> None:
+    """After 2 left, the other 8 still cost 4 each; the new tokens have no known cost."""
     fills = as_numbers(FILLS, kind)
     walked = pnl.positions(fills, {})
-    assert listed(walked["entry_px"]) == [4.0, 4.0, None]
-    assert listed(walked["gap"]) == [0.0, -2.0, 5.0]
+    assert rounded_values(walked["entry_px"]) == [4.0, 4.0, None]
+    assert rounded_values(walked["gap"]) == [0.0, -2.0, 5.0]
     assert walked["chain_break"].tolist() == [False, True, True]
     audited = pnl.audit(fills, {})
-    assert listed(audited["expected_closed_pnl"]) == [0.0, 9.0, None]
+    assert rounded_values(audited["expected_closed_pnl"]) == [0.0, 9.0, None]
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_gap_in_lots(kind: str) -> None:
-    """First in first out: 2 left unsold, 3 sold at 7, the other 5 at 6, and 5 of unknown cost."""
+    """First in first out: 2 leave, 3 are sold at 7, the other 5 at 6, and 5 of unknown cost."""
     lots = pnl.lots(as_numbers(FILLS, kind))
-    assert listed(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
-    assert listed(lots["entry_px"]) == [4.0, 4.0, 4.0, None]
-    assert listed(lots["exit_px"]) == [None, 7.0, 6.0, 6.0]
-    assert listed(lots["realised"]) == [None, 9.0, 10.0, None]
+    assert rounded_values(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
+    assert rounded_values(lots["entry_px"]) == [4.0, 4.0, 4.0, None]
+    assert rounded_values(lots["exit_px"]) == [None, 7.0, 6.0, 6.0]
+    assert rounded_values(lots["realised"]) == [None, 9.0, 10.0, None]
 
 
 def test_gap_in_average_lots() -> None:
-    """The average takes from known and unknown tokens alike, and keeps them apart."""
+    """The average method takes from known and unknown tokens and separates them."""
     lots = pnl.lots(FILLS, "average")
-    assert listed(lots["realised"]) == [None, 9.0, 10.0, None]
-    assert listed(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
+    assert rounded_values(lots["realised"]) == [None, 9.0, 10.0, None]
+    assert rounded_values(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
 
 
 def test_gap_in_round_trips(engine: Engine) -> None:
@@ -63,7 +63,7 @@ def test_gap_in_round_trips(engine: Engine) -> None:
 
 
 def test_rounding_is_no_gap(engine: Engine) -> None:
-    """A balance that is recorded in two decimals may differ by one of their units."""
+    """A balance recorded with two decimals may differ by one unit of the last decimal."""
     rounded = FILLS.head(2).assign(fee=[0.006, 0.25], start_position=[0.0, 9.99], sz=[10.0, 9.99])
     rows = engine.take(pnl.positions(engine.give(rounded), {}))
     assert [row["chain_break"] for row in rows] == [False, False]
@@ -73,8 +73,8 @@ def test_rounding_is_no_gap(engine: Engine) -> None:
     assert [row["chain_break"] for row in rows] == [False, True]
 
 
-def test_sell_of_one_unit_too_many(engine: Engine) -> None:
-    """A sell of 8.00000001 from a balance of 8 closes the trip, and opens no short one."""
+def test_sell_slightly_above_balance(engine: Engine) -> None:
+    """A sell of 8.00000001 from a balance of 8 closes the trip and opens no short trip."""
     over = FILLS.head(2).assign(sz=[8.0, 8.00000001], start_position=[0.0, 8.0])
     later = FILLS.tail(1).assign(side="B", sz=[5.0], start_position=[0.0], closed_pnl=[0.0])
     rows = engine.take(pnl.round_trips(engine.give(pd.concat([over, later]))))
@@ -84,7 +84,7 @@ def test_sell_of_one_unit_too_many(engine: Engine) -> None:
     assert float(rows[0]["gross"]) == 9.0
 
 
-def test_sell_of_far_too_many() -> None:
-    """More than rounding is not hidden."""
+def test_sell_far_above_balance() -> None:
+    """A difference larger than rounding is visible."""
     over = FILLS.head(2).assign(sz=[8.0, 8.5], start_position=[0.0, 8.0])
     assert pnl.round_trips(over)["side"].tolist() == ["long", "short"]

@@ -1,4 +1,4 @@
-"""Margin tiers of the simulated exchange, from its answers alone: section 4."""
+"""Margin tiers of the simulated exchange, only from its answers: section 4."""
 
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ def world(request: pytest.FixtureRequest) -> World:
 
 
 def tiers_of(meta: Meta, asset: PerpAsset) -> Tiers:
-    """The tiers of a table; an id below 50 that is not listed is one tier with that leverage."""
+    """Return the tiers of a table; an unlisted id below 50 is one tier with this leverage."""
     number = asset.margin_table_id
     assert isinstance(number, int)
     assert isinstance(meta.margin_tables, list)
@@ -32,7 +32,7 @@ def tiers_of(meta: Meta, asset: PerpAsset) -> Tiers:
 
 
 def margin(notional: Fraction, tiers: Tiers) -> Fraction:
-    """notional * rate - deduction, as docs/live_service.md writes it."""
+    """Return notional * rate - deduction, as in docs/live_service.md."""
     rate, deduction = Fraction(1, 2 * tiers[0][1]), Fraction(0)
     for low, most in tiers[1:]:
         if notional < low:
@@ -50,13 +50,13 @@ def tables(world: World) -> dict[str, Tiers]:
     }
 
 
-def needed(position: Position, known: dict[str, Tiers]) -> Fraction:
-    """To the micro-dollar below."""
+def required_margin(position: Position, known: dict[str, Tiers]) -> Fraction:
+    """Return the margin, rounded down to a micro-dollar."""
     whole = margin(Fraction(position.position_value), known[position.coin]) * MICRO
     return Fraction(whole.__floor__(), MICRO)
 
 
-def test_first_tier_is_the_largest_leverage(world: World) -> None:
+def test_first_tier_has_largest_leverage(world: World) -> None:
     known = tables(world)
     assert {len(tiers) for tiers in known.values()} >= {1, 2, 3}
     for meta in world.sources.metas.values():
@@ -64,7 +64,7 @@ def test_first_tier_is_the_largest_leverage(world: World) -> None:
             assert known[asset.name][0] == (0, asset.max_leverage)
 
 
-def test_states_ask_for_the_margin_of_tiers(world: World) -> None:
+def test_states_use_margin_tiers(world: World) -> None:
     known, tiered = tables(world), set()
     for states in world.sources.states.values():
         for user, state in states.items():
@@ -73,7 +73,7 @@ def test_states_ask_for_the_margin_of_tiers(world: World) -> None:
                 for row in state.asset_positions
                 if row.position.leverage.type == "cross"
             ]
-            total = sum((needed(position, known) for position in crossed), Fraction(0))
+            total = sum((required_margin(position, known) for position in crossed), Fraction(0))
             assert isinstance(state.cross_maintenance_margin_used, str)
             assert Fraction(state.cross_maintenance_margin_used) == total
             tiered |= {
@@ -84,7 +84,7 @@ def test_states_ask_for_the_margin_of_tiers(world: World) -> None:
 
 
 def test_liquidation_prices_follow_tiers(world: World) -> None:
-    """There the equity is what the tiers ask for, within what a step of the price is worth."""
+    """At this price, the equity equals the tiered margin, up to one price step."""
     known, seen = tables(world), 0
     for states in world.sources.states.values():
         for state in states.values():
@@ -98,7 +98,7 @@ def test_liquidation_prices_follow_tiers(world: World) -> None:
                 equity = Fraction(
                     row.margin_used if alone else state.cross_margin_summary.account_value
                 )
-                others = sum((needed(other, known) for other in mates), Fraction(0))
+                others = sum((required_margin(other, known) for other in mates), Fraction(0))
                 size, px = Fraction(row.szi), Fraction(row.liquidation_px)
                 moved = size * px - Fraction(row.position_value) * (1 if size > 0 else -1)
                 left = equity - others + moved - margin(abs(size) * px, known[row.coin])

@@ -44,7 +44,7 @@ def whale(szi: float = 20_000.0) -> pd.DataFrame:
     )
 
 
-def test_large_position_pays_its_tier(meta, tables) -> None:
+def test_large_position_uses_tier(meta, tables) -> None:
     """0.1 * 10e6 - 3e6 * 0.05 = 850,000, and not 500,000."""
     row = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=tables).iloc[0]
     assert row["maintenance"] == pytest.approx(850_000)
@@ -53,15 +53,15 @@ def test_large_position_pays_its_tier(meta, tables) -> None:
     assert row["distance"] == pytest.approx(1 / 9)
 
 
-def test_small_position_pays_the_first_tier(meta, tables) -> None:
+def test_small_position_uses_first_tier(meta, tables) -> None:
     row = tk.liquidations.buffers(
         accounts(10_000.0), whale(100.0), meta, margin_tables=tables
     ).iloc[0]
     assert row["maintenance"] == pytest.approx(50_000 / 20)
 
 
-def test_short_position_climbs_into_its_tier(meta, tables) -> None:
-    """2.9 million short: it reaches the second tier on the way up.
+def test_short_position_reaches_tier(meta, tables) -> None:
+    """A short of 2.9 million reaches the second tier when the price rises.
 
     200,000 - 2.9e6 d = 0.1 * 2.9e6 (1 + d) - 150,000, so d = 60,000 / 3.19e6.
     """
@@ -76,16 +76,16 @@ def test_short_position_climbs_into_its_tier(meta, tables) -> None:
     assert rich["distance"].item() == pytest.approx(move)
 
 
-def test_ids_below_fifty_are_one_tier(meta, tables) -> None:
-    """LOOM has table 3: 3x whether the table is listed or not."""
+def test_low_ids_are_one_tier(meta, tables) -> None:
+    """LOOM has table 3, which means 3x, also if the table is not listed."""
     coins = whale().assign(coin="LOOM", szi=1_000.0, position_value=6_000.0)
     for given in (tables, tables[tables["margin_table_id"] == 52]):
         row = tk.liquidations.buffers(accounts(), coins, meta, margin_tables=given).iloc[0]
         assert row["maintenance"] == pytest.approx(1_000.0)
 
 
-def test_missing_tables_are_said(meta) -> None:
-    with pytest.warns(UserWarning, match="BNB: their margin tables are not given") as warned:
+def test_missing_tables_in_provenance(meta) -> None:
+    with pytest.warns(UserWarning, match="BNB: their margin tables were not passed") as warned:
         made = tk.liquidations.buffers(accounts(), whale(), meta)
     assert "the distance of large positions from liquidation is wrong" in str(warned[0].message)
     assert made["maintenance"].item() == pytest.approx(500_000)
@@ -93,22 +93,22 @@ def test_missing_tables_are_said(meta) -> None:
 
 
 @pytest.mark.parametrize("column", ["lower_bound", "max_leverage"])
-def test_tables_that_lack_numbers_are_said(examples, column) -> None:
-    """The first tier of BNB's table lacks a number: its 10x counts for all, and that is said."""
+def test_incomplete_tables_in_provenance(examples, column) -> None:
+    """The first tier of BNB's table lacks a number: 10x counts for all, and provenance says so."""
     meta, tables = (
         tk.frame("meta", examples["4_meta"]),
         tk.frame("marginTables", examples["4_meta"]),
     )
     first = (tables["margin_table_id"] == 52) & (tables["tier"] == 0)
     lacking = tables.assign(**{column: tables[column].mask(first)})
-    with pytest.warns(UserWarning, match="a tier of them lacks a number"):
+    with pytest.warns(UserWarning, match="or a tier has no number"):
         made = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=lacking)
     assert made["maintenance"].item() == pytest.approx(500_000)
     assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
 
 
 def test_margin_tier_nulls_are_missing(examples) -> None:
-    """Neither meta nor the tables fail for a tier of which a number is null."""
+    """A tier with a null number fails neither meta nor the tables."""
     answer = copy.deepcopy(examples["4_meta"])
     answer["marginTables"][0][1]["marginTiers"][0].update(lowerBound=None, maxLeverage=None)
     with warnings.catch_warnings():
@@ -118,18 +118,18 @@ def test_margin_tier_nulls_are_missing(examples) -> None:
     assert tables[["lower_bound", "max_leverage"]].isna().sum().tolist() == [1, 1]
 
 
-def test_positions_say_their_leverage() -> None:
+def test_positions_have_their_leverage() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made = tk.liquidations.buffers(accounts(), whale().assign(max_leverage=10))
     assert made["maintenance"].item() == pytest.approx(500_000)
     assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
-    with pytest.raises(ValueError, match="do not say max_leverage"):
+    with pytest.raises(ValueError, match="column max_leverage is missing"):
         tk.liquidations.buffers(accounts(), whale())
 
 
 def test_tables_without_ids_are_refused(tables) -> None:
-    with pytest.raises(ValueError, match="which coin has which table"):
+    with pytest.raises(ValueError, match="the table of each coin is not known"):
         tk.liquidations.buffers(accounts(), whale(), {"BNB": 10}, margin_tables=tables)
 
 
@@ -144,7 +144,7 @@ def test_stated_maintenance_is_in_provenance(meta, tables) -> None:
 
 
 def test_stated_maintenance_counts(meta, tables) -> None:
-    """The state says 900,000: it counts, and the margin changes by the tier on the way."""
+    """The stated 900,000 counts, and the margin changes by the tier on the way."""
     stated = accounts().assign(cross_maintenance_margin_used=900_000.0)
     row = tk.liquidations.buffers(stated, whale(), meta, margin_tables=tables).iloc[0]
     assert (row["maintenance"], row["buffer"]) == (900_000.0, 950_000.0)
@@ -154,8 +154,8 @@ def test_stated_maintenance_counts(meta, tables) -> None:
     assert row["maintenance"] == pytest.approx(850_000)
 
 
-def test_levels_solve_for_the_tier(meta, tables) -> None:
-    """Where the state names no price: 500 * (1 - 1/9) = 444.44, 11.1 % below."""
+def test_levels_use_tiers(meta, tables) -> None:
+    """If the state names no price: 500 * (1 - 1/9) = 444.44, 11.1 % below."""
     rows = tk.liquidations.levels(
         whale(), accounts=accounts(), max_leverage=meta, margin_tables=tables
     )
@@ -172,7 +172,7 @@ def test_levels_solve_for_the_tier(meta, tables) -> None:
     assert stated["distance"].tolist() == [-0.04]
 
 
-def test_levels_of_a_short_rise(meta, tables) -> None:
+def test_levels_of_short(meta, tables) -> None:
     """400,000 behind 2.9 million short: 260,000 / 3.19 million = 8.15 % above."""
     rows = tk.liquidations.levels(
         whale(-5_800.0), accounts=accounts(4e5), max_leverage=meta, margin_tables=tables
@@ -185,15 +185,15 @@ def test_levels_of_a_short_rise(meta, tables) -> None:
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_engines_agree_on_tiers(name: str, kind: str, meta, tables) -> None:
     engine = Engine(name)
-    given = [engine.give(as_numbers(one, kind)) for one in (accounts(), whale())]
+    given = [engine.give(as_numbers(frame, kind)) for frame in (accounts(), whale())]
     made = tk.liquidations.buffers(
         *given, engine.give(meta), margin_tables=engine.give(as_numbers(tables, kind))
     )
     assert engine.take(made)[0]["maintenance"] == pytest.approx(850_000)
 
 
-def test_tables_of_other_dexes_stay_apart(meta, tables) -> None:
-    """Table 52 of dex flx is another one: flx:BNB pays 4x from the first dollar."""
+def test_tables_of_dexes_differ(meta, tables) -> None:
+    """Table 52 of dex flx is different: flx:BNB has 4x from the first dollar."""
     other = tables[tables["margin_table_id"] == 52].assign(dex="flx", max_leverage=4)
     both = pd.concat([tables.assign(dex="hyperliquid"), other])
     more = pd.concat([meta, meta.assign(name="flx:" + meta["name"])])
@@ -241,10 +241,10 @@ def test_no_positions_give_empty_frames(meta, tables) -> None:
     assert "distance" in made
 
 
-def test_recorded_state_shape_is_measured(examples, meta) -> None:
+def test_recorded_state_has_figures(examples, meta) -> None:
     """The isolated HYPE position of the example: 7.525754 behind 75.652 at 10x."""
     state = tk.frame("clearinghouseState", examples["1_state"])
-    owners, positions = (one.assign(user="0xc") for one in state)
+    owners, positions = (frame.assign(user="0xc") for frame in state)
     row = tk.liquidations.buffers(owners, positions).iloc[0]
     assert row["maintenance"] == pytest.approx(75.652 / 20)
     mark, stated = 75.652 / 2, 35.8559189474

@@ -1,6 +1,6 @@
-"""Two batches of states, one below the other: docs/live_service.md, section 4.
+"""Two batches of states in one frame: docs/live_service.md, section 4.
 
-The newer batch says what is true. The first row that comes must not hide it.
+The newer batch is valid. The first row must not hide it.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def states(ms: int, value: float, szi: float, unrealised: float) -> tuple[pd.Dat
     return accounts, positions.assign(time=times([ms]))
 
 
-def both(*, is_newer_first: bool, is_timed: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+def two_batches(*, is_newer_first: bool, is_timed: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the account at 1,054.5 USD, and a day later at 900, 3 instead of 1 BTC long."""
     batches = [states(MONDAY + HOUR, 1054.5, 1.0, 5.0), states(MONDAY + DAY, 900.0, 3.0, -70.0)]
     if is_newer_first:
@@ -72,13 +72,15 @@ HELPERS: dict[str, Callable[[Batches], object]] = {
 @pytest.mark.parametrize("is_timed", [True, False])
 @pytest.mark.parametrize("name", HELPERS)
 def test_two_batches_are_refused(name: str, is_timed: bool, is_newer_first: bool) -> None:
-    given = both(is_newer_first=is_newer_first, is_timed=is_timed)
-    with pytest.raises(ValueError, match="of 2 moments" if is_timed else "says which one is newer"):
+    given = two_batches(is_newer_first=is_newer_first, is_timed=is_timed)
+    with pytest.raises(
+        ValueError, match="from 2 times" if is_timed else "known which one is newer"
+    ):
         HELPERS[name](given)
 
 
-def test_dexes_may_be_of_other_moments() -> None:
-    """States of several dexes are asked for one after the other, and add up."""
+def test_dexes_with_other_times() -> None:
+    """States of several dexes are requested one after the other, and add up."""
     first, second = states(MONDAY, 70.0, 1.0, 5.0)[0], states(MONDAY + 40, 30.0, 2.0, 6.0)[0]
     frame = pd.concat([first.assign(dex="hyperliquid"), second.assign(dex="flx")])
     assert tk.accounts.values(frame)["value"].tolist() == [100.0]
@@ -91,11 +93,11 @@ def test_repeated_states_count_once() -> None:
     with pytest.warns(RepeatedRows) as caught:
         twice = tk.pnl.reconcile(None, again, fills(), None, None)
     pd.testing.assert_frame_equal(twice, once)
-    assert [str(one.message).split(":")[0] for one in caught] == ["end", "end[1]"]
+    assert [str(warning.message).split(":")[0] for warning in caught] == ["end", "end[1]"]
 
 
-def test_other_accounts_have_other_moments() -> None:
-    """Each account has one state, though of its own moment: nothing is hidden."""
+def test_accounts_with_other_times() -> None:
+    """Each account has one state with its own time, so nothing is hidden."""
     mine, _ = states(MONDAY, 70.0, 1.0, 5.0)
     other, _ = states(MONDAY + DAY, 30.0, 2.0, 6.0)
     found = tk.accounts.values(pd.concat([mine, other.assign(user=OTHER)]))

@@ -1,4 +1,4 @@
-"""Funding rows that sum several payments: figures from docs/live_service.md, section 5."""
+"""Figures of funding rows that sum several payments: docs/live_service.md, section 5."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, as_numbers, times
 from tests.engines import Engine
-from toolkit.analysis.hours import position_hours
+from toolkit.analysis.pnl.funding_hours import position_hours
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "userFunding.json"
 ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
@@ -22,9 +22,11 @@ def rows_of(answer: list[dict[str, Any]], numbers: str = "float") -> pd.DataFram
     return tk.frame("userFunding", answer, numbers=numbers)
 
 
-def hourly(rates: list[float], samples: list[int | None], hours: list[int]) -> pd.DataFrame:
-    """Return payments on 2 long at an oracle price of 100, from Monday on."""
-    count = [1 if one is None else one for one in samples]
+def hourly_payments(
+    rates: list[float], samples: list[int | None], hours: list[int]
+) -> pd.DataFrame:
+    """Return payments on a long of 2 at an oracle price of 100, from Monday on."""
+    count = [1 if number is None else number for number in samples]
     usdc = [-2 * 100 * rate * n for rate, n in zip(rates, count, strict=True)]
     return pd.DataFrame(
         {
@@ -38,7 +40,7 @@ def hourly(rates: list[float], samples: list[int | None], hours: list[int]) -> p
     )
 
 
-def test_oracle_price_divides_by_samples(examples) -> None:
+def test_oracle_price_uses_samples(examples) -> None:
     """2.9 / (0.1 * 0.0003333 * 3) = 29,002.90; 0.044263 / (30 * 0.0000369155) = 39.9679."""
     rows = rows_of(examples["5_funding"])
     assert rows["n_samples"].tolist() == [3, pd.NA]
@@ -49,14 +51,14 @@ def test_oracle_price_divides_by_samples(examples) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_engines_divide_by_samples(name: str, kind: str) -> None:
+def test_engines_use_samples(name: str, kind: str) -> None:
     engine = Engine(name)
-    rows = as_numbers(hourly([1e-5, 3e-5], [None, 4], [0, 4]), kind)
+    rows = as_numbers(hourly_payments([1e-5, 3e-5], [None, 4], [0, 4]), kind)
     found = engine.take(tk.funding.implied_oracle(engine.give(rows)))
     assert [row["oracle_px"] for row in found] == pytest.approx([100.0, 100.0])
 
 
-def test_sums_keep_what_was_paid(examples) -> None:
+def test_sums_keep_payments(examples) -> None:
     rows = rows_of(examples["5_funding"], "exact")
     row = tk.funding.sums(rows, None).iloc[0]
     assert [str(row[name]) for name in ("paid", "net")] == ["-2.944263000000000000"] * 2
@@ -65,17 +67,17 @@ def test_sums_keep_what_was_paid(examples) -> None:
     assert total == row["net"]
 
 
-def test_row_of_samples_covers_its_hours() -> None:
+def test_samples_cover_their_hours() -> None:
     """Hours 1 to 4 at 3e-5 and hour 5 at 1e-5: a mean of 2.6e-5 over 5 hours, none missing."""
-    made = tk.funding.annualised(hourly([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
+    made = tk.funding.annualised(hourly_payments([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
     mean = made.set_index("statistic").loc["mean"]
     assert mean["estimate"] == pytest.approx(2.6e-5 * 8760)
     assert (mean["n"], mean["missing"]) == (5, 0)
 
 
-def test_rates_of_eight_hours_are_not_hourly() -> None:
-    """0.0008 a payment of 8 hours, three a row: 0.0001 by the hour."""
-    rows = hourly([8e-4] * 3, [3] * 3, [0, 24, 48])
+def test_eight_hour_rates() -> None:
+    """Each payment of 8 hours has 0.0008, three in a row: 0.0001 an hour."""
+    rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48])
     rows["time"] = times(OLD + 3 * EIGHT * k for k in range(3))
     found = tk.funding.annualised(rows, draws=19).set_index("statistic")
     assert found.loc["mean", "estimate"] == pytest.approx(1e-4 * 8760)
@@ -88,14 +90,14 @@ def test_rates_of_eight_hours_are_not_hourly() -> None:
         tk.funding.annualised(rows, interval_hours=0)
 
 
-def test_hourly_rows_of_2023_stay_hourly() -> None:
-    rows = hourly([1e-4] * 3, [None] * 3, [0, 1, 2])
+def test_rows_of_2023_are_hourly() -> None:
+    rows = hourly_payments([1e-4] * 3, [None] * 3, [0, 1, 2])
     rows["time"] = times(OLD + HOUR * k for k in range(3))
     found = tk.funding.annualised(rows, draws=19)
     assert found["estimate"].iloc[0] == pytest.approx(1e-4 * 8760)
 
 
-def test_carry_earns_the_hourly_rate() -> None:
+def test_carry_uses_hourly_rate() -> None:
     samples = pd.DataFrame(
         {
             "timestamp": times([MONDAY] * 4),
@@ -106,14 +108,14 @@ def test_carry_earns_the_hourly_rate() -> None:
             "sell_slippage_bps": [2.0, 4.16, 11.0, 32.6],
         }
     )
-    rows = hourly([8e-4] * 3, [3] * 3, [0, 24, 48])
+    rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48])
     rows["time"] = times(OLD + 3 * EIGHT * k for k in range(3))
     made = tk.funding.carry(rows, samples, 1e5, days=1, fee_bps=0.0, draws=19)
     assert made["funding_bps"].item() == pytest.approx(24.0)  # 24 hours of 1 bp
 
 
-def test_oracle_check_sees_a_wrong_factor() -> None:
-    rows = hourly([1e-5, 2e-5], [None, 3], [1, 4])
+def test_oracle_check_finds_wrong_factor() -> None:
+    rows = hourly_payments([1e-5, 2e-5], [None, 3], [1, 4])
     trades = pd.DataFrame(
         {
             "coin": "XYZ",
@@ -139,22 +141,22 @@ def test_oracle_check_sees_a_wrong_factor() -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_wrong_signs_imply_no_price(name: str) -> None:
-    """A long that receives a positive rate: the price is below 0, and off by -1."""
+    """A long that receives a positive rate implies a price below 0, wrong by the factor -1."""
     engine = Engine(name)
-    rows = hourly([1e-5, -3e-5], [None, 2], [0, 4]).assign(usdc=[0.002, -0.012])
+    rows = hourly_payments([1e-5, -3e-5], [None, 2], [0, 4]).assign(usdc=[0.002, -0.012])
     found = engine.take(tk.funding.implied_oracle(engine.give(rows)))
     assert [row["oracle_px"] for row in found] == pytest.approx([-100.0, -100.0])
     fills = pd.DataFrame({"coin": "XYZ", "px": [101.0], "sz": 3.0, "time": times([MONDAY])})
     checked = tk.funding.oracle_check(rows, fills, window_hours=6)
     assert checked["off_by"].tolist() == [-1.0, -1.0]
     assert not checked["agrees"].any()
-    mixed = pd.concat([hourly([1e-5], [None], [0]), rows.head(1)])
+    mixed = pd.concat([hourly_payments([1e-5], [None], [0]), rows.head(1)])
     assert not tk.funding.implied_oracle(mixed)["agree"].item()
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_position_hours_know_samples(name: str) -> None:
-    """Long for six full hours; one row pays three of them, one row one."""
+    """A long for six full hours: one row pays three of them, one row pays one."""
     engine = Engine(name)
     fills = pd.DataFrame(
         {
@@ -165,14 +167,14 @@ def test_position_hours_know_samples(name: str) -> None:
             "time": times([MONDAY + 1, MONDAY + 6 * HOUR + 1]),
         }
     )
-    rows = hourly([1e-5, 1e-5], [3, None], [3, 5])
+    rows = hourly_payments([1e-5, 1e-5], [3, None], [3, 5])
     found = position_hours(engine.give(fills), engine.give(rows), [], [])
     assert found is not None
     assert engine.take(found.to_native()) == [{"_held": 6, "_paid": 4}]
 
 
-def test_simulated_samples_imply_the_oracle() -> None:
-    """Where rows sum three hours the implied price is near the fills', as everywhere."""
+def test_simulated_samples_imply_oracle() -> None:
+    """Rows that sum three hours also imply a price near that of the fills."""
     session = tk.local(seed=7, size="tiny", default=False)
     builders = [session.world["examples"]["BUILDER"]]
     rows = tk.many(tk.builder_approved_funding_by_time, builders, "30d", session=session)
@@ -184,7 +186,7 @@ def test_simulated_samples_imply_the_oracle() -> None:
 
 
 def test_recorded_rows_imply_recorded_prices() -> None:
-    """One account, April and May 2023: bitcoin stood between 27,000 and 30,000 USD."""
+    """For one account in April and May 2023, bitcoin cost between 27,000 and 30,000 USD."""
     if not RECORDING.exists():
         pytest.skip("no recordings")
     rows = rows_of(json.loads(RECORDING.read_text())["response"])
@@ -193,7 +195,7 @@ def test_recorded_rows_imply_recorded_prices() -> None:
     assert bitcoin.between(27_000, 30_000).all()
     assert len(bitcoin) == 16
     year = tk.funding.annualised(rows, draws=19).set_index(["coin", "statistic"])
-    # Fifteen rows of three payments and one of one, each for eight hours.
+    # Fifteen rows of three payments and one row of one payment, each for eight hours.
     assert year.loc[("BTC", "mean"), "n"] == 15 * 24 + 8
     rate = rows[rows["coin"] == "BTC"].sort_values("time")["funding_rate"] / 8
     weight = rows[rows["coin"] == "BTC"].sort_values("time")["n_samples"].astype("float64")
@@ -201,6 +203,6 @@ def test_recorded_rows_imply_recorded_prices() -> None:
     assert year.loc[("BTC", "mean"), "estimate"] == pytest.approx(wanted)
 
 
-def test_account_column_does_not_change_prices() -> None:
-    rows = hourly([1e-5], [3], [3]).assign(user=ME)
+def test_account_column_keeps_prices() -> None:
+    rows = hourly_payments([1e-5], [3], [3]).assign(user=ME)
     assert tk.funding.implied_oracle(rows)["oracle_px"].item() == pytest.approx(100.0)

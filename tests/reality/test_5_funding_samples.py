@@ -9,8 +9,8 @@ from msgspec import UNSET
 
 from tests.worlds import world_of
 from toolkit.simulation import World
+from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.prices import simulate_prices
 from toolkit.times import HOUR
 
 
@@ -19,16 +19,16 @@ def world(request: pytest.FixtureRequest) -> World:
     return world_of("tiny", request.param)
 
 
-def test_samples_are_null_absent_or_three(world: World) -> None:
-    """The native dex says null, the others nothing, unless a row sums several payments."""
+def test_samples_have_three_forms(world: World) -> None:
+    """The native dex has null and the others no field, unless a row sums several payments."""
     kinds = {(":" in row.delta.coin, row.delta.n_samples) for row in world.sources.funding}
     assert kinds == {(False, None), (True, UNSET), (True, 3)}
     several = {row.delta.coin for row in world.sources.funding if row.delta.n_samples == 3}
     assert {coin.partition(":")[0] for coin in several} == {"pre"}
 
 
-def test_row_of_three_stands_for_three_hours(world: World) -> None:
-    """No row of its dex stands at the two hours before, and its payments sum to zero."""
+def test_row_pays_three_hours(world: World) -> None:
+    """Its dex has no rows in the two hours before, and its payments sum to zero."""
     hours, sums = set(), defaultdict(Decimal)
     for row in world.sources.funding:
         if row.delta.coin.startswith("pre:"):
@@ -40,8 +40,8 @@ def test_row_of_three_stands_for_three_hours(world: World) -> None:
     assert set(sums.values()) == {Decimal(0)}
 
 
-def test_payments_divide_to_the_oracle_price(world: World) -> None:
-    """usdc / (szi * rate * 3) is the mean oracle price of the three hours, to the rounding."""
+def test_payments_imply_oracle_price(world: World) -> None:
+    """usdc / (szi * rate * 3) is the mean oracle price of the three hours, up to rounding."""
     coins = {perp.coin: (number, perp) for number, perp in enumerate(PERPS)}
     oracle = simulate_prices(world.seed, 72).oracle
     seen = 0

@@ -21,7 +21,7 @@ def is_perp(coin: str) -> bool:
     return not set(coin) & set("/@#")
 
 
-def test_perp_fees_are_paid_in_collateral(world: World) -> None:
+def test_perp_fees_in_collateral(world: World) -> None:
     tokens = {dex: TOKENS[int(str(m.collateral_token))] for dex, m in world.sources.metas.items()}
     assert tokens == {"": "USDC", "eqx": "USDC", "pre": "USDH"}
     seen = set()
@@ -32,14 +32,14 @@ def test_perp_fees_are_paid_in_collateral(world: World) -> None:
     assert seen == {"USDC", "USDH"}
 
 
-def test_snapshots_name_the_same_collateral(world: World) -> None:
+def test_snapshots_name_collateral(world: World) -> None:
     tokens = {dex: TOKENS[int(str(m.collateral_token))] for dex, m in world.sources.metas.items()}
     for snapshot in world.sources.account_snapshots:
         assert set(snapshot.values) == set(tokens.items())
 
 
-def test_dex_balance_pays_its_fees(world: World) -> None:
-    """On the dex of USDH: value = what was issued + closed PnL + funding - fees + unrealised."""
+def test_dex_balance_pays_fees(world: World) -> None:
+    """On the dex of USDH: value = issued USDH + closed PnL + funding - fees + unrealised."""
     sums: dict[str, Decimal] = defaultdict(Decimal)
     for user, update in world.sources.ledger:
         delta = update.delta

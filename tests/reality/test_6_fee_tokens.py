@@ -1,4 +1,4 @@
-"""Section 6: closed PnL, fees and funding of a dex are in its collateral, and count alike."""
+"""Section 6: closed PnL, fees and funding of a dex are in its collateral."""
 
 from decimal import Decimal
 from typing import Any
@@ -9,9 +9,9 @@ import pytest
 from tests.analysis.examples import times
 from tests.engines import Engine
 from tests.reality.rows import fills_of
-from toolkit.analysis.fees import UnusedPrices
-from toolkit.analysis.pnl import attribution, round_trips
+from toolkit.analysis.common.fees import UnusedPrices
 from toolkit.errors import MissingColumns
+from toolkit.pnl import attribution, round_trips
 
 PRICES = {"USDH": 0.998}
 
@@ -32,7 +32,7 @@ def test_collateral_counts_at_par(examples: dict[str, Any], numbers: str) -> Non
     assert made.attrs["toolkit"]["at_par"] == ["USDH"]
 
 
-def test_price_applies_to_whole_dex(examples: dict[str, Any], engine: Engine) -> None:
+def test_price_applies_to_dex(examples: dict[str, Any], engine: Engine) -> None:
     fills = fills_of(examples["6_fee_token"])
     paid = pd.DataFrame(
         {
@@ -58,7 +58,7 @@ def test_exact_price_of_collateral(examples: dict[str, Any]) -> None:
 
 
 def test_collateral_from_meta_alone(examples: dict[str, Any]) -> None:
-    """Old fills name no fee token; the tables of the dex do."""
+    """Old fills name no fee token, but the metadata of the dex names the collateral."""
     fills = fills_of(examples["6_fee_token"]).drop(columns=["fee_token"])
     meta = pd.DataFrame({"name": ["flx:TSLA", "BTC"], "collateral_token": [360, 0]})
     assert attribution(fills)["at_par"].item() == 0
@@ -81,7 +81,7 @@ def test_price_must_be_positive(examples: dict[str, Any], price: Any) -> None:
 
 
 def test_native_fee_in_other_token(examples: dict[str, Any]) -> None:
-    """A native perp is margined in USDC: only its fee is in the token, and has no price."""
+    """A native perp has USDC margin: only its fee is in the token, and has no price."""
     fills = fills_of(examples["6_fee_token"]).assign(coin="ETH", fee_token="HYPE")
     row = attribution(fills).iloc[0]
     assert (row["net"], row["unpriced_fees"], row["at_par"]) == (-4.0, 2, 0)
@@ -93,7 +93,7 @@ def test_native_fee_in_other_token(examples: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["usdh", "UsdH"])
 def test_price_by_name_in_any_case(name: str, examples: dict[str, Any], engine: Engine) -> None:
-    """Closed PnL -4 and fees -0.0576 are in USDH, at 0.75; the trips say the same."""
+    """Closed PnL -4 and fees -0.0576 are in USDH at 0.75; the trips agree."""
     for kind in ("float", "exact"):
         fills = engine.give(fills_of(examples["6_fee_token"], kind))
         row = engine.take(attribution(fills, prices={name: 0.75}))[0]
@@ -106,7 +106,7 @@ def test_price_by_name_in_any_case(name: str, examples: dict[str, Any], engine: 
 
 
 def test_price_of_token_in_lower_case(examples: dict[str, Any]) -> None:
-    """Funding of the dex too, where its fills write the token in lower case."""
+    """The price also applies to funding if fills write the token in lower case."""
     fills = fills_of(examples["6_fee_token"]).assign(fee_token="usdh")
     paid = pd.DataFrame({"coin": ["flx:TSLA"], "time": times([1769178803_000]), "usdc": [-2.0]})
     row = attribution(fills, paid, prices={"USDH": 0.75}).iloc[0]
@@ -115,7 +115,7 @@ def test_price_of_token_in_lower_case(examples: dict[str, Any]) -> None:
 
 def test_price_of_unused_token_warns(examples: dict[str, Any], engine: Engine) -> None:
     fills = engine.give(fills_of(examples["6_fee_token"]))
-    words = "prices: USDDH has no effect, since the fills use USDH"
+    words = "prices: USDDH has no effect. The fills use USDH"
     with pytest.warns(UnusedPrices, match=words) as warned:
         row = engine.take(attribution(fills, prices={"USDDH": 0.75}))[0]
     assert (len(warned), row["closed_pnl"], row["at_par"]) == (1, -4.0, 2)
@@ -131,7 +131,7 @@ def test_two_prices_of_one_token(examples: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("token", ["USDC", "usdc"])
 def test_usdc_has_no_price(token: str, examples: dict[str, Any]) -> None:
-    """Else its fees would have a price, and its closed PnL none."""
+    """Otherwise its fees would have a price, and its closed PnL none."""
     fills = fills_of(examples["6_fee_token"])
     with pytest.raises(ValueError, match="counts as one USD"):
         attribution(fills, prices={token: 0.99})

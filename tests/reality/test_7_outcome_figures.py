@@ -1,4 +1,4 @@
-"""Section 7: conversions of outcome tokens are no trades, but they are in the cost basis."""
+"""Section 7: conversions of outcome tokens are not trades, but change the cost basis."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ import pytest
 
 from tests.engines import Engine
 from tests.reality.rows import fills_of
-from toolkit.analysis.execution import fill_quality
-from toolkit.analysis.pnl import attribution, positions
+from toolkit.execution import fill_quality
+from toolkit.pnl import attribution, positions
 
 
-def test_conversions_outside_of_volume(examples: dict[str, Any], engine: Engine) -> None:
+def test_conversions_add_no_volume(examples: dict[str, Any], engine: Engine) -> None:
     trade = {**examples["7_outcome_conversions"][0], "dir": "Buy", "tid": 9, "fee": "0.02"}
     fills = fills_of([trade, *examples["7_outcome_conversions"]])
     row = engine.take(attribution(engine.give(fills)))[0]
@@ -22,7 +22,7 @@ def test_conversions_outside_of_volume(examples: dict[str, Any], engine: Engine)
 
 
 def test_settlement_counts_as_volume(examples: dict[str, Any], engine: Engine) -> None:
-    """A settlement pays a real price; execution leaves it out, since no order was filled."""
+    """A settlement pays a real price, but execution excludes it because no order was filled."""
     bought = {**examples["7_outcome_conversions"][0], "dir": "Buy", "tid": 9, "px": "0.5"}
     bought |= {"side": "B", "sz": "20.0", "fee": "0.0"}
     later = {"time": bought["time"] + 60_000, "tid": 0, "closedPnl": "10.0"}
@@ -36,9 +36,9 @@ def test_settlement_counts_as_volume(examples: dict[str, Any], engine: Engine) -
 
 
 def test_merged_leg_keeps_average_cost() -> None:
-    """23 tokens cost 10.6 in all: 12 merged at 0.5 close 12 * (0.5 - 10.6 / 23).
+    """23 tokens cost 10.6: 12 merged at 0.5 close 12 * (0.5 - 10.6 / 23).
 
-    Sizes are whole and prices have one decimal, so px * sz is never finer than 0.1 USD.
+    Sizes are integers and prices have one decimal, so px * sz has at most one decimal.
     """
     row = {"coin": "#1231", "feeToken": "USDH", "fee": "0.0", "closedPnl": "0.0", "crossed": True}
     legs = [

@@ -1,4 +1,4 @@
-"""Section 7: splits, merges, negations: conversions inside the cost basis of the legs."""
+"""Section 7: splits, merges and negations in the cost basis of the legs."""
 
 from collections import Counter, defaultdict
 from decimal import Decimal
@@ -43,8 +43,8 @@ def fill(coin: str, side: str, px: str, sz: str, word: str, start: str = "0.0") 
     )  # fmt: skip
 
 
-def test_example_split_and_merge_close_nothing(examples: dict[str, Any]) -> None:
-    """20 of both legs for 20 USD, and back: each leg cost 10 and brings 10."""
+def test_split_and_merge_close_nothing(examples: dict[str, Any]) -> None:
+    """20 USD become 20 of both legs and back: each leg costs 10 and returns 10."""
     fills = [msgspec.convert(row, Fill) for row in examples["7_outcome_conversions"]]
     made = chains(("0x1", row) for row in fills)
     assert {coin for _, coin in made} == {"#1230", "#1231"}
@@ -53,8 +53,8 @@ def test_example_split_and_merge_close_nothing(examples: dict[str, Any]) -> None
         assert (merge.closed, merge.stated, merge.after.size) == (0, 0, 0)
 
 
-def test_sold_leg_and_merge_of_the_other() -> None:
-    """Split 20, sell 20 No at 0.3, buy 20 No at 0.25, merge: -6 + 5 is the whole result."""
+def test_sold_leg_and_merge() -> None:
+    """Split 20, sell 20 No at 0.3, buy 20 No at 0.25, merge: the result is 6 - 5 USD."""
     rows = [
         fill("#10", "B", "0.5", "20.0", "Split Outcome"),
         fill("#11", "B", "0.5", "20.0", "Split Outcome"),
@@ -69,8 +69,8 @@ def test_sold_leg_and_merge_of_the_other() -> None:
     assert sum(row.cash for chain in made.values() for row in chain) == 1 * USD
 
 
-def test_negation_moves_cost_without_cash() -> None:
-    """12 No bought at 0.7 cost 8.4; 9 of them become 9 Yes of two others, at 3.15 each."""
+def test_negation_moves_cost() -> None:
+    """12 No bought at 0.7 cost 8.4; 9 of them become 9 Yes of two others, each at 3.15."""
     rows = [
         fill("#21", "B", "0.7", "12.0", "Buy"),
         fill("#21", "A", "0.33333333", "9.0", "Negate Outcome", "12.0"),
@@ -89,7 +89,7 @@ def test_negation_moves_cost_without_cash() -> None:
     assert total == sum(row.cash for chain in made.values() for row in chain) == 36 * USD // 10
 
 
-def test_conversion_fills_are_no_trades(world: World) -> None:
+def test_conversions_are_no_trades(world: World) -> None:
     for legs in legs_of(world):
         assert len({user for user, _ in legs}) == 1
         for name in ("hash", "time", "tx_index", "oid", "sz", "dir", "px"):
@@ -100,8 +100,8 @@ def test_conversion_fills_are_no_trades(world: World) -> None:
             assert Decimal(leg.sz) == int(Decimal(leg.sz)) > 0
 
 
-def test_conversion_legs_are_the_right_tokens(world: World) -> None:
-    """Yes is side 0, No is side 1; signs as section 7 has them."""
+def test_conversion_legs_are_correct(world: World) -> None:
+    """Yes is side 0, No is side 1; the signs follow section 7."""
     seen = Counter()
     yes = {outcome.sides[0] for outcome in QUESTION}
     for legs in legs_of(world):
@@ -124,8 +124,8 @@ def test_conversion_legs_are_the_right_tokens(world: World) -> None:
     assert set(seen) == set(CONVERSIONS)
 
 
-def test_tokens_are_backed_by_dollars(world: World) -> None:
-    """Whatever happens, all tokens together pay exactly what was locked to make them."""
+def test_dollars_back_tokens(world: World) -> None:
+    """In every outcome, all tokens together pay exactly the dollars that were split."""
     supply: dict[str, Decimal] = defaultdict(Decimal)
     locked: dict[str, Decimal] = defaultdict(Decimal)
     question = {outcome.number for outcome in QUESTION}
@@ -149,8 +149,8 @@ def test_tokens_are_backed_by_dollars(world: World) -> None:
     assert supply["#2070"] > 0
 
 
-def test_legs_of_a_split_are_settled(world: World) -> None:
-    """No wins: a leg that was never traded closes 0.5 a token, and the Yes leg -0.5."""
+def test_split_legs_are_settled(world: World) -> None:
+    """No wins: an untraded No leg closes 0.5 a token, and the Yes leg -0.5."""
     made = chains(world.sources.fills)
     gains = []
     for (_, coin), chain in made.items():
@@ -165,7 +165,7 @@ def test_legs_of_a_split_are_settled(world: World) -> None:
 
 
 def test_service_serves_conversions() -> None:
-    """Each leg is a row of its own, aggregated or not, and its venue can be asked for."""
+    """Each leg is a separate row, aggregated or not, and can be requested by venue."""
     session = tk.local(seed=7, size="tiny", default=False)
     world = world_of("tiny")
     user = world.examples["SPOT_TRADER"]

@@ -1,6 +1,6 @@
 """Names, costs and limits of the live service: docs/live_service.md, section 8.
 
-More tests stand where the code is: tests/contract/test_names.py and test_gateway.py,
+More tests are beside the code: tests/contract/test_names.py and test_gateway.py,
 tests/client/test_budget.py, tests/service/test_access.py, tests/end/test_complete.py.
 """
 
@@ -15,10 +15,10 @@ import stamina
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.contract.costs import points_of
+from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.contract.operations import OPERATIONS
-from toolkit.local import InProcess, simulated_store, site_of
+from toolkit.local_service import InProcess, simulated_store, site_of
 from toolkit.service import Access, Key
 
 ALIASES = sorted(NATIVE_ALIASES)
@@ -46,11 +46,15 @@ def test_rows_carry_known_names(session: tk.Session) -> None:
     states = tk.batch_clearinghouse_states(
         session.world["users"][:1], dex="ALL_DEXES", session=session
     )
-    assert set(states.accounts["dex"]) == {"native", "eqx", "pre"}  # the key of the answer stays
+    assert set(states.accounts["dex"]) == {
+        "native",
+        "eqx",
+        "pre",
+    }  # the key of the answer is the same
 
 
 @BY_ALIAS
-def test_every_alias_asks_for_the_same(alias: str, session: tk.Session, user: str) -> None:
+def test_aliases_give_same_rows(alias: str, session: tk.Session, user: str) -> None:
     same = pd.testing.assert_frame_equal
     depth = tk.current_depth(session=session)
     native = depth[depth["dex"] == "hyperliquid"].reset_index(drop=True)
@@ -71,7 +75,7 @@ def test_every_alias_asks_for_the_same(alias: str, session: tk.Session, user: st
 
 
 def batches() -> pd.DataFrame:
-    """One market under two names of its dex, a minute apart, and another dex's market."""
+    """Return one market under two names of its dex, a minute apart, and another market."""
     rows = [
         (0, "main", "XYZ", 10, 1e3, 2e3),
         (60_000, "hyperliquid", "XYZ", 10, 3e3, 8e3),
@@ -84,7 +88,7 @@ def batches() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("engine", ["pandas", "polars"])
-def test_depth_joins_aliases_of_one_market(engine: str) -> None:
+def test_depth_joins_aliases(engine: str) -> None:
     given = batches() if engine == "pandas" else pl.from_pandas(batches())
     made = tk.depth.profile(given)
     rows = (made if engine == "pandas" else made.to_pandas()).set_index(["dex", "side"])
@@ -99,8 +103,8 @@ def test_depth_joins_aliases_of_one_market(engine: str) -> None:
 
 
 @BY_ALIAS
-def test_depth_and_slippage_join_by_alias(alias: str) -> None:
-    """Half of what rests within 25 bps: 6 bps at least, whatever the dex is called."""
+def test_slippage_joins_by_alias(alias: str) -> None:
+    """Half of the depth within 25 bps costs at least 6 bps, under each name of the dex."""
     batch = pd.DataFrame(
         {
             "dex": alias,
@@ -144,7 +148,7 @@ def test_account_values_join_by_alias(alias: str) -> None:
     assert set(tokens["token"]) == {"USDC"}
 
 
-def test_fills_of_aliases_group_together(examples: dict[str, list[dict[str, object]]]) -> None:
+def test_aliases_group_together(examples: dict[str, list[dict[str, object]]]) -> None:
     fill = examples["2_liquidation_fills"][0]
     rows = [fill | {"coin": coin, "tid": n} for n, coin in enumerate(["HYPE", "main:HYPE"])]
     by_dex = tk.pnl.attribution(tk.frame("userFillsByTime", rows), by="dex")
@@ -165,14 +169,14 @@ STATES = OPERATIONS["batchClearinghouseStates"]
         (100, "ALL_DEXES", 9, 900),
     ],
 )
-def test_states_cost_by_users_and_dexes(users: int, dex: str, dexes: int, points: int) -> None:
+def test_states_cost_by_user(users: int, dex: str, dexes: int, points: int) -> None:
     request = {"type": STATES.type, "users": [USER] * users, "dex": dex}
-    assert points_of(STATES, request, dexes) == points
+    assert request_points(STATES, request, dexes) == points
 
 
 @pytest.mark.parametrize(("strict", "costs"), [(False, {1: 2, 3: 6}), (True, {1: 100, 3: 100})])
-def test_service_charges_what_is_known(strict: bool, costs: dict[int, int]) -> None:
-    """By default what the live service charges; strict what the specification says."""
+def test_service_charges_known_costs(strict: bool, costs: dict[int, int]) -> None:
+    """The default costs are those of the live service; strict ones follow the specification."""
     store = simulated_store(7, "tiny", strict=strict)
     for users, cost in costs.items():
         for quota, refused in ((cost - 1, True), (cost, False)):
@@ -209,7 +213,7 @@ def test_local_snapshots_are_unlimited(session: tk.Session) -> None:
         assert len(tk.perp_twap_snapshots("ALL:ALL_DEXES", session=session))
 
 
-def test_service_limits_snapshots_of_quota() -> None:
+def test_service_limits_snapshots() -> None:
     access = Access([Key("desk", "secret", points_per_minute=5_000)])
     site = site_of(simulated_store(7, "tiny"), access)
     headers = {"authorization": "Bearer secret"}
@@ -232,7 +236,7 @@ def test_ledger_before_first_day_warns() -> None:
     assert "2025-07-28" not in tk.provenance(rows).get("history", "")
 
 
-def test_paging_is_right_under_both_cursors(session: tk.Session) -> None:
+def test_paging_with_both_cursors(session: tk.Session) -> None:
     builder = session.world["builders"][0]
     asked = {"page_size": 97, "numbers": "text"}
     exclusive = tk.builder_approved_fills_by_time(builder, 0, session=session, **asked)
@@ -271,13 +275,13 @@ def test_gateway_answers_are_named(
     assert made.counts.requests == requests
 
 
-def test_any_operation_can_be_asked(session: tk.Session) -> None:
+def test_any_operation_is_requestable(session: tk.Session) -> None:
     with pytest.raises(tk.BadRequest, match=r"Unknown type: portfolioState \(status 400\)"):
         tk.info({"type": "portfolioState", "user": USER}, session=session)
 
 
 class Clock:
-    """Time that passes only in sleeps."""
+    """A clock whose time passes only during sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -289,7 +293,7 @@ class Clock:
         self.now += seconds
 
 
-def test_sixth_snapshot_waits_and_says_so() -> None:
+def test_sixth_snapshot_waits() -> None:
     clock = Clock()
     made = connect(
         "http://local",

@@ -1,4 +1,4 @@
-"""Section 9: each operation beyond the specification says what the exchange's own tables say."""
+"""Section 9: each operation beyond the specification agrees with the exchange's tables."""
 
 import itertools
 import json
@@ -41,12 +41,12 @@ def ask(session: tk.Session) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a table as JSON has it."""
+    """Return a table in the form of JSON."""
     return json.loads(encode(value))
 
 
 def users(world: World) -> list[str]:
-    return [*world.truth, *world.mixed_truth]
+    return [*world.expected, *world.expected_mixed]
 
 
 def requests(world: World) -> dict[str, dict[str, Any]]:
@@ -58,7 +58,11 @@ def requests(world: World) -> dict[str, dict[str, Any]]:
         "oid": 1,
     }
     bodies = {
-        name: {one.name: given[one.name] for one in row.parameters if one.required}
+        name: {
+            parameter.name: given[parameter.name]
+            for parameter in row.parameters
+            if parameter.required
+        }
         for name, row in EXTRA_OPERATIONS.items()
         if name != "candleSnapshot"
     }
@@ -84,27 +88,33 @@ def test_unknown_type_is_400(ask: Any) -> None:
 # --- markets ---
 
 
-def test_all_mids_are_the_contexts(world: World, ask: Any) -> None:
+def test_all_mids_equal_contexts(world: World, ask: Any) -> None:
     for dex, meta in world.sources.metas.items():
         pairs = zip(meta.universe, world.sources.contexts[dex], strict=True)
         mids = {asset.name: context.mid_px for asset, context in pairs if context.mid_px}
         if not dex:
-            mids |= {one.coin: one.mid_px for one in world.sources.spot_contexts if one.mid_px}
+            mids |= {
+                context.coin: context.mid_px
+                for context in world.sources.spot_contexts
+                if context.mid_px
+            }
         assert ask("allMids", dex=dex) == mids
-    assert "MYRO" not in ask("allMids")  # delisted: it has no book
+    assert "MYRO" not in ask("allMids")  # a delisted perp has no book
     assert ask("allMids", dex="none") == {}
 
 
-def test_spot_meta_is_the_table(world: World, ask: Any) -> None:
+def test_spot_meta_equals_table(world: World, ask: Any) -> None:
     meta = plain(world.sources.spot_meta)
     assert ask("spotMeta") == meta
     assert ask("spotMetaAndAssetCtxs") == [meta, plain(list(world.sources.spot_contexts))]
     assert ask("outcomeMeta") == plain(world.sources.outcome_meta)
 
 
-def test_books_are_what_depth_sums(world: World, ask: Any) -> None:
-    """All levels fit into an answer, so that the depth of each band can be had from them."""
-    markets = {(one["dex"], one["coin"]): one["levels"] for one in ask("currentDepth")["data"]}
+def test_books_agree_with_depth(world: World, ask: Any) -> None:
+    """All levels fit into an answer, so that each band's depth follows from them."""
+    markets = {
+        (market["dex"], market["coin"]): market["levels"] for market in ask("currentDepth")["data"]
+    }
     seen = 0
     for dex, meta in world.sources.metas.items():
         mids = ask("allMids", dex=dex)
@@ -132,8 +142,8 @@ def test_books_are_what_depth_sums(world: World, ask: Any) -> None:
     assert seen == len(markets) > 10
 
 
-def test_book_costs_what_samples_say(world: World, ask: Any) -> None:
-    """Buying 100,000 USD takes from the asks, selling from the bids."""
+def test_books_agree_with_samples(world: World, ask: Any) -> None:
+    """A buy of 100,000 USD takes from the asks, a sell from the bids."""
     now = world.sources.now_ms
     [sample] = ask("slippageHistory", coin="ETH", amount=100_000, startTime=now)
     bids, asks = ask("l2Book", coin="ETH")["levels"]
@@ -172,7 +182,7 @@ def test_rounded_book_keeps_sizes(ask: Any, digits: int, mantissa: int | None) -
 
 
 def test_spot_books_are_empty(world: World, ask: Any) -> None:
-    [coin, *_] = [one.coin for one in world.sources.spot_contexts if one.mid_px]
+    [coin, *_] = [context.coin for context in world.sources.spot_contexts if context.mid_px]
     empty = {"coin": coin, "time": world.sources.now_ms, "levels": [[], []]}
     assert ask("l2Book", coin=coin) == empty
     assert ask("l2Book", coin="NONE") is None
@@ -187,7 +197,7 @@ def test_perp_dexes_begin_with_null(world: World, ask: Any) -> None:
     assert others[0]["assetToStreamingOiCap"] == limits["coinToOiCap"]
 
 
-def test_funding_history_is_what_was_paid(world: World, ask: Any) -> None:
+def test_funding_history_equals_payments(world: World, ask: Any) -> None:
     paid: dict[str, dict[int, str]] = defaultdict(dict)
     for row in world.sources.funding:
         if row.delta.n_samples in (UNSET, None, 1):
@@ -215,7 +225,7 @@ def test_exchange_status_is_now(world: World, ask: Any) -> None:
 
 
 @pytest.mark.parametrize("interval", ["1m", "1h", "1d", "1w", "1M"])
-def test_candles_are_the_trades(world: World, ask: Any, interval: str) -> None:
+def test_candles_equal_trades(world: World, ask: Any, interval: str) -> None:
     trades = [
         fill
         for _, fill in world.sources.fills
@@ -223,7 +233,7 @@ def test_candles_are_the_trades(world: World, ask: Any, interval: str) -> None:
     ]
     rows = ask("candleSnapshot", req={"coin": "BTC", "interval": interval, "startTime": 0})
     assert sum(row["n"] for row in rows) == len(trades)
-    assert sum(Decimal(row["v"]) for row in rows) == sum(Decimal(one.sz) for one in trades)
+    assert sum(Decimal(row["v"]) for row in rows) == sum(Decimal(fill.sz) for fill in trades)
     assert len({fill.tid for fill in trades}) == len(trades)
     for row in rows:
         inside = [fill for fill in trades if row["t"] <= fill.time <= row["T"]]
@@ -235,7 +245,7 @@ def test_candles_are_the_trades(world: World, ask: Any, interval: str) -> None:
     assert all(one["T"] < two["t"] for one, two in itertools.pairwise(rows))
 
 
-def test_candles_in_a_range(world: World, ask: Any) -> None:
+def test_candles_in_range(world: World, ask: Any) -> None:
     end = world.sources.now_ms
     asked = {"coin": "BTC", "interval": "1h", "startTime": end - 3 * HOUR, "endTime": end - HOUR}
     rows = ask("candleSnapshot", req=asked)
@@ -245,8 +255,8 @@ def test_candles_in_a_range(world: World, ask: Any) -> None:
     assert MINUTE < HOUR
 
 
-def test_day_candle_agrees_with_context(world: World, ask: Any) -> None:
-    """The last day of history is a whole day: its candle is the volume of the context."""
+def test_day_candle_equals_context(world: World, ask: Any) -> None:
+    """The last day of history is complete: its candle has the volume of the context."""
     req = {"coin": "BTC", "interval": "1d", "startTime": world.sources.now_ms - DAY}
     universe, contexts = ask("metaAndAssetCtxs")
     [context] = [
@@ -261,7 +271,7 @@ def test_day_candle_agrees_with_context(world: World, ask: Any) -> None:
 # --- accounts ---
 
 
-def test_state_is_the_batch_operation(world: World, ask: Any) -> None:
+def test_state_equals_batch(world: World, ask: Any) -> None:
     for dex in world.sources.metas:
         some = users(world)
         batch = dict(ask("batchClearinghouseStates", users=some, dex=dex)["successful_states"])
@@ -269,7 +279,7 @@ def test_state_is_the_batch_operation(world: World, ask: Any) -> None:
             assert ask("clearinghouseState", user=user, dex=dex) == batch[user]
 
 
-def test_state_that_cannot_be_had(world: World, session: tk.Session) -> None:
+def test_unavailable_state_raises(world: World, session: tk.Session) -> None:
     [user] = world.sources.unavailable
     site = session.client._transport._site  # type: ignore[attr-defined]
     body = json.dumps({"type": "clearinghouseState", "user": user}).encode()
@@ -277,8 +287,8 @@ def test_state_that_cannot_be_had(world: World, session: tk.Session) -> None:
     assert (got.status, got.content) == (500, b'{"error":"An internal error occurred"}')
 
 
-def test_spot_balances_are_the_truth(world: World, ask: Any) -> None:
-    some = {**world.truth, **world.mixed_truth}
+def test_spot_balances_equal_exchange(world: World, ask: Any) -> None:
+    some = {**world.expected, **world.expected_mixed}
     held = 0
     for user, truth in some.items():
         rows = ask("spotClearinghouseState", user=user)["balances"]
@@ -302,7 +312,7 @@ def test_sub_accounts_have_states(world: World, ask: Any) -> None:
     assert ask("subAccounts", user=NOBODY) is None
 
 
-def test_roles(world: World, ask: Any) -> None:
+def test_roles_of_users(world: World, ask: Any) -> None:
     roles = {user: ask("userRole", user=user)["role"] for user in users(world)}
     vaults = {
         update.delta.vault
@@ -327,7 +337,7 @@ def test_vault_equities_add_up(world: World, ask: Any) -> None:
         assert equity == sum(values)
 
 
-def volumes(world: World, user: str) -> list[tuple[int, bool, Decimal]]:
+def fill_volumes(world: World, user: str) -> list[tuple[int, bool, Decimal]]:
     return [
         (fill.time, fill.crossed, Decimal(fill.px) * Decimal(fill.sz))
         for who, fill in world.sources.fills
@@ -335,9 +345,9 @@ def volumes(world: World, user: str) -> list[tuple[int, bool, Decimal]]:
     ]
 
 
-def test_volume_is_that_of_the_fills(world: World, ask: Any) -> None:
+def test_volume_equals_fills(world: World, ask: Any) -> None:
     user = world.examples["WHALE"]
-    mine = volumes(world, user)
+    mine = fill_volumes(world, user)
     whole = sum(volume for _, _, volume in mine)
     limit = ask("userRateLimit", user=user)
     assert Decimal(limit["cumVlm"]) == whole
@@ -353,12 +363,12 @@ def test_volume_is_that_of_the_fills(world: World, ask: Any) -> None:
     assert sum(Decimal(day["userAdd"]) for day in days) == sum(
         v for _, taker, v in mine if not taker
     )
-    everybody = sum(v for one in users(world) for _, taker, v in volumes(world, one) if taker)
+    everybody = sum(v for one in users(world) for _, taker, v in fill_volumes(world, one) if taker)
     assert sum(Decimal(day["exchange"]) for day in days) == everybody
 
 
-def test_fee_rates_are_what_was_paid(world: World, ask: Any) -> None:
-    """The rate of a plain perp fill of the native dex, which no builder takes part of."""
+def test_fee_rates_equal_payments(world: World, ask: Any) -> None:
+    """The rate is that of a plain perp fill of the native dex, without a builder fee."""
     seen = 0
     for user, fill in world.sources.fills[::50]:
         plain_fill = fill.builder_fee is UNSET and fill.deployer_fee is UNSET
@@ -372,8 +382,8 @@ def test_fee_rates_are_what_was_paid(world: World, ask: Any) -> None:
     assert seen > 100
 
 
-def test_portfolio_ends_at_the_truth(world: World, ask: Any) -> None:
-    truths = {**world.truth, **world.mixed_truth}
+def test_portfolio_ends_at_equity(world: World, ask: Any) -> None:
+    truths = {**world.expected, **world.expected_mixed}
     for user in users(world)[::7]:
         periods = dict(ask("portfolio", user=user))
         assert list(periods) == [
@@ -388,15 +398,15 @@ def test_portfolio_ends_at_the_truth(world: World, ask: Any) -> None:
         ]
         assert Decimal(perps["accountValueHistory"][-1][1]) == truth.equity_end
         assert Decimal(perps["pnlHistory"][-1][1]) == truth.equity_end - truth.ledger
-        assert Decimal(perps["vlm"]) == sum(volume for _, _, volume in volumes(world, user))
+        assert Decimal(perps["vlm"]) == sum(volume for _, _, volume in fill_volumes(world, user))
         day = periods["perpDay"]
         assert Decimal(day["pnlHistory"][0][1]) == 0
         assert day["accountValueHistory"][0][0] == world.sources.now_ms - DAY
         assert day["pnlHistory"][-1][0] == world.sources.now_ms
 
 
-def test_abstraction_is_the_mode(world: World, ask: Any) -> None:
-    latest = max(world.sources.account_snapshots, key=lambda one: one.time)
+def test_abstraction_equals_mode(world: World, ask: Any) -> None:
+    latest = max(world.sources.account_snapshots, key=lambda snapshot: snapshot.time)
     modes = {row.user: row.account_mode for rows in latest.values.values() for row in rows}
     names = ["default", "dexAbstraction", "unifiedAccount", "portfolioMargin"]
     assert set(modes.values()) == {0, 1, 2, 3}
@@ -405,7 +415,7 @@ def test_abstraction_is_the_mode(world: World, ask: Any) -> None:
         assert ask("userDexAbstraction", user=user) == (True if mode == 1 else None)
 
 
-def test_empty_where_there_is_no_such_state(world: World, ask: Any) -> None:
+def test_unused_states_are_empty(world: World, ask: Any) -> None:
     user = world.examples["WHALE"]
     assert ask("extraAgents", user=user) == []
     assert ask("userToMultiSigSigners", user=user) is None
@@ -415,7 +425,7 @@ def test_empty_where_there_is_no_such_state(world: World, ask: Any) -> None:
     assert new["referrerState"] == {"stage": "needToTrade", "data": {"required": "10000.0"}}
 
 
-def test_builder_rewards_are_the_fees(world: World, ask: Any) -> None:
+def test_builder_rewards_equal_fees(world: World, ask: Any) -> None:
     earned: dict[str, Decimal] = defaultdict(Decimal)
     for _, fill in world.sources.fills:
         if isinstance(fill.builder, str) and isinstance(fill.builder_fee, str):
@@ -437,7 +447,7 @@ def open_by_hand(world: World) -> dict[str, dict[int, Any]]:
     return found
 
 
-def test_open_orders_are_those_last_open(world: World, ask: Any) -> None:
+def test_open_orders_equal_journal(world: World, ask: Any) -> None:
     by_hand = open_by_hand(world)
     assert by_hand
     for user in users(world):
@@ -464,7 +474,7 @@ def test_open_orders_are_those_last_open(world: World, ask: Any) -> None:
         )
 
 
-def test_order_status_is_the_last_event(world: World, ask: Any) -> None:
+def test_order_status_is_last_event(world: World, ask: Any) -> None:
     last = {(user, event.order.oid): event for user, event in world.sources.orders}
     for (user, oid), event in list(last.items())[::400]:
         answer = ask("orderStatus", user=user, oid=oid)
@@ -488,12 +498,12 @@ def test_order_status_by_client_id(world: World, ask: Any) -> None:
     assert ask("orderStatus", user=NOBODY, oid=event.order.oid) == {"status": "unknownOid"}
 
 
-def test_user_funding_is_every_row(world: World, ask: Any) -> None:
+def test_user_funding_has_all_rows(world: World, ask: Any) -> None:
     mine: dict[str, list[Any]] = defaultdict(list)
     for row in world.sources.funding:
         mine[row.user].append({k: v for k, v in plain(row).items() if k != "user"})
-    approved = {one.user for one in world.sources.approvals}
-    assert set(mine) - approved  # not only who has approved a builder
+    approved = {approval.user for approval in world.sources.approvals}
+    assert set(mine) - approved  # also users without an approved builder
     for user, rows in mine.items():
         assert ask("userFunding", user=user, startTime=0) == rows
         middle = rows[len(rows) // 2]["time"]
@@ -502,7 +512,7 @@ def test_user_funding_is_every_row(world: World, ask: Any) -> None:
     assert ask("userFunding", user=NOBODY) == []
 
 
-def test_twap_slices_are_the_fills(world: World, ask: Any) -> None:
+def test_twap_slices_equal_fills(world: World, ask: Any) -> None:
     found = 0
     for user in users(world):
         mine = [
@@ -527,8 +537,8 @@ def test_delegators_agree_with_delegations(world: World, ask: Any) -> None:
         delegated: dict[str, Decimal] = defaultdict(Decimal)
         staked = Decimal(0)
         history = ask("delegatorHistory", user=user)
-        assert [one["time"] for one in history] == sorted(
-            (one["time"] for one in history), reverse=True
+        assert [event["time"] for event in history] == sorted(
+            (event["time"] for event in history), reverse=True
         )
         for event in history:
             [(kind, delta)] = event["delta"].items()
@@ -547,9 +557,11 @@ def test_delegators_agree_with_delegations(world: World, ask: Any) -> None:
 
 
 def test_delegators_earn_their_share(world: World, ask: Any) -> None:
-    """What all delegators of the simulation earn on a day is their share of the whole reward."""
+    """All delegators together earn their share of the total reward of a day."""
     day = world.sources.now_ms
-    by_validator = {one.validator: one for one in world.sources.rewards if one.time == day}
+    by_validator = {
+        reward.validator: reward for reward in world.sources.rewards if reward.time == day
+    }
     for user in world.sources.delegations:
         earned = [r for r in ask("delegatorRewards", user=user) if r["time"] == day]
         expected = sum(
@@ -558,9 +570,9 @@ def test_delegators_earn_their_share(world: World, ask: Any) -> None:
             / Decimal(by_validator[row["validator"]].staked)
             for row in ask("delegations", user=user)
         )
-        total = sum(Decimal(one["totalAmount"]) for one in earned)
+        total = sum(Decimal(reward["totalAmount"]) for reward in earned)
         assert abs(total - expected) < Decimal("0.00000002")
-        assert all(one["source"] == "delegation" for one in earned)
-    validator = max(by_validator.values(), key=lambda one: Decimal(one.commission))
+        assert all(reward["source"] == "delegation" for reward in earned)
+    validator = max(by_validator.values(), key=lambda reward: Decimal(reward.commission))
     own = ask("delegatorRewards", user=validator.validator)
     assert own[0] == {"time": day, "source": "commission", "totalAmount": validator.commission}

@@ -1,11 +1,11 @@
-"""Funding of more time than the fills is told apart, never added in silence."""
+"""Funding outside the time of the fills is separate and never added silently."""
 
 import pandas as pd
 import pytest
 
 from tests.analysis.examples import HOUR, MONDAY, as_numbers, times
 from tests.engines import Engine
-from toolkit.analysis.pnl import attribution
+from toolkit.pnl import attribution
 
 FILLS = pd.DataFrame(
     {
@@ -19,7 +19,7 @@ FILLS = pd.DataFrame(
         "fee": [0.5, 0.5, 0.5],
     }
 )
-# Each hour from 9:00 to 16:00: BTC is held at 11, 12, 13; ETH (short 4) from 13 on.
+# Each hour from 9:00 to 16:00. BTC is open at 11, 12, 13; ETH (short 4) from 13 on.
 PAID = pd.DataFrame(
     {
         "coin": pd.array(["BTC"] * 8 + ["ETH"] * 8, dtype="str"),
@@ -31,8 +31,8 @@ PAID = pd.DataFrame(
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_longer_funding_told_apart(engine: Engine, kind: str) -> None:
-    """BTC at 9, 15 and 16 is paid for nothing the fills show; nor is ETH of size 3 at 15."""
+def test_longer_funding_is_separate(engine: Engine, kind: str) -> None:
+    """The fills explain neither the BTC payments at 9, 15 and 16 nor that of 3 ETH at 15."""
     given = [engine.give(as_numbers(frame, kind)) for frame in (FILLS, PAID)]
     row = engine.take(attribution(*given))[0]
     outside = 2**0 + 2**6 + 2**7 + 2**8 + 2**14
@@ -43,13 +43,13 @@ def test_longer_funding_told_apart(engine: Engine, kind: str) -> None:
 
 
 def test_funding_without_sizes(engine: Engine) -> None:
-    """Then an open position is enough: ETH at 15 counts."""
+    """Without sizes, an open position is enough: ETH at 15 counts."""
     paid = engine.give(PAID.drop(columns=["szi"]))
     row = engine.take(attribution(engine.give(FILLS), paid))[0]
     assert row["funding_outside"] == 2**0 + 2**6 + 2**7 + 2**8
 
 
-def test_time_as_the_caller_says(engine: Engine) -> None:
+def test_time_from_caller(engine: Engine) -> None:
     given = [engine.give(frame) for frame in (FILLS, PAID)]
     row = engine.take(
         attribution(*given, start_time=MONDAY + 10 * HOUR, end_time=MONDAY + 13 * HOUR)
@@ -58,8 +58,8 @@ def test_time_as_the_caller_says(engine: Engine) -> None:
     assert row["funding"] + row["funding_outside"] == 2**16 - 1
 
 
-def test_time_that_was_asked_for() -> None:
-    """A whole frame as it was fetched tells it, also where it has no fills at its edges."""
+def test_time_from_request() -> None:
+    """A complete fetched frame has the time range, also without fills at its edges."""
     fills = FILLS.copy()
     fills.attrs["toolkit"] = {
         "complete": "yes",
@@ -69,12 +69,14 @@ def test_time_that_was_asked_for() -> None:
     }
     row = attribution(fills, PAID).iloc[0]
     assert row["funding_outside"] == 2**6 + 2**7 + 2**14 + 2**15
-    cut = fills[fills["coin"] == "ETH"]  # rows were taken out: only what the fills show counts
+    cut = fills[
+        fills["coin"] == "ETH"
+    ]  # rows were removed, so only positions that the fills show count
     paid = PAID[PAID["coin"] == "ETH"]
     assert attribution(cut, paid)["funding_outside"].item() == 2**8 + 2**9 + 2**10 + 2**14
 
 
-def test_days_of_funding_alone(engine: Engine) -> None:
+def test_funding_without_fills(engine: Engine) -> None:
     later = PAID.assign(time=PAID["time"] + pd.Timedelta(days=3)).drop(columns=["szi"])
     later = later[later["coin"] == "BTC"]
     rows = engine.take(attribution(engine.give(FILLS), engine.give(later), by="day"))

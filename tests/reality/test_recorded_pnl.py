@@ -1,4 +1,4 @@
-"""Recorded and hand-made rows run through every helper of profit and loss."""
+"""Recorded and hand-made rows in every helper of profit and loss."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.reality.rows import fills_of
-from toolkit.analysis import pnl
+from toolkit import pnl
 from toolkit.frames import frame
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
@@ -41,10 +41,10 @@ def recorded(name: str, operation: str, numbers: str) -> pd.DataFrame:
 @pytest.mark.parametrize("numbers", ["float", "exact"])
 @pytest.mark.parametrize("helper", HELPERS)
 @pytest.mark.parametrize("section", SECTIONS)
-def test_hand_made_rows_run(
+def test_hand_made_gains_follow_rules(
     examples: dict[str, Any], section: str, helper: str, numbers: str
 ) -> None:
-    """Gains that a helper states are those of the rows, which the audit finds by the rules."""
+    """The gains of helpers equal those of the rows, and the audit confirms them."""
     rows = [row for row in examples[section] if "counterparty" not in row.get("about", "")]
     result = HELPERS[helper](fills_of(rows, numbers))
     closed = float(sum(Decimal(row["closedPnl"]) for row in rows))
@@ -57,7 +57,7 @@ def test_hand_made_rows_run(
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])
 def test_recorded_fills_of_2023(numbers: str) -> None:
-    """Without trade ids, fee tokens, transaction index, with holes: 500 fills of five minutes."""
+    """500 fills of five minutes lack trade ids, fee tokens and transaction indexes."""
     fills = recorded("userFills", "userFills", numbers)
     row = pnl.attribution(fills).iloc[0]
     assert (row["fills"], row["missing_amounts"], row["unpriced_fees"]) == (500, 0, 0)
@@ -74,7 +74,7 @@ def test_recorded_fills_of_2023(numbers: str) -> None:
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])
 def test_recorded_funding_outside_fills(numbers: str) -> None:
-    """Funding of two weeks beside fills of five minutes: 695 USD were added in silence."""
+    """Funding of two weeks with fills of five minutes: 695 USD were once added silently."""
     fills = recorded("userFills", "userFills", numbers)
     paid = recorded("userFunding", "userFunding", numbers)
     row = pnl.attribution(fills, paid).iloc[0]

@@ -1,8 +1,7 @@
-"""Recorded and real-shaped rows through every helper that takes such rows.
+"""Recorded and hand-made rows in every helper that takes such rows.
 
-A helper returns a result, or raises an error of this package on purpose: nothing else may come out.
-The hand-made rows are those of docs/live_service.md, sections 1 to 7; recordings are read where
-they are present.
+A helper returns a result or intentionally raises an error of this package. The hand-made rows are
+those of docs/live_service.md, sections 1 to 7. Recordings are used if they are present.
 """
 
 import inspect
@@ -29,7 +28,7 @@ Frames = dict[str, pd.DataFrame]
 
 SIZES = {"BTC": 5, "HYPE": 2, "flx:TSLA": 3}
 MARKS = {"HYPE": 38.0, "BTC": 29_000.0}
-# helper -> the frames that it takes, by the names of its parameters
+# helper -> its frames, by the names of its parameters
 TAKES: Mapping[str, tuple[str, ...]] = {
     "accounts.concentration": ("snapshot",),
     "accounts.leverage": ("snapshot",),
@@ -88,9 +87,6 @@ ARGUMENTS: Mapping[str, dict[str, Any]] = {
 # helper -> why no such row is recorded
 NOT_RECORDED: Mapping[str, str] = {
     "auctions.decay": "deploy auctions",
-    "auctions.line": "deploy auctions",
-    "auctions.premium": "deploy auctions",
-    "auctions.time_to": "deploy auctions",
     "depth.consistency": "depth batches",
     "depth.imbalance": "depth batches",
     "depth.profile": "depth batches",
@@ -106,7 +102,6 @@ NOT_RECORDED: Mapping[str, str] = {
     "staking.apy": "validator weeks",
     "staking.implied_fee": "validator weeks",
     "staking.rank_stability": "validator weeks",
-    "staking.weeks": "validator weeks",
     "twaps.adherence": "TWAP snapshots",
     "twaps.linked": "TWAP snapshots",
     "twaps.pressure": "TWAP snapshots",
@@ -114,7 +109,7 @@ NOT_RECORDED: Mapping[str, str] = {
 
 
 def without_notes(value: Any) -> Any:
-    """Return an answer without the remarks that the hand-made rows carry."""
+    """Return an answer without the notes in the hand-made rows."""
     if isinstance(value, dict):
         return {name: without_notes(part) for name, part in value.items() if name != "about"}
     return [without_notes(part) for part in value] if isinstance(value, list) else value
@@ -123,7 +118,7 @@ def without_notes(value: Any) -> Any:
 def examples() -> dict[str, Frames]:
     """Return the frames of each section of the hand-made rows."""
     rows = without_notes(json.loads(EXAMPLES.read_text()))
-    state = [one.assign(user=USER) for one in tk.frame("clearinghouseState", rows["1_state"])]
+    state = [frame.assign(user=USER) for frame in tk.frame("clearinghouseState", rows["1_state"])]
     funding = tk.frame("userFunding", rows["5_funding"]).assign(user=USER)
     liquidation = tk.frame("userFills", rows["2_liquidation_fills"])
     made: dict[str, Frames] = {
@@ -161,7 +156,7 @@ def recorded_ledger() -> pd.DataFrame:
 
 
 def recordings() -> dict[str, Frames]:
-    """Return the frames of what was recorded; nothing where recordings are not present."""
+    """Return the recorded frames; empty without recordings."""
     if not RECORDINGS.exists():
         return {}
     read = {
@@ -189,7 +184,7 @@ def recordings() -> dict[str, Frames]:
 @pytest.fixture(scope="module", name="sources")
 def _sources() -> Iterator[dict[str, Frames]]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is missing or unknown is the readers' matter
+        warnings.simplefilter("ignore")  # the tests of the readers cover missing and unknown fields
         yield examples() | recordings()
 
 
@@ -202,11 +197,11 @@ def public_helpers() -> list[str]:
     )
 
 
-def test_table_names_every_helper() -> None:
+def test_table_lists_every_helper() -> None:
     assert sorted([*TAKES, *NOT_RECORDED]) == public_helpers()
 
 
-# The frame of a source that stands for a parameter of another name.
+# Parameter -> the frame of a source with another name.
 STANDS_FOR = {
     "approved": "fills",
     "tape": "fills",
@@ -221,16 +216,16 @@ MAY_LACK = {
 }
 
 
-def call(helper: str, frames: Frames) -> Any:
-    """Call a helper with the frames of a source; frames that it lacks are None."""
+def call_helper(helper: str, frames: Frames) -> Any:
+    """Call a helper with the frames of a source; missing frames are None."""
     topic, name = helper.split(".")
-    given = {one: frames.get(STANDS_FOR.get(one, one)) for one in TAKES[helper]}
-    given = {one.removesuffix("_values"): frame for one, frame in given.items()}
+    given = {name: frames.get(STANDS_FOR.get(name, name)) for name in TAKES[helper]}
+    given = {name.removesuffix("_values"): frame for name, frame in given.items()}
     return getattr(getattr(tk, topic), name)(**given, **ARGUMENTS.get(helper, {}))
 
 
-def is_ours(error: BaseException) -> bool:
-    """Tell whether this package raised an error on purpose, with words."""
+def is_own_error(error: BaseException) -> bool:
+    """Return whether this package raised an error intentionally, with a message."""
     raised = traceback.extract_tb(error.__traceback__)[-1]
     return isinstance(error, ToolkitError | ValueError) and (
         raised.filename.startswith(PACKAGE) and len(str(error)) > 20
@@ -238,30 +233,30 @@ def is_ours(error: BaseException) -> bool:
 
 
 @pytest.mark.parametrize("helper", TAKES)
-def test_helper_answers_or_says_why(helper: str, sources: dict[str, Frames]) -> None:
+def test_helpers_return_or_explain(helper: str, sources: dict[str, Frames]) -> None:
     tried = 0
     for source, frames in sources.items():
         needed = set(TAKES[helper]) - MAY_LACK.get(helper, set())
-        if not {STANDS_FOR.get(one, one) for one in needed} <= set(frames):
+        if not {STANDS_FOR.get(name, name) for name in needed} <= set(frames):
             continue
         tried += 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                result = call(helper, frames)
+                result = call_helper(helper, frames)
             except Exception as error:
-                if not is_ours(error):
+                if not is_own_error(error):
                     raise AssertionError(f"{helper} of {source}: {error!r}") from error
                 continue
         assert result is not None, source
     assert tried or not RECORDINGS.exists()
 
 
-# Golden figures, worked out by hand.
+# Golden figures, computed by hand.
 
 
 def test_liquidated_trip_is_named(sources) -> None:
-    """6.2 opened at 30 and closed by force at 21.2: -54.56 less 0.142848 of fees."""
+    """6.2 are opened at 30 and liquidated at 21.2: -54.56 less 0.142848 of fees."""
     trip = tk.pnl.round_trips(sources["2 liquidated"]["fills"], account=USER).iloc[0]
     assert trip["status"] == "liquidated"
     assert trip["net"] == pytest.approx(-54.56 - 0.0837 - 0.059148)
@@ -279,8 +274,8 @@ def test_spot_cash_is_flat_to_flat(sources) -> None:
     assert row["net"] == pytest.approx(98.460539)
 
 
-def test_dex_of_other_collateral_is_treated_alike(sources) -> None:
-    """At par: -4 of closed PnL less 0.0576 of fees."""
+def test_other_collateral_counts_at_par(sources) -> None:
+    """The collateral counts at par: -4 of closed PnL less 0.0576 of fees."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         row = tk.pnl.attribution(sources["6 fee token"]["fills"]).iloc[0]

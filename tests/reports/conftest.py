@@ -1,4 +1,4 @@
-"""The exchange that reports are about."""
+"""One simulated exchange for all tests of reports."""
 
 import pytest
 

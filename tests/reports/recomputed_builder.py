@@ -1,9 +1,9 @@
-"""What the builder report says, computed again from its fills and its tables."""
+"""The values of the builder report, recomputed from its fills and tables."""
 
 from typing import Any
 
 import toolkit as tk
-from toolkit.reports.builder_report import Builder
+from toolkit.reports.builder_report import BuilderReport
 
 Values = dict[str, Any]
 
@@ -12,17 +12,17 @@ def _usd(fills) -> float:
     return float((fills["px"] * fills["sz"]).sum())
 
 
-def _own(builder: Builder):
+def _own(builder: BuilderReport):
     return builder.fills[builder.fills["builder"] == builder.address]
 
 
-def _traded(builder: Builder):
+def _traded(builder: BuilderReport):
     """Return the trades: conversions of outcome tokens are none."""
     words = ("Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question")
     return builder.fills[~builder.fills["dir"].isin(words)]
 
 
-def _routable(builder: Builder):
+def _routable(builder: BuilderReport):
     """Return the fills that a builder could have had: not of TWAPs, not forced, no settlements."""
     fills = _traded(builder)
     forced = fills["dir"].str.contains("^Liquidated|^Auto|^Settlement|^Net Child|^Spot Dust")
@@ -30,47 +30,47 @@ def _routable(builder: Builder):
     return fills[fills["builder"].notna() | ~(fills["twap_id"].notna() | forced)]
 
 
-def _share(builder: Builder) -> float:
+def _share(builder: BuilderReport) -> float:
     return _usd(_own(builder)) / _usd(_routable(builder))
 
 
-def sentence_traded(builder: Builder) -> Values:
+def sentence_traded(builder: BuilderReport) -> Values:
     own = _own(builder)
     return {"volume": _usd(own), "revenue": own["builder_fee"].sum()}
 
 
-def sentence_all(builder: Builder) -> Values:
+def sentence_all(builder: BuilderReport) -> Values:
     return {"volume": _usd(_traded(builder)), "could": _usd(_routable(builder))}
 
 
-def sentence_share(builder: Builder) -> Values:
+def sentence_share(builder: BuilderReport) -> Values:
     return {"rate": _share(builder)}
 
 
-def sentence_unnamed(builder: Builder) -> Values:
+def sentence_unnamed(builder: BuilderReport) -> Values:
     named = [one for one in builder.fills["user"] if isinstance(one, str)]
     return {"unnamed": len(builder.fills) - len(named), "fills": len(builder.fills)}
 
 
-def headline_revenue(builder: Builder) -> Values:
+def headline_revenue(builder: BuilderReport) -> Values:
     return {"revenue": _own(builder)["builder_fee"].sum()}
 
 
-def headline_volume(builder: Builder) -> Values:
+def headline_volume(builder: BuilderReport) -> Values:
     return {"volume": _usd(_own(builder)), "fills": len(_own(builder))}
 
 
-def headline_fee(builder: Builder) -> Values:
+def headline_fee(builder: BuilderReport) -> Values:
     own = _own(builder)
     return {"fee": 1e4 * own["builder_fee"].sum() / _usd(own)}
 
 
-def headline_share(builder: Builder) -> Values:
+def headline_share(builder: BuilderReport) -> Values:
     row = tk.builders.attach_rate(builder.fills, builder.address).iloc[0]
     return {"rate": _share(builder), "low": row["low"], "high": row["high"]}
 
 
-def headline_elsewhere(builder: Builder) -> Values:
+def headline_elsewhere(builder: BuilderReport) -> Values:
     others = builder.fills["builder"].notna() & (builder.fills["builder"] != builder.address)
     routable = _routable(builder)
     return {
@@ -79,7 +79,7 @@ def headline_elsewhere(builder: Builder) -> Values:
     }
 
 
-def headline_users(builder: Builder) -> Values:
+def headline_users(builder: BuilderReport) -> Values:
     return {
         "users": builder.fills["user"].nunique(),
         "through": _own(builder)["user"].nunique(),

@@ -1,4 +1,4 @@
-"""What the market report says, computed again from its frames."""
+"""The values of the market report, recomputed from its frames."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.reports.market_report import Market
+from toolkit.reports.market_report import MarketReport
 
 Values = dict[str, Any]
 
 
-def _cost(market: Market, side: str) -> pd.Series:
+def _cost(market: MarketReport, side: str) -> pd.Series:
     """Return the mean of the samples, with the interval that the helper gives for it."""
     row = tk.slippage.cost(market.samples, 100_000, side=side).iloc[0]
     size = market.samples[market.samples["amount_usd"] == 100_000]
@@ -21,13 +21,13 @@ def _cost(market: Market, side: str) -> pd.Series:
     return row
 
 
-def _running(market: Market) -> pd.DataFrame:
+def _running(market: MarketReport) -> pd.DataFrame:
     """Return the TWAP orders that run; the others wait for their trigger."""
     return market.running[~market.running["waiting"].astype(bool)]
 
 
 def _left_out(report: Any) -> Values:
-    return {"what": "; ".join(f"{what} ({why})" for what, why in report.lacking.items())}
+    return {"what": "; ".join(f"{what} ({why})" for what, why in report.missing_reasons.items())}
 
 
 def capacity(samples: pd.DataFrame, coin: str, bps: float) -> Values:
@@ -41,7 +41,7 @@ def capacity(samples: pd.DataFrame, coin: str, bps: float) -> Values:
     return {"capacity_usd": row["capacity_usd"], "range": row["range"], **ends}
 
 
-def sentence_cost(market: Market) -> Values:
+def sentence_cost(market: MarketReport) -> Values:
     buy, sell = _cost(market, "buy"), _cost(market, "sell")
     return {
         "size": 100_000,
@@ -55,18 +55,18 @@ def sentence_cost(market: Market) -> Values:
     }
 
 
-def sentence_misfit(market: Market) -> Values:
+def sentence_misfit(market: MarketReport) -> Values:
     groups = tk.slippage.fit(market.samples).groups
     return {"misfit": groups.loc[groups["side"] == "buy", "misfit"].item()}
 
 
-def sentence_power(market: Market) -> Values:
+def sentence_power(market: MarketReport) -> Values:
     params = tk.slippage.fit(market.samples).params
     row = params[(params["side"] == "buy") & (params["name"] == "k")].iloc[0]
     return {"power": row["estimate"], "low": row["low"], "high": row["high"]}
 
 
-def sentence_thin(market: Market) -> Values:
+def sentence_thin(market: MarketReport) -> Values:
     """Return the size and side whose samples were missing most often."""
     names = ["buy_slippage_bps", "sell_slippage_bps"]
     missing = market.samples[names].isna().groupby(market.samples["amount_usd"]).mean()
@@ -77,21 +77,21 @@ def sentence_thin(market: Market) -> Values:
 sentence_left_out = _left_out
 
 
-def sentence_twaps_hidden(market: Market) -> Values:
+def sentence_twaps_hidden(market: MarketReport) -> Values:
     assert market.running is None
     return {}
 
 
-def sentence_twaps_none(market: Market) -> Values:
+def sentence_twaps_none(market: MarketReport) -> Values:
     assert _running(market).empty
     return {}
 
 
-def sentence_twaps(market: Market) -> Values:
+def sentence_twaps(market: MarketReport) -> Values:
     return {"orders": len(_running(market))}
 
 
-def sentence_twap_flow(market: Market) -> Values:
+def sentence_twap_flow(market: MarketReport) -> Values:
     px = market.context["mark_px"].item()
     running = _running(market)
     usd = running["remaining_sz"] * px
@@ -104,18 +104,18 @@ def sentence_twap_flow(market: Market) -> Values:
     }
 
 
-def sentence_limits_unknown(market: Market) -> Values:
+def sentence_limits_unknown(market: MarketReport) -> Values:
     assert market.limits is None
     assert ":" in market.coin
     return {}
 
 
-def sentence_limits_none(market: Market) -> Values:
+def sentence_limits_none(market: MarketReport) -> Values:
     assert ":" not in market.coin
     return {}
 
 
-def sentence_dex_limits(market: Market) -> Values:
+def sentence_dex_limits(market: MarketReport) -> Values:
     dex = market.limits.dex
     return {
         "interest": dex["total_oi_cap"].item(),
@@ -123,31 +123,31 @@ def sentence_dex_limits(market: Market) -> Values:
     }
 
 
-def sentence_coin_limit(market: Market) -> Values:
+def sentence_coin_limit(market: MarketReport) -> Values:
     return {"cap": market.limits.coins.set_index("coin").loc[market.coin, "oi_cap"]}
 
 
-def headline_buying(market: Market) -> Values:
+def headline_buying(market: MarketReport) -> Values:
     row = _cost(market, "buy")
     shown = {"cost": row["cost_bps"], "low": row["low"], "high": row["high"]}
     return {"size": 100_000, **shown}
 
 
-def headline_capacity(market: Market) -> Values:
+def headline_capacity(market: MarketReport) -> Values:
     return {"bps": 10, "room": capacity(market.samples, market.coin, 10)}
 
 
-def headline_half_spread(market: Market) -> Values:
+def headline_half_spread(market: MarketReport) -> Values:
     return {"half": market.samples.groupby("amount_usd")["half_spread_bps"].median().median()}
 
 
-def headline_mark(market: Market) -> Values:
+def headline_mark(market: MarketReport) -> Values:
     return {"px": market.context["mark_px"].item()}
 
 
-def headline_interest(market: Market) -> Values:
+def headline_interest(market: MarketReport) -> Values:
     return {"usd": (market.context["open_interest"] * market.context["mark_px"]).item()}
 
 
-def headline_funding(market: Market) -> Values:
+def headline_funding(market: MarketReport) -> Values:
     return {"yearly": 24 * 365 * market.context["funding"].item()}

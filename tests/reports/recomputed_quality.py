@@ -1,27 +1,27 @@
-"""What the market-quality report says, computed again from its frames."""
+"""The values of the market-quality report, recomputed from its frames."""
 
 from typing import Any
 
 import pandas as pd
 
 import toolkit as tk
-from toolkit.reports.quality_report import Quality
+from toolkit.reports.quality_report import QualityReport
 
 Values = dict[str, Any]
 
 
-def _ranked(quality: Quality) -> pd.Series:
+def _ranked(quality: QualityReport) -> pd.Series:
     """Return what buying 100,000 USD of each market costs, the cheapest first."""
     costs = tk.slippage.cost(quality.samples, 100_000, side="buy").set_index("coin")["cost_bps"]
     return costs.reindex(quality.contexts["name"]).sort_values(kind="stable").dropna()
 
 
-def _which(quality: Quality) -> Values:
-    which = "named" if quality.picked else "most traded"
+def _which(quality: QualityReport) -> Values:
+    which = "chosen" if quality.is_chosen else "largest by volume"
     return {"markets": len(quality.contexts), "which": which}
 
 
-def sentence_ends(quality: Quality) -> Values:
+def sentence_ends(quality: QualityReport) -> Values:
     costs = _ranked(quality)
     return {
         "size": 100_000,
@@ -34,39 +34,39 @@ def sentence_ends(quality: Quality) -> Values:
     }
 
 
-def sentence_thin(quality: Quality) -> Values:
+def sentence_thin(quality: QualityReport) -> Values:
     million = quality.samples[quality.samples["amount_usd"] == 1_000_000]
     missing = million["buy_slippage_bps"].isna().groupby(million["coin"]).mean()
     often = [coin for coin in _ranked(quality).index if missing.get(coin, 0) > 0.01]
     return {"size": 1_000_000, "coins": ", ".join(often)}
 
 
-def sentence_left_out(quality: Quality) -> Values:
-    return {"what": "; ".join(f"{what} ({why})" for what, why in quality.lacking.items())}
+def sentence_left_out(quality: QualityReport) -> Values:
+    return {"what": "; ".join(f"{what} ({why})" for what, why in quality.missing_reasons.items())}
 
 
-def sentence_no_check(quality: Quality) -> Values:
+def sentence_no_check(quality: QualityReport) -> Values:
     assert quality.depth is None or quality.depth.empty
     return {}
 
 
-def sentence_check(quality: Quality) -> Values:
+def sentence_check(quality: QualityReport) -> Values:
     held = tk.depth.consistency(quality.depth, quality.samples, max_age=60.0)["consistent"]
     return {"samples": held.notna().sum(), "agreeing": (held == True).sum()}  # noqa: E712
 
 
-def headline_cheapest(quality: Quality) -> Values:
+def headline_cheapest(quality: QualityReport) -> Values:
     costs = _ranked(quality)
     shown = {"coin": costs.index[0], "size": 100_000, "cost": costs.iloc[0]}
     return {**shown, **_which(quality)}
 
 
-def headline_dearest(quality: Quality) -> Values:
+def headline_dearest(quality: QualityReport) -> Values:
     costs = _ranked(quality)
     shown = {"coin": costs.index[-1], "size": 100_000, "cost": costs.iloc[-1]}
     return {**shown, **_which(quality)}
 
 
-def headline_half_spread(quality: Quality) -> Values:
+def headline_half_spread(quality: QualityReport) -> Values:
     each = quality.samples.groupby(["coin", "amount_usd"])["half_spread_bps"].median()
     return {"half": each.groupby("coin").median().median()}

@@ -1,4 +1,4 @@
-"""What the wallet report says, computed again from its frames, in exact decimals."""
+"""The values of the wallet report, recomputed from its frames in exact decimals."""
 
 import warnings
 from decimal import Decimal
@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 import toolkit as tk
-from toolkit.analysis.fees import MissingAmounts
-from toolkit.reports.results import Results
+from toolkit.analysis.common.fees import MissingAmounts
+from toolkit.reports.wallet_report import WalletResults
 
 Values = dict[str, Any]
 HOUR = 3_600_000
@@ -18,9 +18,9 @@ def _sum(column: pd.Series) -> Decimal:
     return sum((Decimal(str(one)) for one in column.dropna()), Decimal(0))
 
 
-def _row(results: Results) -> pd.Series:
+def _row(results: WalletResults) -> pd.Series:
     """Attribute again, from the frames: the helper is held to the truth by its own tests."""
-    made = results.material
+    made = results.frames
     funding = made.funding if made.funding is not None and len(made.funding) else None
     period = {"start_time": made.start_ms, "end_time": made.end_ms}
     with warnings.catch_warnings():
@@ -29,20 +29,20 @@ def _row(results: Results) -> pd.Series:
     return rows.iloc[0]
 
 
-def _fees(results: Results) -> Decimal:
+def _fees(results: WalletResults) -> Decimal:
     """Return fees, negative where paid: those in USD of perps are what the fills say."""
     row = _row(results)
     names = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
     return sum((Decimal(row[name]) for name in names), Decimal(0))
 
 
-def _volume(results: Results) -> Decimal:
+def _volume(results: WalletResults) -> Decimal:
     return Decimal(_row(results)["volume"])
 
 
-def _hours(results: Results) -> dict[tuple[str, int], Decimal]:
+def _hours(results: WalletResults) -> dict[tuple[str, int], Decimal]:
     """Walk the fills of each perp from hour to hour: (coin, hour) -> position, if there is one."""
-    made = results.material
+    made = results.frames
     open_: dict[tuple[str, int], Decimal] = {}
     for coin, fills in made.fills.groupby("coin", sort=False):
         if coin[0] in "@#" or "/" in coin:
@@ -62,105 +62,105 @@ def _hours(results: Results) -> dict[tuple[str, int], Decimal]:
     return open_
 
 
-def _paid(results: Results) -> dict[tuple[str, int], Decimal]:
-    rows = results.material.funding
+def _paid(results: WalletResults) -> dict[tuple[str, int], Decimal]:
+    rows = results.frames.funding
     hours = [int(time.timestamp() * 1000) // HOUR for time in rows["time"]]
     return dict(zip(zip(rows["coin"], hours, strict=True), rows["szi"], strict=True))
 
 
-def _both(results: Results) -> set[tuple[str, int]]:
+def _both(results: WalletResults) -> set[tuple[str, int]]:
     return _hours(results).keys() & _paid(results).keys()
 
 
-def _forced(results: Results) -> pd.DataFrame:
-    fills = results.material.fills
-    named = fills["liquidated_user"].astype("str").str.lower() == results.material.user.lower()
+def _forced(results: WalletResults) -> pd.DataFrame:
+    fills = results.frames.fills
+    named = fills["liquidated_user"].astype("str").str.lower() == results.frames.user.lower()
     return fills[named | fills["dir"].str.startswith("Liquidated")]
 
 
-def _reconciled(results: Results) -> pd.Series:
-    made = results.material
+def _reconciled(results: WalletResults) -> pd.Series:
+    made = results.frames
     return tk.pnl.reconcile(
         None, made.states, made.fills, made.funding, made.ledger, account=made.user
     ).iloc[0]
 
 
-def _nothing(results: Results) -> Values:
+def _nothing(results: WalletResults) -> Values:
     return {}
 
 
-def _net(results: Results) -> Values:
+def _net(results: WalletResults) -> Values:
     return {"net": _row(results)["net"]}
 
 
-def _funding(results: Results) -> Values:
-    made = results.material
+def _funding(results: WalletResults) -> Values:
+    made = results.frames
     ends = pd.to_datetime([made.start_ms, made.end_ms], unit="ms", utc=True)
     within = made.funding[made.funding["time"].between(*ends)]
     return {"funding": _sum(within["usdc"]) if _paid(results) else None}
 
 
-def _apart(results: Results) -> pd.Series:
-    made = results.material
+def _apart(results: WalletResults) -> pd.Series:
+    made = results.frames
     return tk.pnl.audit(made.fills, made.perps)["difference"]
 
 
-def sentence_no_fills(results: Results) -> Values:
-    assert results.material.fills.empty
+def sentence_no_fills(results: WalletResults) -> Values:
+    assert results.frames.fills.empty
     return {}
 
 
-def sentence_closed(results: Results) -> Values:
+def sentence_closed(results: WalletResults) -> Values:
     return {"closed": _row(results)["closed_pnl"], "volume": _volume(results)}
 
 
-def sentence_fees(results: Results) -> Values:
+def sentence_fees(results: WalletResults) -> Values:
     return {"fees": _fees(results)}
 
 
-def sentence_builder_fees(results: Results) -> Values:
-    paid = results.material.fills["builder_fee"]
+def sentence_builder_fees(results: WalletResults) -> Values:
+    paid = results.frames.fills["builder_fee"]
     return {"fees": _fees(results), "builder": -_sum(paid)}
 
 
-def sentence_funding(results: Results) -> Values:
+def sentence_funding(results: WalletResults) -> Values:
     return _funding(results)
 
 
-def _bought(results: Results) -> pd.DataFrame:
+def _bought(results: WalletResults) -> pd.DataFrame:
     """Return spot buys whose fee is in the bought token."""
-    fills = results.material.fills
+    fills = results.frames.fills
     spot = fills["coin"].str.contains("^@|/") & (fills["side"] == "B")
     return fills[spot & (fills["fee_token"] != "USDC")]
 
 
-def sentence_fees_in_cost(results: Results) -> Values:
+def sentence_fees_in_cost(results: WalletResults) -> Values:
     rows = _bought(results)
     return {"value": -sum((px * fee for px, fee in zip(rows["px"], rows["fee"], strict=True)), 0)}
 
 
-def sentence_at_par(results: Results) -> Values:
-    fills = results.material.fills.drop(_bought(results).index)
+def sentence_at_par(results: WalletResults) -> Values:
+    fills = results.frames.fills.drop(_bought(results).index)
     rows = fills[fills["fee_token"].notna() & (fills["fee_token"] != "USDC")]
     return {"fills": len(rows), "tokens": ", ".join(sorted(set(rows["fee_token"])))}
 
 
-def _lacking(results: Results, *columns: str) -> Values:
-    rows = results.material.fills[list(columns)].to_dict("records")
+def _lacking(results: WalletResults, *columns: str) -> Values:
+    rows = results.frames.fills[list(columns)].to_dict("records")
     missing = sum(any(pd.isna(value) for value in row.values()) for row in rows)
     assert missing
     return {"missing": missing, "fills": len(rows)}
 
 
-def _without_closed_pnl(results: Results) -> Values:
+def _without_closed_pnl(results: WalletResults) -> Values:
     return _lacking(results, "closed_pnl")
 
 
-def _without_fee(results: Results) -> Values:
+def _without_fee(results: WalletResults) -> Values:
     return _lacking(results, "fee")
 
 
-def sentence_traded(results: Results) -> Values:
+def sentence_traded(results: WalletResults) -> Values:
     return {"volume": _volume(results)}
 
 
@@ -170,12 +170,12 @@ headline_closed_unknown = _without_closed_pnl
 headline_fees_unknown = _without_fee
 
 
-def headline_net_unknown(results: Results) -> Values:
+def headline_net_unknown(results: WalletResults) -> Values:
     return _lacking(results, "closed_pnl", "fee")
 
 
-def sentence_positions_unknown(results: Results) -> Values:
-    fills = results.material.fills
+def sentence_positions_unknown(results: WalletResults) -> Values:
+    fills = results.frames.fills
     perps = fills[~fills["coin"].str.contains("^[@#]|/")]
     return {"missing": int(perps["start_position"].isna().sum()), "fills": len(fills)}
 
@@ -184,12 +184,12 @@ sentence_net = _net
 sentence_net_without_funding = _net
 
 
-def sentence_forced(results: Results) -> Values:
+def sentence_forced(results: WalletResults) -> Values:
     return _closed_by_force(_forced(results))
 
 
-def sentence_deleveraged(results: Results) -> Values:
-    fills = results.material.fills
+def sentence_deleveraged(results: WalletResults) -> Values:
+    fills = results.frames.fills
     others = fills.drop(index=_forced(results).index)
     return _closed_by_force(others[others["dir"] == "Auto-Deleveraging"])
 
@@ -201,50 +201,50 @@ def _closed_by_force(rows: pd.DataFrame) -> Values:
     return {"fills": len(rows), "coins": coins, "noun": noun, "closed": closed}
 
 
-def sentence_left_out(results: Results) -> Values:
-    lacking = results.material.lacking
-    return {"what": "; ".join(f"{what} ({why})" for what, why in lacking.items())}
+def sentence_left_out(results: WalletResults) -> Values:
+    missing_reasons = results.frames.missing_reasons
+    return {"what": "; ".join(f"{what} ({why})" for what, why in missing_reasons.items())}
 
 
 sentence_funding_unknown = _nothing
 sentence_funding_without_builder = _nothing
 
 
-def sentence_funding_without_positions(results: Results) -> Values:
+def sentence_funding_without_positions(results: WalletResults) -> Values:
     assert not _hours(results)
     assert not _paid(results)
     return {}
 
 
-def sentence_held(results: Results) -> Values:
+def sentence_held(results: WalletResults) -> Values:
     return {"held": len(_hours(results))}
 
 
-def sentence_carried(results: Results) -> Values:
-    first = results.material.fills.drop_duplicates("coin").set_index("coin")["start_position"]
+def sentence_carried(results: WalletResults) -> Values:
+    first = results.frames.fills.drop_duplicates("coin").set_index("coin")["start_position"]
     perps = [coin for coin in first.index if coin[0] not in "@#" and "/" not in coin]
     return {"carried": sum(first[coin] != 0 for coin in perps)}
 
 
-def sentence_all_covered(results: Results) -> Values:
+def sentence_all_covered(results: WalletResults) -> Values:
     assert _hours(results) == _paid(results)
     return {}
 
 
-def sentence_covered(results: Results) -> Values:
+def sentence_covered(results: WalletResults) -> Values:
     return {"covered": len(_both(results))}
 
 
-def sentence_agreeing(results: Results) -> Values:
+def sentence_agreeing(results: WalletResults) -> Values:
     held, paid = _hours(results), _paid(results)
     return {"agreeing": sum(held[key] == paid[key] for key in _both(results))}
 
 
-def sentence_beyond(results: Results) -> Values:
+def sentence_beyond(results: WalletResults) -> Values:
     return {"beyond": len(_paid(results)) - len(_both(results))}
 
 
-def sentence_uncovered(results: Results) -> Values:
+def sentence_uncovered(results: WalletResults) -> Values:
     return {"missing": len(_hours(results)) - len(_both(results))}
 
 
@@ -253,24 +253,24 @@ sentence_worth_past = _nothing
 sentence_worth_late = _nothing
 
 
-def sentence_worth(results: Results) -> Values:
-    states = results.material.states
+def sentence_worth(results: WalletResults) -> Values:
+    states = results.frames.states
     unrealised = _sum(states.positions["unrealized_pnl"])
     return {"value": _sum(states.accounts["account_value"]), "unrealised": unrealised}
 
 
-def sentence_worth_unexplained(results: Results) -> Values:
+def sentence_worth_unexplained(results: WalletResults) -> Values:
     row = _reconciled(results)
     assert pd.isna(row["residual"])
     return {"causes": row["causes"]}
 
 
-def sentence_worth_exact(results: Results) -> Values:
+def sentence_worth_exact(results: WalletResults) -> Values:
     assert _reconciled(results)["residual"] == 0
     return {}
 
 
-def sentence_worth_residual(results: Results) -> Values:
+def sentence_worth_residual(results: WalletResults) -> Values:
     row = _reconciled(results)
     causes = row["causes"] or "the cause is not known"
     return {"residual": row["residual"], "causes": causes}
@@ -280,16 +280,16 @@ headline_net = _net
 headline_net_without_funding = _net
 
 
-def headline_closed(results: Results) -> Values:
+def headline_closed(results: WalletResults) -> Values:
     return {"closed": _row(results)["closed_pnl"]}
 
 
-def headline_fees(results: Results) -> Values:
+def headline_fees(results: WalletResults) -> Values:
     paid = _fees(results) + sentence_fees_in_cost(results)["value"]
     return {"fees": _fees(results), "rate": 1e4 * float(paid / _volume(results))}
 
 
-def headline_fees_without_volume(results: Results) -> Values:
+def headline_fees_without_volume(results: WalletResults) -> Values:
     assert not _volume(results)
     return {"fees": _fees(results)}
 
@@ -299,7 +299,7 @@ headline_funding_without_positions = _nothing
 headline_funding_beyond = _funding
 
 
-def headline_funding_complete(results: Results) -> Values:
+def headline_funding_complete(results: WalletResults) -> Values:
     assert _hours(results).keys() == _paid(results).keys()
     return _funding(results)
 
@@ -308,61 +308,61 @@ headline_funding_carried = _funding
 headline_funding_uncounted = _funding
 
 
-def headline_funding_in_part(results: Results) -> Values:
+def headline_funding_in_part(results: WalletResults) -> Values:
     share = len(_both(results)) / len(_hours(results))
     return {**_funding(results), "share": share}
 
 
-def headline_volume(results: Results) -> Values:
-    fills = results.material.fills
+def headline_volume(results: WalletResults) -> Values:
+    fills = results.frames.fills
     words = ("Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question")
     return {"volume": _volume(results), "fills": int((~fills["dir"].isin(words)).sum())}
 
 
-def headline_cash(results: Results) -> Values:
-    return {"cash": _row(results)["ledger"], "updates": len(results.material.ledger)}
+def headline_cash(results: WalletResults) -> Values:
+    return {"cash": _row(results)["ledger"], "updates": len(results.frames.ledger)}
 
 
-def check_parts(results: Results) -> Values:
+def check_parts(results: WalletResults) -> Values:
     row = _row(results)
     parts = row["closed_pnl"] + _fees(results)
     parts += 0 if pd.isna(row["funding"]) else row["funding"]
     return {"residual": row["net"] - parts}
 
 
-def check_recomputed(results: Results) -> Values:
+def check_recomputed(results: WalletResults) -> Values:
     assert _apart(results).notna().all()
-    return {"apart": _sum(_apart(results).abs()), "fills": len(results.material.fills)}
+    return {"apart": _sum(_apart(results).abs()), "fills": len(results.frames.fills)}
 
 
-def check_recomputed_in_part(results: Results) -> Values:
+def check_recomputed_in_part(results: WalletResults) -> Values:
     apart = _apart(results)
     known = int(apart.notna().sum())
     return {"apart": _sum(apart.abs()), "known": known, "fills": len(apart)}
 
 
-def check_recomputed_unknown(results: Results) -> Values:
-    fills = results.material.fills
+def check_recomputed_unknown(results: WalletResults) -> Values:
+    fills = results.frames.fills
     names = {"unclosed": "closed_pnl", "unpaid": "fee", "unplaced": "start_position"}
     counts = {name: int(fills[column].isna().sum()) for name, column in names.items()}
     assert sum(counts.values())
     return {"fills": len(fills), **counts}
 
 
-def check_breaks(results: Results) -> Values:
-    made = results.material
+def check_breaks(results: WalletResults) -> Values:
+    made = results.frames
     return {"breaks": int(tk.pnl.audit(made.fills, made.perps)["chain_break"].sum())}
 
 
-def check_left_out(results: Results) -> Values:
+def check_left_out(results: WalletResults) -> Values:
     row = _row(results)
     return {"amounts": row["unpriced_fees"] + row["unknown_flows"]}
 
 
-def check_explained(results: Results) -> Values:
+def check_explained(results: WalletResults) -> Values:
     return {"residual": _reconciled(results)["residual"]}
 
 
-def check_explained_in_part(results: Results) -> Values:
+def check_explained_in_part(results: WalletResults) -> Values:
     row = _reconciled(results)
     return {"residual": row["residual"], "causes": row["causes"]}

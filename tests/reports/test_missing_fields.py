@@ -1,4 +1,4 @@
-"""Reports of answers that lack what most rows have: docs/live_service.md, section 1."""
+"""Reports of answers with missing fields: docs/live_service.md, section 1."""
 
 import json
 import warnings
@@ -8,10 +8,10 @@ import pytest
 
 import toolkit as tk
 from toolkit import plots
-from toolkit.contract.unknown import forget_reported
-from toolkit.reports import builder_report, wallet_report, wallet_words
-from toolkit.reports.results import Results
-from toolkit.reports.wallet_tables import tables_of
+from toolkit.contract.deviations import forget_deviations
+from toolkit.reports import builder_report, wallet_report, wallet_text
+from toolkit.reports.wallet_report import WalletResults
+from toolkit.reports.wallet_tables import make_tables
 
 
 def altered(session: tk.Session, operation: str, field: str) -> tk.Session:
@@ -38,46 +38,46 @@ def altered(session: tk.Session, operation: str, field: str) -> tk.Session:
     )
 
 
-def lacking(session: tk.Session, user: str, field: str) -> Results:
+def missing_reasons(session: tk.Session, user: str, field: str) -> WalletResults:
     """Return the results of a wallet report whose fills lack a field here and there."""
-    forget_reported()
+    forget_deviations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source = altered(session, "userFillsByTime", field)
-        return wallet_report.results_of(source, user, builders=session.world["builders"])
+        return wallet_report.fetch_results(source, user, builders=session.world["builders"])
 
 
 UNKNOWN = {
-    "fee": {"net PnL", "fees", "Closed PnL recomputed, and breaks in the chain of positions"},
+    "fee": {"net PnL", "fees", "Recomputed closed PnL, and breaks in the chain of positions"},
     "closedPnl": {
         "net PnL",
         "closed PnL",
-        "Closed PnL recomputed, and breaks in the chain of positions",
+        "Recomputed closed PnL, and breaks in the chain of positions",
     },
-    "startPosition": {"Closed PnL recomputed, and breaks in the chain of positions"},
+    "startPosition": {"Recomputed closed PnL, and breaks in the chain of positions"},
 }
 
 
 @pytest.mark.parametrize("field", UNKNOWN)
-def test_figures_without_fields_are_unknown(session, user, field) -> None:
-    results = lacking(session, user, field)
-    fills = results.material.fills
+def test_headlines_without_fields_are_unknown(session, user, field) -> None:
+    results = missing_reasons(session, user, field)
+    fills = results.frames.fills
     missing, rows = -(-len(fills) // 7), len(fills)
-    said = [*wallet_words.headlines(results), *wallet_words.checks(results)]
+    said = [*wallet_text.list_headlines(results), *wallet_text.list_checks(results)]
     unknown = {one.label: one.note for one in said if one.value == "not known"}
     assert set(unknown) == UNKNOWN[field]
     assert all(str(missing) in note and str(rows) in note for note in unknown.values())
-    summary, funding = wallet_words.summary(results), wallet_words.coverage(results)
+    summary, funding = wallet_text.summarise_wallet(results), wallet_text.describe_coverage(results)
     remark = funding if field == "startPosition" else summary
     assert f"{missing} " in remark
     assert "not state" in remark
-    assert ("That leaves" in summary) == (field == "startPosition")
+    assert ("Net PnL is" in summary) == (field == "startPosition")
 
 
 @pytest.mark.parametrize("field", UNKNOWN)
 def test_tables_without_fields_show_dashes(session, user, field) -> None:
-    results = lacking(session, user, field)
-    tables = tables_of(results)
+    results = missing_reasons(session, user, field)
+    tables = make_tables(results)
     headings = [one.heading for one in tables["coins"].columns]
     total = dict(zip(headings, tables["coins"].total, strict=True))
     dashes = {
@@ -89,18 +89,18 @@ def test_tables_without_fields_show_dashes(session, user, field) -> None:
     assert (total["net"] == "\N{EM DASH}") == (field != "startPosition")
     assert bool(tables["parts"].total) == (field == "startPosition")
     for draw, by in ((plots.waterfall, None), (plots.cumulative_pnl, "hour")):
-        rows = results.drawn(by)
+        rows = results.plot_rows(by)
         assert rows.empty == (field != "startPosition")
         draw(rows)
 
 
 def test_fills_without_users_are_counted(session) -> None:
-    forget_reported()
+    forget_deviations()
     builder = session.world["builders"][0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source = altered(session, "builderApprovedFillsByTime", "user")
-        made = builder_report.gather(source, builder)
+        made = builder_report.fetch_report(source, builder)
     missing = int(made.fills["user"].isna().sum())
     assert missing > 0
     assert f"{missing:,} of {len(made.fills):,} do not name their user" in made.summary()

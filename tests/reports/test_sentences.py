@@ -1,8 +1,8 @@
-"""Every number that a report says is the one that its frames give.
+"""Every number in the sentences of a report follows from its frames.
 
-A report's sentences stand in tables (`SENTENCES`, `HEADLINES`, `CHECKS`), and each has a function
-of its name, such as `sentence_cost`, in ``recomputed_<report>.py``, which computes its values anew.
-A sentence without one fails here, and so does one that no report below says.
+A report has its sentences in tables (`SENTENCES`, `HEADLINES`, `CHECKS`). For each sentence a
+function in ``recomputed_<report>.py``, such as `sentence_cost`, recomputes its values. A sentence
+without such a function fails here, and so does a sentence that no report below has.
 """
 
 import re
@@ -17,18 +17,22 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.reports import (
+    recomputed_builder,
+    recomputed_market,
+    recomputed_quality,
+    recomputed_wallet,
+)
 from toolkit.reports import (
     builder_report,
     market_report,
     quality_report,
     wallet_report,
-    wallet_words,
+    wallet_text,
 )
-from toolkit.reports.material import STATES
-from toolkit.reports.results import Results
-from toolkit.reports.sentences import Headline, Paragraph, Sentence, fill_text, places
-
-from . import recomputed_builder, recomputed_market, recomputed_quality, recomputed_wallet
+from toolkit.reports.sentences import Headline, Paragraph, Sentence, fill_text, place_names
+from toolkit.reports.wallet_frames import STATES
+from toolkit.reports.wallet_report import WalletResults
 
 pytestmark = pytest.mark.xdist_group("sentences")
 
@@ -60,7 +64,7 @@ REPORTS = {
     "builder": Report(builder_report, recomputed_builder),
     "market": Report(market_report, recomputed_market),
     "quality": Report(quality_report, recomputed_quality),
-    "wallet": Report(wallet_words, recomputed_wallet),
+    "wallet": Report(wallet_text, recomputed_wallet),
 }
 EVERY = pytest.mark.parametrize("report", REPORTS)
 LACKING = {"depth": "it was not archived", "TWAP orders": "the key may not"}
@@ -78,7 +82,9 @@ def variants(session, user) -> dict[str, list[Any]]:
 
 
 def builders(session) -> Iterator[Any]:
-    first, second = (builder_report.gather(session, one) for one in session.world["builders"][:2])
+    first, second = (
+        builder_report.fetch_report(session, one) for one in session.world["builders"][:2]
+    )
     yield first
     yield second
     yield replace(first, fills=without(first.fills, "user"))
@@ -91,38 +97,38 @@ def without(fills: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def markets(session) -> Iterator[Any]:
-    gather = partial(market_report.gather, session)
+    gather = partial(market_report.fetch_report, session)
     every = tk.perp_twap_snapshots("ALL:ALL_DEXES", session=session)
     running = every[~every["waiting"].astype(bool)]
     yield gather("BTC")
     yield gather(running["market"].iloc[0])
     thin, tesla = gather("FARTCOIN"), gather("eqx:TSLA")
-    yield replace(thin, lacking=LACKING, running=None)
+    yield replace(thin, missing_reasons=LACKING, running=None)
     yield replace(tesla, running=running.iloc[:0])
     yield replace(tesla, limits=None)
 
 
 def qualities(session) -> Iterator[Any]:
-    two = quality_report.gather(session, coins=["BTC", "FARTCOIN"])
+    two = quality_report.fetch_report(session, coins=["BTC", "FARTCOIN"])
     yield two
-    yield replace(two, lacking=LACKING, depth=None)
-    yield quality_report.gather(session, "eqx")
+    yield replace(two, missing_reasons=LACKING, depth=None)
+    yield quality_report.fetch_report(session, "eqx")
 
 
-def wallets(session, user) -> Iterator[Results]:
-    results = wallet_report.results_of(session, user)
-    made = results.material
+def wallets(session, user) -> Iterator[WalletResults]:
+    results = wallet_report.fetch_results(session, user)
+    made = results.frames
     half = made.fills["time"].iloc[len(made.fills) // 2]
     late = made.fills[made.fills["time"] > half]
     paid_late = made.funding[made.funding["time"] > half]
     yield results
     for changed in (
-        {"funding": None, "lacking": {"funding by 0xb": "it was not archived"}},
+        {"funding": None, "missing_reasons": {"funding by 0xb": "it was not archived"}},
         {"funding": None, "states": None},
         {"funding": made.funding.iloc[5:]},
         {"funding": made.funding.iloc[:-5], "start_ms": 1},
         {"fills": late},
-        {"fills": late, "funding": paid_late, "lacking": {STATES: "it was not archived"}},
+        {"fills": late, "funding": paid_late, "missing_reasons": {STATES: "it was not archived"}},
         {"fills": made.fills.iloc[:0], "states": None},
         {"fills": made.fills.iloc[:0], "funding": made.funding.iloc[:0], "states": None},
         {"states": None, "end_ms": made.end_ms - 1},
@@ -132,17 +138,17 @@ def wallets(session, user) -> Iterator[Results]:
         {"fills": without(made.fills, "start_position")},
         {"fills": made.fills.head(1).assign(coin="@107", side="B", fee_token="HYPE")},
     ):
-        yield Results(replace(made, **changed))
-    routed = builder_report.gather(session, session.world["builders"][1])
+        yield WalletResults(replace(made, **changed))
+    routed = builder_report.fetch_report(session, session.world["builders"][1])
     paid = routed.fills[routed.fills["builder_fee"] > 0]
-    yield wallet_report.results_of(session, paid["user"].iloc[0])
+    yield wallet_report.fetch_results(session, paid["user"].iloc[0])
     examples = session.world["examples"]
     for name in ("LIQUIDATED", "DELEVERAGED", "MARKET_MAKER"):
-        yield wallet_report.results_of(session, examples[name], builders=[])
+        yield wallet_report.fetch_results(session, examples[name], builders=[])
 
 
 def said_by(name: str, made: Any) -> list[Sentence | Headline]:
-    found = wallet_words.sentences(made) if name == "wallet" else made.sentences()
+    found = wallet_text.list_sentences(made) if name == "wallet" else made.sentences()
     return list(found)
 
 
@@ -153,7 +159,7 @@ def test_sentences_have_recomputations(report: str) -> None:
 
 
 @EVERY
-def test_numbers_stand_in_places_alone(report: str) -> None:
+def test_texts_have_no_numbers(report: str) -> None:
     """The level of intervals is the one number that a sentence writes itself."""
     for _, table, _ in REPORTS[report].tables():
         for text in table.values():
@@ -164,7 +170,7 @@ def test_numbers_stand_in_places_alone(report: str) -> None:
 
 
 @EVERY
-def test_notebooks_show_sentences_alone(report: str, variants) -> None:
+def test_notebooks_show_known_sentences(report: str, variants) -> None:
     """Whatever a report's notebook shows as words, tiles or checks is among its sentences."""
     made = variants[report][0]
     name = "market_quality" if report == "quality" else report
@@ -174,13 +180,13 @@ def test_notebooks_show_sentences_alone(report: str, variants) -> None:
     known = [one.text for one in said_by(report, made)]
     for function in shown:
         at_wallet = report == "wallet"
-        found = getattr(wallet_words, function)(made) if at_wallet else getattr(made, function)()
+        found = getattr(wallet_text, function)(made) if at_wallet else getattr(made, function)()
         parts = found.sentences if isinstance(found, Paragraph) else found
         assert {one.text for one in parts} <= set(known)
 
 
 @EVERY
-def test_sentences_say_what_frames_give(report: str, variants) -> None:
+def test_sentences_match_frames(report: str, variants) -> None:
     unsaid = {(name, one) for name, table, _ in REPORTS[report].tables() for one in table}
     for made in variants[report]:
         for said in said_by(report, made):
@@ -188,7 +194,7 @@ def test_sentences_say_what_frames_give(report: str, variants) -> None:
             unsaid.discard((table, said.name))
             values = again(made)
             parts = (text,) if isinstance(text, str) else text
-            assert set(values) == set().union(*map(places, parts)), said
+            assert set(values) == set().union(*map(place_names, parts)), said
             read = (said.text,) if isinstance(said, Sentence) else tuple(said)
             assert tuple(fill_text(part, values) for part in parts) == read
             for place, value in values.items():
@@ -209,7 +215,7 @@ def assert_same(said: Any, value: Any, where: str) -> None:
         assert float(said) == pytest.approx(float(value), rel=1e-12, abs=1e-12), where
 
 
-def test_tiles_and_sentences_say_the_same(variants) -> None:
+def test_headlines_match_sentences(variants) -> None:
     """One share of a builder's users, one cost of a size: under one name, one number."""
     for made in variants["builder"]:
         shares = [one for one in said_by("builder", made) if one.name == "share"]
@@ -221,7 +227,7 @@ def test_tiles_and_sentences_say_the_same(variants) -> None:
         assert said["buying"]["cost"] == said["cost"]["buy"]
 
 
-def test_tables_show_what_sentences_say(variants) -> None:
+def test_tables_match_sentences(variants) -> None:
     market = variants["market"][0]
     said = {one.name: one for one in said_by("market", market)}
     (row,) = [row for row in market.costs().rows if row[:2] == ["100,000", "buy"]]
@@ -238,7 +244,7 @@ def test_tables_show_what_sentences_say(variants) -> None:
     )
 
 
-def test_costs_and_depth_have_words_of_their_own(variants) -> None:
+def test_within_is_a_distance(variants) -> None:
     """ "Within" is a distance from mid; a cost is so many bps or less."""
     words = [one.text for made in variants["market"] for one in said_by("market", made)]
     words += [one.text for made in variants["quality"] for one in said_by("quality", made)]

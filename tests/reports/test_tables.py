@@ -1,15 +1,15 @@
-"""Numbers and times as text: nothing rounded away unsaid, nothing missing written as 0."""
+"""Numbers and times as text; a missing value is never 0."""
 
 from decimal import Decimal
 
 import pandas as pd
 import pytest
 
-from toolkit.plots import texts
-from toolkit.plots.texts import MINUS
+from toolkit.plots import formats
+from toolkit.plots.formats import MINUS
 from toolkit.reports import tables
-from toolkit.reports.provenance import sources_of
-from toolkit.reports.tables import Column, table
+from toolkit.reports.provenance import describe_frames
+from toolkit.reports.tables import TextColumn, table
 
 
 @pytest.mark.parametrize(
@@ -17,31 +17,34 @@ from toolkit.reports.tables import Column, table
     [
         (tables.exact_usd, Decimal("-288.070111000000000000"), f"{MINUS}288.070111"),
         (tables.exact_usd, Decimal("0E-18"), "0.00"),
-        (tables.moment, pd.Timestamp("2025-09-01T00:00:00.007Z"), "2025-09-01 00:00:00.007"),
+        (tables.time_text, pd.Timestamp("2025-09-01T00:00:00.007Z"), "2025-09-01 00:00:00.007"),
         (tables.yes_no, False, "no"),
     ],
 )
-def test_values_are_written(write, value, written):
+def test_format_of_value(write, value, written):
     assert write(value) == written
 
 
-def test_missing_is_a_dash():
+def test_missing_value_is_dash():
     frame = pd.DataFrame({"net": [None, 0.0]}, dtype="float64")
-    made = table("Net", frame, [Column("net", "net", texts.dollars)])
+    made = table("Net", frame, [TextColumn("net", "net", formats.whole_dollars)])
     assert [row[0] for row in made.rows] == [tables.MISSING, "0"]
 
 
-def test_numbers_stand_to_the_right_in_the_first_column_too():
-    columns = [Column("size", "size", texts.count), Column("side", "side", tables.text, False)]
+def test_first_column_aligns_numbers():
+    columns = [
+        TextColumn("size", "size", formats.whole_number),
+        TextColumn("side", "side", tables.plain_text, False),
+    ]
     html = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns)._repr_html_()
     assert '<th scope="row" class="number">1,000</th><td>buy</td>' in html
     turned = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns[::-1])
     assert '<th scope="row">buy</th><td class="number">1,000</td>' in turned._repr_html_()
 
 
-def test_parameters_are_written_without_the_marks_of_python():
+def test_parameters_are_plain_text():
     asked = {"dex": "", "users": ["0xa", "0xb"], "start": 0}
     frame = pd.DataFrame({"a": [1]})
     frame.attrs["toolkit"] = {"operation": "meta", "parameters": asked, "complete": "yes"}
-    (source,) = sources_of({"meta": frame})
+    (source,) = describe_frames({"meta": frame})
     assert source.parameters == ['dex = ""', "users = 0xa, 0xb", "start = 1970-01-01T00:00:00.000Z"]

@@ -1,4 +1,4 @@
-"""Closed PnL by the exchange's rule: by hand, and against the rule in fractions."""
+"""Closed PnL by the exchange's rule, by hand and compared with fractions."""
 
 from fractions import Fraction
 
@@ -6,7 +6,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from toolkit.rules.closed_pnl import entry_price, price_decimals, replay, step
+from tests.rules.reference import replay_perp_fills
+from toolkit.rules.closed_pnl import apply_perp_fill, entry_price, price_decimals
 
 fills = st.lists(
     st.tuples(st.integers(-50, 50).filter(bool), st.integers(1, 1_000)), min_size=1, max_size=40
@@ -18,8 +19,8 @@ long_fills = st.lists(
 )
 
 
-def by_the_book(chain: list[tuple[int, int]], tick: int = 1) -> list[Fraction]:
-    """The rule in the words of the clarifications, in fractions."""
+def replay_in_fractions(chain: list[tuple[int, int]], tick: int = 1) -> list[Fraction]:
+    """Return closed PnL by the clarifications, in fractions."""
     closed, size, notional = [], 0, Fraction(0)
     for change, px in chain:
         closing = min(abs(change), abs(size)) if size * change < 0 else 0
@@ -35,60 +36,60 @@ def by_the_book(chain: list[tuple[int, int]], tick: int = 1) -> list[Fraction]:
 
 
 @given(fills, st.sampled_from([1, 10, 7]))
-def test_same_as_in_fractions(chain: list[tuple[int, int]], tick: int) -> None:
-    assert replay(chain, tick) == by_the_book(chain, tick)
+def test_replay_equals_fractions(chain: list[tuple[int, int]], tick: int) -> None:
+    assert replay_perp_fills(chain, tick) == replay_in_fractions(chain, tick)
 
 
 @given(long_fills)
-def test_same_as_in_fractions_over_long_chains(chain: list[tuple[int, int]]) -> None:
-    assert replay(chain) == by_the_book(chain)
+def test_long_replay_equals_fractions(chain: list[tuple[int, int]]) -> None:
+    assert replay_perp_fills(chain) == replay_in_fractions(chain)
 
 
-def test_by_hand() -> None:
-    """15 bought for 1505: the average of 100.33 counts as 100; what is left keeps the average."""
+def test_closed_pnl_by_hand() -> None:
+    """15 bought for 1505: the average of 100.33 counts as 100; the rest keeps the average."""
     size, entry = 0, 0
     seen = []
     for change, px in ((10, 100), (5, 101), (-9, 110), (-6, 90)):
-        closed, size, entry = step(size, entry, change, px)
+        closed, size, entry = apply_perp_fill(size, entry, change, px)
         seen.append((closed, size, entry_price(size, entry)))
     assert seen == [(0, 10, 100), (0, 15, 100), (90, 6, 100), (-60, 0, 0)]
     assert entry == 0
 
 
-def test_a_short_gains_when_prices_fall() -> None:
-    assert replay([(-4, 50), (1, 40), (3, 60)]) == [0, 10, -30]
+def test_short_gains_when_prices_fall() -> None:
+    assert replay_perp_fills([(-4, 50), (1, 40), (3, 60)]) == [0, 10, -30]
 
 
-def test_a_flip_closes_all_and_opens_the_rest_at_the_price() -> None:
-    assert replay([(3, 100), (-5, 110), (2, 105)]) == [0, 30, 10]
+def test_flip_closes_and_opens() -> None:
+    assert replay_perp_fills([(3, 100), (-5, 110), (2, 105)]) == [0, 30, 10]
 
 
 @given(fills)
 def test_opening_realises_nothing(chain: list[tuple[int, int]]) -> None:
     size = 0
-    for (change, _), closed in zip(chain, replay(chain), strict=True):
+    for (change, _), closed in zip(chain, replay_perp_fills(chain), strict=True):
         if size * change >= 0:
             assert closed == 0
         size += change
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**9), st.lists(st.integers(1, 99), max_size=60))
-def test_one_price_stays_the_entry_price(lots: int, px: int, shares: list[int]) -> None:
-    """However a position is whittled down, what was bought at one price was bought at it."""
+def test_partial_closes_keep_entry_price(lots: int, px: int, shares: list[int]) -> None:
+    """Any sequence of partial closes keeps the entry price of a single purchase price."""
     size, entry = 0, 0
-    _, size, entry = step(size, entry, lots, px)
+    _, size, entry = apply_perp_fill(size, entry, lots, px)
     for share in shares:
         cut = size * share // 100
         if cut:
-            closed, size, entry = step(size, entry, -cut, px)
+            closed, size, entry = apply_perp_fill(size, entry, -cut, px)
             assert closed == 0
     assert entry_price(size, entry) == px
 
 
-def test_truncation_goes_to_coarser_ticks() -> None:
-    assert replay([(1, 1019), (-1, 1020)], tick=10) == [0, 10]
+def test_truncation_to_coarser_ticks() -> None:
+    assert replay_perp_fills([(1, 1019), (-1, 1020)], tick=10) == [0, 10]
 
 
 @pytest.mark.parametrize(("sz_decimals", "decimals"), [(0, 6), (5, 1), (6, 0), (8, 0)])
-def test_price_decimals(sz_decimals: int, decimals: int) -> None:
+def test_perp_price_decimals(sz_decimals: int, decimals: int) -> None:
     assert price_decimals(sz_decimals) == decimals

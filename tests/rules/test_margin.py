@@ -1,4 +1,4 @@
-"""Maintenance margin by tiers: worked by hand, and against its definition."""
+"""Maintenance margin by tiers, by hand and compared with its definition."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
+from tests.rules.reference import adverse_move, tier_deductions
 from toolkit.rules.margin import (
-    adverse_move,
-    deductions,
     exact_liquidation_price,
     exact_maintenance,
     liquidation_price,
@@ -25,15 +24,15 @@ THREE = ((0, 40), (150_000, 20), (400_000, 5))
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[tuple[int, int]]:
-    """A table of one to five tiers, whose leverages fall."""
+    """Draw a table of one to five tiers with falling leverages."""
     count = draw(st.integers(1, 5))
     bounds = draw(st.lists(st.integers(1, 10**6), min_size=count, max_size=count, unique=True))
     most = draw(st.lists(st.integers(1, 50), min_size=count, max_size=count, unique=True))
     return list(zip([0, *sorted(bounds)[1:]], sorted(most, reverse=True), strict=True))
 
 
-def by_definition(notional: Fraction, tiers: list[tuple[int, int]]) -> Fraction:
-    """The rule as docs/live_service.md, section 4, writes it."""
+def margin_by_definition(notional: Fraction, tiers: list[tuple[int, int]]) -> Fraction:
+    """Return the margin by docs/live_service.md, section 4."""
     rates = [Fraction(1, 2 * most) for _, most in tiers]
     deduction, margin = Fraction(0), notional * rates[0]
     for place in range(1, len(tiers)):
@@ -52,12 +51,12 @@ def test_three_tiers_by_hand(notional: int, margin: int) -> None:
     most, low = pad_tiers([THREE])
     assert maintenance([notional], most, low).tolist() == [margin]
     assert exact_maintenance(notional, THREE) == margin
-    assert deductions(most, low)[0] == pytest.approx([0, 1_875, 31_875])
+    assert tier_deductions(most, low)[0] == pytest.approx([0, 1_875, 31_875])
 
 
 @given(tables(), st.integers(0, 2 * 10**6))
-def test_margin_follows_its_definition(tiers: list[tuple[int, int]], notional: int) -> None:
-    expected = by_definition(Fraction(notional), tiers)
+def test_margin_follows_definition(tiers: list[tuple[int, int]], notional: int) -> None:
+    expected = margin_by_definition(Fraction(notional), tiers)
     most, low = pad_tiers([tiers, [(0, 3)]])
     made = maintenance([notional, notional], most, low)
     assert made[0] == pytest.approx(float(expected), rel=1e-12)
@@ -68,7 +67,9 @@ def test_margin_follows_its_definition(tiers: list[tuple[int, int]], notional: i
 @given(tables())
 def test_margin_rises_without_jumps(tiers: list[tuple[int, int]]) -> None:
     for bound, _ in tiers[1:]:
-        below, at = (by_definition(Fraction(bound) - gap, tiers) for gap in (Fraction(1, 10**9), 0))
+        below, at = (
+            margin_by_definition(Fraction(bound) - gap, tiers) for gap in (Fraction(1, 10**9), 0)
+        )
         assert 0 < at - below < Fraction(1, 10**9)
     grid = sorted([0, 10**6, *(bound + step for bound, _ in tiers for step in (-1, 0, 1))])
     most, low = pad_tiers([tiers] * len(grid))
@@ -78,7 +79,7 @@ def test_margin_rises_without_jumps(tiers: list[tuple[int, int]]) -> None:
     assert exact == sorted(exact)
 
 
-def test_one_tier_is_no_tier() -> None:
+def test_one_tier_equals_none() -> None:
     notional = np.array([0.0, 7.0, 1e9, np.nan])
     plain = maintenance(notional, [3, 10, 40, 40])
     tiered = maintenance(notional, [[3], [10], [40], [40]], [[0]] * 4)
@@ -86,7 +87,7 @@ def test_one_tier_is_no_tier() -> None:
     assert plain[2] == 1e9 / 80
 
 
-def test_an_unknown_table_is_missing() -> None:
+def test_unknown_table_gives_nan() -> None:
     most, low = pad_tiers([[], THREE])
     made = maintenance([1000.0, 1000.0], most, low)
     assert np.isnan(made[0])
@@ -97,13 +98,13 @@ def test_an_unknown_table_is_missing() -> None:
 
 
 @pytest.mark.parametrize("table", [[(5, 10)], [(0, 10), (0, 5)], [(0, 10), (7, 5), (6, 3)]])
-def test_tiers_out_of_order_are_refused(table: list[tuple[float, float]]) -> None:
+def test_unordered_tiers_raise(table: list[tuple[float, float]]) -> None:
     with pytest.raises(ValueError, match="must begin at 0 and rise"):
         pad_tiers([table])
 
 
-def test_adverse_move_passes_a_tier() -> None:
-    """500,000 long on 181,875: at 300,000 left over the margin is 5,625, the equity -18,125.
+def test_adverse_move_crosses_tier() -> None:
+    """500,000 long on 181,875: at 300,000 the margin is 5,625 and the equity -18,125.
 
     In the second tier: 181,875 - d * 500,000 = 500,000 (1 - d) / 40 - 1,875, so
     d = 171,250 / 487,500. A short of the same size stays in the third tier:
@@ -116,7 +117,7 @@ def test_adverse_move_passes_a_tier() -> None:
     assert prices == pytest.approx([100 * (1 - made[0]), 100 * (1 + made[1])])
 
 
-def test_both_moves_agree_on_one_tier() -> None:
+def test_moves_agree_on_one_tier() -> None:
     """Two accounts: one long and short of different leverage, one below its margin."""
     owner, notional = [0, 1, 0], [400.0, 90.0, -150.0]
     most, low = pad_tiers([[(0, 50)], [(0, 5)], [(0, 10)]])
@@ -131,13 +132,13 @@ def test_both_moves_agree_on_one_tier() -> None:
     tables(), st.integers(1, 10**4), st.sampled_from([1, -1]), st.integers(1, 200),
     st.integers(-(10**5), 10**6),
 )  # fmt: skip
-def test_equity_meets_margin_at_liquidation(
+def test_equity_equals_margin_at_liquidation(
     tiers: list[tuple[int, int]], mark: int, sign: int, size: int, equity: int
 ) -> None:
     px = exact_liquidation_price(mark, sign * size, equity, tiers)
     left = equity + sign * size * (px - mark)
     assume(px > 0)
-    assert left == by_definition(size * px, tiers)
+    assert left == margin_by_definition(size * px, tiers)
     most, low = pad_tiers([tiers])
     made = liquidation_price([mark], [sign * size], [equity], most, low)
     assert made[0] == pytest.approx(float(px), rel=1e-9)

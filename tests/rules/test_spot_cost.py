@@ -1,19 +1,26 @@
-"""Cost basis of spot and outcome tokens: by hand, and against the rule in fractions."""
+"""Cost basis of spot and outcome tokens, by hand and compared with fractions."""
 
 from fractions import Fraction
 
 import hypothesis.strategies as st
 from hypothesis import given
 
-from toolkit.rules.spot_cost import FLAT, Basis, adjust, average_cost, convert, replay, step
+from tests.rules.reference import average_cost, replay_spot_fills
+from toolkit.rules.spot_cost import (
+    FLAT,
+    Basis,
+    adjust_balance,
+    apply_spot_fill,
+    swap_tokens,
+)
 
 sizes = st.integers(1, 10**9)
 prices = st.integers(1, 10**8)
 moves = st.lists(st.tuples(st.sampled_from(["buy", "sell", "gap"]), sizes, prices), max_size=40)
 
 
-def by_the_book(rows: list[tuple[int, int, int, int]]) -> list[Fraction]:
-    """The rule of section 3 in its own words, in fractions, where nothing is unknown."""
+def replay_in_fractions(rows: list[tuple[int, int, int, int]]) -> list[Fraction]:
+    """Return closed PnL by section 3, in fractions, if no cost is unknown."""
     closed, held, cost = [], Fraction(0), Fraction(0)
     for start, change, px, fee in rows:
         if start < held:
@@ -30,8 +37,10 @@ def by_the_book(rows: list[tuple[int, int, int, int]]) -> list[Fraction]:
     return closed
 
 
-def rows_of(drawn: list[tuple[str, int, int]], *, unknown: bool) -> list[tuple[int, int, int, int]]:
-    """Make fills of draws: sells and gaps never take more than there is."""
+def make_rows(
+    drawn: list[tuple[str, int, int]], *, unknown: bool
+) -> list[tuple[int, int, int, int]]:
+    """Return fills from draws: sells and gaps never take more than the balance."""
     rows, held = [], 0
     for kind, size, px in drawn:
         if kind == "gap":
@@ -47,35 +56,35 @@ def rows_of(drawn: list[tuple[str, int, int]], *, unknown: bool) -> list[tuple[i
     return rows
 
 
-def test_golden_example_of_section_3() -> None:
+def test_example_of_section_3() -> None:
     """99.93 * (11 - 1000 / 99.93) = 99.23, and cash -1000 + 1099.23 is the same."""
-    closed, basis = step(FLAT, 10_000, 100, fee=7)
+    closed, basis = apply_spot_fill(FLAT, 10_000, 100, fee=7)
     assert (closed, basis) == (0, Basis(9_993, 1_000_000, 0))
-    assert step(basis, -9_993, 110) == (99_230, FLAT)
+    assert apply_spot_fill(basis, -9_993, 110) == (99_230, FLAT)
 
 
 def test_partial_sell_keeps_average() -> None:
     """7 cost 10 + 12 + 13 + 4 * 9 = 71: three sold at 11 cost 213 / 7 = 30.43, counted as 30."""
     basis = FLAT
     for change, px in ((1, 10), (1, 12), (1, 13), (4, 9)):
-        _, basis = step(basis, change, px)
-    assert step(basis, -3, 11) == (33 - 30, Basis(4, 41, 0))
-    assert step(basis, -3, 11, unit=20) == (33 - 40, Basis(4, 31, 0))
+        _, basis = apply_spot_fill(basis, change, px)
+    assert apply_spot_fill(basis, -3, 11) == (33 - 30, Basis(4, 41, 0))
+    assert apply_spot_fill(basis, -3, 11, unit=20) == (33 - 40, Basis(4, 31, 0))
 
 
 def test_fee_in_other_token_leaves_size() -> None:
-    """Without a token fee the ten are ten; the fee in USDC is no part of the cost."""
-    assert step(FLAT, 10, 3) == (0, Basis(10, 30, 0))
-    assert step(FLAT, 10, 3, fee=1) == (0, Basis(9, 30, 0))
+    """Without a token fee the size stays ten; the fee in USDC is no part of the cost."""
+    assert apply_spot_fill(FLAT, 10, 3) == (0, Basis(10, 30, 0))
+    assert apply_spot_fill(FLAT, 10, 3, fee=1) == (0, Basis(9, 30, 0))
 
 
-def test_gap_out_takes_its_share() -> None:
-    """A quarter leaves: a quarter of the cost goes with it, without proceeds."""
-    assert adjust(Basis(40, 100, 8), 30) == (25, Basis(30, 75, 6))
+def test_gap_out_takes_cost_share() -> None:
+    """A quarter of the tokens leaves with a quarter of the cost, without proceeds."""
+    assert adjust_balance(Basis(40, 100, 8), 30) == (25, Basis(30, 75, 6))
 
 
 def test_gap_in_has_unknown_cost() -> None:
-    disposed, basis = adjust(Basis(40, 100, 0), 50)
+    disposed, basis = adjust_balance(Basis(40, 100, 0), 50)
     assert (disposed, basis) == (0, Basis(50, 100, 10))
     assert not basis.is_known
     assert average_cost(basis) == (100, 40)
@@ -83,67 +92,71 @@ def test_gap_in_has_unknown_cost() -> None:
 
 def test_sell_of_partly_unknown_tokens() -> None:
     """Average of the bought is 2.5; 25 of 50 sold at 4 close 25 * 1.5, half rounds up."""
-    assert step(Basis(50, 100, 10), -25, 4) == (37, Basis(25, 50, 5))
+    assert apply_spot_fill(Basis(50, 100, 10), -25, 4) == (37, Basis(25, 50, 5))
 
 
 def test_sell_of_unknown_tokens_only() -> None:
-    assert step(Basis(50, 0, 50), -20, 4) == (None, Basis(30, 0, 30))
+    assert apply_spot_fill(Basis(50, 0, 50), -20, 4) == (None, Basis(30, 0, 30))
 
 
 def test_sell_beyond_balance_adds_unknown() -> None:
-    """Ten are held at a cost of 20, twelve are sold at 3: the two are priced like the ten."""
-    assert step(Basis(10, 20, 0), -12, 3) == (12, FLAT)
+    """Ten tokens cost 20, twelve are sold at 3: the other two are priced like the ten."""
+    assert apply_spot_fill(Basis(10, 20, 0), -12, 3) == (12, FLAT)
 
 
 def test_rounding_gap_keeps_cost() -> None:
-    assert adjust(Basis(40, 100, 0), 39) == (0, Basis(39, 100, 0))
-    assert adjust(Basis(40, 100, 0), 41) == (0, Basis(41, 100, 0))
-    assert adjust(Basis(40, 100, 0), 38)[0] == 5
-    assert adjust(Basis(40, 100, 0), 36, tolerance=4)[0] == 0
-    assert adjust(Basis(1, 3, 0), 0) == (3, FLAT)
+    assert adjust_balance(Basis(40, 100, 0), 39) == (0, Basis(39, 100, 0))
+    assert adjust_balance(Basis(40, 100, 0), 41) == (0, Basis(41, 100, 0))
+    assert adjust_balance(Basis(40, 100, 0), 38)[0] == 5
+    assert adjust_balance(Basis(40, 100, 0), 36, tolerance=4)[0] == 0
+    assert adjust_balance(Basis(1, 3, 0), 0) == (3, FLAT)
 
 
 def test_first_balance_is_unknown() -> None:
-    """Nothing is known of what was held before the first fill, not even one unit of it."""
-    assert adjust(FLAT, 1) == (0, Basis(1, 0, 1))
+    """The cost of a balance before the first fill is unknown, even of one unit."""
+    assert adjust_balance(FLAT, 1) == (0, Basis(1, 0, 1))
 
 
 def test_negation_moves_cost() -> None:
     """Half of the No tokens leave with half of their cost; three legs share 31 as 11, 10, 10."""
-    left, came = convert([(Basis(20, 62, 4), 10)], [(FLAT, 10), (Basis(5, 2, 1), 10), (FLAT, 10)])
+    left, came = swap_tokens(
+        [(Basis(20, 62, 4), 10)], [(FLAT, 10), (Basis(5, 2, 1), 10), (FLAT, 10)]
+    )
     assert left == [Basis(10, 31, 2)]
     assert came == [Basis(10, 10, 2), Basis(15, 13, 3), Basis(10, 10, 2)]
 
 
-def test_negation_of_more_than_held() -> None:
-    """Four of ten are known: six tenths of what comes in are not."""
-    assert convert([(Basis(4, 12, 0), 10)], [(FLAT, 10)]) == ([FLAT], [Basis(10, 12, 6)])
+def test_negation_beyond_balance() -> None:
+    """The cost of four of ten is known: six tenths of the new tokens are of unknown cost."""
+    assert swap_tokens([(Basis(4, 12, 0), 10)], [(FLAT, 10)]) == ([FLAT], [Basis(10, 12, 6)])
 
 
-def test_split_and_merge_close_the_spread() -> None:
+def test_merge_closes_spread() -> None:
     """Both legs at 50, one bought at 30 instead: merging a pair closes 20 on that leg."""
-    _, yes = step(FLAT, 8, 50)
-    _, no = step(FLAT, 8, 30)
-    assert [step(leg, -8, 50)[0] for leg in (yes, no)] == [0, 160]
+    _, yes = apply_spot_fill(FLAT, 8, 50)
+    _, no = apply_spot_fill(FLAT, 8, 30)
+    assert [apply_spot_fill(leg, -8, 50)[0] for leg in (yes, no)] == [0, 160]
 
 
 @given(moves)
 def test_closed_pnl_matches_fractions(drawn: list[tuple[str, int, int]]) -> None:
-    """In a fine unit of money the rounding is far below one; tolerance 0, as gaps are small."""
+    """The unit of money is so fine that rounding is far below one; the tolerance is 0."""
     fine = 10**12
-    rows = [(a, b, px * fine, fee) for a, b, px, fee in rows_of(drawn, unknown=False)]
-    for made, exact in zip(replay(rows, tolerance=0), by_the_book(rows), strict=True):
+    rows = [(a, b, px * fine, fee) for a, b, px, fee in make_rows(drawn, unknown=False)]
+    for made, exact in zip(
+        replay_spot_fills(rows, tolerance=0), replay_in_fractions(rows), strict=True
+    ):
         assert made is not None
         assert abs(made - exact) < fine
 
 
 @given(moves, st.sampled_from([1, 10, 1_000]))
 def test_cash_is_closed_pnl_and_cost(drawn: list[tuple[str, int, int]], unit: int) -> None:
-    """Exactly: cash = closed PnL - disposed cost + cost given to unknown tokens - cost left."""
+    """Cash = closed PnL - disposed cost + cost of unknown tokens - remaining cost, exactly."""
     cash, closed, disposed, basis = 0, 0, 0, FLAT
-    for start, change, px, fee in rows_of(drawn, unknown=False):
-        gone, basis = adjust(basis, start, 0, unit)
-        gain, basis = step(basis, change, px, fee, unit)
+    for start, change, px, fee in make_rows(drawn, unknown=False):
+        gone, basis = adjust_balance(basis, start, 0, unit)
+        gain, basis = apply_spot_fill(basis, change, px, fee, unit)
         cash -= change * px
         closed += gain or 0
         disposed += gone
@@ -151,12 +164,12 @@ def test_cash_is_closed_pnl_and_cost(drawn: list[tuple[str, int, int]], unit: in
 
 
 @given(moves)
-def test_basis_stays_possible(drawn: list[tuple[str, int, int]]) -> None:
+def test_basis_stays_valid(drawn: list[tuple[str, int, int]]) -> None:
     basis = FLAT
-    for start, change, px, fee in rows_of(drawn, unknown=True):
-        _, basis = adjust(basis, start)
+    for start, change, px, fee in make_rows(drawn, unknown=True):
+        _, basis = adjust_balance(basis, start)
         assert basis.size == start
-        _, basis = step(basis, change, px, fee)
+        _, basis = apply_spot_fill(basis, change, px, fee)
         assert 0 <= basis.unknown <= basis.size
         assert basis.cost >= 0
         assert bool(basis.cost) <= (basis.size > basis.unknown)
@@ -165,11 +178,11 @@ def test_basis_stays_possible(drawn: list[tuple[str, int, int]]) -> None:
 @given(st.lists(st.tuples(sizes, st.integers(0, 10**12)), min_size=1, max_size=4), sizes)
 def test_negation_keeps_cost(legs: list[tuple[int, int]], size: int) -> None:
     sources = [(Basis(held, cost, held // 3), 1 + size % held) for held, cost in legs]
-    left, came = convert(sources, [(FLAT, size), (Basis(7, 5, 1), size + 3)])
+    left, came = swap_tokens(sources, [(FLAT, size), (Basis(7, 5, 1), size + 3)])
     before = sum(cost for _, cost in legs) + 5
     assert sum(basis.cost for basis in left + came) == before
 
 
-def test_rounding_takes_no_more_than_there_is() -> None:
+def test_rounding_is_limited_to_cost() -> None:
     """Two thirds of 8 round to 10 in tens: only 8 can leave."""
-    assert step(Basis(3, 8, 0), -2, 7, unit=10) == (14 - 8, Basis(1, 0, 0))
+    assert apply_spot_fill(Basis(3, 8, 0), -2, 7, unit=10) == (14 - 8, Basis(1, 0, 0))

@@ -1,4 +1,4 @@
-"""What a helper promises, written down once: the tests hold it to that, the documents show it.
+"""Promises of helpers: the tests check them, and the documents show them.
 
 A case is one way to call one helper. ``tests/scale/cases/<topic>.py`` lists the cases of a topic
 as ``CASES``; every public function of every topic must have one. What follows from a case:
@@ -28,7 +28,7 @@ Doubled = Callable[[pd.DataFrame, pd.DataFrame], None]
 
 
 def twice(*names: str) -> Doubled:
-    """Say that these columns double where every row stands twice, and all others stay."""
+    """State that these columns double if every row is repeated, and all others do not change."""
 
     def hold(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
         wanted = plain.copy()
@@ -40,12 +40,12 @@ def twice(*names: str) -> Doubled:
 
 
 same: Doubled = twice()
-"""Rows that stand twice count once, or change no figure."""
+"""Repeated rows count once, or change no figure."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """One way to call a helper, and what it promises.
+    """One call of a helper, and the promises that tests check.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Case:
         Gives the frame of a result object; results that are frames need none.
     has_identity : bool
         Whether a frame's rows have an identity, so that a row that stands twice is one, with a
-        warning (`toolkit.analysis.identity`).
+        warning (`toolkit.analysis.common.repeated_rows`).
     rows : int
         Rows for the tests that compare.
     most : int
@@ -116,19 +116,18 @@ class Case:
         return f"{self.helper} {self.note}".rstrip()
 
     def run(self, frames: Mapping[str, Any]) -> Any:
-        """Call the helper; give the frame of its result."""
+        """Return the frame of the helper's result."""
         result = self.function(**frames, **self.arguments)
         return self.table(result) if self.table else result
 
 
 def topics() -> list[str]:
-    """Name the topics of the analysis library."""
-    homes = toolkit._MODULES
-    return sorted(name for name, home in homes.items() if home.startswith("toolkit.analysis."))
+    """Return the topics of the analysis library."""
+    return sorted(path.stem for path in (Path(__file__).parent / "cases").glob("[!_]*.py"))
 
 
 def cases() -> list[Case]:
-    """Gather the cases of all topics."""
+    """Return the cases of all topics."""
     files = sorted((Path(__file__).parent / "cases").glob("*.py"))
     modules = [importlib.import_module(f"tests.scale.cases.{path.stem}") for path in files]
     return [case for module in modules for case in module.CASES]

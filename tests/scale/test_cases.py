@@ -1,4 +1,4 @@
-"""Every helper, held to what its cases promise."""
+"""Every helper keeps the promises of its cases."""
 
 import inspect
 import math
@@ -15,7 +15,7 @@ import toolkit
 from tests.analysis.examples import as_numbers
 from tests.engines import ENGINES, Engine
 from tests.scale.case import Case, cases, topics
-from toolkit.analysis import columns
+from toolkit.analysis.common import columns
 from toolkit.errors import MissingColumns, RepeatedRows
 
 InPandas = Callable[[Case, str, int | None], list[dict[str, Any]]]
@@ -55,7 +55,7 @@ def sorted_by_keys(case: Case, result: Any) -> Any:
 
 
 def close(value: Any) -> Any:
-    """Let floats differ in their last digits: engines add in another order."""
+    """Compare rows; floats may differ in their last digits, since engines add in another order."""
     if isinstance(value, float):
         return pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True)
     if isinstance(value, Mapping):
@@ -79,7 +79,7 @@ def rows_of(case: Case, engine: Engine, result: Any) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def in_pandas(engines: dict[str, Engine]) -> InPandas:
-    """Give the rows that pandas gives, worked out once for all engines."""
+    """Return the rows of the pandas result, computed once for all engines."""
 
     @cache
     def wanted(case: Case, kind: str, n: int | None) -> list[dict[str, Any]]:
@@ -98,14 +98,14 @@ def test_every_helper_has_a_case() -> None:
     assert public == {case.helper for case in CASES}
 
 
-def test_topics_offer_public_names_alone() -> None:
+def test_topics_have_only_public_names() -> None:
     for topic in topics():
         module = getattr(toolkit, topic)
         assert dir(module) == sorted(module.__all__), topic
 
 
 @EVERY
-def test_needed_columns_are_columns_of_the_frames(case: Case) -> None:
+def test_required_columns_exist(case: Case) -> None:
     have = set(columns_of(case))
     assert {(name, column) for name, all_ in case.needed.items() for column in all_} <= have
 
@@ -126,7 +126,7 @@ def test_engines_agree(
 
 
 @ON_KINDS
-def test_nothing_and_one_row_keep_columns_and_dtypes(case: Case, kind: str) -> None:
+def test_empty_and_single_row_frames(case: Case, kind: str) -> None:
     full = case.run(given(case, kind))
     for n in (0, 1):
         few = case.run({name: frame.iloc[:n] for name, frame in given(case, kind).items()})
@@ -135,7 +135,7 @@ def test_nothing_and_one_row_keep_columns_and_dtypes(case: Case, kind: str) -> N
 
 
 @EVERY
-def test_a_missing_column_is_named(case: Case) -> None:
+def test_missing_column_is_named(case: Case) -> None:
     for name, column in columns_of(case):
         frames = given(case)
         frames[name] = frames[name].drop(columns=column)
@@ -147,7 +147,7 @@ def test_a_missing_column_is_named(case: Case) -> None:
 
 
 def _refused(case: Case, frames: dict[str, pd.DataFrame], column: str) -> str:
-    """Name what a call misses that may do without a column, but not with these arguments."""
+    """Return the column that a call requires only with these arguments."""
     with warnings.catch_warnings():
         # Without the column that names them, rows of several validators may be the same.
         warnings.simplefilter("ignore", RepeatedRows)
@@ -159,7 +159,7 @@ def _refused(case: Case, frames: dict[str, pd.DataFrame], column: str) -> str:
 
 
 @ON_KINDS
-def test_the_order_of_rows_means_nothing(case: Case, kind: str) -> None:
+def test_order_of_rows(case: Case, kind: str) -> None:
     frames = given(case, kind)
     wanted = sorted_by_keys(case, case.run(frames))
     before = {name: frame.sample(frac=1, random_state=3) for name, frame in frames.items()}
@@ -182,7 +182,7 @@ def as_left_by_users(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @EVERY
-def test_index_zone_and_categories_mean_nothing(case: Case) -> None:
+def test_index_zone_and_categories(case: Case) -> None:
     frames = given(case)
     wanted = sorted_by_keys(case, case.run(frames))
     odd = {name: as_left_by_users(frame) for name, frame in frames.items()}
@@ -196,12 +196,12 @@ def test_index_zone_and_categories_mean_nothing(case: Case) -> None:
 
 
 def checksummed(value: Any) -> Any:
-    """Give an address as wallets and explorers write it, anything else as it is."""
+    """Return an address with a checksum, and any other value unchanged."""
     return f"0x{value[2:].upper()}" if isinstance(value, str) and value[:2] == "0x" else value
 
 
 def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Write every other row's addresses like that."""
+    """Return the frame with a checksum in every other address."""
     made = frame.copy()
     for name in columns.ADDRESSES:
         if name in made:
@@ -213,10 +213,8 @@ def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("case", "name"), [(case, name) for case in ADDRESSED for name in case.engines], ids=str
 )
-def test_case_means_nothing_in_addresses(
-    case: Case, name: str, engines, in_pandas: InPandas
-) -> None:
-    """Mixed case groups, joins and selects as lower case does.
+def test_address_case_is_ignored(case: Case, name: str, engines, in_pandas: InPandas) -> None:
+    """Addresses in mixed case group, join and select like lower case.
 
     The result is in lower case, but for rows that are given back as they are (`pnl.audit`).
     """
@@ -233,7 +231,7 @@ def test_case_means_nothing_in_addresses(
 
 
 @EVERY
-def test_rows_given_twice(case: Case) -> None:
+def test_repeated_rows(case: Case) -> None:
     if case.doubled is None:
         assert "twice" in (case.function.__doc__ or ""), "the docstring must say what happens"
         return
@@ -249,9 +247,7 @@ def test_rows_given_twice(case: Case) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("case", [case for case in CASES if case.has_identity], ids=str)
-def test_engines_count_repeated_rows_once(
-    case: Case, name: str, engines, in_pandas: InPandas
-) -> None:
+def test_repeated_rows_of_engines(case: Case, name: str, engines, in_pandas: InPandas) -> None:
     if name not in case.engines:
         return
     again = {key: pd.concat([frame, frame.iloc[::3]]) for key, frame in given(case).items()}

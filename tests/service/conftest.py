@@ -1,4 +1,4 @@
-"""The service of a tiny simulated exchange, asked in bytes."""
+"""The service of a tiny simulated exchange, without HTTP."""
 
 import json
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolkit.contract.operations import operation
-from toolkit.service import Access, Answer, Key, Store, answer, build
+from toolkit.contract.operations import get_operation
+from toolkit.service import Access, Key, Response, Site, Store, build_store
 from toolkit.simulation import World, simulate
 
 BEARER = {"authorization": "Bearer s3cret"}
@@ -16,15 +16,20 @@ BEARER = {"authorization": "Bearer s3cret"}
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks a store in bytes."""
+    """A client that sends request bodies to a store's service."""
 
     store: Store
     access: Access
     now_ms: int
 
-    def send(self, body: bytes, headers: dict[str, str] | None = None, **how: Any) -> Answer:
+    def send(
+        self, body: bytes, headers: dict[str, str] | None = None, *, at_ms: int = 0, **options: Any
+    ) -> Response:
         headers = BEARER if headers is None else headers
-        return answer(self.store, self.access, headers, body, now_ms=self.now_ms, **how)
+        site = Site(
+            self.store, self.access, now_ms=lambda: self.now_ms, at_ms=lambda: at_ms, **options
+        )
+        return site.answer_request(headers, body, self.now_ms)
 
     def ask(self, type: str, *, inclusive: bool = False, **fields: Any) -> Any:
         got = self.send(json.dumps({"type": type, **fields}).encode(), inclusive=inclusive)
@@ -37,7 +42,7 @@ class Asker:
         return got.status, json.loads(got.content)["error"]
 
     def pages(self, type: str, limit: int, inclusive: bool = False, **fields: Any) -> list[Any]:
-        """Read to the end the way a careless client does: after the last row's key."""
+        """Return all rows; each request continues after the key of the last row."""
         rows: list[Any] = []
         asked: dict[str, Any] = {"startTime": 0, **fields}
         while True:
@@ -50,10 +55,10 @@ class Asker:
 
 
 def cursor(type: str, row: Any) -> str:
-    """Write the cursor of a row as a client does."""
+    """Return the cursor of a row, made as a client makes it."""
     wire = {"tx_index": "txIndex", "status_timestamp": "statusTimestamp"}
     parts = []
-    for path in operation(type).key:
+    for path in get_operation(type).key:
         value = row
         for step in path.split("."):
             value = value[wire.get(step, step)]
@@ -68,7 +73,7 @@ def world() -> World:
 
 @pytest.fixture(scope="session")
 def store(world: World) -> Iterator[Store]:
-    store = build(world.sources, world=world.summary())
+    store = build_store(world.sources, world=world.summary())
     yield store
     store.close()
 
@@ -80,5 +85,5 @@ def asker(store: Store, world: World) -> Asker:
 
 @pytest.fixture(scope="session")
 def asker_once(store: Store, world: World) -> Asker:
-    """The same for tests that draw many examples, which may not share what a test sets up."""
+    """The same client for tests with many generated examples."""
     return Asker(store, Access([Key("all", "s3cret")]), world.sources.now_ms)

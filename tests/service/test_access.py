@@ -21,7 +21,7 @@ points_per_minute = 5000
 """
 
 
-def test_a_keys_file(tmp_path: Path) -> None:
+def test_keys_file(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(GOOD)
     assert read_keys(file) == [
@@ -35,18 +35,18 @@ def test_a_keys_file(tmp_path: Path) -> None:
     [
         ("", "has no"),
         ("key = 5", "has no"),
-        ("key = [5]", "is no table"),
-        ("[[key", "is no TOML"),
+        ("key = [5]", "is not a table"),
+        ("[[key", "is not TOML"),
         ("[[key]]\nname = 'a'", "secret must be"),
         ("[[key]]\nsecret = ''", "secret must be"),
-        ("[[key]]\nsecret = 'hush'\npoints = 5", "there is no setting points"),
+        ("[[key]]\nsecret = 'hush'\npoints = 5", "unknown setting points"),
         ("[[key]]\nsecret = 'hush'\npoints_per_minute = 0", "points_per_minute must be"),
         ("[[key]]\nsecret = 'hush'\nadd_ons = ['meta']", "add_ons must be"),
         ("[[key]]\nsecret = 'hush'\nname = 5", "name must be"),
         ("[[key]]\nsecret = 'hush'\n[[key]]\nsecret = 'hush'", "same secret"),
     ],
 )
-def test_a_keys_file_that_says_something_else(tmp_path: Path, text: str, message: str) -> None:
+def test_keys_file_with_wrong_content(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(text)
     with pytest.raises(KeysUnreadable, match=message) as caught:
@@ -54,16 +54,16 @@ def test_a_keys_file_that_says_something_else(tmp_path: Path, text: str, message
     assert "hush" not in str(caught.value)
 
 
-def test_a_keys_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_keys_file(tmp_path: Path) -> None:
     with pytest.raises(KeysUnreadable, match="No such file"):
         read_keys(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(KeysUnreadable, match="no TOML"):
+    with pytest.raises(KeysUnreadable, match="not TOML"):
         read_keys(tmp_path / "bytes.toml")
 
 
 def refusal_of(access: Access, key: Key, type: str, at_ms: int) -> float | None:
-    """Ask once; the seconds to wait where it is refused."""
+    """Return the seconds to wait if a request is refused, else None."""
     try:
         access.charge(key, 2, at_ms=at_ms, operation=OPERATIONS[type])
     except RateLimited as error:
@@ -72,17 +72,21 @@ def refusal_of(access: Access, key: Key, type: str, at_ms: int) -> float | None:
 
 
 def test_snapshots_have_own_limit() -> None:
-    """Five calls in any ten minutes, of each; docs/live_service.md, section 8."""
+    """Five calls in ten minutes for each operation; docs/live_service.md, section 8."""
     key = Key("desk", "secret", points_per_minute=5_000)
     access = Access([key])
     times = [0, 1_000, 2_000, 3_000, 300_000]
     assert [refusal_of(access, key, "perpTwapSnapshots", at) for at in times] == [None] * 5
     assert refusal_of(access, key, "perpTwapSnapshots", 300_500) == 300
     assert refusal_of(access, key, "perpTwapSnapshots", 599_999) == 1
-    assert refusal_of(access, key, "accountValueSnapshots", 599_999) is None  # counted apart
+    assert (
+        refusal_of(access, key, "accountValueSnapshots", 599_999) is None
+    )  # it has a count of its own
     assert refusal_of(access, key, "perpTwapSnapshotTimestamp", 599_999) is None  # no limit
-    assert refusal_of(access, key, "perpTwapSnapshots", 600_000) is None  # the first is past
-    assert refusal_of(access, key, "perpTwapSnapshots", 600_000) == 1  # the second is not
+    assert (
+        refusal_of(access, key, "perpTwapSnapshots", 600_000) is None
+    )  # the first call is ten minutes old
+    assert refusal_of(access, key, "perpTwapSnapshots", 600_000) == 1  # the second call is not
 
 
 def test_refused_snapshot_costs_nothing() -> None:
@@ -91,7 +95,7 @@ def test_refused_snapshot_costs_nothing() -> None:
     for _ in range(5):
         access.charge(key, 2, at_ms=0, operation=OPERATIONS["perpTwapSnapshots"])
     assert refusal_of(access, key, "perpTwapSnapshots", 1) == 600
-    access.charge(key, 2, at_ms=1)  # ten of twelve points are spent, not twelve
+    access.charge(key, 2, at_ms=1)  # the refused call costs nothing: ten of twelve points are spent
 
 
 def test_key_without_quota_has_no_limit() -> None:
@@ -115,7 +119,7 @@ def basic(text: str) -> str:
 )
 def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
     """Clients that set no header send the password of an address (section 9)."""
-    assert Access([Key("first", "one"), Key("second", "two")]).key_of(headers).name == "first"
+    assert Access([Key("first", "one"), Key("second", "two")]).find_key(headers).name == "first"
 
 
 @pytest.mark.parametrize(
@@ -123,4 +127,4 @@ def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
 )
 def test_basic_without_key_is_refused(header: str) -> None:
     with pytest.raises(InvalidKey):
-        Access([Key("first", "one")]).key_of({"authorization": header})
+        Access([Key("first", "one")]).find_key({"authorization": header})

@@ -1,4 +1,4 @@
-"""Fills, funding and ledger as the service shows them, held against the simulation's tables."""
+"""Fills, funding and ledger of the service, compared with the simulation's tables."""
 
 from collections import defaultdict
 from decimal import Decimal
@@ -9,7 +9,7 @@ import pytest
 
 from tests.service.conftest import Asker
 from toolkit.contract.records import Fill
-from toolkit.service.merging import merged
+from toolkit.service.aggregation import aggregate_fills
 from toolkit.simulation import World
 
 NOBODY = "0x" + "0" * 40
@@ -17,10 +17,10 @@ TIMED = ("builder", "user")
 LATEST = ("venue", "user")
 
 
-def shown(fill: Fill, omits: tuple[str, ...]) -> dict[str, Any]:
-    """Write a fill the way an operation shows it."""
-    shown: dict[str, Any] = msgspec.to_builtins(fill)
-    return {name: value for name, value in shown.items() if name not in omits}
+def sent_fill(fill: Fill, omits: tuple[str, ...]) -> dict[str, Any]:
+    """Return a fill as an operation sends it."""
+    fields: dict[str, Any] = msgspec.to_builtins(fill)
+    return {name: value for name, value in fields.items() if name not in omits}
 
 
 @pytest.fixture(scope="session")
@@ -32,13 +32,13 @@ def fills(world: World) -> dict[str, list[Fill]]:
 
 
 @pytest.fixture(scope="session")
-def busy(fills: dict[str, list[Fill]]) -> str:
+def busy_user(fills: dict[str, list[Fill]]) -> str:
     return max(fills, key=lambda user: len(fills[user]))
 
 
 @pytest.fixture(scope="session")
-def routed(fills: dict[str, list[Fill]]) -> tuple[str, str]:
-    """A user and a builder of some of its fills."""
+def routed_user(fills: dict[str, list[Fill]]) -> tuple[str, str]:
+    """A user, and a builder that routed some of its fills."""
     for user, rows in fills.items():
         for row in rows:
             if isinstance(row.builder, str) and len(rows) < 2000:
@@ -46,50 +46,50 @@ def routed(fills: dict[str, list[Fill]]) -> tuple[str, str]:
     raise AssertionError("no fill of the world is routed")
 
 
-def test_user_fills_by_time_gives_every_fill_in_order(
-    asker: Asker, fills: dict[str, list[Fill]]
-) -> None:
+def test_fills_by_time_are_complete(asker: Asker, fills: dict[str, list[Fill]]) -> None:
     for user, rows in fills.items():
-        expected = [shown(row, TIMED) for row in rows]
+        expected = [sent_fill(row, TIMED) for row in rows]
         assert asker.ask("userFillsByTime", user=user, startTime=0) == expected[:2000]
 
 
-def test_an_exclusive_cursor_begins_after_the_transaction(
-    asker: Asker, fills: dict[str, list[Fill]], busy: str
+def test_exclusive_cursor_skips_transaction(
+    asker: Asker, fills: dict[str, list[Fill]], busy_user: str
 ) -> None:
-    rows = fills[busy]
+    rows = fills[busy_user]
     middle = rows[len(rows) // 2]
     key = (middle.time, middle.tx_index)
     cursor = f"{key[0]}_{key[1]}"
-    after = [shown(row, TIMED) for row in rows if (row.time, row.tx_index) > key]
-    again = [shown(row, TIMED) for row in rows if (row.time, row.tx_index) >= key]
-    ask = {"user": busy, "cursor": cursor, "startTime": "ignored"}
+    after = [sent_fill(row, TIMED) for row in rows if (row.time, row.tx_index) > key]
+    again = [sent_fill(row, TIMED) for row in rows if (row.time, row.tx_index) >= key]
+    ask = {"user": busy_user, "cursor": cursor, "startTime": "ignored"}
     assert asker.ask("userFillsByTime", **ask) == after[:2000]
     assert asker.ask("userFillsByTime", inclusive=True, **ask) == again[:2000]
 
 
-def test_both_ends_of_a_range_are_inclusive(
-    asker: Asker, fills: dict[str, list[Fill]], busy: str
+def test_range_ends_are_inclusive(
+    asker: Asker, fills: dict[str, list[Fill]], busy_user: str
 ) -> None:
-    rows = fills[busy]
+    rows = fills[busy_user]
     first, last = rows[10].time, rows[200].time
-    expected = [shown(row, TIMED) for row in rows if first <= row.time <= last]
-    asked = {"user": busy, "startTime": first}
+    expected = [sent_fill(row, TIMED) for row in rows if first <= row.time <= last]
+    asked = {"user": busy_user, "startTime": first}
     assert asker.ask("userFillsByTime", endTime=last, **asked) == expected
     assert asker.ask("userFillsByTime", endTime=first - 1, **asked) == []
 
 
-def test_user_fills_are_the_latest_newest_first(
-    asker: Asker, fills: dict[str, list[Fill]], busy: str
+def test_user_fills_newest_first(
+    asker: Asker, fills: dict[str, list[Fill]], busy_user: str
 ) -> None:
-    newest = sorted(fills[busy], key=lambda row: (row.time, row.tx_index), reverse=True)
-    expected = [shown(row, LATEST) for row in newest]
-    assert asker.ask("userFills", user=busy) == expected[:2000]
-    assert asker.ask("userFills", user=busy.upper().replace("0X", "0x"), limit=7) == expected[:7]
+    newest = sorted(fills[busy_user], key=lambda row: (row.time, row.tx_index), reverse=True)
+    expected = [sent_fill(row, LATEST) for row in newest]
+    assert asker.ask("userFills", user=busy_user) == expected[:2000]
+    assert (
+        asker.ask("userFills", user=busy_user.upper().replace("0X", "0x"), limit=7) == expected[:7]
+    )
 
 
-def test_builder_stands_in_user_fills_only(asker: Asker, routed: tuple[str, str]) -> None:
-    user, builder = routed
+def test_builder_only_in_user_fills(asker: Asker, routed_user: tuple[str, str]) -> None:
+    user, builder = routed_user
     latest = asker.ask("userFills", user=user, builder=builder)
     assert latest
     assert {row["builder"] for row in latest} == {builder}
@@ -102,9 +102,7 @@ def test_builder_stands_in_user_fills_only(asker: Asker, routed: tuple[str, str]
     assert not any(row.get("builder", "none") is None for row in everything)
 
 
-def test_the_dex_filter_knows_the_names_of_the_native_dex(
-    asker: Asker, fills: dict[str, list[Fill]]
-) -> None:
+def test_dex_filter_native_names(asker: Asker, fills: dict[str, list[Fill]]) -> None:
     user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
     by_dex = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx")
     assert by_dex
@@ -116,20 +114,18 @@ def test_the_dex_filter_knows_the_names_of_the_native_dex(
 
 
 @pytest.mark.parametrize("limit", [7, 2000])
-def test_filters_and_pages_go_together(
-    asker: Asker, fills: dict[str, list[Fill]], limit: int
-) -> None:
+def test_filters_with_pages(asker: Asker, fills: dict[str, list[Fill]], limit: int) -> None:
     user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
-    expected = [shown(row, TIMED) for row in fills[user] if row.coin.startswith("eqx:")]
+    expected = [sent_fill(row, TIMED) for row in fills[user] if row.coin.startswith("eqx:")]
     page = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx", limit=limit)
     assert page == expected[:limit]
 
 
-def test_an_unknown_venue_is_empty(asker: Asker, busy: str) -> None:
-    assert asker.ask("userFillsByTime", user=busy, startTime=0, venue="zzzz") == []
+def test_unknown_venue_has_no_fills(asker: Asker, busy_user: str) -> None:
+    assert asker.ask("userFillsByTime", user=busy_user, startTime=0, venue="zzzz") == []
 
 
-def test_nobody_has_nothing(asker: Asker) -> None:
+def test_unknown_account_has_no_fills(asker: Asker) -> None:
     for type in ("userFills", "userNonFundingLedgerUpdates"):
         assert asker.ask(type, user=NOBODY) == []
     assert asker.ask("userFills", user=NOBODY, aggregateByTime=True) == []
@@ -137,19 +133,17 @@ def test_nobody_has_nothing(asker: Asker) -> None:
     assert asker.ask("builderApprovedFundingByTime", builder=NOBODY, startTime=0) == []
 
 
-def test_a_range_that_ends_before_it_starts_is_empty(asker: Asker, busy: str) -> None:
-    for fields in ({"user": busy}, {"user": busy, "aggregateByTime": True}):
+def test_reversed_range_is_empty(asker: Asker, busy_user: str) -> None:
+    for fields in ({"user": busy_user}, {"user": busy_user, "aggregateByTime": True}):
         assert asker.ask("userFillsByTime", startTime=5, endTime=4, **fields) == []
-    assert asker.ask("userNonFundingLedgerUpdates", user=busy, startTime=5, endTime=4) == []
+    assert asker.ask("userNonFundingLedgerUpdates", user=busy_user, startTime=5, endTime=4) == []
     coin = {"coin": "BTC", "amount": 1000}
     assert asker.ask("slippageHistory", startTime=5, endTime=4, **coin) == []
 
 
-def test_aggregation_merges_crossing_orders_and_keeps_the_sums(
-    asker: Asker, fills: dict[str, list[Fill]], busy: str
-) -> None:
-    rows = fills[busy][:1500]
-    ask = {"user": busy, "startTime": 0, "endTime": rows[-1].time - 1}
+def test_aggregation_keeps_sums(asker: Asker, fills: dict[str, list[Fill]], busy_user: str) -> None:
+    rows = fills[busy_user][:1500]
+    ask = {"user": busy_user, "startTime": 0, "endTime": rows[-1].time - 1}
     plain = asker.ask("userFillsByTime", **ask)
     merged_rows = asker.ask("userFillsByTime", aggregateByTime=True, **ask)
     assert 0 < len(merged_rows) < len(plain)
@@ -162,7 +156,7 @@ def test_aggregation_merges_crossing_orders_and_keeps_the_sums(
     assert len(crossing) == len(set(crossing))
 
 
-def test_pages_of_merged_rows_hold_the_same_rows(
+def test_aggregated_pages_equal_all_rows(
     asker: Asker, fills: dict[str, list[Fill]], world: World
 ) -> None:
     user = next(user for user, rows in fills.items() if 100 < len(rows) < 1500)
@@ -200,8 +194,8 @@ def fill(**fields: Any) -> Fill:
     return Fill(**{**usual, **fields})
 
 
-def test_partial_fills_become_one_row() -> None:
-    one = merged(
+def test_partial_fills_are_merged() -> None:
+    one = aggregate_fills(
         [
             fill(tid=1, builder_fee="0.01"),
             fill(tid=2, px="103.0", sz="2.0", start_position="1.0", closed_pnl="-1.25", fee="0.20"),
@@ -212,7 +206,7 @@ def test_partial_fills_become_one_row() -> None:
     ]
 
 
-def test_what_is_not_one_crossing_order_stays_apart() -> None:
+def test_other_fills_stay_separate() -> None:
     rows = [
         fill(oid=1),
         fill(oid=2),
@@ -221,22 +215,22 @@ def test_what_is_not_one_crossing_order_stays_apart() -> None:
         fill(oid=3, crossed=False, tx_index=1),
         fill(oid=3, crossed=False, tx_index=2),
     ]
-    assert merged(rows) == rows
-    assert len(merged([fill(oid=3, crossed=False), fill(oid=3, crossed=False)])) == 1
-    assert len(merged([fill(oid=3, tx_index=1), fill(oid=3, tx_index=2)])) == 1
+    assert aggregate_fills(rows) == rows
+    assert len(aggregate_fills([fill(oid=3, crossed=False), fill(oid=3, crossed=False)])) == 1
+    assert len(aggregate_fills([fill(oid=3, tx_index=1), fill(oid=3, tx_index=2)])) == 1
 
 
-def test_conversions_never_merge_with_trades() -> None:
-    """One order id for all, as where nobody placed an order: the trade stays what it is."""
+def test_conversions_stay_separate() -> None:
+    """A trade and conversions with the same order id are not merged."""
     leg = fill(coin="#1230", px="0.5", dir="Split Outcome", tid=0, fee="0.0")
     rows = [leg, fill(coin="#1230", px="0.4", dir="Buy"), fill(coin="#1231", px="0.5", tid=0)]
-    assert merged(rows) == rows
+    assert aggregate_fills(rows) == rows
     other = fill(coin="#1230", px="0.25", dir="Negate Outcome", tid=0, tx_index=7, hash="0x2")
-    assert merged([leg, other]) == [leg, other]
+    assert aggregate_fills([leg, other]) == [leg, other]
 
 
 def had_approved(world: World, user: str, builder: str, time: int) -> bool:
-    """Say what the last word was, up to and with the block of `time`."""
+    """Return whether a user had approved a builder in the block at `time`."""
     said = sorted(
         (one.time, one.tx_index, one.approved)
         for one in world.sources.approvals
@@ -245,9 +239,7 @@ def had_approved(world: World, user: str, builder: str, time: int) -> bool:
     return bool(said) and said[-1][-1]
 
 
-def test_a_builder_sees_the_funding_of_those_who_had_approved_it(
-    asker: Asker, world: World
-) -> None:
+def test_builder_funding_of_approving_users(asker: Asker, world: World) -> None:
     for builder in world.builders:
         expected = [
             msgspec.to_builtins(row)
@@ -259,7 +251,7 @@ def test_a_builder_sees_the_funding_of_those_who_had_approved_it(
         assert asker.pages("builderApprovedFundingByTime", 7, builder=builder) == expected
 
 
-def test_a_cursor_of_three_parts_may_be_read_inclusively(asker: Asker, world: World) -> None:
+def test_inclusive_funding_cursor(asker: Asker, world: World) -> None:
     builder = world.builders[0]
     first = asker.ask("builderApprovedFundingByTime", builder=builder, startTime=0, limit=5)
     last = first[-1]
@@ -275,7 +267,7 @@ def test_a_cursor_of_three_parts_may_be_read_inclusively(asker: Asker, world: Wo
     assert {row["time"] for row in rows} == {first[0]["time"]}
 
 
-def test_the_ledger_ascends_and_is_never_cut(asker: Asker, world: World) -> None:
+def test_ledger_is_complete_and_ascending(asker: Asker, world: World) -> None:
     user = world.sources.ledger[0][0]
     expected = [msgspec.to_builtins(row) for who, row in world.sources.ledger if who == user]
     assert asker.ask("userNonFundingLedgerUpdates", user=user) == expected
@@ -284,7 +276,7 @@ def test_the_ledger_ascends_and_is_never_cut(asker: Asker, world: World) -> None
     assert later == [row for row in expected if row["time"] == middle]
 
 
-def test_slippage_samples_come_by_coin_and_amount(asker: Asker, world: World) -> None:
+def test_slippage_by_coin_and_amount(asker: Asker, world: World) -> None:
     for coin, stored in (("BTC", "BTC"), ("main:BTC", "BTC"), ("eqx:TSLA", "eqx:TSLA")):
         expected = [
             msgspec.to_builtins(row)
@@ -305,10 +297,10 @@ def test_meta_of_each_dex(asker: Asker, world: World) -> None:
     assert asker.ask("meta", dex="nowhere") == {"universe": []}
 
 
-def test_a_builder_sees_the_fills_of_those_who_had_approved_it(asker: Asker, world: World) -> None:
+def test_builder_fills_of_approving_users(asker: Asker, world: World) -> None:
     for builder in world.builders:
         expected = [
-            {**{"builder": None}, **shown(row, ("venue", "user")), "user": user}
+            {**{"builder": None}, **sent_fill(row, ("venue", "user")), "user": user}
             for user, row in world.sources.fills
             if had_approved(world, user, builder, row.time)
         ]

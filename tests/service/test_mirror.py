@@ -4,6 +4,6 @@ from toolkit.service import Upstream
 
 
 @pytest.mark.parametrize("address", ["", "host", "ftp://host", "http://"])
-def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(ValueError, match="is no address"):
+def test_invalid_upstream_address(address: str) -> None:
+    with pytest.raises(ValueError, match="is not an address"):
         Upstream(address)

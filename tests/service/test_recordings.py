@@ -1,4 +1,4 @@
-"""Recorded answers, served through the same handlers."""
+"""Recorded answers, served by the usual handlers."""
 
 import json
 from decimal import Decimal
@@ -9,7 +9,7 @@ import pytest
 
 import toolkit as tk
 from tests.service.conftest import Asker
-from toolkit.service import Access, Key, build
+from toolkit.service import Access, Key, build_store
 from toolkit.service.recordings import RECORDED_BUILDER, NoRecordings, read_recordings
 
 RECORDED = Path(__file__).parents[3] / "shared" / "recordings"
@@ -23,7 +23,7 @@ def record(folder: Path, name: str, request: dict[str, Any], response: Any) -> N
 
 def asker_of(folder: Path) -> tuple[Asker, Any]:
     found = read_recordings(folder)
-    store = build(found.sources, world=found.world)
+    store = build_store(found.sources, world=found.world)
     return Asker(store, Access([Key("all", "s3cret")]), found.sources.now_ms), found
 
 
@@ -43,7 +43,7 @@ OLD_FILL = {
 }
 
 
-def test_fills_of_2023_are_served_as_they_were(tmp_path: Path) -> None:
+def test_old_fills_are_served_unchanged(tmp_path: Path) -> None:
     rows = [OLD_FILL, {**OLD_FILL, "hash": "0x2", "px": "1.0"}, {**OLD_FILL, "time": 5}]
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, rows)
     asker, _ = asker_of(tmp_path)
@@ -56,7 +56,7 @@ def test_fills_of_2023_are_served_as_they_were(tmp_path: Path) -> None:
     ]
 
 
-def test_funding_is_had_through_the_stand_in_builder(tmp_path: Path) -> None:
+def test_funding_of_stand_in_builder(tmp_path: Path) -> None:
     delta = {
         "coin": "APE",
         "fundingRate": "-0.00029319",
@@ -75,8 +75,8 @@ def test_funding_is_had_through_the_stand_in_builder(tmp_path: Path) -> None:
     assert asker.ask("userFunding", user=USER) == rows
 
 
-def test_what_needs_everything_is_refused(tmp_path: Path) -> None:
-    """Candles, fees and the like of some accounts' rows would be wrong: nothing is invented."""
+def test_operations_without_data_are_refused(tmp_path: Path) -> None:
+    """Candles or fees from the rows of a few accounts would be wrong, so they are refused."""
     order = {"type": "userFunding", "user": USER}
     record(tmp_path, "funding", order, [])
     record(tmp_path, "meta", {"type": "meta"}, {"universe": []})
@@ -84,8 +84,8 @@ def test_what_needs_everything_is_refused(tmp_path: Path) -> None:
     status, words = asker.refuse("userFees", user=USER)
     assert (status, words) == (
         400,
-        f"userFees cannot be answered: {found.sources.label} does not hold what it is computed "
-        "from",
+        f"userFees cannot be answered: {found.sources.label} does not contain the data from which "
+        "it is computed",
     )
     req = {"coin": "BTC", "interval": "1h", "startTime": 0}
     assert asker.refuse("candleSnapshot", req=req)[0] == 400
@@ -103,7 +103,7 @@ BOOK = {
 }
 
 
-def test_recorded_book_comes_back(tmp_path: Path) -> None:
+def test_recorded_book_is_served(tmp_path: Path) -> None:
     record(tmp_path, "book", {"type": "l2Book", "coin": "BTC"}, BOOK)
     asker, _ = asker_of(tmp_path)
     assert asker.ask("l2Book", coin="BTC") == BOOK
@@ -116,7 +116,7 @@ def test_recorded_book_comes_back(tmp_path: Path) -> None:
     assert (status, "has no book of ETH" in words) == (400, True)
 
 
-def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:
+def test_unserved_files_are_listed(tmp_path: Path) -> None:
     record(tmp_path, "mids", {"type": "allMids"}, {})
     rounded = {"type": "l2Book", "coin": "BTC", "nSigFigs": 3}
     record(tmp_path, "rounded", rounded, BOOK)
@@ -144,9 +144,9 @@ def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:
         ("fee", "", "row 1: fee: '' is not a number"),
         ("px", 5, "row 1: px: Expected `str`, got `int`: 5"),
         ("time", 10**30, "row 1: time: 1000000000000000000000000000000 is out of range"),
-        ("px", None, "row 1: px: a row means nothing without it, and it is missing"),
-        ("coin", None, "row 1: coin: a row means nothing without it, and it is missing"),
-        ("time", None, "row 1: time: a row means nothing without it, and it is missing"),
+        ("px", None, "row 1: px: this key field is missing; the row is useless"),
+        ("coin", None, "row 1: coin: this key field is missing; the row is useless"),
+        ("time", None, "row 1: time: this key field is missing; the row is useless"),
     ],
 )
 def test_odd_recorded_value_is_named(tmp_path: Path, field: str, value: Any, words: str) -> None:
@@ -174,16 +174,16 @@ def test_odd_value_deep_in_file_is_named(tmp_path: Path) -> None:
     assert found.damaged == [
         "book.json: levels[0][1].px: 'abc' is not a number",
         "funding.json: row 1: delta.usdc: '1..5' is not a number",
-        "no_coin.json: row 0: coin: a row means nothing without it, and it is missing",
-        "odd_dex.json: request: dex: 5 is no text",
+        "no_coin.json: row 0: coin: this key field is missing; the row is useless",
+        "odd_dex.json: request: dex: 5 is not text",
     ]
-    assert found.world["users"] == []  # nor is the good row of a damaged file taken
+    assert found.world["users"] == []  # the valid row of a damaged file is not read either
 
 
-def test_reasons_of_unserved_folder_are_said(tmp_path: Path) -> None:
+def test_unserved_folder_names_reasons(tmp_path: Path) -> None:
     with pytest.raises(NoRecordings, match=r"There is no folder .*nowhere$"):
         read_recordings(tmp_path / "nowhere")
-    with pytest.raises(NoRecordings, match=r"has no file whose name ends in \.json"):
+    with pytest.raises(NoRecordings, match=r"no file name ends in \.json"):
         read_recordings(tmp_path)
     record(tmp_path, "bad", {"type": "userFills", "user": USER}, [{**OLD_FILL, "px": "abc"}])
     record(tmp_path, "odd", {"type": "allMids"}, {})
@@ -192,7 +192,7 @@ def test_reasons_of_unserved_folder_are_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings are not here")
-def test_the_real_recordings_come_back() -> None:
+def test_real_recordings_are_served() -> None:
     asker, found = asker_of(RECORDED)
     assert found.damaged == []
     assert found.not_served == []
@@ -214,7 +214,7 @@ def test_the_real_recordings_come_back() -> None:
     assert got == {"successful_states": [[user, recording["response"]]], "failed_wallets": []}
 
 
-def test_recorded_fills_are_merged_although_they_lack_fields(tmp_path: Path) -> None:
+def test_fills_without_fields_are_merged(tmp_path: Path) -> None:
     row = {
         "coin": "kPEPE",
         "px": "0.000001",
@@ -244,8 +244,8 @@ def test_recorded_fills_are_merged_although_they_lack_fields(tmp_path: Path) -> 
     assert fills["tid"].isna().all()
 
 
-def test_recorded_millisecond_is_in_order(tmp_path: Path) -> None:
-    """Newest first, transaction 5 before 2; within one, fills are in the order of execution."""
+def test_recorded_fills_keep_order(tmp_path: Path) -> None:
+    """Newest first: transaction 5, then 2; within each, fills keep the order of execution."""
     rows = [
         OLD_FILL | {"oid": 30, "txIndex": 5},
         OLD_FILL | {"oid": 10, "txIndex": 2},
@@ -260,7 +260,7 @@ def test_recorded_millisecond_is_in_order(tmp_path: Path) -> None:
     assert newest["oid"].tolist() == [30, 10, 20]
 
 
-def test_recordings_of_one_account_that_overlap_are_joined(tmp_path: Path) -> None:
+def test_overlapping_recordings_are_merged(tmp_path: Path) -> None:
     def update(time: int) -> dict[str, Any]:
         return {"time": time, "hash": "0x0", "delta": {"type": "deposit", "usdc": "1.0"}}
 
@@ -272,7 +272,7 @@ def test_recordings_of_one_account_that_overlap_are_joined(tmp_path: Path) -> No
     assert [int(time.timestamp() * 1_000) for time in ledger["time"]] == [1, 2, 2, 3]
 
 
-def test_a_frame_of_recordings_says_that_they_may_not_be_all(tmp_path: Path) -> None:
+def test_recorded_frame_has_history_note(tmp_path: Path) -> None:
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
     session = tk.local(recordings=tmp_path, default=False)
     rows = tk.user_fills_by_time(USER, 0, 10, session=session)
@@ -281,7 +281,7 @@ def test_a_frame_of_recordings_says_that_they_may_not_be_all(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_unknown_fields_inside_recorded_orders(tmp_path: Path, strict: bool) -> None:
+def test_unknown_fields_in_orders(tmp_path: Path, strict: bool) -> None:
     child = {
         "coin": "BTC",
         "side": "A",
@@ -309,7 +309,7 @@ def test_unknown_fields_inside_recorded_orders(tmp_path: Path, strict: bool) -> 
     asked = {"type": "historicalOrders", "user": USER}
     record(tmp_path, "historicalOrders", asked, [row])
     found = read_recordings(tmp_path)
-    store = build(found.sources, world=found.world, strict=strict)
+    store = build_store(found.sources, world=found.world, strict=strict)
     (served,) = Asker(store, Access([Key("all", "s3cret")]), 3).ask("historicalOrders", user=USER)
     store.close()
     assert served == {**(known if strict else row), "txIndex": 0}
@@ -319,8 +319,8 @@ def test_unknown_fields_inside_recorded_orders(tmp_path: Path, strict: bool) -> 
     "type_",
     ["currentDepth", "perpDeployAuctionStatus", "accountValueSnapshotTimestamp"],
 )
-def test_what_recordings_lack_is_refused(tmp_path: Path, type_: str) -> None:
-    """A 500, or a 404, would say that it comes later."""
+def test_missing_recordings_are_refused(tmp_path: Path, type_: str) -> None:
+    """The status is 400: a 500 or 404 would mean that the data comes later."""
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
     session = tk.local(recordings=tmp_path, default=False)
     with pytest.raises(tk.BadRequest, match=f"{type_} cannot be answered: recordings"):

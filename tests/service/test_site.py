@@ -10,8 +10,8 @@ import pytest
 import zstandard
 
 import toolkit as tk
-from toolkit.local import InProcess, site_of
-from toolkit.service import Access, Key, Site, Store, build
+from toolkit.local_service import InProcess, site_of
+from toolkit.service import Access, Key, Site, Store, build_store
 from toolkit.simulation import World
 from toolkit.times import SECOND
 
@@ -55,7 +55,7 @@ def test_other_methods_are_not_allowed(site: Site, method: str) -> None:
         ("gzip;q=nonsense", None, bytes),
     ],
 )
-def test_answers_are_compressed_for_those_who_accept_it(
+def test_accepted_encoding_compresses(
     site: Site, accepts: str, name: str | None, opened: Callable[[bytes], bytes]
 ) -> None:
     body = b'{"type":"meta"}'
@@ -66,7 +66,7 @@ def test_answers_are_compressed_for_those_who_accept_it(
     assert opened(got.content) == plain.content
 
 
-# --- the running clock ---
+# --- the live clock ---
 
 MOVES = (
     {"type": "currentDepth"},
@@ -87,7 +87,7 @@ STANDS = (
 
 @dataclass
 class Hand:
-    """A clock that is moved by hand."""
+    """A clock that the test sets."""
 
     now_ms: int
 
@@ -99,7 +99,7 @@ class Hand:
 
 
 class Running(NamedTuple):
-    """A site whose clock a test moves, and a session on it."""
+    """A site whose clock the test sets, and a session with it."""
 
     site: Site
     clock: Hand
@@ -125,7 +125,7 @@ def running(store: Store) -> Running:
     return run_on(store)
 
 
-def test_depth_moves_every_second(running: Running) -> None:
+def test_depth_changes_every_second(running: Running) -> None:
     depths = []
     for _ in range(6):  # every half second
         depths.append(tk.current_depth(session=running.session))
@@ -137,18 +137,18 @@ def test_depth_moves_every_second(running: Running) -> None:
     for one, other in ((0, 2), (2, 4)):
         for side in ("bid_depth_usd", "ask_depth_usd"):
             before, after = depths[one][side], depths[other][side]
-            assert ((before != after) == (before > 0)).all()  # nothing so near the mid stays so
+            assert ((before != after) == (before > 0)).all()  # depth near the mid changes
             assert (before > 0).mean() > 0.9
 
 
-def test_depth_of_a_dex_is_that_of_all_at_the_same_second(running: Running) -> None:
+def test_dex_depth_equals_all_depth(running: Running) -> None:
     running.clock.move(3.25)
     every = tk.current_depth(session=running.session)
     one = tk.current_depth(dex="eqx", session=running.session)
     pd.testing.assert_frame_equal(one, every[every["dex"] == "eqx"].reset_index(drop=True))
 
 
-def test_snapshot_ids_move_on_and_name_their_rows(running: Running) -> None:
+def test_snapshot_ids_change(running: Running) -> None:
     ids = []
     for _ in range(12):  # two minutes
         session = running.session
@@ -170,7 +170,7 @@ def test_snapshot_ids_move_on_and_name_their_rows(running: Running) -> None:
     assert len(set(ids)) == 6
 
 
-def test_account_values_are_of_the_same_people(running: Running) -> None:
+def test_account_values_keep_accounts(running: Running) -> None:
     session = running.session
     before = tk.account_value_snapshots(["ALL"], session=session)
     running.clock.move(20)
@@ -182,7 +182,7 @@ def test_account_values_are_of_the_same_people(running: Running) -> None:
     assert moved.std() > 0.0001
 
 
-def test_twaps_advance_and_their_sizes_add_up(running: Running) -> None:
+def test_twaps_advance(running: Running) -> None:
     executed = -1.0
     for _ in range(5):  # five minutes
         twaps = tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)
@@ -194,12 +194,12 @@ def test_twaps_advance_and_their_sizes_add_up(running: Running) -> None:
         running.clock.move(60)
 
 
-def test_a_market_whose_twaps_are_done_is_gone(running: Running) -> None:
+def test_finished_twaps_are_removed(running: Running) -> None:
     def markets() -> set[str]:
         return set(tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)["market"])
 
     before, gone = markets(), set[str]()
-    while not gone:  # those who had a TWAP begin others, on the same markets
+    while not gone:  # accounts with a TWAP begin others, on the same markets
         running.clock.move(3 * 3_600)
         gone = before - markets()
     assert gone
@@ -207,8 +207,8 @@ def test_a_market_whose_twaps_are_done_is_gone(running: Running) -> None:
         tk.perp_twap_snapshots(sorted(gone)[:1], session=running.session)
 
 
-def test_auctions_fall_end_and_begin_again(running: Running) -> None:
-    """534 falls to 100 in 31 hours; 12 of them are over at the end of history."""
+def test_auctions_restart(running: Running) -> None:
+    """The price falls from 534 to 100 in 31 hours; the history ends after 12 of them."""
     session = running.session
 
     def gas(fetch: Callable[..., pd.DataFrame]) -> tuple[Any, Any, Any]:
@@ -223,11 +223,11 @@ def test_auctions_fall_end_and_begin_again(running: Running) -> None:
     running.clock.move(19 * 3_600)  # a second into the next round: 551 - 451 / 111,600
     assert gas(tk.spot_pair_deploy_auction_status) == ("551.0", "550.99595878", None)
     assert gas(tk.perp_deploy_auction_status) == ("551.0", "550.99595878", None)
-    running.clock.move(10 * 3_600)  # the perp is bought after ten hours: 551 - 451 * 10 / 31
+    running.clock.move(10 * 3_600)  # the perp auction ends after ten hours: 551 - 451 * 10 / 31
     assert gas(tk.perp_deploy_auction_status) == ("551.0", None, "405.51612903")
 
 
-def test_polling_asks_for_what_is_new(running: Running) -> None:
+def test_polling_yields_new_snapshots(running: Running) -> None:
     frames = tk.poll(
         tk.perp_twap_snapshot_timestamp,
         tk.perp_twap_snapshots,
@@ -242,10 +242,12 @@ def test_polling_asks_for_what_is_new(running: Running) -> None:
     assert running.session.counts.requests == 9 + 5
 
 
-def test_seed_and_present_decide_every_byte(world: World, tmp_path: Path) -> None:
-    """A store in memory and one in a file, asked in another order."""
+def test_live_answers_are_deterministic(world: World, tmp_path: Path) -> None:
+    """A store in memory and one in a file give the same bytes, in any order of requests."""
     summary = world.summary()
-    made = [build(world.sources, place, world=summary) for place in (None, tmp_path / "kept.db")]
+    made = [
+        build_store(world.sources, place, world=summary) for place in (None, tmp_path / "kept.db")
+    ]
     one, other = map(run_on, made)
     moments = (0, 1, 1.5, 20, 59.999, 3_600)
     found = {}
@@ -260,14 +262,14 @@ def test_seed_and_present_decide_every_byte(world: World, tmp_path: Path) -> Non
         store.close()
 
 
-def test_what_is_history_stands(running: Running, site: Site) -> None:
+def test_history_does_not_change(running: Running, site: Site) -> None:
     running.clock.move(3_600)
     for request in STANDS:
         body = msgspec.json.encode(request)
         assert running.bytes_of(request) == site.respond("POST", "/info", KEY, body).content
 
 
-def test_a_fixed_clock_moves_nothing(store: Store) -> None:
+def test_fixed_clock_changes_nothing(store: Store) -> None:
     standing = run_on(store, "fixed")
     before = [standing.bytes_of(request) for request in MOVES]
     standing.clock.move(60)
@@ -275,16 +277,16 @@ def test_a_fixed_clock_moves_nothing(store: Store) -> None:
     assert standing.session.now_ms() == store.about["now_ms"]
 
 
-def test_the_clock_begins_where_history_ends(store: Store, running: Running) -> None:
-    """The first snapshots of a running clock are the last ones of history."""
+def test_clock_begins_at_history_end(store: Store, running: Running) -> None:
+    """The first snapshots of the live clock are the last ones of the history."""
     standing = run_on(store, "fixed")
     for request in MOVES[2:]:
         assert running.bytes_of(request) == standing.bytes_of(request)
 
 
-def test_only_a_simulated_exchange_runs_on(world: World) -> None:
-    recorded = build(replace(world.sources, simulated=False), world={"users": []})
-    for store in (recorded, build(world.sources)):
-        with pytest.raises(ValueError, match="recordings and archives stand at their end"):
+def test_recordings_have_no_live_clock(world: World) -> None:
+    recorded = build_store(replace(world.sources, simulated=False), world={"users": []})
+    for store in (recorded, build_store(world.sources)):
+        with pytest.raises(ValueError, match="needs a simulated exchange"):
             run_on(store)
         store.close()

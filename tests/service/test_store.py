@@ -7,16 +7,16 @@ import pytest
 
 from tests.service.conftest import Asker
 from toolkit.contract.sources import Approval, Sources
-from toolkit.service import Access, Key, StoreDamaged, build, open_store
+from toolkit.service import Access, Key, StoreDamaged, build_store, open_store
 from toolkit.service.approvals import approval_intervals
 from toolkit.simulation import World
 
 EMPTY = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
 
-def test_a_file_holds_what_memory_holds(tmp_path: Path, world: World, asker: Asker) -> None:
+def test_file_equals_memory(tmp_path: Path, world: World, asker: Asker) -> None:
     path = tmp_path / "world.db"
-    build(world.sources, path, world={"size": "tiny"}).close()
+    build_store(world.sources, path, world={"size": "tiny"}).close()
     store = open_store(path)
     assert store.about["world"] == {"size": "tiny"}
     assert store.about["label"] == world.sources.label
@@ -27,9 +27,9 @@ def test_a_file_holds_what_memory_holds(tmp_path: Path, world: World, asker: Ask
     store.close()
 
 
-def test_many_threads_read_at_once(tmp_path: Path, world: World, asker: Asker) -> None:
-    stores = [build(world.sources, tmp_path / "world.db"), build(world.sources)]
-    users = list(world.truth)[:10]
+def test_threads_read_concurrently(tmp_path: Path, world: World, asker: Asker) -> None:
+    stores = [build_store(world.sources, tmp_path / "world.db"), build_store(world.sources)]
+    users = list(world.expected)[:10]
     expected = [asker.ask("userFills", user=user) for user in users]
     for store in stores:
         found: list[bool] = []
@@ -48,9 +48,9 @@ def test_many_threads_read_at_once(tmp_path: Path, world: World, asker: Asker) -
 
 
 @pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing", "unfinished", "version"])
-def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
+def test_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "world.db"
-    build(EMPTY, path).close()
+    build_store(EMPTY, path).close()
     whole = path.read_bytes()
     if damage == "cut":
         path.write_bytes(whole[:-5000])
@@ -69,34 +69,32 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
         open_store(path)
 
 
-def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_store_leaves_no_file(tmp_path: Path) -> None:
     broken = Sources(start_ms=0, now_ms=0, label="", simulated=False, fills=[("0x", None)])  # type: ignore[list-item]
     with pytest.raises(AttributeError):
-        build(broken, tmp_path / "world.db")
+        build_store(broken, tmp_path / "world.db")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_build_that_is_interrupted_between_parts_leaves_nothing(
-    tmp_path: Path, world: World
-) -> None:
+def test_interrupted_store_leaves_no_file(tmp_path: Path, world: World) -> None:
     def parts() -> Iterator[Sources]:
         yield world.sources
         assert [file.suffix for file in tmp_path.iterdir()] != [".db"]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build(parts(), tmp_path / "world.db")
+        build_store(parts(), tmp_path / "world.db")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_unwritable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "world.db").mkdir()
     with pytest.raises(OSError, match=r"world\.db"):
-        build(EMPTY, tmp_path / "world.db")
+        build_store(EMPTY, tmp_path / "world.db")
     assert [file.name for file in tmp_path.iterdir()] == ["world.db"]
 
 
-def test_what_is_in_it_may_be_told_at_the_end() -> None:
+def test_world_function_runs_last() -> None:
     taken: list[str] = []
 
     def parts() -> Iterator[Sources]:
@@ -104,14 +102,14 @@ def test_what_is_in_it_may_be_told_at_the_end() -> None:
             taken.append(name)
             yield Sources(start_ms=0, now_ms=1, label=name, simulated=True)
 
-    store = build(parts(), world=lambda: taken)
+    store = build_store(parts(), world=lambda: taken)
     assert store.about["world"] == ["first", "second"]
     assert store.about["label"] == "second"
     store.close()
 
 
-def test_an_empty_store_answers(asker: Asker) -> None:
-    nothing = Asker(build(EMPTY), Access([Key("all", "s3cret")]), 0)
+def test_empty_store_answers(asker: Asker) -> None:
+    nothing = Asker(build_store(EMPTY), Access([Key("all", "s3cret")]), 0)
     user = "0x" + "ab" * 20
     for type in ("userFills", "userNonFundingLedgerUpdates"):
         assert nothing.ask(type, user=user) == []
@@ -122,17 +120,17 @@ def test_an_empty_store_answers(asker: Asker) -> None:
 
 
 def test_approvals_become_intervals() -> None:
-    def said(time: int, approved: bool, tx: int = 0) -> Approval:
+    def approval(time: int, approved: bool, tx: int = 0) -> Approval:
         return Approval("u", "b", time, tx, approved)
 
-    def intervals(*said: Approval) -> list[tuple[str, int, int | None]]:
-        return approval_intervals(said).get("u", [])
+    def intervals(*approvals: Approval) -> list[tuple[str, int, int | None]]:
+        return approval_intervals(approvals).get("u", [])
 
-    assert intervals(said(5, True)) == [("b", 5, None)]
-    assert intervals(said(9, False), said(5, True)) == [("b", 5, 9)]
-    assert intervals(said(5, True), said(6, True), said(9, False)) == [("b", 5, 9)]
-    assert intervals(said(5, False)) == []
-    assert intervals(said(5, True, 1), said(5, False, 2)) == []
-    assert intervals(said(5, False, 1), said(5, True, 2)) == [("b", 5, None)]
-    again = intervals(said(5, True), said(9, False), said(12, True))
+    assert intervals(approval(5, True)) == [("b", 5, None)]
+    assert intervals(approval(9, False), approval(5, True)) == [("b", 5, 9)]
+    assert intervals(approval(5, True), approval(6, True), approval(9, False)) == [("b", 5, 9)]
+    assert intervals(approval(5, False)) == []
+    assert intervals(approval(5, True, 1), approval(5, False, 2)) == []
+    assert intervals(approval(5, False, 1), approval(5, True, 2)) == [("b", 5, None)]
+    again = intervals(approval(5, True), approval(9, False), approval(12, True))
     assert again == [("b", 5, 9), ("b", 12, None)]

@@ -1,4 +1,4 @@
-"""The strict service: the specification, its 22 operations, and nothing else."""
+"""The strict service: the specification and its 22 operations, and nothing else."""
 
 import json
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from tests.service.conftest import Asker
 from toolkit.contract import records as r
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.sources import Sources
-from toolkit.local import simulated_store
-from toolkit.service import Access, Key, Upstream, build
+from toolkit.local_service import simulated_store
+from toolkit.service import Access, Key, Upstream, build_store
 
 USER = "0x" + "0a" * 20
 FILL = r.Fill(
@@ -57,7 +57,7 @@ SOURCES = Sources(
 
 @pytest.fixture(params=[True, False], ids=["strict", "as live"])
 def both(request: pytest.FixtureRequest) -> Iterator[tuple[bool, Asker]]:
-    store = build(SOURCES, strict=request.param)
+    store = build_store(SOURCES, strict=request.param)
     yield request.param, Asker(store, Access([Key("all", "s3cret")]), SOURCES.now_ms)
     store.close()
 
@@ -106,7 +106,7 @@ def test_upstream_gets_unknown_types(both: tuple[bool, Asker], body: dict[str, A
 
 
 def test_upstream_costs_points() -> None:
-    store = build(SOURCES)
+    store = build_store(SOURCES)
     access = Access([Key("poor", "s3cret", points_per_minute=5)])
     asker = Asker(store, access, SOURCES.now_ms)
     body = b'{"type":"l4Book"}'
@@ -137,7 +137,7 @@ def test_specified_fields_are_the_same() -> None:
     )
     texts = []
     for strict in (True, False):
-        store = build(bare, strict=strict)
+        store = build_store(bare, strict=strict)
         asker = Asker(store, Access([Key("all", "s3cret")]), 9_000)
         texts.append(asker.ask("userFills", user=USER))
         store.close()

@@ -1,9 +1,9 @@
-"""Simulated worlds, made once."""
+"""Simulated worlds, each drawn once."""
 
 import pytest
 
 from tests.worlds import ON_DEMO, world_of
-from toolkit.simulation import World, tiles
+from toolkit.simulation import World, draw_tiles
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def demo() -> World:
 @pytest.fixture(scope="session", params=["seed 1", "seed 2", "tile 1 of seed 3"])
 def any_world(request: pytest.FixtureRequest) -> World:
     if request.param.startswith("tile"):
-        *_, tile = tiles(3, 2, "tiny")
+        *_, tile = draw_tiles(3, 2, "tiny")
         return tile
     return world_of("tiny", int(request.param[-1]))
 
@@ -28,6 +28,6 @@ def any_world(request: pytest.FixtureRequest) -> World:
     scope="session", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
 )
 def each_world(request: pytest.FixtureRequest) -> World:
-    """Several small worlds, and the one that everybody looks at first."""
+    """Return one of several small worlds, or the demo world."""
     size, seed = request.param.split()
     return world_of(size, int(seed))

@@ -1,4 +1,4 @@
-"""Draw the page that shows what the simulated exchange is like: ``build/simulation.png``.
+"""Draw the page that shows the simulated exchange: ``build/simulation.png``.
 
 Run it after a change to prices, spreads, books or accounts, and look at it::
 
@@ -13,11 +13,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from toolkit.contract.requests import AMOUNTS
-from toolkit.simulation.accounts import draw_accounts
-from toolkit.simulation.ladders import draw_ladders
+from toolkit.rules.slippage import average_prices
+from toolkit.simulation.agents.population import draw_accounts
+from toolkit.simulation.engine.prices import Prices, simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.prices import Prices, simulate_prices
-from toolkit.simulation.sampling import walk
+from toolkit.simulation.output.depth import draw_books
 
 DAYS = 30
 SHOWN = ("BTC", "SOL", "kPEPE", "PURR", "eqx:TSLA", "pre:OPENAI")
@@ -66,7 +66,7 @@ def draw_spreads(axes: Axes, prices: Prices) -> None:
 
 def draw_depth(axes: Axes, prices: Prices) -> None:
     for coin, colour in zip(COINS, COLOURS, strict=True):
-        ladder = draw_ladders(7, prices, coin, np.array([30_000]))
+        ladder = draw_books(7, prices, coin, np.array([30_000]))
         for px, sz, sign in (
             (ladder.bid_px[0], ladder.bid_sz[0], -1),
             (ladder.ask_px[0], ladder.ask_sz[0], 1),
@@ -85,8 +85,8 @@ def draw_depth(axes: Axes, prices: Prices) -> None:
 def draw_slippage(axes: Axes, prices: Prices) -> None:
     minutes = np.arange(0, DAYS * 1440, 240)
     for coin, colour in zip(COINS, COLOURS, strict=True):
-        ladders = draw_ladders(7, prices, coin, minutes)
-        costs = np.array([walk(ladders.ask_px, ladders.ask_sz, usd) for usd in AMOUNTS])
+        ladders = draw_books(7, prices, coin, minutes)
+        costs = np.array([average_prices(ladders.ask_px, ladders.ask_sz, usd) for usd in AMOUNTS])
         bps = (costs / ladders.mid - 1) * 1e4
         whole = ~np.isnan(bps).any(axis=1)
         axes.plot(np.array(AMOUNTS)[whole], bps[whole].mean(axis=1), "o-", ms=3, color=colour)
@@ -103,7 +103,7 @@ def draw_funding(axes: Axes, prices: Prices) -> None:
 
 
 def draw_sizes(axes: Axes) -> None:
-    funds = np.sort([a.funds / 1e6 for a in draw_accounts(7, 8, 242, 5) if a.manner != "maker"])
+    funds = np.sort([a.funds / 1e6 for a in draw_accounts(7, 8, 242, 5) if a.strategy != "maker"])
     share = 1 - np.arange(len(funds)) / len(funds)
     axes.loglog(funds, share, ".", color=COLOURS[0], label="accounts")
     axes.loglog(funds, (funds / funds[0]) ** (-4 / 3), color="grey", lw=1, label="exponent 4/3")

@@ -1,4 +1,4 @@
-"""The exchange's books balance: exactly, for every account, from the wire records alone."""
+"""The accounts of the exchange balance exactly, computed only from wire records."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -12,19 +12,19 @@ from toolkit.contract.records import Fill, LedgerDelta
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.simulation import World
-from toolkit.simulation.funding import OUTAGE, OUTAGE_DEX
+from toolkit.simulation.engine.funding import OUTAGE, OUTAGE_DEX
 
 MICRO = Decimal("0.000001")
 
 
-def by_user(rows: Iterable[tuple[str, object]]) -> dict[str, list]:
+def group_by_user(rows: Iterable[tuple[str, object]]) -> dict[str, list]:
     kept = defaultdict(list)
     for user, row in rows:
         kept[user].append(row)
     return kept
 
 
-def signed(fill: Fill) -> Decimal:
+def signed_size(fill: Fill) -> Decimal:
     return Decimal(fill.sz) if fill.side == "B" else -Decimal(fill.sz)
 
 
@@ -68,8 +68,8 @@ TOKEN_FLOWS = {
 }
 
 
-def sides(user: str, delta: LedgerDelta, wallet: str) -> int:
-    """Whether a `send` came to this user's perps or spot wallet, or left it."""
+def send_sides(user: str, delta: LedgerDelta, wallet: str) -> int:
+    """Return whether a `send` entered this user's perps or spot wallet, or left it."""
 
     def here(dex: object) -> bool:
         return (dex == "spot") == (wallet == "spot")
@@ -79,7 +79,7 @@ def sides(user: str, delta: LedgerDelta, wallet: str) -> int:
 
 
 def perp_flow(user: str, delta: LedgerDelta) -> Decimal:
-    """What a ledger update brings to the perp account, over all its dexes."""
+    """Return what a ledger update adds to the perp account, over all its dexes."""
     amount, fee = number(delta.usdc) or number(delta.amount), number(delta.fee)
     paid = number(delta.net_withdrawn_usd) or amount
     owns_vault = delta.vault == user
@@ -90,13 +90,13 @@ def perp_flow(user: str, delta: LedgerDelta) -> Decimal:
         "class": amount if delta.to_perp else -amount,
         "into vault": amount if owns_vault else -amount - fee,
         "out of vault": -paid - number(delta.commission) if owns_vault else paid,
-        "send": amount * sides(user, delta, "perps"),
+        "send": amount * send_sides(user, delta, "perps"),
     }
     return flows.get(PERP_FLOWS.get(delta.type, ""), Decimal(0))
 
 
 def token_flow(user: str, delta: LedgerDelta) -> tuple[str, Decimal]:
-    """What a ledger update brings to the spot wallet: token and amount."""
+    """Return what a ledger update adds to the spot wallet: token and amount."""
     amount, interest = number(delta.usdc) or number(delta.amount), number(delta.interest_amount)
     lending = {
         "borrow": amount,
@@ -109,7 +109,7 @@ def token_flow(user: str, delta: LedgerDelta) -> tuple[str, Decimal]:
         "out": -amount,
         "between": -amount if delta.user == user else amount,
         "class": -amount if delta.to_perp else amount,
-        "send": amount * sides(user, delta, "spot"),
+        "send": amount * send_sides(user, delta, "spot"),
         "staking": -amount if delta.is_deposit else amount,
         "lending": lending.get(str(delta.operation), Decimal(0)),
     }
@@ -117,16 +117,16 @@ def token_flow(user: str, delta: LedgerDelta) -> tuple[str, Decimal]:
     return token, flows.get(TOKEN_FLOWS.get(delta.type, ""), Decimal(0))
 
 
-def test_positions_chain(any_world: World) -> None:
+def test_positions_form_chains(any_world: World) -> None:
     held: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for user, fill in any_world.sources.fills:
         if is_perp(fill):
             assert Decimal(fill.start_position) == held[user, fill.coin]
-            held[user, fill.coin] += signed(fill)
+            held[user, fill.coin] += signed_size(fill)
 
 
-def test_closed_pnl_follows_the_rule(any_world: World) -> None:
-    """The rule again, in fractions and in the words of the clarifications."""
+def test_closed_pnl_follows_rule(any_world: World) -> None:
+    """The test repeats the rule of the clarifications, in fractions."""
     places = {
         asset.name: 6 - asset.sz_decimals
         for meta in any_world.sources.metas.values()
@@ -135,7 +135,7 @@ def test_closed_pnl_follows_the_rule(any_world: World) -> None:
     state: dict[tuple[str, str], tuple[Fraction, Fraction]] = {}
     for user, fill in filter(is_perp_pair, any_world.sources.fills):
         size, notional = state.get((user, fill.coin), (Fraction(0), Fraction(0)))
-        change, px = Fraction(signed(fill)), Fraction(fill.px)
+        change, px = Fraction(signed_size(fill)), Fraction(fill.px)
         closing = min(abs(change), abs(size)) if size * change < 0 else Fraction(0)
         closed = Fraction(0)
         if closing:
@@ -148,14 +148,14 @@ def test_closed_pnl_follows_the_rule(any_world: World) -> None:
         state[user, fill.coin] = (size + change, notional)
 
 
-def test_every_trade_has_two_sides(any_world: World) -> None:
+def test_trades_have_two_sides(any_world: World) -> None:
     trades: dict[int, list[Fill]] = defaultdict(list)
     for _, fill in any_world.sources.fills:
         if fill.dir not in NOT_TRADED:
             trades[fill.tid].append(fill)
     for maker, taker in trades.values():
         assert (maker.crossed, taker.crossed) == (False, True)
-        assert signed(maker) == -signed(taker)
+        assert signed_size(maker) == -signed_size(taker)
         for name in ("coin", "px", "time", "hash", "tx_index"):
             assert getattr(maker, name) == getattr(taker, name)
 
@@ -168,8 +168,8 @@ def test_funding_sums_to_zero(any_world: World) -> None:
     assert set(paid.values()) == {Decimal(0)}
 
 
-def test_funding_implies_one_oracle_price(any_world: World) -> None:
-    """usdc = -szi * oracle * rate: one price must explain all rows, to their rounding."""
+def test_funding_implies_one_price(any_world: World) -> None:
+    """usdc = -szi * oracle * rate: one price must explain all rows, up to their rounding."""
     low: dict[tuple[str, int], Fraction] = {}
     high: dict[tuple[str, int], Fraction] = {}
     for row in any_world.sources.funding:
@@ -185,7 +185,7 @@ def test_funding_implies_one_oracle_price(any_world: World) -> None:
     assert all(low[key] < high[key] for key in low)
 
 
-def test_funding_rows_cover_every_position_and_hour(any_world: World) -> None:
+def test_funding_covers_all_positions(any_world: World) -> None:
     hour = 3_600_000
     sources = any_world.sources
     held: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
@@ -196,7 +196,7 @@ def test_funding_rows_cover_every_position_and_hour(any_world: World) -> None:
     for time in range(sources.start_ms + hour, sources.now_ms + 1, hour):
         while entry is not None and entry[1].time <= time:
             user, fill = entry
-            held[user, fill.coin] += signed(fill) if is_perp(fill) else 0
+            held[user, fill.coin] += signed_size(fill) if is_perp(fill) else 0
             entry = next(fills)
         missed = (time - sources.start_ms) // hour in OUTAGE[:-1]
         expected |= {
@@ -207,20 +207,20 @@ def test_funding_rows_cover_every_position_and_hour(any_world: World) -> None:
     assert {key: Decimal(szi) for key, szi in rows.items()} == expected
 
 
-def test_settlements_close_everything_and_balance(any_world: World) -> None:
+def test_settlements_close_all_positions(any_world: World) -> None:
     sums: dict[str, Decimal] = defaultdict(Decimal)
     for _, fill in any_world.sources.fills:
         if fill.dir == "Settlement" and is_perp(fill):
-            assert Decimal(fill.start_position) == -signed(fill)
-            sums[fill.coin] += signed(fill)
+            assert Decimal(fill.start_position) == -signed_size(fill)
+            sums[fill.coin] += signed_size(fill)
     assert set(sums.values()) == {Decimal(0)}
 
 
-def test_equity_is_what_the_tables_say(any_world: World) -> None:
+def test_equity_equals_table_sums(any_world: World) -> None:
     sources = any_world.sources
-    fills, ledger = by_user(sources.fills), by_user(sources.ledger)
-    funding = by_user((row.user, row) for row in sources.funding)
-    for user, truth in {**any_world.truth, **any_world.mixed_truth}.items():
+    fills, ledger = group_by_user(sources.fills), group_by_user(sources.ledger)
+    funding = group_by_user((row.user, row) for row in sources.funding)
+    for user, truth in {**any_world.expected, **any_world.expected_mixed}.items():
         perps = [fill for fill in fills[user] if is_perp(fill)]
         closed = sum((Decimal(fill.closed_pnl) for fill in perps), Decimal(0))
         fees = sum((Decimal(fill.fee) for fill in perps), Decimal(0))
@@ -236,8 +236,8 @@ def test_equity_is_what_the_tables_say(any_world: World) -> None:
 
 
 def test_states_agree_with_equity(any_world: World) -> None:
-    """Account values over all dexes are the equity; margins and values add up."""
-    for user, truth in {**any_world.truth, **any_world.mixed_truth}.items():
+    """Account values over all dexes equal the equity; margins and values add up."""
+    for user, truth in {**any_world.expected, **any_world.expected_mixed}.items():
         states = [states[user] for states in any_world.sources.states.values()]
         values = [Decimal(state.margin_summary.account_value) for state in states]
         assert sum(values, Decimal(0)) == truth.equity_end
@@ -263,8 +263,8 @@ def test_states_agree_with_equity(any_world: World) -> None:
         assert gains == truth.unrealised
 
 
-def test_wallets_are_what_the_tables_say(any_world: World) -> None:
-    """Spot balances by token, and every spot fill starts from the balance before it."""
+def test_wallets_equal_table_sums(any_world: World) -> None:
+    """Spot balances add up by token, and each spot fill starts from the balance before it."""
     held: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     staked: dict[str, Decimal] = defaultdict(Decimal)
     bases = {"PURR/USDC": "PURR", "@107": "HYPE", "@142": "UBTC"}
@@ -282,14 +282,14 @@ def test_wallets_are_what_the_tables_say(any_world: World) -> None:
             continue
         base = bases.get(row.coin, "+" + row.coin[1:])
         assert Decimal(row.start_position) == held[user, base]
-        held[user, base] += signed(row)
+        held[user, base] += signed_size(row)
         if row.dir in SWAPS:
             continue
         value = Decimal(row.sz) * Decimal(row.px)
         dollars = value.quantize(Decimal("1e-8"), "ROUND_DOWN") if row.tid == 0 else value
         held[user, "USDC"] += -dollars if row.side == "B" else dollars
         held[user, row.fee_token] -= Decimal(row.fee)
-    for user, truth in {**any_world.truth, **any_world.mixed_truth}.items():
+    for user, truth in {**any_world.expected, **any_world.expected_mixed}.items():
         assert {token: held[user, token] for token in truth.tokens} == {
             token: kept.balance for token, kept in truth.tokens.items()
         }
@@ -298,7 +298,7 @@ def test_wallets_are_what_the_tables_say(any_world: World) -> None:
         assert sum(Decimal(row.amount) for row in rows) == staked[user]
 
 
-def test_fee_contains_builder_and_deployer_fee(any_world: World) -> None:
+def test_fee_includes_its_parts(any_world: World) -> None:
     for _, fill in any_world.sources.fills:
         assert (fill.deployer_fee is not UNSET) == (":" in fill.coin)
         assert (fill.builder_fee is not UNSET) == isinstance(fill.builder, str)
@@ -307,7 +307,7 @@ def test_fee_contains_builder_and_deployer_fee(any_world: World) -> None:
             assert Decimal(fill.fee) > sum(map(Decimal, parts), Decimal(0)) - MICRO
 
 
-def test_orders_are_routed_only_while_the_builder_is_approved(any_world: World) -> None:
+def test_routing_needs_builder_approval(any_world: World) -> None:
     sources = any_world.sources
     changes = [((a.time, -1), a) for a in sources.approvals]
     routed = [((f.time, 0), (u, f)) for u, f in sources.fills if isinstance(f.builder, str)]

@@ -1,4 +1,4 @@
-"""What one side pays the other receives; and the simulation agrees with the rules."""
+"""What one side pays, the other receives; and the simulation agrees with the rules."""
 
 from collections import defaultdict
 from decimal import Decimal
@@ -9,17 +9,14 @@ import numpy as np
 import pytest
 from msgspec import UNSET
 
+from tests.rules.reference import exact_oracle_range, half_spread_bps, slippage_bps
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import slippage_bounds
-from toolkit.rules.funding import implied_oracle
-from toolkit.rules.slippage import half_spread_bps, slippage_bps
 from toolkit.simulation import World
-from toolkit.simulation.contexts import book_at
-from toolkit.simulation.ladders import draw_ladders
+from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.prices import simulate_prices
-from toolkit.simulation.sampling import slippage_samples
+from toolkit.simulation.output.depth import draw_books, slippage_samples
 from toolkit.times import DAY, HOUR, MINUTE
 
 
@@ -27,11 +24,11 @@ def is_perp(fill: Fill) -> bool:
     return not set(fill.coin) & set("/@#")
 
 
-def test_traded_gains_are_what_truncation_leaves(any_world: World) -> None:
-    """Closed and unrealised PnL of all accounts cancel but for truncated entry prices.
+def test_total_pnl_equals_truncation(any_world: World) -> None:
+    """Closed and unrealised PnL of all accounts cancel, except for truncated entry prices.
 
     A close of size c reports up to a price step times c too much or too little, and so does
-    what is still open: nothing else may be left over.
+    an open position. Nothing else may remain.
     """
     decimals = {perp.coin: perp.px_decimals for perp in PERPS}
     gains, slack = Fraction(0), Fraction(0)
@@ -39,12 +36,12 @@ def test_traded_gains_are_what_truncation_leaves(any_world: World) -> None:
         if is_perp(fill):
             gains += Fraction(fill.closed_pnl)
             slack += Fraction(fill.sz) / 10 ** decimals[fill.coin]
-    for truth in (*any_world.truth.values(), *any_world.mixed_truth.values()):
+    for truth in (*any_world.expected.values(), *any_world.expected_mixed.values()):
         gains += Fraction(truth.unrealised)
     assert abs(gains) <= slack
 
 
-def test_open_interest_is_the_same_on_both_sides(any_world: World) -> None:
+def test_open_interest_has_two_sides(any_world: World) -> None:
     sizes: dict[str, Decimal] = defaultdict(Decimal)
     longs: dict[str, Decimal] = defaultdict(Decimal)
     for states in any_world.sources.states.values():
@@ -60,12 +57,12 @@ def test_open_interest_is_the_same_on_both_sides(any_world: World) -> None:
         assert Decimal(context.open_interest) == longs[name]
 
 
-def test_transfers_between_accounts_stand_in_both_ledgers(any_world: World) -> None:
+def test_transfers_are_in_both_ledgers(any_world: World) -> None:
     between = defaultdict(list)
     for user, update in any_world.sources.ledger:
         if update.delta.destination is not UNSET and update.delta.user != update.delta.destination:
             between[update.hash].append((user, update.delta))
-    users = {*any_world.truth, *any_world.mixed_truth}
+    users = {*any_world.expected, *any_world.expected_mixed}
     for rows in between.values():
         delta = rows[0][1]
         parties = {delta.user, delta.destination} & users
@@ -73,29 +70,29 @@ def test_transfers_between_accounts_stand_in_both_ledgers(any_world: World) -> N
 
 
 def test_payments_allow_one_oracle_price(any_world: World) -> None:
-    """The rule's own range: largest remainders move no payment by a whole micro-dollar."""
+    """The method of largest remainders moves no payment by a full micro-dollar."""
     low: dict[tuple[str, int], Fraction] = {}
     high: dict[tuple[str, int], Fraction] = {}
     for row in any_world.sources.funding:
         size, rate = Fraction(row.delta.szi), Fraction(row.delta.funding_rate)
         if not rate:
             continue
-        ends = implied_oracle(Fraction(row.delta.usdc), size, rate)
+        ends = exact_oracle_range(Fraction(row.delta.usdc), size, rate)
         key = (row.delta.coin, row.time)
         low[key] = max(low.get(key, ends[0]), ends[0])
         high[key] = min(high.get(key, ends[1]), ends[1])
     assert all(low[key] <= high[key] for key in low)
 
 
-def test_samples_are_what_the_rules_make_of_the_books() -> None:
+def test_samples_follow_drawn_books() -> None:
     prices = simulate_prices(7, 3)
     samples = slippage_samples(7, prices, 0)
     by_key = {(s.coin, s.amount_usd, s.timestamp): s for s in samples}
     minutes = np.arange(0, 3 * 60 + 1, 15)
     for coin in (0, 10, 13):
-        ladders = draw_ladders(7, prices, coin, minutes)
+        books = draw_books(7, prices, coin, minutes)
         for moment, minute in enumerate(minutes.tolist()):
-            book = book_at(ladders, moment)
+            book = books.book_at(moment)
             for usd in AMOUNTS:
                 sample = by_key[PERPS[coin].coin, usd, minute * 60_000]
                 expected = slippage_bps(book, usd)
@@ -115,8 +112,8 @@ def test_depth_grows_with_distance(world: World) -> None:
             assert depths[-1] > 0
 
 
-def test_rewards_are_shared_by_commission(world: World) -> None:
-    """Delegators' rewards and commission add up, and their share is the validator's."""
+def test_commission_splits_rewards(world: World) -> None:
+    """Rewards and commission add up, and the share is the validator's commission."""
     shares = defaultdict(set)
     days = defaultdict(list)
     for reward in world.sources.rewards:
@@ -132,10 +129,10 @@ def test_rewards_are_shared_by_commission(world: World) -> None:
         assert {after - before for before, after in pairwise(times)} == {DAY}
 
 
-def test_slippage_stands_on_every_quarter_hour(world: World) -> None:
-    """A delisted perp keeps its samples from before: the last one is 7 minutes older than its end.
+def test_samples_every_quarter_hour(world: World) -> None:
+    """A delisted perp has samples until its end: the last one is 7 minutes older.
 
-    In tiny, of three days: after 54 hours.
+    In the tiny world of three days, this is after 54 hours.
     """
     times = defaultdict(list)
     for sample in world.sources.slippage:
@@ -150,15 +147,15 @@ def test_slippage_stands_on_every_quarter_hour(world: World) -> None:
     assert settled == ended[-1] + 7 * MINUTE
 
 
-def test_no_fill_after_a_delisting(world: World) -> None:
+def test_no_fill_after_delisting(world: World) -> None:
     ended = {perp.coin for perp in PERPS if perp.delisted}
     last = max(fill.time for _, fill in world.sources.fills if fill.coin in ended)
     words = {f.dir for _, f in world.sources.fills if f.coin in ended and f.time == last}
     assert words == {"Settlement"}
 
 
-def test_auctions_sell_on_their_price_line(any_world: World) -> None:
-    """Bought after 10 of 31 hours: start - (start - floor) * 10 / 31, to eight decimals."""
+def test_auction_price_is_on_line(any_world: World) -> None:
+    """A sale after 10 of 31 hours costs start - (start - floor) * 10 / 31, to eight decimals."""
     sold = [auction for auction in any_world.sources.auctions if auction.end_gas is not None]
     assert {auction.kind for auction in sold} == {"spot", "perp"}
     for auction in sold:
@@ -170,11 +167,11 @@ def test_auctions_sell_on_their_price_line(any_world: World) -> None:
         )
 
 
-def test_depth_and_samples_of_one_moment_are_of_one_book(world: World) -> None:
-    """What a size costs keeps within what the depth of the same moment allows."""
+def test_depth_agrees_with_samples(world: World) -> None:
+    """The cost of a size is within the bounds that the depth of the same moment allows."""
     assert world.sources.depth is not None
     depth = {market.coin: market for market in world.sources.depth.data}
-    last = [one for one in world.sources.slippage if one.timestamp == world.sources.now_ms]
+    last = [sample for sample in world.sources.slippage if sample.timestamp == world.sources.now_ms]
     assert len(last) == len(AMOUNTS) * len(depth)
     for sample in last:
         levels = depth[sample.coin.rpartition(":")[2]].levels

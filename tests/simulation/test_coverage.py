@@ -1,4 +1,4 @@
-"""Whatever the specification allows occurs: every branch of every record, every word."""
+"""Everything that the specification allows occurs: every branch of every record, every value."""
 
 import types
 import typing
@@ -13,8 +13,8 @@ from msgspec import UNSET, UnsetType
 
 from tests.reality.spot_chains import chains
 from tests.worlds import ON_DEMO, world_of
+from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Fill, Order, OrderStatus
-from toolkit.contract.states import GROUPS
 from toolkit.simulation import World
 
 NEVER = {
@@ -40,7 +40,7 @@ ALWAYS = {
     ("Position", "max_leverage"): "the live service always has it",
     ("Position", "cum_funding"): "the live service always has it",
 }
-"""Optional fields that are always there."""
+"""Optional fields that are always present."""
 
 NEVER_NULL = {
     ("Fill", "builder"): "the service writes null where builderApprovedFillsByTime asks for it",
@@ -98,18 +98,18 @@ def tables(world: World) -> Iterator[Iterable[Any]]:
     )
 
 
-def unfolded(value: Any) -> Iterator[Any]:
+def iterate_nested_records(value: Any) -> Iterator[Any]:
     if isinstance(value, msgspec.Struct):
         yield value
         for name in value.__struct_fields__:
-            yield from unfolded(getattr(value, name))
+            yield from iterate_nested_records(getattr(value, name))
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from unfolded(part)
+            yield from iterate_nested_records(part)
 
 
-def branches(kind: type) -> dict[str, set[str]]:
-    """Field -> the forms that its type allows: there, absent, null."""
+def allowed_forms(kind: type) -> dict[str, set[str]]:
+    """Return field -> the forms that its type allows: present, absent, null."""
     hints = typing.get_type_hints(kind)
     forms = {}
     for name, hint in hints.items():
@@ -127,7 +127,7 @@ def branches(kind: type) -> dict[str, set[str]]:
     return forms
 
 
-def form(value: object) -> str:
+def form_of(value: object) -> str:
     return "absent" if value is UNSET else "null" if value is None else "there"
 
 
@@ -135,15 +135,17 @@ PLAIN_NUMBERS = {"total_sz", "executed_sz", "remaining_sz", "executed_ntl", "pro
 
 
 def missing_branches(rows: Iterable[Any]) -> dict[str, set[str]]:
-    """Look at records until every branch of those seen has occurred, or there are no more."""
+    """Return the branches that occur in no record; stop early if all have occurred."""
     wanted: dict[type, dict[str, set[str]]] = {}
     for number, row in enumerate(rows):
-        for record in unfolded(row):
+        for record in iterate_nested_records(row):
             kind = type(record)
             if kind not in wanted:
-                wanted[kind] = {n: f for n, f in branches(kind).items() if n not in PLAIN_NUMBERS}
+                wanted[kind] = {
+                    n: f for n, f in allowed_forms(kind).items() if n not in PLAIN_NUMBERS
+                }
             for name in [name for name, forms in wanted[kind].items() if forms]:
-                wanted[kind][name].discard(form(getattr(record, name)))
+                wanted[kind][name].discard(form_of(getattr(record, name)))
         if number % 1_000 == 999 and not any(any(fields.values()) for fields in wanted.values()):
             break
     return {
@@ -154,12 +156,12 @@ def missing_branches(rows: Iterable[Any]) -> dict[str, set[str]]:
     }
 
 
-def test_every_branch_of_every_record_occurs(world: World) -> None:
+def test_every_record_branch_occurs(world: World) -> None:
     assert [missing for table in tables(world) if (missing := missing_branches(table))] == []
 
 
-def test_exceptions_to_coverage_are_true(world: World) -> None:
-    """An entry of NEVER, ALWAYS, NEVER_NULL or ALWAYS_NULL goes once its branch occurs."""
+def test_coverage_exceptions_hold(world: World) -> None:
+    """Remove an entry of NEVER, ALWAYS, NEVER_NULL or ALWAYS_NULL when its branch occurs."""
     refuted = {
         **{(*key, "there"): "NEVER" for key in NEVER},
         **{(*key, "absent"): "ALWAYS" for key in ALWAYS},
@@ -170,17 +172,17 @@ def test_exceptions_to_coverage_are_true(world: World) -> None:
     for kind, name, _ in refuted:
         watched[kind].append(name)
     occurring = {
-        (kind, name, form(getattr(record, name)))
+        (kind, name, form_of(getattr(record, name)))
         for table in tables(world)
         for row in table
-        for record in unfolded(row)
+        for record in iterate_nested_records(row)
         if (kind := type(record).__name__) in watched
         for name in watched[kind]
     }
     assert {key: refuted[key] for key in occurring & refuted.keys()} == {}
 
 
-def test_every_order_word_occurs(world: World) -> None:
+def test_every_order_status_occurs(world: World) -> None:
     events: list[OrderStatus] = [event for _, event in world.sources.orders]
     orders: list[Order] = [event.order for event in events]
     listed = {status for statuses in GROUPS.values() for status in statuses}
@@ -192,7 +194,7 @@ def test_every_order_word_occurs(world: World) -> None:
     assert {bool(order.children) for order in orders} == {True, False}
 
 
-def test_every_fill_word_occurs(world: World) -> None:
+def test_every_fill_direction_occurs(world: World) -> None:
     fills: list[Fill] = [fill for _, fill in world.sources.fills]
     assert {fill.dir for fill in fills} >= DIRECTIONS
     assert {fill.fee_token for fill in fills} >= {"USDC", "HYPE", "PURR"}
@@ -202,8 +204,8 @@ def test_every_fill_word_occurs(world: World) -> None:
     assert any(fill.coin.startswith("#") and fill.venue is UNSET for fill in fills)
 
 
-def test_every_kind_of_spot_cost_occurs(any_world: World) -> None:
-    """Gaps in and out, known, partly known and unknown cost, on spot pairs and outcomes."""
+def test_every_spot_cost_occurs(any_world: World) -> None:
+    """Spot pairs and outcomes have gaps in and out, and known, partly known and unknown cost."""
     kinds = set()
     for (_, coin), chain in chains(any_world.sources.fills).items():
         market = "outcome" if coin.startswith("#") else "spot"
@@ -217,11 +219,11 @@ def test_every_kind_of_spot_cost_occurs(any_world: World) -> None:
     assert {kind for kind, market in kinds if market == "outcome"} == {"no gap", "all"}
 
 
-def test_every_direction_occurs_whatever_the_seed(any_world: World) -> None:
+def test_directions_occur_with_every_seed(any_world: World) -> None:
     assert {fill.dir for _, fill in any_world.sources.fills} >= DIRECTIONS
 
 
-def test_every_ledger_type_has_exactly_its_fields(world: World) -> None:
+def test_ledger_types_have_their_fields(world: World) -> None:
     seen = set()
     for _, update in world.sources.ledger:
         wire = msgspec.to_builtins(update.delta)
@@ -230,24 +232,24 @@ def test_every_ledger_type_has_exactly_its_fields(world: World) -> None:
     assert seen == set(DELTA_FIELDS)
 
 
-def test_what_is_missing_is_seen(tiny: World) -> None:
-    """Without the rows of any one word the tests above fail."""
+def test_missing_rows_fail_coverage(tiny: World) -> None:
+    """The tests above fail without the rows of any single value."""
     sources = tiny.sources
     fewer = {
-        test_every_ledger_type_has_exactly_its_fields: [
+        test_ledger_types_have_their_fields: [
             replace(sources, ledger=[row for row in sources.ledger if row[1].delta.type != kind])
             for kind in DELTA_FIELDS
         ],
-        test_every_fill_word_occurs: [
+        test_every_fill_direction_occurs: [
             replace(sources, fills=[row for row in sources.fills if row[1].dir != word])
             for word in DIRECTIONS
         ],
-        test_every_order_word_occurs: [
+        test_every_order_status_occurs: [
             replace(sources, orders=[row for row in sources.orders if row[1].status != status])
             for statuses in GROUPS.values()
             for status in statuses
         ],
-        test_every_branch_of_every_record_occurs: [
+        test_every_record_branch_occurs: [
             replace(sources, fills=[r for r in sources.fills if isinstance(r[1].venue, str) != v])
             for v in (True, False)
         ],
@@ -259,7 +261,7 @@ def test_what_is_missing_is_seen(tiny: World) -> None:
                 test(replace(tiny, sources=case))
 
 
-def test_every_state_word_occurs(world: World) -> None:
+def test_every_health_state_occurs(world: World) -> None:
     sources = world.sources
     health = {state.health for state in sources.borrow_lend.values()}
     assert health == {"healthy", "atRisk", "marketLiquidatable", "backstopLiquidatable"}
@@ -279,7 +281,7 @@ def test_every_state_word_occurs(world: World) -> None:
     assert leverages == {"cross", "isolated"}
 
 
-def test_snapshots_move_with_time_and_show_every_kind_of_twap(world: World) -> None:
+def test_snapshots_show_every_twap_kind(world: World) -> None:
     sources = world.sources
     for table in (sources.account_snapshots, sources.twap_snapshots):
         ids = [snapshot.snapshot_id for snapshot in table]
@@ -303,7 +305,7 @@ def test_auctions_run_and_end(world: World, kind: str) -> None:
     assert (rounds[-1].end_gas is None) == (kind == "spot")
 
 
-def test_thin_markets_have_no_price_for_large_sizes(world: World) -> None:
+def test_thin_markets_reject_large_sizes(world: World) -> None:
     missing = defaultdict(set)
     for sample in world.sources.slippage:
         missing[sample.coin].add(sample.buy_slippage_bps is None)
@@ -311,7 +313,7 @@ def test_thin_markets_have_no_price_for_large_sizes(world: World) -> None:
     assert missing["PURR"] == {True, False}
 
 
-def test_builders_are_approved_revoked_and_approved_again(world: World) -> None:
+def test_builder_approvals_repeat(world: World) -> None:
     changes = defaultdict(list)
     builders = defaultdict(set)
     for approval in world.sources.approvals:

@@ -1,9 +1,9 @@
-"""Account value, dex by dex: exactly what the tables say, for every account and mode.
+"""Account values by dex equal the sums of the tables, for every account and mode.
 
-Every account, whatever its mode, has its own balance on each dex, and that is what clearinghouse
-states show. Its perps pay their fees from that balance, in its collateral. A unified or
-portfolio-margin account keeps its dollars in the spot wallet, too: its value in the snapshots is
-the native dex and the wallet together, and the other dexes are as everybody's.
+Every account, in every mode, has a balance on each dex, which clearinghouse states show. Its perps
+pay their fees from that balance, in its collateral. A unified or portfolio-margin account also has
+dollars in the spot wallet: its value in the snapshots is the sum of the native dex and the wallet.
+Its other dexes are like those of all accounts.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ def number(value: object) -> Decimal:
 
 
 def native_flow(user: str, delta: LedgerDelta) -> Decimal:
-    """What an update brings to the native dex."""
+    """Return what an update adds to the native dex."""
     usdc, fee = number(delta.usdc), number(delta.fee)
     if delta.type == "accountClassTransfer":
         return usdc if delta.to_perp else -usdc
@@ -40,7 +40,7 @@ def native_flow(user: str, delta: LedgerDelta) -> Decimal:
 
 
 def vault_flow(user: str, delta: LedgerDelta) -> Decimal:
-    """What an update of a vault brings to the vault, a follower, or the leader."""
+    """Return what a vault update adds to the vault, a follower, or the leader."""
     usdc, owns = number(delta.usdc), delta.vault == user
     if delta.type == "vaultLeaderCommission":
         return usdc
@@ -51,8 +51,8 @@ def vault_flow(user: str, delta: LedgerDelta) -> Decimal:
     return -into if delta.type == "vaultDistribution" else into
 
 
-def flows(user: str, delta: LedgerDelta) -> Iterator[tuple[str, Decimal]]:
-    """What an update brings to which dex; `spot` is the wallet."""
+def ledger_flows(user: str, delta: LedgerDelta) -> Iterator[tuple[str, Decimal]]:
+    """Return what an update adds to each dex; `spot` is the wallet."""
     amount = number(delta.amount)
     if delta.type in NATIVE:
         yield "", native_flow(user, delta)
@@ -77,11 +77,11 @@ def is_perp(fill: Fill) -> bool:
 
 
 @pytest.fixture(scope="module")
-def cash(each_world: World) -> Sums:
-    """Flows + closed PnL + funding - fees, by account and dex, from the tables alone."""
+def cash_by_dex(each_world: World) -> Sums:
+    """Return flows + closed PnL + funding - fees by account and dex, only from the tables."""
     sums: Sums = defaultdict(Decimal)
     for user, update in each_world.sources.ledger:
-        for dex, amount in flows(user, update.delta):
+        for dex, amount in ledger_flows(user, update.delta):
             sums[user, dex] += amount
     for user, fill in each_world.sources.fills:
         if is_perp(fill):
@@ -92,26 +92,24 @@ def cash(each_world: World) -> Sums:
     return sums
 
 
-def test_a_dex_shows_what_its_tables_add_up_to(each_world: World, cash: Sums) -> None:
+def test_dex_value_equals_table_sums(each_world: World, cash_by_dex: Sums) -> None:
     """Account value = flows + closed PnL + funding - fees + unrealised, on every dex."""
     traded = set()
     for dex, states in each_world.sources.states.items():
-        assert len(states) == len(each_world.truth) + len(each_world.mixed_truth)
+        assert len(states) == len(each_world.expected) + len(each_world.expected_mixed)
         for user, state in states.items():
             gains = [Decimal(row.position.unrealized_pnl) for row in state.asset_positions]
             value = Decimal(state.margin_summary.account_value)
-            assert value == cash[user, dex] + sum(gains, Decimal(0))
+            assert value == cash_by_dex[user, dex] + sum(gains, Decimal(0))
             traded |= {dex} if gains else set()
     assert traded == set(DEXES)
 
 
-def test_snapshots_show_the_same_and_the_wallet_of_unified_accounts(
-    each_world: World, cash: Sums
-) -> None:
-    """The last snapshot stands at the end of history, as the states do."""
+def test_snapshots_include_unified_wallets(each_world: World, cash_by_dex: Sums) -> None:
+    """The last snapshot has the time of the states: the end of history."""
     snapshot = each_world.sources.account_snapshots[-1]
     assert snapshot.time == each_world.sources.now_ms
-    truths = {**each_world.truth, **each_world.mixed_truth}
+    truths = {**each_world.expected, **each_world.expected_mixed}
     seen, totals = set(), dict[str, Decimal]()
     for (dex, token), rows in snapshot.values.items():
         assert token == COLLATERAL[dex]

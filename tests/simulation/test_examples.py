@@ -1,4 +1,4 @@
-"""The accounts with a name: each is in every world, and its story is true of what is served."""
+"""Example accounts: each is in every world, and the served rows confirm its story."""
 
 import inspect
 import subprocess
@@ -11,25 +11,25 @@ import pytest
 import toolkit as tk
 from tests.worlds import ON_DEMO
 from toolkit.client import current_session, forget, use
-from toolkit.local import InProcess, site_of
-from toolkit.service import Access, Key, build
+from toolkit.local_service import InProcess, site_of
+from toolkit.service import Access, Key, build_store
 from toolkit.simulation import simulate
-from toolkit.simulation.examples import LINES
+from toolkit.simulation.output.examples import STORY_TEXTS
 
 WORLDS = ["tiny 1", "tiny 2", "tiny 3", pytest.param("demo 7", marks=ON_DEMO)]
 
 
 @pytest.fixture(scope="module", params=WORLDS)
 def session(request: pytest.FixtureRequest) -> Iterator[tk.Session]:
-    """A session on a world; it is the default one, as in a notebook."""
+    """Return a session on a world; it is the default session, as in a notebook."""
     size, seed = request.param.split()
     with tk.local(int(seed), size) as session:
         yield session
 
 
 @pytest.fixture(scope="module")
-def deposits(session: tk.Session) -> pd.Series:
-    """The first money of every account."""
+def first_deposits(session: tk.Session) -> pd.Series:
+    """Return the first deposit of every account."""
     first = {}
     for user in session.world["users"]:
         rows = tk.user_non_funding_ledger_updates(user)
@@ -38,7 +38,7 @@ def deposits(session: tk.Session) -> pd.Series:
 
 
 @pytest.fixture(scope="module")
-def values(session: tk.Session) -> pd.DataFrame:
+def account_values(session: tk.Session) -> pd.DataFrame:
     return tk.account_value_snapshots(["USDC"])
 
 
@@ -46,27 +46,27 @@ def fills_of(user: str) -> pd.DataFrame:
     return tk.user_fills_by_time(user, 0)
 
 
-def test_every_name_has_an_account_and_a_story(session: tk.Session) -> None:
+def test_every_name_has_story(session: tk.Session) -> None:
     stories = tk.example.stories()
-    assert stories["name"].tolist() == list(LINES)
-    assert stories["story"].tolist() == list(LINES.values())
-    assert stories["address"].tolist() == [getattr(tk.example, name) for name in LINES]
+    assert stories["name"].tolist() == list(STORY_TEXTS)
+    assert stories["story"].tolist() == list(STORY_TEXTS.values())
+    assert stories["address"].tolist() == [getattr(tk.example, name) for name in STORY_TEXTS]
     assert stories["address"].str.fullmatch("0x[0-9a-f]{40}").all()
-    assert set(dir(tk.example)) == {*LINES, "stories"}
+    assert set(dir(tk.example)) == {*STORY_TEXTS, "stories"}
     world = session.world
     assert set(stories["address"]) <= {*world["users"], *world["builders"], *world["validators"]}
 
 
-def test_a_whale_brought_most(deposits: pd.Series) -> None:
-    """Of those who take: makers, story accounts and spot traders have funds of another kind."""
+def test_whale_deposits_most(first_deposits: pd.Series) -> None:
+    """Only takers count: makers, story accounts and spot traders get other funds."""
     told = tk.example.stories().set_index("name")["address"]
-    others = [user for user in deposits.index if user not in set(told.drop(["WHALE"]))]
+    others = [user for user in first_deposits.index if user not in set(told.drop(["WHALE"]))]
     latest = {user: tk.user_fills(user, max_rows=50)["crossed"] for user in others}
     takers = [user for user, crossed in latest.items() if len(crossed) and crossed.mean() > 0.5]
-    assert deposits[tk.example.WHALE] >= deposits[takers].quantile(0.95)
+    assert first_deposits[tk.example.WHALE] >= first_deposits[takers].quantile(0.95)
 
 
-def test_a_market_maker_is_paid_for_quoting_everywhere(session: tk.Session) -> None:
+def test_market_maker_receives_rebates(session: tk.Session) -> None:
     fills = fills_of(tk.example.MARKET_MAKER)
     assert (~fills["crossed"]).mean() > 0.9
     assert (fills.loc[~fills["crossed"], "fee"] <= 0).mean() > 0.5
@@ -76,7 +76,7 @@ def test_a_market_maker_is_paid_for_quoting_everywhere(session: tk.Session) -> N
     assert len(states.positions) > 3
 
 
-def test_a_twap_user_has_a_twap_that_runs(session: tk.Session) -> None:
+def test_twap_user_has_running_twap(session: tk.Session) -> None:
     fills = fills_of(tk.example.TWAP_USER)
     running = tk.perp_twap_snapshots(["ALL:ALL_DEXES"])
     mine = running[running["address"] == tk.example.TWAP_USER]
@@ -84,22 +84,26 @@ def test_a_twap_user_has_a_twap_that_runs(session: tk.Session) -> None:
     assert fills["twap_id"].notna().any()
 
 
-def test_a_portfolio_margin_account_has_eight_values(values: pd.DataFrame) -> None:
-    (row,) = values[values["user"] == tk.example.PORTFOLIO_MARGIN].head(1).to_dict("records")
+def test_portfolio_margin_has_eight_values(account_values: pd.DataFrame) -> None:
+    (row,) = (
+        account_values[account_values["user"] == tk.example.PORTFOLIO_MARGIN]
+        .head(1)
+        .to_dict("records")
+    )
     assert row["account_mode"] == 3
     assert row["pm_ratio"] >= 0
     assert len(row["pm_avail_by_branch"]) == 2
     assert pd.notna(row["pm_total_account_value"])
 
 
-def test_a_unified_account_says_so(values: pd.DataFrame) -> None:
-    mine = values[values["user"] == tk.example.UNIFIED]
+def test_unified_account_is_marked(account_values: pd.DataFrame) -> None:
+    mine = account_values[account_values["user"] == tk.example.UNIFIED]
     assert len(mine)
     assert mine["is_unified"].all()
     assert (mine["account_mode"] == 2).all()
 
 
-def test_a_spot_trader_pays_in_what_it_bought(session: tk.Session) -> None:
+def test_spot_trader_pays_in_tokens(session: tk.Session) -> None:
     fills = fills_of(tk.example.SPOT_TRADER)
     spot = fills["coin"].str.contains("[/@]")
     assert spot.any()
@@ -107,25 +111,25 @@ def test_a_spot_trader_pays_in_what_it_bought(session: tk.Session) -> None:
     assert set(fills.loc[spot & (fills["side"] == "B"), "fee_token"]) - {"USDC"}
 
 
-def test_a_sub_account_is_funded_by_another(session: tk.Session) -> None:
+def test_main_account_funds_sub_account(session: tk.Session) -> None:
     rows = tk.user_non_funding_ledger_updates(tk.example.SUB_ACCOUNT)
     assert rows["type"].iloc[0] == "subAccountTransfer"
     assert rows["destination"].iloc[0] == tk.example.SUB_ACCOUNT
 
 
-def test_a_staker_delegates_most(session: tk.Session) -> None:
+def test_staker_delegates_most(session: tk.Session) -> None:
     staked = {user: tk.delegations(user)["amount"].sum() for user in session.world["users"]}
     assert staked[tk.example.STAKER] == max(staked.values()) > 0
 
 
-def test_a_borrower_is_at_risk(session: tk.Session) -> None:
+def test_borrower_is_at_risk(session: tk.Session) -> None:
     state = tk.borrow_lend_user_state(tk.example.BORROWER)
     assert state.account["health"].tolist() == ["atRisk"]
     assert 1 < state.account["health_factor"].iloc[0] < 1.1
     assert state.tokens["borrow_value"].sum() > 0
 
 
-def test_a_vault_trades_what_followers_put_in(session: tk.Session) -> None:
+def test_vault_trades_followers_money(session: tk.Session) -> None:
     rows = tk.user_non_funding_ledger_updates(tk.example.VAULT)
     came = rows[rows["type"].isin(["vaultCreate", "vaultDeposit"])]
     assert (came["vault"] == tk.example.VAULT).all()
@@ -141,7 +145,7 @@ def test_a_vault_trades_what_followers_put_in(session: tk.Session) -> None:
         ("DELEVERAGED", "Auto-Deleveraging"),
     ],
 )
-def test_gamblers_end_badly(session: tk.Session, name: str, direction: str) -> None:
+def test_gamblers_are_liquidated(session: tk.Session, name: str, direction: str) -> None:
     fills = fills_of(getattr(tk.example, name))
     assert fills["dir"].iloc[0].startswith("Open")
     ended = fills[fills["dir"].str.startswith(direction)]
@@ -150,8 +154,8 @@ def test_gamblers_end_badly(session: tk.Session, name: str, direction: str) -> N
 
 
 @pytest.mark.parametrize("name", ["SOLD", "TRIMMED"])
-def test_market_liquidations_close_positions(session: tk.Session, name: str) -> None:
-    """All of it, or a part: the words are those of any order, the columns name the account."""
+def test_market_liquidation_closes_position(session: tk.Session, name: str) -> None:
+    """The fills say Close, like those of any order; the columns name the liquidated account."""
     user = getattr(tk.example, name)
     fills = fills_of(user)
     ended = fills[fills["liquidated_user"] == user]
@@ -163,15 +167,15 @@ def test_market_liquidations_close_positions(session: tk.Session, name: str) -> 
     assert len(left) == (name == "TRIMMED")
 
 
-def test_a_large_account_is_beyond_a_tier(session: tk.Session) -> None:
-    """Its margin is more than half of what the largest leverage asks for."""
+def test_large_account_exceeds_first_tier(session: tk.Session) -> None:
+    """Its margin is more than half of what the largest leverage requires."""
     states = tk.batch_clearinghouse_states([tk.example.LARGE])
     held, account = states.positions, states.accounts.iloc[0]
     plain = (held["position_value"] / (2 * held["max_leverage"])).sum()
     assert account["cross_maintenance_margin_used"] > 1.3 * plain
 
 
-def test_a_builder_is_approved_and_used(session: tk.Session) -> None:
+def test_builder_is_approved_and_used(session: tk.Session) -> None:
     fees = {}
     for builder in session.world["builders"]:
         fills = tk.builder_approved_fills_by_time(builder, 0, max_rows=20_000)
@@ -183,13 +187,13 @@ def test_a_builder_is_approved_and_used(session: tk.Session) -> None:
     assert len(tk.builder_approved_funding_by_time(tk.example.BUILDER, 0, max_rows=10))
 
 
-def test_a_validator_keeps_four_hundredths(session: tk.Session) -> None:
+def test_validator_keeps_four_percent(session: tk.Session) -> None:
     weeks = tk.validator_apr_history(tk.example.VALIDATOR)
     assert len(weeks) > 3
     assert (1 - weeks["net_apr"] / weeks["gross_apr"]).to_numpy() == pytest.approx(0.04, abs=1e-6)
 
 
-def test_names_follow_the_default_session(session: tk.Session) -> None:
+def test_names_follow_default_session(session: tk.Session) -> None:
     here = tk.example.WHALE
     with tk.local(11, "tiny", default=False) as other:
         assert here == tk.example.WHALE
@@ -199,12 +203,12 @@ def test_names_follow_the_default_session(session: tk.Session) -> None:
         use(session)
 
 
-# --- where there are none ---
+# --- errors ---
 
 
 @pytest.fixture
-def nobody() -> Iterator[None]:
-    """No default session; the one that was there comes back."""
+def no_default_session() -> Iterator[None]:
+    """Remove the default session during a test."""
     try:
         before = current_session()
     except tk.NotConnected:
@@ -214,41 +218,42 @@ def nobody() -> Iterator[None]:
     forget() if before is None else use(before)
 
 
-@pytest.mark.usefixtures("nobody")
-def test_without_a_session_the_error_says_what_to_do() -> None:
-    with pytest.raises(tk.NotConnected, match=r"no session: call tk\.local\(\) first"):
+@pytest.mark.usefixtures("no_default_session")
+def test_example_without_session() -> None:
+    with pytest.raises(tk.NotConnected, match=r"no session\. Call tk\.local\(\) first"):
         _ = tk.example.WHALE
-    with pytest.raises(tk.NotConnected, match=r"no session: call tk\.local\(\) first"):
+    with pytest.raises(tk.NotConnected, match=r"no session\. Call tk\.local\(\) first"):
         tk.example.stories()
     assert dir(tk.example) == ["stories"]
     assert not hasattr(tk.example, "WHALE")
     assert inspect.getmembers(tk.example) == [("stories", tk.example.stories)]
 
 
-@pytest.mark.usefixtures("nobody")
-def test_a_session_on_something_else_has_none() -> None:
-    store = build(simulate(7, "tiny").sources)
+@pytest.mark.usefixtures("no_default_session")
+def test_example_on_other_service() -> None:
+    store = build_store(simulate(7, "tiny").sources)
     transport = InProcess(site_of(store, Access([Key("all", "s3cret")])))
     tk.connect("http://local", "s3cret", transport=transport, label="the desk's recordings")
     with pytest.raises(
-        tk.NotConnected, match=r"\(the desk's recordings\); tk\.example needs tk\.local"
+        tk.NotConnected, match=r"needs a session of tk\.local\(\).*\(the desk's recordings\)"
     ):
         _ = tk.example.WHALE
     transport.close()
 
 
-@pytest.mark.usefixtures("nobody")
-def test_a_misspelt_name_lists_the_others() -> None:
-    with tk.local(7, "tiny"), pytest.raises(AttributeError, match="'WHALES': choose one of BORR"):
+@pytest.mark.usefixtures("no_default_session")
+def test_misspelt_name_lists_names() -> None:
+    message = r"Unknown example 'WHALES'\. Use one of BORR"
+    with tk.local(7, "tiny"), pytest.raises(AttributeError, match=message):
         _ = tk.example.WHALES  # type: ignore[attr-defined]
 
 
-def test_editors_see_every_name() -> None:
-    assert set(inspect.get_annotations(tk.example)) == set(LINES)
+def test_dir_lists_every_name() -> None:
+    assert set(inspect.get_annotations(tk.example)) == set(STORY_TEXTS)
 
 
-def test_asking_for_the_names_imports_no_simulation(session: tk.Session) -> None:
-    """The world is read from the cache: a notebook does not wait for NumPy's generators."""
+def test_names_import_no_simulation(session: tk.Session) -> None:
+    """The world comes from the cache, so that a notebook does not wait for NumPy's generators."""
     size, seed = session.world["size"], session.world["seed"]
     program = (
         "import sys, toolkit as tk\n"

@@ -1,9 +1,9 @@
-"""From flat to flat, cash is closed PnL less fees and funding: for everybody, to the last digit."""
+"""From flat to flat, cash is closed PnL less fees and funding, exactly and for all accounts."""
 
 from collections import defaultdict
 from decimal import Decimal
 
-from tests.simulation.test_dexes import flows, is_perp
+from tests.simulation.test_dexes import is_perp, ledger_flows
 from toolkit.contract.dexes import coin_dex
 from toolkit.simulation import World
 from toolkit.simulation.markets import COLLATERAL, PERPS
@@ -11,10 +11,10 @@ from toolkit.simulation.markets import COLLATERAL, PERPS
 STEP = {perp.coin: Decimal(1).scaleb(-perp.px_decimals) for perp in PERPS}
 
 
-def test_cash_is_what_rows_say(each_world: World) -> None:
+def test_cash_equals_row_sums(each_world: World) -> None:
     """Cash by account and collateral = flows + closed PnL - fees + funding, over all of history.
 
-    Cash is what an account has without the gains of its open positions.
+    Cash is the account value without the unrealised PnL of open positions.
     """
     cash: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     earned: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
@@ -24,7 +24,7 @@ def test_cash_is_what_rows_say(each_world: World) -> None:
             value = Decimal(state.margin_summary.account_value)
             cash[user, COLLATERAL[dex]] += value - sum(gains, Decimal(0))
     for user, update in each_world.sources.ledger:
-        for dex, amount in flows(user, update.delta):
+        for dex, amount in ledger_flows(user, update.delta):
             if dex in COLLATERAL:
                 cash[user, COLLATERAL[dex]] -= amount
     for user, fill in each_world.sources.fills:
@@ -38,8 +38,8 @@ def test_cash_is_what_rows_say(each_world: World) -> None:
     assert {token for _, token in earned} == {"USDC", "USDH"}
 
 
-def test_traded_cash_of_round_trips_is_closed_pnl(each_world: World) -> None:
-    """Of every trip from flat to flat, but for a step of the price in each entry price."""
+def test_round_trip_cash_equals_pnl(each_world: World) -> None:
+    """It holds for every trip from flat to flat, up to one price step in each entry price."""
     spent: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     slack: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     trips = 0

@@ -1,4 +1,4 @@
-"""The running clock: what moves, and that it moves the same way each time."""
+"""The live exchange: what changes with time, and that the changes are reproducible."""
 
 from dataclasses import replace
 
@@ -8,13 +8,13 @@ import pytest
 from toolkit.contract.records import TwapRow
 from toolkit.contract.sources import Auction, Sources, TwapSnapshot
 from toolkit.simulation import World, simulate
-from toolkit.simulation.live import (
+from toolkit.simulation.markets import PERPS
+from toolkit.simulation.output.live import (
     DEPTH_HALF_LIFE_SECONDS,
     LIVE_SNAPSHOT_MS,
     SHOCK_SECONDS,
     LiveExchange,
 )
-from toolkit.simulation.markets import PERPS
 from toolkit.times import HOUR, MINUTE, SECOND, to_ms
 
 LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
@@ -25,7 +25,7 @@ def live(world: World) -> LiveExchange:
     return LiveExchange(world.seed, world.sources)
 
 
-def test_depth_moves_every_second(world: World, live: LiveExchange) -> None:
+def test_depth_changes_every_second(world: World, live: LiveExchange) -> None:
     now = world.sources.now_ms
     one, same, next_second = (live.depth(now + ms) for ms in (1_000, 1_999, 2_000))
     assert one is same
@@ -37,7 +37,7 @@ def test_depth_moves_every_second(world: World, live: LiveExchange) -> None:
 
 
 def test_depth_recovers_by_half_lives(world: World, live: LiveExchange) -> None:
-    """What is missing halves every half-life: measured over one shock of the first market."""
+    """The missing depth halves with every half-life, over one shock of the first market."""
     assert world.sources.depth is not None
     whole = world.sources.depth.data[0].levels[-1].bid_depth_usd
     start = (world.sources.now_ms // 1_000 // SHOCK_SECONDS + 1) * SHOCK_SECONDS
@@ -49,8 +49,8 @@ def test_depth_recovers_by_half_lives(world: World, live: LiveExchange) -> None:
     assert -1 / slope == pytest.approx(DEPTH_HALF_LIFE_SECONDS, rel=0.15)
 
 
-def lots(row: TwapRow, size: float) -> int:
-    """A size in lots; it must be a whole number of them."""
+def whole_lots(row: TwapRow, size: float) -> int:
+    """Return a size in lots; it must be an integer number of lots."""
     found = round(size * LOTS[row.market])
     assert found / LOTS[row.market] == size
     return found
@@ -60,17 +60,17 @@ def rows_of(snapshot: TwapSnapshot) -> dict[tuple[str, int], TwapRow]:
     return {(row.address, row.twap_id): row for rows in snapshot.twaps.values() for row in rows}
 
 
-def test_twaps_advance_by_slices_until_they_are_done(world: World, live: LiveExchange) -> None:
+def test_twaps_advance_by_slices(world: World, live: LiveExchange) -> None:
     now = world.sources.now_ms
     assert live.twaps(now) == world.sources.twap_snapshots[-1]
     before, moved = rows_of(live.twaps(now)), 0
     for later in range(20 * SECOND, 10 * MINUTE, 20 * SECOND):
         snapshot = live.twaps(now + later)
         after = rows_of(snapshot)
-        assert set(after) - set(before) <= began(world, snapshot)
+        assert set(after) - set(before) <= new_twap_rows(world, snapshot)
         for key, row in after.items():
             executed, remaining, total = (
-                lots(row, size) for size in (row.executed_sz, row.remaining_sz, row.total_sz)
+                whole_lots(row, size) for size in (row.executed_sz, row.remaining_sz, row.total_sz)
             )
             assert executed + remaining == total
             assert row.progress_pct == pytest.approx(100 * executed / total)
@@ -86,19 +86,19 @@ def test_twaps_advance_by_slices_until_they_are_done(world: World, live: LiveExc
         before = after
     assert moved > 20
     much_later = live.twaps(now + 3 * HOUR)
-    kept = set(rows_of(much_later)) - began(world, much_later)
+    kept = set(rows_of(much_later)) - new_twap_rows(world, much_later)
     assert all(rows_of(much_later)[key].waiting for key in kept)
 
 
-def began(world: World, snapshot: TwapSnapshot) -> set[tuple[str, int]]:
-    """The TWAPs that have begun since the end of history."""
+def new_twap_rows(world: World, snapshot: TwapSnapshot) -> set[tuple[str, int]]:
+    """Return the TWAPs that have begun since the end of history."""
     rows = rows_of(snapshot).items()
     return {key for key, row in rows if row.start_time_ms >= world.sources.now_ms}
 
 
 @pytest.mark.parametrize("seed", [7, 1, 2])
-def test_new_twaps_begin_at_any_time(seed: int) -> None:
-    """Whoever watches for a day, or comes after a week, sees some that run, each till its end."""
+def test_new_twaps_keep_beginning(seed: int) -> None:
+    """During a day, and after a week, some new TWAPs run, each until its end."""
     sources = simulate(seed, "tiny").sources
     live, again = LiveExchange(seed, sources), LiveExchange(seed, sources)
     now = sources.now_ms
@@ -114,22 +114,22 @@ def test_new_twaps_begin_at_any_time(seed: int) -> None:
             assert not row.waiting
             assert row.start_time_ms <= snapshot.time
             assert snapshot.time < row.start_time_ms + row.duration_secs * SECOND
-            total = lots(row, row.total_sz)
-            assert lots(row, row.executed_sz) + lots(row, row.remaining_sz) == total
+            total = whole_lots(row, row.total_sz)
+            assert whole_lots(row, row.executed_sz) + whole_lots(row, row.remaining_sz) == total
             percent = 100 * row.slice_number * 30 / row.duration_secs
             assert row.progress_pct == pytest.approx(percent, abs=100 / total)
     assert again.twaps(now + 24 * HOUR) == live.twaps(now + 24 * HOUR)
 
 
-def test_a_new_twap_goes_on_from_snapshot_to_snapshot(world: World, live: LiveExchange) -> None:
-    """What has begun keeps its side, size and price, trades on, and does not come back."""
+def test_new_twap_advances_steadily(world: World, live: LiveExchange) -> None:
+    """A new TWAP keeps its side, size and price, continues to trade, and ends only once."""
     now = world.sources.now_ms + 2 * HOUR
     seen: dict[tuple[str, int], TwapRow] = {}
     gone: set[tuple[str, int]] = set()
     for later in range(0, 2 * HOUR, MINUTE):
         snapshot = live.twaps(now + later)
         rows = rows_of(snapshot)
-        mine = began(world, snapshot)
+        mine = new_twap_rows(world, snapshot)
         gone |= set(seen) - mine
         assert not gone & mine
         for key in mine:
@@ -146,8 +146,8 @@ def test_a_new_twap_goes_on_from_snapshot_to_snapshot(world: World, live: LiveEx
     assert 0 < len(cancelled) < len(gone) / 2
 
 
-def with_one_twap(sources: Sources, **changes: object) -> tuple[LiveExchange, TwapRow]:
-    """An exchange with one TWAP, of 60 slices, that a test can do sums with."""
+def exchange_with_one_twap(sources: Sources, **changes: object) -> tuple[LiveExchange, TwapRow]:
+    """Return an exchange with one TWAP of 60 slices, simple enough for mental arithmetic."""
     values = {
         "snapshot_id": "last", "market": "BTC", "address": "0x" + "a" * 40, "twap_id": 1,
         "asset": "BTC", "is_buy": True, "total_sz": 6.0, "executed_sz": 1.0, "remaining_sz": 5.0,
@@ -161,9 +161,9 @@ def with_one_twap(sources: Sources, **changes: object) -> tuple[LiveExchange, Tw
     return LiveExchange(7, replace(sources, twap_snapshots=[snapshot])), row
 
 
-def test_a_twap_worked_out_by_hand(world: World) -> None:
-    """6 BTC in 60 slices of 0.1: the next one 10 s after the end of history, then every 30 s."""
-    live, _ = with_one_twap(world.sources)
+def test_twap_by_hand(world: World) -> None:
+    """6 BTC in 60 slices of 0.1: the next slice is 10 s after the end, then every 30 s."""
+    live, _ = exchange_with_one_twap(world.sources)
     now = world.sources.now_ms
     for later, slices in ((20, 1), (39, 1), (40, 2), (60, 2), (80, 3), (1_480, 50)):
         twaps = live.twaps(now + later * SECOND).twaps
@@ -177,8 +177,8 @@ def test_a_twap_worked_out_by_hand(world: World) -> None:
         assert row.slice_number == 10 + slices
 
 
-def test_a_twap_without_a_price_waits_for_one(world: World) -> None:
-    live, old = with_one_twap(
+def test_twap_without_price_waits(world: World) -> None:
+    live, old = exchange_with_one_twap(
         world.sources, executed_sz=0.0, remaining_sz=6.0, executed_ntl=0.0, progress_pct=0.0
     )
     (row,) = live.twaps(world.sources.now_ms + MINUTE).twaps["BTC"]
@@ -187,7 +187,7 @@ def test_a_twap_without_a_price_waits_for_one(world: World) -> None:
     assert row.total_sz == old.total_sz
 
 
-def test_snapshot_ids_change_from_time_to_time(world: World, live: LiveExchange) -> None:
+def test_snapshot_ids_change_with_time(world: World, live: LiveExchange) -> None:
     now = world.sources.now_ms
     ids = [live.account_values(now + ms).snapshot_id for ms in range(0, 60_000, 1_000)]
     assert len(set(ids)) == 60_000 // LIVE_SNAPSHOT_MS
@@ -196,7 +196,7 @@ def test_snapshot_ids_change_from_time_to_time(world: World, live: LiveExchange)
     assert [live.twaps(now + ms).snapshot_id for ms in range(0, 60_000, 1_000)] == ids
 
 
-def test_account_values_move_by_a_thousandth_and_their_total_with_them() -> None:
+def test_account_values_move_with_total() -> None:
     sources = simulate(8, "tiny").sources
     live = LiveExchange(8, sources)
     old, new = (live.account_values(sources.now_ms + late) for late in (0, MINUTE))
@@ -217,7 +217,7 @@ def test_account_values_move_by_a_thousandth_and_their_total_with_them() -> None
 
 
 @pytest.mark.parametrize("kind", ["spot", "perp"])
-def test_one_auction_follows_the_other(world: World, live: LiveExchange, kind: str) -> None:
+def test_auctions_follow_each_other(world: World, live: LiveExchange, kind: str) -> None:
     def rounds(now_ms: int) -> list[Auction]:
         return [auction for auction in live.auctions(now_ms) if auction.kind == kind]
 
@@ -232,7 +232,7 @@ def test_one_auction_follows_the_other(world: World, live: LiveExchange, kind: s
     assert {auction.end_gas is None for auction in later[len(history) :]} == {True, False}
 
 
-def test_the_order_of_questions_does_not_matter(world: World) -> None:
+def test_call_order_does_not_matter(world: World) -> None:
     now = world.sources.now_ms
     moments = [now + ms for ms in (0, 1_000, 21_000, 600_000)]
     one, other = (LiveExchange(world.seed, world.sources) for _ in range(2))
@@ -241,6 +241,6 @@ def test_the_order_of_questions_does_not_matter(world: World) -> None:
     assert forth == back[::-1]
 
 
-def test_there_must_be_something_to_go_on_from(world: World) -> None:
-    with pytest.raises(ValueError, match="runs on from a depth and from snapshots"):
+def test_live_exchange_needs_depth(world: World) -> None:
+    with pytest.raises(ValueError, match="continues from the depth and the snapshots"):
         LiveExchange(7, replace(world.sources, depth=None))

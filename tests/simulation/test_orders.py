@@ -1,19 +1,19 @@
-"""Order events and fills tell the same story."""
+"""Order events agree with fills."""
 
 from collections import defaultdict
 from decimal import Decimal
 
 import pytest
 
+from toolkit.contract.order_states import order_state_group
 from toolkit.contract.records import OrderStatus
-from toolkit.contract.states import group
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.simulation import World
 
 
 @pytest.fixture(scope="module")
 def stories(each_world: World) -> dict[int, list[OrderStatus]]:
-    """The events of every order, in time."""
+    """Return the events of every order, by time."""
     told: dict[int, list[OrderStatus]] = defaultdict(list)
     for _, event in each_world.sources.orders:
         told[event.order.oid].append(event)
@@ -27,24 +27,22 @@ def filled_sizes(each_world: World) -> dict[int, Decimal]:
     return sizes
 
 
-def test_events_ascend(each_world: World) -> None:
+def test_events_are_sorted(each_world: World) -> None:
     keys = [(event.status_timestamp, event.tx_index) for _, event in each_world.sources.orders]
     assert keys == sorted(keys)
     assert keys[-1][0] <= each_world.sources.now_ms
     assert all(e.order.timestamp <= e.status_timestamp for _, e in each_world.sources.orders)
 
 
-def test_an_order_ends_once(stories: dict[int, list[OrderStatus]]) -> None:
+def test_order_ends_once(stories: dict[int, list[OrderStatus]]) -> None:
     for events in stories.values():
-        ends = [event for event in events if group(event.status) != "active"]
+        ends = [event for event in events if order_state_group(event.status) != "active"]
         assert len(ends) <= 1
         assert not ends or ends[0] is events[-1]
 
 
-def test_filled_orders_have_their_fills(
-    each_world: World, stories: dict[int, list[OrderStatus]]
-) -> None:
-    """Original size = filled size + what the last event says is still open."""
+def test_filled_orders_have_fills(each_world: World, stories: dict[int, list[OrderStatus]]) -> None:
+    """Original size = filled size + the open size of the last event."""
     sizes = filled_sizes(each_world)
     for oid, events in stories.items():
         order = events[-1].order
@@ -54,13 +52,11 @@ def test_filled_orders_have_their_fills(
         if events[-1].status == "filled":
             assert Decimal(order.sz) == 0
             assert Decimal(order.orig_sz) == filled
-        elif group(events[-1].status) != "active":
+        elif order_state_group(events[-1].status) != "active":
             assert Decimal(order.orig_sz) - Decimal(order.sz) == filled
 
 
-def test_every_placed_fill_has_an_order(
-    each_world: World, stories: dict[int, list[OrderStatus]]
-) -> None:
+def test_fills_have_orders(each_world: World, stories: dict[int, list[OrderStatus]]) -> None:
     for user, fill in each_world.sources.fills:
         if fill.dir not in {"Settlement", *CONVERSIONS}:
             order = stories[fill.oid][0].order
@@ -68,7 +64,7 @@ def test_every_placed_fill_has_an_order(
             assert user
 
 
-def test_children_stand_on_their_parent_and_on_their_own(
+def test_children_match_their_parent(
     stories: dict[int, list[OrderStatus]],
 ) -> None:
     parents = [e.order for events in stories.values() for e in events if e.order.children]
@@ -82,7 +78,7 @@ def test_children_stand_on_their_parent_and_on_their_own(
             assert child.trigger_condition.startswith("Price ")
 
 
-def test_twap_fills_add_up_to_what_was_executed(each_world: World) -> None:
+def test_twap_fills_equal_executed_size(each_world: World) -> None:
     executed: dict[tuple[str, int], Decimal] = defaultdict(Decimal)
     for user, fill in each_world.sources.fills:
         if fill.twap_id is not None:

@@ -1,15 +1,15 @@
-"""Simulated markets look like markets: wide bands around what is known of real ones."""
+"""Simulated markets resemble real ones, within wide bands."""
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from toolkit.contract.requests import AMOUNTS
-from toolkit.simulation.accounts import draw_accounts
-from toolkit.simulation.ladders import SLIPPAGE_EXPONENT, draw_ladders
+from toolkit.rules.slippage import average_prices
+from toolkit.simulation.agents.population import draw_accounts
+from toolkit.simulation.engine.prices import Prices, simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.prices import Prices, simulate_prices
-from toolkit.simulation.sampling import walk
+from toolkit.simulation.output.depth import SLIPPAGE_EXPONENT, draw_books
 
 Floats = NDArray[np.float64]
 HOURS = 720
@@ -21,32 +21,36 @@ def prices(request: pytest.FixtureRequest) -> Prices:
 
 
 @pytest.fixture(scope="module")
-def returns(prices: Prices) -> Floats:
-    """Returns by the hour: one row a perp."""
+def hourly_returns(prices: Prices) -> Floats:
+    """Return hourly returns, with one row for each perp."""
     return np.diff(np.log(prices.mid[:, ::60]), axis=1)
 
 
-def lagged(series: Floats, lag: int) -> float:
+def lagged_correlation(series: Floats, lag: int) -> float:
     return float(np.corrcoef(series[lag:], series[:-lag])[0, 1])
 
 
-def test_returns_have_fat_tails(returns: Floats) -> None:
-    centred = returns - returns.mean(axis=1, keepdims=True)
+def test_returns_have_fat_tails(hourly_returns: Floats) -> None:
+    centred = hourly_returns - hourly_returns.mean(axis=1, keepdims=True)
     kurtosis = (centred**4).mean(axis=1) / (centred**2).mean(axis=1) ** 2
     assert 4 < np.median(kurtosis) < 40
     assert (kurtosis > 3).mean() > 0.9
 
 
-def test_volatility_clusters_and_returns_do_not(returns: Floats) -> None:
-    sizes = np.mean([[lagged(np.abs(row), lag) for lag in range(1, 6)] for row in returns])
-    signs = np.mean([[lagged(row, lag) for lag in range(1, 6)] for row in returns])
+def test_only_volatility_clusters(hourly_returns: Floats) -> None:
+    sizes = np.mean(
+        [[lagged_correlation(np.abs(row), lag) for lag in range(1, 6)] for row in hourly_returns]
+    )
+    signs = np.mean(
+        [[lagged_correlation(row, lag) for lag in range(1, 6)] for row in hourly_returns]
+    )
     assert sizes > 0.08
     assert abs(signs) < 0.05
 
 
-def test_coins_move_together(returns: Floats) -> None:
+def test_coins_move_together(hourly_returns: Floats) -> None:
     native = [number for number, perp in enumerate(PERPS) if not perp.dex][:8]
-    together = np.corrcoef(returns[native])
+    together = np.corrcoef(hourly_returns[native])
     assert 0.25 < np.median(together[np.triu_indices(len(native), 1)]) < 0.9
 
 
@@ -58,7 +62,7 @@ def test_thin_markets_have_wider_spreads(prices: Prices) -> None:
     assert np.corrcoef(ranks, np.arange(len(ranks)))[0, 1] < -0.9
 
 
-def test_spreads_widen_with_volatility_and_at_night(prices: Prices) -> None:
+def test_spreads_widen_in_stress(prices: Prices) -> None:
     for spread, stress in zip(prices.spread_bps, prices.stress, strict=True):
         assert np.corrcoef(spread, stress)[0, 1] > 0.5
     night = np.arange(HOURS + 1) % 24 < 6
@@ -68,30 +72,28 @@ def test_spreads_widen_with_volatility_and_at_night(prices: Prices) -> None:
 
 
 def test_slippage_is_concave_in_size(prices: Prices) -> None:
-    """Beyond the half spread the cost grows like size to the power that books are made for."""
+    """Beyond the half spread, the cost grows like size to the power of `SLIPPAGE_EXPONENT`."""
     minutes = np.arange(0, HOURS * 60, 240)
     exponents = []
     for coin in range(8):
-        ladders = draw_ladders(7, prices, coin, minutes)
+        books = draw_books(7, prices, coin, minutes)
         usd = [size for size in AMOUNTS if size > PERPS[coin].depth_usd]
-        costs = [
-            float(np.nanmean(walk(ladders.ask_px, ladders.ask_sz, size) / ladders.ask_px[:, 0])) - 1
-            for size in usd
-        ]
+        prices_paid = [average_prices(books.ask_px, books.ask_sz, size) for size in usd]
+        costs = [float(np.nanmean(px / books.ask_px[:, 0])) - 1 for px in prices_paid]
         if len(usd) > 2:
             exponents.append(float(np.polyfit(np.log(usd), np.log(costs), 1)[0]))
     assert np.median(exponents) == pytest.approx(SLIPPAGE_EXPONENT, abs=0.1)
     assert max(exponents) < 1
 
 
-def test_funding_is_mostly_positive_and_bounded(prices: Prices) -> None:
+def test_funding_is_mostly_positive(prices: Prices) -> None:
     rates = prices.rate / 1e10
     assert 0.55 < (rates > 0).mean() < 0.99
     assert np.abs(rates).max() <= 0.005
     assert len(np.unique(rates)) > 1_000
 
 
-def test_accounts_have_a_pareto_tail() -> None:
+def test_deposits_have_pareto_tail() -> None:
     """Hill's estimate from the largest fifth of first deposits, drawn with exponent 4/3."""
     funds = np.concatenate(
         [[a.funds for a in draw_accounts(seed, 0, 242, 5)] for seed in range(8)]

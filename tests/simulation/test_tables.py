@@ -1,4 +1,4 @@
-"""The tables have the shape that a service needs: order, ties, ticks, determinism."""
+"""The tables have the properties that a service needs: order, ties, ticks, determinism."""
 
 import os
 import subprocess
@@ -11,14 +11,14 @@ import pytest
 
 from tests.worlds import ON_DEMO
 from toolkit.simulation import World, simulate
-from toolkit.simulation.digest import digest_of
-from toolkit.simulation.examples import LINES
+from toolkit.simulation.output.checks import compute_digest
+from toolkit.simulation.output.examples import STORY_TEXTS
 from toolkit.times import DAY
 
 GOLDEN = "5aa88a57e0abf3d74764b7a62c1ddf9b032e69c200771b62d176e5ee9cd7884e"
 
 
-def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:
+def test_fills_are_sorted(any_world: World) -> None:
     keys = [(fill.time, fill.tx_index) for _, fill in any_world.sources.fills]
     assert keys == sorted(keys)
     hashes: dict[tuple[int, int], set[str]] = {}
@@ -27,7 +27,7 @@ def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:
     assert all(len(named) == 1 for named in hashes.values())
 
 
-def test_nothing_lies_outside_the_history(any_world: World) -> None:
+def test_rows_are_inside_history(any_world: World) -> None:
     sources = any_world.sources
     times = [fill.time for _, fill in sources.fills]
     times += [row.time for row in sources.funding]
@@ -47,12 +47,12 @@ def test_fills_come_in_bursts(any_world: World) -> None:
 
 
 @ON_DEMO
-def test_the_demo_exchange_is_as_large_as_promised(demo: World) -> None:
+def test_demo_has_documented_size(demo: World) -> None:
     """About 250 accounts, 30 days, 300,000 fills, 500,000 order events; bursts as recorded."""
     sources = demo.sources
     assert len(sources.fills) >= 300_000
     assert len(sources.orders) >= 500_000
-    assert len(demo.truth) + len(demo.mixed_truth) == 250
+    assert len(demo.expected) + len(demo.expected_mixed) == 250
     assert sources.now_ms - sources.start_ms == 30 * DAY
     busy = Counter(Counter((user, fill.time) for user, fill in sources.fills).values())
     some = sum(count for size, count in busy.items() if 2 <= size <= 9)
@@ -61,7 +61,7 @@ def test_the_demo_exchange_is_as_large_as_promised(demo: World) -> None:
     assert sum(size > 100 for size in sizes.values()) >= 20
 
 
-def test_prices_stand_on_ticks(any_world: World) -> None:
+def test_prices_are_on_ticks(any_world: World) -> None:
     decimals = {
         asset.name: asset.sz_decimals
         for meta in any_world.sources.metas.values()
@@ -77,7 +77,7 @@ def test_prices_stand_on_ticks(any_world: World) -> None:
         assert sz > 0
 
 
-def test_funding_is_sorted_by_time_user_coin(any_world: World) -> None:
+def test_funding_is_sorted(any_world: World) -> None:
     keys = [(row.time, row.user, row.delta.coin) for row in any_world.sources.funding]
     assert keys == sorted(set(keys))
 
@@ -93,14 +93,14 @@ def test_every_direction_occurs(world: World) -> None:
     }
 
 
-def test_a_seed_gives_its_own_world(world: World) -> None:
+def test_seeds_give_different_worlds(world: World) -> None:
     assert world.digest() == simulate(7, "tiny").digest()
     assert world.digest() != simulate(8, "tiny").digest()
 
 
 @pytest.mark.parametrize(("hash_seed", "threads"), [("0", "1"), ("4242", "8")])
-def test_the_world_does_not_depend_on_the_process(hash_seed: str, threads: str) -> None:
-    """The golden digest: whoever changes the world on purpose changes it and `VERSION`."""
+def test_digest_equals_golden(hash_seed: str, threads: str) -> None:
+    """If you change the world on purpose, change the golden digest and `VERSION`."""
     program = "from toolkit.simulation import simulate; print(simulate(7, 'tiny').digest())"
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -119,22 +119,22 @@ def test_the_world_does_not_depend_on_the_process(hash_seed: str, threads: str) 
     assert done.stdout.strip() == GOLDEN
 
 
-def test_the_digest_sees_every_table(world: World) -> None:
+def test_digest_covers_every_table(world: World) -> None:
     sources = world.sources
     for field in fields(sources):
-        if field.name not in {"label", "simulated", "start_ms", "now_ms", "proof", "history"}:
+        if field.name not in {"label", "simulated", "start_ms", "now_ms", "evidence", "history"}:
             value = getattr(sources, field.name)
             empty = None if field.name in {"depth", "spot_meta", "outcome_meta"} else type(value)()
             emptied = replace(sources, **{field.name: empty})
-            assert digest_of(emptied) != world.digest(), field.name
+            assert compute_digest(emptied) != world.digest(), field.name
 
 
-def test_an_unknown_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="no size 'huge': choose one of tiny, demo"):
+def test_unknown_size_raises() -> None:
+    with pytest.raises(ValueError, match=r"Unknown size 'huge'\. Use one of tiny, demo"):
         simulate(7, "huge")
 
 
-def test_the_summary_lists_what_is_in_the_world(world: World) -> None:
+def test_summary_lists_contents(world: World) -> None:
     summary = world.summary()
     assert set(summary) == {
         "seed", "size", "start_ms", "now_ms", "users", "builders", "validators", "perp_coins",
@@ -143,9 +143,9 @@ def test_the_summary_lists_what_is_in_the_world(world: World) -> None:
     assert len(summary["users"]) == 40
     assert summary["digest"] == world.digest() == GOLDEN
     assert all(summary.values())
-    assert set(world.examples) == set(LINES)
+    assert set(world.examples) == set(STORY_TEXTS)
     known = {*summary["users"], *summary["builders"], *summary["validators"]}
     assert set(world.examples.values()) <= known
-    about = world.about()
-    assert list(about["stories"]) == list(about["examples"]) == list(LINES)
+    about = world.session_facts()
+    assert list(about["stories"]) == list(about["examples"]) == list(STORY_TEXTS)
     assert {name: about[name] for name in summary} == summary

@@ -1,4 +1,4 @@
-"""An exchange of tiles answers as each of its tiles does, in real bytes."""
+"""An exchange of tiles gives the same bytes as each of its tiles."""
 
 import json
 import subprocess
@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from tests.service.conftest import Asker
-from toolkit.contract.operations import operation
+from toolkit.contract.operations import get_operation
 from toolkit.contract.snapshots import decode
 from toolkit.contract.sources import Sources
 from toolkit.rules.directions import NOT_TRADED
-from toolkit.service import Access, Key, Store, build
-from toolkit.simulation import Tiled, World, simulate, tiles
+from toolkit.service import Access, Key, Store, build_store
+from toolkit.simulation import TiledExchange, World, draw_tiles, simulate
 
 COUNT = 2
 ALL = {"collateral_tokens": ["ALL"], "market_names": ["ALL:ALL_DEXES"]}
@@ -37,7 +37,7 @@ OF_ALL: list[tuple[str, dict[str, Any]]] = [
         for amount in (1000, 1_000_000)
     ),
 ]
-"""What belongs to no account alone: everybody is shown the same."""
+"""Operations whose answer is the same for every account."""
 
 
 pytestmark = pytest.mark.xdist_group("tiles")
@@ -45,106 +45,131 @@ pytestmark = pytest.mark.xdist_group("tiles")
 
 @pytest.fixture(scope="module")
 def worlds() -> list[World]:
-    return list(tiles(7, COUNT, "tiny"))
+    return list(draw_tiles(7, COUNT, "tiny"))
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    tiled = Tiled(7, COUNT, "tiny")
+    tiled = TiledExchange(7, COUNT, "tiny")
     path = tmp_path_factory.mktemp("tiles") / "tiled.db"
-    store = build(tiled, path, world=tiled.summary)
+    store = build_store(tiled, path, world=tiled.summary)
     yield store
     store.close()
 
 
 @pytest.fixture(scope="module")
-def whole(store: Store) -> Asker:
+def tiled_asker(store: Store) -> Asker:
     return _asker(store)
 
 
 @pytest.fixture(scope="module")
-def alone(worlds: list[World]) -> list[Asker]:
-    return [_asker(build(world.sources)) for world in worlds]
+def tile_askers(worlds: list[World]) -> list[Asker]:
+    return [_asker(build_store(world.sources)) for world in worlds]
 
 
 def _asker(store: Store) -> Asker:
     return Asker(store, Access([Key("all", "s3cret")]), store.about["now_ms"])
 
 
-def same(whole: Asker, one: Asker, type: str, **fields: Any) -> bytes:
-    """Hold the bytes of both answers against each other."""
+def assert_same_bytes(tiled_asker: Asker, tile_asker: Asker, type: str, **fields: Any) -> bytes:
+    """Check that both answers have the same bytes."""
     body = json.dumps({"type": type, **fields}).encode()
-    got, expected = whole.send(body), one.send(body)
+    got, expected = tiled_asker.send(body), tile_asker.send(body)
     assert (got.status, got.content) == (expected.status, expected.content), (type, fields)
     assert got.status == 200, got.content
     return got.content
 
 
-def test_an_account_sees_what_it_sees_in_its_tile(
-    whole: Asker, worlds: list[World], alone: list[Asker]
+def test_accounts_answer_as_in_tile(
+    tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker]
 ) -> None:
     seen: Counter[str] = Counter()
-    for world, one in zip(worlds, alone, strict=True):
+    for world, tile_asker in zip(worlds, tile_askers, strict=True):
         for user in world.summary()["users"]:
             for type in ("userFills", "historicalOrders", "userNonFundingLedgerUpdates"):
-                seen[type] += len(json.loads(same(whole, one, type, user=user)))
+                seen[type] += len(
+                    json.loads(assert_same_bytes(tiled_asker, tile_asker, type, user=user))
+                )
             for type in ("delegations", "borrowLendUserState"):
-                seen[type] += len(same(whole, one, type, user=user)) > 60
-            same(whole, one, "userFillsByTime", user=user, startTime=0, aggregateByTime=True)
-            got = whole.pages("userFillsByTime", 499, user=user)
-            assert got == one.pages("userFillsByTime", 499, user=user)
+                seen[type] += len(assert_same_bytes(tiled_asker, tile_asker, type, user=user)) > 60
+            assert_same_bytes(
+                tiled_asker,
+                tile_asker,
+                "userFillsByTime",
+                user=user,
+                startTime=0,
+                aggregateByTime=True,
+            )
+            got = tiled_asker.pages("userFillsByTime", 499, user=user)
+            assert got == tile_asker.pages("userFillsByTime", 499, user=user)
             seen["userFillsByTime"] += len(got)
     assert min(seen.values()) > 10
     assert seen["userFillsByTime"] > 40_000
 
 
-def test_states_of_accounts_of_all_tiles(
-    whole: Asker, worlds: list[World], alone: list[Asker]
+def test_states_join_all_tiles(
+    tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker]
 ) -> None:
-    for world, one in zip(worlds, alone, strict=True):
+    for world, tile_asker in zip(worlds, tile_askers, strict=True):
         users = [*world.summary()["users"], *sorted(world.sources.unavailable)]
         for dex in ("", "eqx", "ALL_DEXES"):
-            got = same(whole, one, "batchClearinghouseStates", users=users, dex=dex)
+            got = assert_same_bytes(
+                tiled_asker, tile_asker, "batchClearinghouseStates", users=users, dex=dex
+            )
             assert json.loads(got)["failed_wallets"] == sorted(world.sources.unavailable)
 
 
 @pytest.mark.parametrize(
     "type", ["builderApprovedFillsByTime", "builderApprovedFundingByTime", "builderOrdersByTime"]
 )
-def test_a_builder_sees_what_it_sees_in_its_tile(
-    whole: Asker, worlds: list[World], alone: list[Asker], type: str
+def test_builders_answer_as_in_tile(
+    tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker], type: str
 ) -> None:
-    for world, one in zip(worlds, alone, strict=True):
+    for world, tile_asker in zip(worlds, tile_askers, strict=True):
         seen = 0
         for builder in world.builders:
             middle = world.sources.now_ms - 86_400_000
-            same(whole, one, type, builder=builder, startTime=middle, endTime=middle + 7_200_000)
+            assert_same_bytes(
+                tiled_asker,
+                tile_asker,
+                type,
+                builder=builder,
+                startTime=middle,
+                endTime=middle + 7_200_000,
+            )
             page = 2_000 if type == "builderOrdersByTime" else 251
-            got = whole.pages(type, page, builder=builder)
-            assert got == one.pages(type, page, builder=builder)
+            got = tiled_asker.pages(type, page, builder=builder)
+            assert got == tile_asker.pages(type, page, builder=builder)
             seen += len(got)
         assert seen > 200
 
 
-def test_a_validator_has_its_weeks(whole: Asker, worlds: list[World], alone: list[Asker]) -> None:
-    for world, one in zip(worlds, alone, strict=True):
+def test_validators_answer_as_in_tile(
+    tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker]
+) -> None:
+    for world, tile_asker in zip(worlds, tile_askers, strict=True):
         for validator in world.summary()["validators"]:
-            assert same(whole, one, "validatorAprHistory", validator=validator) != b"[]"
+            assert (
+                assert_same_bytes(
+                    tiled_asker, tile_asker, "validatorAprHistory", validator=validator
+                )
+                != b"[]"
+            )
 
 
 @pytest.mark.parametrize(("type", "fields"), OF_ALL)
-def test_the_market_is_that_of_each_tile(
-    whole: Asker, alone: list[Asker], type: str, fields: dict[str, Any]
+def test_market_equals_each_tile(
+    tiled_asker: Asker, tile_askers: list[Asker], type: str, fields: dict[str, Any]
 ) -> None:
-    for one in alone:
-        same(whole, one, type, **fields)
+    for tile_asker in tile_askers:
+        assert_same_bytes(tiled_asker, tile_asker, type, **fields)
 
 
-def test_open_interest_and_volumes_add_up(whole: Asker, alone: list[Asker]) -> None:
+def test_open_interest_and_volumes_add_up(tiled_asker: Asker, tile_askers: list[Asker]) -> None:
     summed = ("openInterest", "dayNtlVlm", "dayBaseVlm")
     for dex in ("", "eqx", "pre"):
-        universe, contexts = whole.ask("metaAndAssetCtxs", dex=dex)
-        others = [one.ask("metaAndAssetCtxs", dex=dex) for one in alone]
+        universe, contexts = tiled_asker.ask("metaAndAssetCtxs", dex=dex)
+        others = [tile_asker.ask("metaAndAssetCtxs", dex=dex) for tile_asker in tile_askers]
         assert all(other[0] == universe for other in others)
         for place, got in enumerate(contexts):
             parts = [other[1][place] for other in others]
@@ -158,29 +183,27 @@ def test_open_interest_and_volumes_add_up(whole: Asker, alone: list[Asker]) -> N
 
 
 @pytest.mark.parametrize("type", ["accountValueSnapshots", "perpTwapSnapshots"])
-def test_snapshots_hold_the_accounts_of_all_tiles(
-    whole: Asker, alone: list[Asker], type: str
-) -> None:
-    (field,) = (one for one in ALL if one[:3] in ("col" if "Value" in type else "mar"))
+def test_snapshots_join_all_tiles(tiled_asker: Asker, tile_askers: list[Asker], type: str) -> None:
+    (field,) = (entry for entry in ALL if entry[:3] in ("col" if "Value" in type else "mar"))
 
     def rows(asker: Asker) -> list[str]:
         got = asker.send(json.dumps({"type": type, field: ALL[field]}).encode())
         assert got.status == 200, got.content
-        columns = decode(operation(type), got.headers, got.content)
+        columns = decode(get_operation(type), got.headers, got.content)
         lists = [list(column) for column in columns.values()]
         return sorted(map(repr, zip(*lists, strict=True)))
 
-    found = rows(whole)
-    assert found == sorted(row for one in alone for row in rows(one))
+    found = rows(tiled_asker)
+    assert found == sorted(row for tile_asker in tile_askers for row in rows(tile_asker))
     assert len(found) > 10
 
 
-def test_no_id_is_given_twice(worlds: list[World]) -> None:
+def test_ids_are_unique(worlds: list[World]) -> None:
     fills = [fill for world in worlds for _, fill in world.sources.fills]
     sides = Counter(fill.tid for fill in fills)
     assert max(count for tid, count in sides.items() if tid) == 2
     for name in ("oid", "hash"):
-        first, second = ({getattr(f, name) for _, f in one.sources.fills} for one in worlds)
+        first, second = ({getattr(f, name) for _, f in world.sources.fills} for world in worlds)
         assert not first & second
     hashes = {((fill.time, fill.tx_index), fill.hash) for fill in fills}
     assert len({key for key, _ in hashes}) == len(hashes)
@@ -188,8 +211,8 @@ def test_no_id_is_given_twice(worlds: list[World]) -> None:
     assert not orders[0] & orders[1]
 
 
-def test_tiles_have_one_price(worlds: list[World]) -> None:
-    """In one minute, on one market, prices are those of one book: within its spread and depth."""
+def test_tiles_share_prices(worlds: list[World]) -> None:
+    """In one minute, prices of one market lie within the spread and depth of one book."""
     first, second = (_minutes(world) for world in worlds)
     both = first.keys() & second.keys()
     assert len(both) > 100
@@ -205,14 +228,14 @@ def _minutes(world: World) -> dict[tuple[str, int], str]:
     }
 
 
-def test_the_summary_is_of_all_tiles(store: Store, worlds: list[World]) -> None:
+def test_summary_joins_all_tiles(store: Store, worlds: list[World]) -> None:
     found = store.about["world"]
     assert found["size"] == "large"
     assert found["seed"] == 7
     for name in ("users", "builders", "validators"):
-        assert found[name] == [one for world in worlds for one in world.summary()[name]]
+        assert found[name] == [entry for world in worlds for entry in world.summary()[name]]
     assert set(found["examples"].values()) <= {
-        one for name in ("users", "builders", "validators") for one in found[name]
+        entry for name in ("users", "builders", "validators") for entry in found[name]
     }
     digests = "".join(world.digest() for world in worlds)
     assert found["digest"] == sha256(digests.encode()).hexdigest()
@@ -221,18 +244,18 @@ def test_the_summary_is_of_all_tiles(store: Store, worlds: list[World]) -> None:
 
 DRAWS_TILES = """
 import gc
-from toolkit.simulation import Tiled
+from toolkit.simulation import TiledExchange
 gc.disable()
-for part in Tiled(7, 3, "tiny"):
+for part in TiledExchange(7, 3, "tiny"):
     print("ledger", len(part.ledger))
     del part
     gc.unfreeze()  # what was drawn was taken out of the collector's sight
-    print("left", sum(type(one).__name__ == "LedgerUpdate" for one in gc.get_objects()))
+    print("left", sum(type(entry).__name__ == "LedgerUpdate" for entry in gc.get_objects()))
 """
 
 
-def test_a_tile_is_freed_before_the_next_one_is_drawn() -> None:
-    """Its rows must not pile up, and no collector of cycles is needed for that."""
+def test_tiles_are_freed_early() -> None:
+    """Its rows must not accumulate, also without the garbage collector."""
     done = subprocess.run(
         [sys.executable, "-c", DRAWS_TILES], capture_output=True, text=True, check=True
     )
@@ -241,14 +264,14 @@ def test_a_tile_is_freed_before_the_next_one_is_drawn() -> None:
     assert [int(number) for word, number in said if word == "left"] == [0] * 4
 
 
-def test_what_cannot_be_put_together_is_refused(worlds: list[World]) -> None:
+def test_overlapping_parts_raise(worlds: list[World]) -> None:
     with pytest.raises(ValueError, match="rows in two parts"):
-        build([worlds[0].sources, worlds[0].sources])
+        build_store([worlds[0].sources, worlds[0].sources])
     with pytest.raises(ValueError, match="no sources"):
-        build([])
+        build_store([])
 
 
-def test_funding_is_in_one_order_whichever_part_it_came_in(worlds: list[World]) -> None:
+def test_funding_order_is_independent(worlds: list[World]) -> None:
     sources = worlds[0].sources
     users = worlds[0].summary()["users"][::2]
 
@@ -258,19 +281,22 @@ def test_funding_is_in_one_order_whichever_part_it_came_in(worlds: list[World]) 
 
         return replace(
             sources,
-            fills=[one for one in sources.fills if mine(one[0])],
-            funding=[one for one in sources.funding if mine(one.user)],
-            ledger=[one for one in sources.ledger if mine(one[0])],
-            orders=[one for one in sources.orders if mine(one[0])],
-            approvals=[one for one in sources.approvals if mine(one.user)],
+            fills=[row for row in sources.fills if mine(row[0])],
+            funding=[row for row in sources.funding if mine(row.user)],
+            ledger=[row for row in sources.ledger if mine(row[0])],
+            orders=[row for row in sources.orders if mine(row[0])],
+            approvals=[row for row in sources.approvals if mine(row.user)],
         )
 
-    halves, one = _asker(build([part(True), part(False)])), _asker(build(sources))
+    halves, tile_asker = (
+        _asker(build_store([part(True), part(False)])),
+        _asker(build_store(sources)),
+    )
     type = "builderApprovedFundingByTime"
     for builder in worlds[0].builders:
         for page in (97, 500):
             got = halves.pages(type, page, builder=builder)
-            assert got == one.pages(type, page, builder=builder)
+            assert got == tile_asker.pages(type, page, builder=builder)
             assert got
 
 
@@ -278,7 +304,7 @@ def test_funding_is_in_one_order_whichever_part_it_came_in(worlds: list[World]) 
     ("seed", "error"),
     [(-1, ValueError), (10**40, ValueError), ("x", TypeError), (1.5, TypeError), (True, TypeError)],
 )
-def test_odd_seeds_are_refused(seed: Any, error: type[Exception]) -> None:
-    for draw in (simulate, Tiled, lambda seed: next(tiles(seed, 1))):
-        with pytest.raises(error, match="a seed is a whole number"):
+def test_invalid_seeds_raise(seed: Any, error: type[Exception]) -> None:
+    for draw in (simulate, TiledExchange, lambda seed: next(draw_tiles(seed, 1))):
+        with pytest.raises(error, match="a seed must be a whole number"):
             draw(seed)

@@ -4,6 +4,7 @@ import datetime as dt
 from typing import assert_type
 
 import pandas as pd
+import polars as pl
 
 import toolkit as tk
 from toolkit.fetch import AccountStates, BorrowLendState, DexLimits
@@ -105,6 +106,23 @@ def trading(frame: pd.DataFrame) -> None:
     assert_type(tk.builders.attach_rate(frame, USER, by="user", weight="fills"), pd.DataFrame)
     assert_type(tk.staking.rank_stability(frame), tk.staking.RankStability)
     assert_type(tk.staking.apy(frame, now="2025-10-01"), pd.DataFrame)
-    assert_type(tk.auctions.time_to(frame, 100.0, at=1_756_684_800_000), pd.DataFrame)
+    assert_type(tk.auctions.decay(frame, gas=100.0, at=1_756_684_800_000), pd.DataFrame)
     assert_type(tk.twaps.quality(frame, tape=frame, max_age_secs=60), pd.DataFrame)
     tk.orders.time_to_fill(frame, level="high")  # type: ignore[arg-type]
+
+
+def engines(frame: pd.DataFrame, lazy: pl.LazyFrame) -> None:
+    # Accounting returns the engine of its first frame; frames of other types are refused.
+    assert_type(tk.pnl.attribution(frame, frame, by="coin", start_time="7d"), pd.DataFrame)
+    assert_type(tk.pnl.attribution(lazy, prices={"USDH": 0.998}), pl.LazyFrame)
+    assert_type(tk.pnl.audit(frame, {"BTC": 5}), pd.DataFrame)
+    assert_type(tk.pnl.positions(lazy, frame), pl.LazyFrame)
+    assert_type(tk.pnl.drawdown(tk.pnl.equity(frame, by="day")), pd.DataFrame)
+    assert_type(tk.pnl.reconcile(None, (frame, frame), frame, None, None), pd.DataFrame)
+    state = tk.batch_clearinghouse_states([USER])
+    assert_type(tk.pnl.reconcile(state, state, frame, lazy, None), pd.DataFrame)
+    assert_type(tk.pnl.unrealised(frame, {"BTC": 90.0}, {"BTC": 5}, at=0), pd.DataFrame)
+    assert_type(tk.ledger.sums(lazy, by=None), pl.LazyFrame)
+    tk.pnl.attribution(USER)  # type: ignore[type-var]
+    tk.pnl.attribution(frame, start_time=5.5)  # type: ignore[arg-type]
+    tk.user_fills_by_time(USER, 5.5)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""One exchange for all tests of widgets."""
+"""One simulated exchange for all tests of widgets."""
 
 from collections.abc import Iterator
 

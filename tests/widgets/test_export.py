@@ -1,4 +1,4 @@
-"""A notebook with widgets, exported: the page shows what the widgets showed."""
+"""An exported notebook shows the views of its widgets."""
 
 import re
 from typing import Any
@@ -27,7 +27,7 @@ def bundles(exchange: tk.Session) -> list[dict[str, Any]]:
     return shown
 
 
-def test_jupyter_gets_the_widget_and_what_stands_in_for_it(bundles: list[dict[str, Any]]):
+def test_mimebundle_has_widget_and_html(bundles: list[dict[str, Any]]):
     for bundle in bundles:
         assert VIEW in bundle
         assert bundle["text/plain"].startswith("tk.widgets.")
@@ -35,7 +35,7 @@ def test_jupyter_gets_the_widget_and_what_stands_in_for_it(bundles: list[dict[st
 
 # nbconvert warns of cells without ids and of its own templates' languages; not ours to mend.
 @pytest.mark.filterwarnings("ignore")
-def test_exported_notebook_is_not_empty(bundles: list[dict[str, Any]]):
+def test_exported_notebook_shows_views(bundles: list[dict[str, Any]]):
     cells = [
         nb.new_code_cell("explorer", outputs=[nb.new_output("display_data", data=bundle)])
         for bundle in bundles
@@ -49,7 +49,7 @@ def test_exported_notebook_is_not_empty(bundles: list[dict[str, Any]]):
     assert VIEW not in page
 
 
-def test_nothing_in_it_comes_from_elsewhere(bundles: list[dict[str, Any]]):
+def test_html_loads_nothing(bundles: list[dict[str, Any]]):
     for bundle in bundles:
         html = re.sub(r'xmlns(:xlink)?="[^"]*"', "", bundle["text/html"])
         assert re.findall(r'(?:src|href)="(?!#)|@import|<script|http', html) == []

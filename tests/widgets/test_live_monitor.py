@@ -1,4 +1,4 @@
-"""The live monitor: what it knew stays, what is wrong is said, and the kernel goes on."""
+"""The live monitor keeps its last view after an error, and does not block the kernel."""
 
 import threading
 
@@ -6,13 +6,18 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.widgets.fetchers import CannedFetcher, Gate, run_on_thread
 from toolkit.errors import NotReady, Unreachable
-from toolkit.widgets.asking import paced
+from toolkit.widgets.fetcher import limit_calls
 from toolkit.widgets.live_monitor import LiveMonitor, live_monitor
-from toolkit.widgets.monitor_page import page, problems
-from toolkit.widgets.monitor_view import MonitorRequest, MonitorView, Part, monitor_view
-
-from .asking import Canned, Gate, on_another_thread
+from toolkit.widgets.monitor_view import (
+    MonitorRequest,
+    MonitorView,
+    ViewPart,
+    list_problems,
+    monitor_html,
+    monitor_view,
+)
 
 USER = "0x" + "ab" * 20
 NOON = 43_200_000  # 1970-01-01 12:00 UTC
@@ -47,8 +52,8 @@ def twaps(done: float = 25.0) -> pd.DataFrame:
 
 
 @pytest.fixture
-def canned() -> Canned:
-    return Canned(
+def canned() -> CannedFetcher:
+    return CannedFetcher(
         {
             "current_depth": depth(),
             "perp_twap_snapshot_timestamp": pd.DataFrame({"snapshot_id": ["one"]}),
@@ -58,14 +63,14 @@ def canned() -> Canned:
 
 
 @pytest.fixture
-def monitor(canned: Canned) -> LiveMonitor:
+def monitor(canned: CannedFetcher) -> LiveMonitor:
     request = MonitorRequest("BTC")
     with LiveMonitor(request, ["BTC", "ETH"], "60s", canned, lambda: NOON) as made:
         yield made
 
 
 @pytest.mark.parametrize("coin", ["BTC", "ETH", "eqx:TSLA", "eqx:BTC"])
-def test_depth_is_of_the_market_on_its_own_dex(canned: Canned, coin: str):
+def test_depth_of_market_on_dex(canned: CannedFetcher, coin: str):
     view = monitor_view(MonitorRequest(coin), canned, NOON)
     dex, _, symbol = coin.rpartition(":")
     assert view.depth.rows["coin"].tolist() == [symbol, symbol]
@@ -73,8 +78,8 @@ def test_depth_is_of_the_market_on_its_own_dex(canned: Canned, coin: str):
     assert view.depth.good_at == view.good_at == NOON
 
 
-def test_page_shows_ladder_and_progress(canned: Canned):
-    html = page(monitor_view(MonitorRequest("BTC"), canned, NOON))
+def test_html_shows_depth_and_progress(canned: CannedFetcher):
+    html = monitor_html(monitor_view(MonitorRequest("BTC"), canned, NOON))
     # Bids 3, asks 1: balance is (3 - 1) / (3 + 1) = 50 %.
     assert html.count("+50.0 %") == 2
     assert 'aria-valuenow="25.0" aria-label="TWAP 7 of 0xababab\N{HORIZONTAL ELLIPSIS}abab"' in html
@@ -82,15 +87,15 @@ def test_page_shows_ladder_and_progress(canned: Canned):
     assert "1 running, 0 waiting" in html
 
 
-def test_bars_shrink_by_a_tenth_with_each_halving(canned: Canned):
+def test_bar_lengths_are_logarithmic(canned: CannedFetcher):
     canned.answers["current_depth"] = depth(4e6)
-    html = page(monitor_view(MonitorRequest("BTC"), canned, NOON))
+    html = monitor_html(monitor_view(MonitorRequest("BTC"), canned, NOON))
     # Bids 40 and 100, asks 10 and 25 million: the largest is 100; 25 is two halvings less.
     assert "width:100%" in html
     assert "width:80%" in html
 
 
-def test_snapshots_are_fetched_only_when_there_is_a_new_one(canned: Canned):
+def test_only_new_snapshots_are_fetched(canned: CannedFetcher):
     first = monitor_view(MonitorRequest("BTC"), canned, NOON)
     canned.answers["perp_twap_snapshots"] = twaps(50.0)
     second = monitor_view(MonitorRequest("BTC"), canned, NOON + 1, first)
@@ -102,15 +107,15 @@ def test_snapshots_are_fetched_only_when_there_is_a_new_one(canned: Canned):
     assert canned.names().count("perp_twap_snapshots") == 2
 
 
-def test_a_market_without_twaps_is_no_failure(canned: Canned):
+def test_market_without_twaps(canned: CannedFetcher):
     canned.answers["perp_twap_snapshots"] = NotReady("No snapshots are available yet")
     view = monitor_view(MonitorRequest("BTC"), canned, NOON)
     assert view.twaps.problem == ""
-    assert "none runs or waits" in page(view)
+    assert "no TWAP runs or waits" in monitor_html(view)
     assert "tk.perp_twap_snapshots would raise" in view.code
 
 
-def test_what_fails_keeps_what_was_known_and_says_since_when(canned: Canned):
+def test_failed_part_keeps_old_rows(canned: CannedFetcher):
     good = monitor_view(MonitorRequest("BTC"), canned, NOON)
     canned.answers["current_depth"] = Unreachable("no answer from <host>")
     bad = monitor_view(MonitorRequest("BTC"), canned, NOON + 5_000, good)
@@ -118,32 +123,32 @@ def test_what_fails_keeps_what_was_known_and_says_since_when(canned: Canned):
     pd.testing.assert_frame_equal(worse.depth.rows, good.depth.rows)
     assert (worse.depth.good_at, worse.depth.since) == (NOON, NOON + 5_000)
     assert worse.good_at == NOON + 10_000  # the TWAPs still come
-    assert problems(worse) == (
-        "No depth since 12:00:05 UTC: no answer from <host>.\nWhat is shown below was known before."
+    assert list_problems(worse) == (
+        "No depth since 12:00:05 UTC: no answer from <host>.\nThe view below is older."
     )
     canned.answers["current_depth"] = depth()
     well = monitor_view(MonitorRequest("BTC"), canned, NOON + 15_000, worse)
-    assert problems(well) == ""
+    assert list_problems(well) == ""
     assert well.depth.good_at == NOON + 15_000
 
 
-def test_another_market_does_not_show_the_depth_of_this_one(canned: Canned):
+def test_other_market_has_no_depth(canned: CannedFetcher):
     good = monitor_view(MonitorRequest("BTC"), canned, NOON)
     canned.answers["current_depth"] = Unreachable("no answer")
     assert monitor_view(MonitorRequest("ETH"), canned, NOON, good).depth.rows is None
 
 
-def test_before_the_first_answer_there_is_nothing_to_show():
-    view = MonitorView(MonitorRequest("BTC"), depth=Part(problem="no answer", since=NOON))
-    assert page(view) == ""
+def test_view_before_first_answer():
+    view = MonitorView(MonitorRequest("BTC"), depth=ViewPart(problem="no answer", since=NOON))
+    assert monitor_html(view) == ""
     assert view.good_at is None
 
 
-def test_it_says_how_it_stands(monitor: LiveMonitor, canned: Canned):
+def test_status_shows_errors(monitor: LiveMonitor, canned: CannedFetcher):
     state = monitor._panel._state
-    assert "Not looking; last good answer: never." in state.value
+    assert "Stopped; last good answer: never." in state.value
     monitor.look()
-    assert "Not looking; last good answer: 12:00:00 UTC." in state.value
+    assert "Stopped; last good answer: 12:00:00 UTC." in state.value
     canned.answers["current_depth"] = Unreachable("no answer from <host>")
     monitor.look()
     assert "no answer from &lt;host&gt;" in state.value
@@ -153,7 +158,7 @@ def test_it_says_how_it_stands(monitor: LiveMonitor, canned: Canned):
     assert 'role="alert"' not in state.value
 
 
-def test_start_and_stop_return_while_an_answer_is_awaited(canned: Canned):
+def test_stop_during_request(canned: CannedFetcher):
     gate = Gate()
 
     def slow(**_: object) -> pd.DataFrame:
@@ -166,7 +171,7 @@ def test_start_and_stop_return_while_an_answer_is_awaited(canned: Canned):
     assert gate.reached.wait(20)
     assert monitor.running
     assert monitor._switch.description == "Stop"
-    assert on_another_thread(lambda: monitor._switch.click() or True)
+    assert run_on_thread(lambda: monitor._switch.click() or True)
     assert not monitor.running
     assert monitor._switch.description == "Start"
     gate.opened.set()
@@ -177,7 +182,7 @@ def test_start_and_stop_return_while_an_answer_is_awaited(canned: Canned):
     monitor.close()
 
 
-def test_another_market_is_looked_at_at_once(monitor: LiveMonitor, canned: Canned):
+def test_new_market_ends_pause(monitor: LiveMonitor, canned: CannedFetcher):
     shown = threading.Event()
     monitor._panel._view.observe(lambda change: "ETH" in change["new"] and shown.set(), "value")
     monitor.start()
@@ -186,7 +191,7 @@ def test_another_market_is_looked_at_at_once(monitor: LiveMonitor, canned: Canne
     assert monitor.view.request.coin == "ETH"
 
 
-def test_close_ends_it(canned: Canned):
+def test_close_stops_monitor(canned: CannedFetcher):
     looked = threading.Event()
     canned.answers["current_depth"] = lambda **_: looked.set() or depth()
     request = MonitorRequest("BTC")
@@ -197,7 +202,7 @@ def test_close_ends_it(canned: Canned):
 
 
 @pytest.mark.parametrize("coin", ["BTC", "eqx:TSLA"])
-def test_code_reproduces_the_view(default: tk.Session, coin: str):
+def test_code_reproduces_view(default: tk.Session, coin: str):
     with live_monitor(coin) as monitor:
         view = monitor.look().view
         cell: dict[str, pd.DataFrame] = {}
@@ -207,20 +212,22 @@ def test_code_reproduces_the_view(default: tk.Session, coin: str):
             pd.testing.assert_frame_equal(cell["twaps"], view.twaps.rows)
 
 
-def test_an_odd_rhythm_is_refused(exchange: tk.Session):
+def test_unknown_interval_is_refused(exchange: tk.Session):
     with pytest.raises(ValueError, match="every must be one of 1s, 2s, 5s, 15s, 60s"):
         live_monitor(every="3s", session=exchange)
 
 
-def test_snapshot_limit_is_told_in_words() -> None:
+def test_snapshot_limit_raises_message() -> None:
     """Five in ten minutes; the widget goes on without waiting. docs/live_service.md, section 8."""
     now = [0.0]
-    ask = paced(lambda function, *arguments, **named: function.__name__, lambda: now[0])
+    fetch = limit_calls(lambda function, *arguments, **named: function.__name__, lambda: now[0])
     for _ in range(5):
-        assert ask(tk.perp_twap_snapshots, ["BTC"]) == "perp_twap_snapshots"
+        assert fetch(tk.perp_twap_snapshots, ["BTC"]) == "perp_twap_snapshots"
         now[0] += 60.0
-    with pytest.raises(tk.ToolkitError, match="5 times in 10 minutes; again in 300 s"):
-        ask(tk.perp_twap_snapshots, ["BTC"])
-    assert ask(tk.current_depth) == "current_depth"
+    with pytest.raises(
+        tk.ToolkitError, match="5 times in 10 minutes; the next call is possible in 300 s"
+    ):
+        fetch(tk.perp_twap_snapshots, ["BTC"])
+    assert fetch(tk.current_depth) == "current_depth"
     now[0] = 600.0
-    assert ask(tk.perp_twap_snapshots, ["ETH"]) == "perp_twap_snapshots"
+    assert fetch(tk.perp_twap_snapshots, ["ETH"]) == "perp_twap_snapshots"

@@ -6,12 +6,11 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.widgets.fetchers import CannedFetcher, Gate, run_on_thread
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import ServiceDown
 from toolkit.widgets.slippage_explorer import SlippageExplorer, slippage_explorer
 from toolkit.widgets.slippage_view import SlippageRequest, slippage_view
-
-from .asking import Canned, Gate, on_another_thread
 
 NOW = 1_759_276_800_000  # 2025-10-01
 
@@ -34,17 +33,17 @@ def samples(coin: str, amount: float, *_: object, **__: object) -> pd.DataFrame:
 
 
 @pytest.fixture
-def canned() -> Canned:
-    return Canned({"slippage_history": samples})
+def canned() -> CannedFetcher:
+    return CannedFetcher({"slippage_history": samples})
 
 
 @pytest.fixture
-def explorer(canned: Canned) -> SlippageExplorer:
+def explorer(canned: CannedFetcher) -> SlippageExplorer:
     with SlippageExplorer(SlippageRequest("BTC"), ["BTC", "ETH"], canned, lambda: NOW) as made:
         yield made
 
 
-def test_view_holds_every_size_and_says_what_the_chosen_one_costs(canned: Canned):
+def test_view_has_every_size(canned: CannedFetcher):
     view = slippage_view(SlippageRequest("BTC", 10_000, "buy", "1d"), canned, NOW)
     assert view.curve["amount_usd"].tolist() == [float(amount) for amount in AMOUNTS]
     # Ranks of four samples: q50 is the 2nd of 1, 2, 3, 4 bps; q90 the 4th. 2 bps of 10,000 is 2.
@@ -57,7 +56,7 @@ def test_view_holds_every_size_and_says_what_the_chosen_one_costs(canned: Canned
     ]
 
 
-def test_too_thin_a_book_is_said(canned: Canned):
+def test_headline_names_thin_book(canned: CannedFetcher):
     view = slippage_view(SlippageRequest("BTC", 1_000_000, "sell"), canned, NOW)
     # Three of four samples have a cost, so the 90 % quantile falls among the missing.
     assert view.headline == (
@@ -66,7 +65,7 @@ def test_too_thin_a_book_is_said(canned: Canned):
     )
 
 
-def test_without_samples_it_says_so(canned: Canned):
+def test_headline_without_samples(canned: CannedFetcher):
     canned.answers["slippage_history"] = samples("BTC", 1e4)[:0]
     view = slippage_view(SlippageRequest("BTC"), canned, NOW)
     assert view.headline == "There are no samples of 10k USD of BTC in this period."
@@ -74,7 +73,7 @@ def test_without_samples_it_says_so(canned: Canned):
 
 
 @pytest.mark.parametrize("side", ["both", "buy", "sell"])
-def test_code_reproduces_the_view(default: tk.Session, side: str):
+def test_code_reproduces_view(default: tk.Session, side: str):
     explorer = slippage_explorer("eqx:TSLA", 50_000, side=side, period="1d")
     cell: dict[str, object] = {}
     exec(explorer.code, cell)
@@ -83,13 +82,13 @@ def test_code_reproduces_the_view(default: tk.Session, side: str):
     assert len(explorer.code.splitlines()) <= 10 + 3  # a cell, its imports apart
 
 
-def test_repr_opens_it_again(exchange: tk.Session):
+def test_repr_is_a_call(exchange: tk.Session):
     explorer = slippage_explorer("ETH", 5e3, side="sell", period="3d", session=exchange)
     opened = "tk.widgets.slippage_explorer('ETH', 5_000, side='sell', period='3d')"
     assert repr(explorer) == opened
 
 
-def test_a_change_is_shown(explorer: SlippageExplorer):
+def test_change_is_shown(explorer: SlippageExplorer):
     explorer._coin.value = "ETH"
     assert explorer.settle(20)
     assert explorer.view.request.coin == "ETH"
@@ -97,25 +96,25 @@ def test_a_change_is_shown(explorer: SlippageExplorer):
     assert "tk.slippage_history" in explorer._panel._code.value
 
 
-def test_a_change_from_another_thread_is_shown(explorer: SlippageExplorer):
+def test_change_on_thread_is_shown(explorer: SlippageExplorer):
     def change():
         explorer._side.value = "sell"
         explorer._amount.value = 1e6
         return explorer.settle(20)
 
-    assert on_another_thread(change)
+    assert run_on_thread(change)
     assert explorer.view.request == SlippageRequest("BTC", 1e6, "sell")
     assert explorer.view.curve["side"].unique().tolist() == ["sell"]
 
 
-def test_the_same_is_asked_once(explorer: SlippageExplorer, canned: Canned):
+def test_same_samples_are_fetched_once(explorer: SlippageExplorer, canned: CannedFetcher):
     explorer.set(coin="ETH")
     asked = len(canned.asked)
     explorer.set(coin="BTC").set(amount=1_000.0, side="buy").set(coin="ETH")
     assert len(canned.asked) == asked == 2 * len(AMOUNTS)
 
 
-def test_the_last_of_fast_changes_is_shown(canned: Canned):
+def test_last_of_fast_changes_is_shown(canned: CannedFetcher):
     gate = Gate()
 
     def slow(coin, *arguments, **named):
@@ -138,14 +137,14 @@ def test_the_last_of_fast_changes_is_shown(canned: Canned):
     explorer.close()
 
 
-def test_a_failure_is_said_in_words_and_goes_away(explorer: SlippageExplorer, canned: Canned):
+def test_error_is_shown_and_cleared(explorer: SlippageExplorer, canned: CannedFetcher):
     canned.answers["slippage_history"] = ServiceDown("upstream <failed>", operation="x")
     explorer.set(coin="ETH")
     assert isinstance(explorer.error, ServiceDown)
     assert explorer.view.request.coin == "BTC"
     said = explorer._panel._state.value
     assert "upstream &lt;failed&gt; (status 500)" in said
-    assert "What is shown below was asked before." in said
+    assert "The view below is of an earlier request." in said
     canned.answers["slippage_history"] = samples
     explorer.set(period="3d")
     assert explorer.error is None
@@ -153,20 +152,20 @@ def test_a_failure_is_said_in_words_and_goes_away(explorer: SlippageExplorer, ca
     assert "upstream" not in explorer._panel._state.value
 
 
-def test_what_nobody_foresaw_is_said_too(explorer: SlippageExplorer, canned: Canned):
+def test_unexpected_error_is_shown(explorer: SlippageExplorer, canned: CannedFetcher):
     canned.answers["slippage_history"] = ZeroDivisionError("of samples")
     explorer.set(coin="ETH")
     assert "ZeroDivisionError: of samples" in explorer._panel._state.value
 
 
-def test_what_cannot_be_chosen_is_refused_in_words(explorer: SlippageExplorer):
+def test_unknown_choice_is_refused(explorer: SlippageExplorer):
     with pytest.raises(ValueError, match=r"amount must be one of 1000, 5000, .* 1000000, not 777"):
         explorer.set(amount=777)
     with pytest.raises(ValueError, match="side must be one of both, buy, sell, not bid"):
         SlippageRequest("BTC", side="bid")
 
 
-def test_a_closed_one_shows_nothing_more(canned: Canned):
+def test_closed_explorer_shows_nothing(canned: CannedFetcher):
     with SlippageExplorer(SlippageRequest("BTC"), ["BTC"], canned, lambda: NOW) as explorer:
         pass
     assert explorer.widget.comm is None

@@ -1,18 +1,15 @@
 """Equity carried back from what the service states: exact at both ends, the same in between."""
 
-from html import escape
-
 import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.widgets.fetchers import CannedFetcher
 from toolkit.errors import NotPermitted
 from toolkit.fetch import batch_clearinghouse_states
-from toolkit.widgets.asking import through
-from toolkit.widgets.wallet_page import page
-from toolkit.widgets.wallet_view import Account, WalletRequest, account_of, wallet_view
-
-from .asking import Canned
+from toolkit.widgets.fetcher import bind_session
+from toolkit.widgets.wallet_html import wallet_html
+from toolkit.widgets.wallet_view import AccountData, WalletRequest, fetch_account, wallet_view
 
 WHO = ("WHALE", "UNIFIED", "PORTFOLIO_MARGIN", "TWAP_USER", "ISOLATED", "DELEVERAGED", "VAULT")
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
@@ -20,17 +17,15 @@ EXPLAINED = ("ISOLATED", "DELEVERAGED")
 """Accounts whose funding rows the service shows all."""
 
 
-def fetched(exchange: tk.Session, who: str, period: str = "30d") -> Account:
+def fetched(exchange: tk.Session, who: str, period: str = "30d") -> AccountData:
     stories = tk.example.stories(exchange).set_index("name")
     builders = tuple(exchange.world["builders"])
     request = WalletRequest(stories.loc[who, "address"], period=period, builders=builders)
-    return account_of(request, through(exchange), exchange.now_ms())
+    return fetch_account(request, bind_session(exchange), exchange.now_ms())
 
 
 @pytest.mark.parametrize("who", WHO)
-def test_it_ends_at_the_stated_value_and_begins_where_a_reconciliation_does(
-    exchange: tk.Session, who: str
-):
+def test_equity_matches_state_and_reconciliation(exchange: tk.Session, who: str):
     account = fetched(exchange, who)
     curve = account.equity
     state = (account.accounts, account.positions)
@@ -48,7 +43,7 @@ def test_it_ends_at_the_stated_value_and_begins_where_a_reconciliation_does(
 
 
 @pytest.mark.parametrize("who", WHO)
-def test_parts_add_up_at_every_point(exchange: tk.Session, who: str):
+def test_equity_is_sum_of_parts(exchange: tk.Session, who: str):
     curve = fetched(exchange, who).equity.astype(dict.fromkeys(MONEY, object))
     cash = curve["equity"] - curve["unrealised"] - curve["realised"] - curve["flows"]
     assert cash.nunique() == 1
@@ -57,7 +52,7 @@ def test_parts_add_up_at_every_point(exchange: tk.Session, who: str):
 
 
 @pytest.mark.parametrize("who", WHO)
-def test_a_shorter_period_tells_the_same(exchange: tk.Session, who: str):
+def test_shorter_period_has_same_equity(exchange: tk.Session, who: str):
     """But for the marks before a coin's first fill, which nothing in the period tells."""
     long, short = fetched(exchange, who).equity, fetched(exchange, who, "1d").equity
     both = short.merge(long, on="time", suffixes=("", "_long"))
@@ -69,7 +64,7 @@ def test_a_shorter_period_tells_the_same(exchange: tk.Session, who: str):
     assert (kept == both["equity_long"] - both["unrealised_long"]).all()
 
 
-def test_realised_is_what_the_forward_curve_says(exchange: tk.Session):
+def test_realised_matches_forward_curve(exchange: tk.Session):
     account = fetched(exchange, "TWAP_USER")
     forward = tk.pnl.equity(account.fills, account.funding, account.ledger, account=account.user)[
         ["time", "realised", "flows"]
@@ -80,34 +75,34 @@ def test_realised_is_what_the_forward_curve_says(exchange: tk.Session):
     assert (both["flows"] == both["flows_forward"]).all()
 
 
-def test_the_page_shows_it_of_the_account_and_says_how_it_is_marked(exchange: tk.Session):
+def test_html_shows_equity_of_account(exchange: tk.Session):
     account = fetched(exchange, "WHALE")
     asked = {"user": account.user, "period": "30d"}
-    whole = wallet_view(WalletRequest(**asked), Canned({}), account.end_ms, account)
-    drawn = page(whole)
+    whole = wallet_view(WalletRequest(**asked), CannedFetcher({}), account.end_ms, account)
+    drawn = wallet_html(whole)
     assert 'aria-label="Equity in USD from ' in drawn
-    assert (
-        escape("ositions marked at its own last fill, at the end at the exchange's mark") in drawn
-    )
+    assert "ositions at the price of its last fill, at the end at the mark price" in drawn
     assert tk.provenance(whole.equity)["simulated"]
     coin = WalletRequest(**asked, coin=account.fills["coin"].iloc[0])
-    assert "Equity in USD" not in page(wallet_view(coin, Canned({}), account.end_ms, account))
+    assert "Equity in USD" not in wallet_html(
+        wallet_view(coin, CannedFetcher({}), account.end_ms, account)
+    )
 
 
-def test_the_equity_of_a_day_goes_from_midnight_to_midnight(exchange: tk.Session):
+def test_equity_of_one_day(exchange: tk.Session):
     """So its change is what the day brought; the hour before the second midnight is of it."""
     account = fetched(exchange, "WHALE")
     asked = {"user": account.user, "period": "30d"}
     day = account.fills["time"].iloc[len(account.fills) // 2].floor("D")
     request = WalletRequest(**asked, day=f"{day:%Y-%m-%d}")
-    view = wallet_view(request, Canned({}), account.end_ms, account)
+    view = wallet_view(request, CannedFetcher({}), account.end_ms, account)
     assert list(view.equity["time"]) == list(pd.date_range(day, periods=25, freq="h"))
     earned = view.earned["net"].iloc[0]
     assert view.equity["realised"].iloc[-1] - view.equity["realised"].iloc[0] == earned
     assert f'between("{day:%Y-%m-%d}", "{day + pd.Timedelta(days=1):%Y-%m-%d}")' in view.code
 
 
-def test_without_a_state_there_is_no_equity(exchange: tk.Session):
+def test_equity_without_state(exchange: tk.Session):
     account = fetched(exchange, "WHALE")
     refused = NotPermitted("no add-on", status=403, operation="batchClearinghouseStates")
     request = WalletRequest(account.user, period="1d", builders=())
@@ -115,9 +110,9 @@ def test_without_a_state_there_is_no_equity(exchange: tk.Session):
     def fetch(function, *arguments, **options):
         if function is batch_clearinghouse_states:
             raise refused
-        return through(exchange)(function, *arguments, **options)
+        return bind_session(exchange)(function, *arguments, **options)
 
     view = wallet_view(request, fetch, exchange.now_ms())
     assert view.equity is None
-    assert "Equity in USD" not in page(view)
+    assert "Equity in USD" not in wallet_html(view)
     assert isinstance(view.fills, pd.DataFrame)

@@ -1,16 +1,15 @@
-"""The wallet explorer: parts that add up, coins and days of it, the cell that reproduces it."""
+"""The wallet explorer: sums of parts, choices of coin and day, and its code."""
 
 import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.widgets.fetchers import CannedFetcher, run_on_thread
 from toolkit.errors import NotPermitted
-from toolkit.widgets.asking import through
+from toolkit.widgets.fetcher import bind_session
 from toolkit.widgets.wallet_explorer import WalletExplorer, wallet_explorer
-from toolkit.widgets.wallet_page import coin_options, day_options, page
+from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
 from toolkit.widgets.wallet_view import WalletRequest, WalletView, wallet_view
-
-from .asking import Canned, on_another_thread
 
 CAUSES = ["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding"]
 
@@ -28,7 +27,7 @@ def builders(exchange: tk.Session) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def whole(exchange: tk.Session, user: str, builders: tuple[str, ...]) -> WalletView:
     request = WalletRequest(user, builders=builders)
-    return wallet_view(request, through(exchange), exchange.now_ms())
+    return wallet_view(request, bind_session(exchange), exchange.now_ms())
 
 
 @pytest.fixture
@@ -40,10 +39,10 @@ def explorer(exchange: tk.Session, user: str) -> WalletExplorer:
 def of(whole: WalletView, **chosen: str) -> WalletView:
     """Choose a coin or day of an account that was fetched; nothing is asked."""
     request = WalletRequest(whole.request.user, builders=whole.request.builders, **chosen)
-    return wallet_view(request, Canned({}), whole.account.end_ms, whole.account)
+    return wallet_view(request, CannedFetcher({}), whole.account.end_ms, whole.account)
 
 
-def test_coins_and_days_add_up_to_the_whole_exactly(whole: WalletView):
+def test_coins_and_days_sum_to_net(whole: WalletView):
     (net,) = whole.earned["net"]
     assert whole.coins["net"].sum() == net
     assert whole.days["net"].sum() == net
@@ -51,7 +50,7 @@ def test_coins_and_days_add_up_to_the_whole_exactly(whole: WalletView):
     assert sum(whole.earned[cause].iloc[0] for cause in CAUSES) == net
 
 
-def test_days_of_a_coin_and_coins_of_a_day_add_up(whole: WalletView):
+def test_parts_of_choices_sum_to_net(whole: WalletView):
     for coin in whole.coins["coin"]:
         view = of(whole, coin=coin)
         assert view.days["net"].sum() == view.earned["net"].iloc[0]
@@ -72,13 +71,13 @@ def test_one_coin_on_one_day(whole: WalletView):
     assert view.earned["closed_pnl"].iloc[0] == own["closed_pnl"].sum()
 
 
-def test_nothing_known_is_said_and_not_0(whole: WalletView):
+def test_choice_without_rows(whole: WalletView):
     view = of(whole, coin="NOPE", day="2025-09-28")
     assert len(view.earned) == 0
-    assert "Nothing is known of" in page(view)
+    assert "There is no data of" in wallet_html(view)
 
 
-def test_choices_say_what_each_brought(whole: WalletView):
+def test_choices_are_sorted(whole: WalletView):
     coins = coin_options(whole)
     assert coins[0] == ("all coins", None)
     sizes = [abs(float(whole.coins.set_index("coin")["net"][coin])) for _, coin in coins[1:]]
@@ -87,25 +86,25 @@ def test_choices_say_what_each_brought(whole: WalletView):
     assert days == sorted(days, reverse=True)
 
 
-def test_without_builders_funding_is_not_covered(exchange: tk.Session, user: str):
-    view = wallet_view(WalletRequest(user, builders=()), through(exchange), exchange.now_ms())
+def test_funding_without_builders(exchange: tk.Session, user: str):
+    view = wallet_view(WalletRequest(user, builders=()), bind_session(exchange), exchange.now_ms())
     assert pd.isna(view.earned["funding"].iloc[0])
-    assert "net, without funding" in page(view)
+    assert "net, without funding" in wallet_html(view)
 
 
-def test_builders_are_those_of_the_latest_fills_where_none_is_given(exchange: tk.Session):
+def test_default_builders_are_of_fills(exchange: tk.Session):
     client = next(
         one
         for one in exchange.world["users"]
         if tk.user_fills(one, session=exchange)["builder"].notna().any()
     )
-    view = wallet_view(WalletRequest(client), through(exchange), exchange.now_ms())
+    view = wallet_view(WalletRequest(client), bind_session(exchange), exchange.now_ms())
     routed = tk.user_fills(client, session=exchange)["builder"].dropna().unique()
     assert view.account.builders == tuple(sorted(routed))
 
 
-def test_positions_that_cannot_be_had_leave_the_rest(exchange: tk.Session, user: str):
-    asks = through(exchange)
+def test_view_without_positions(exchange: tk.Session, user: str):
+    asks = bind_session(exchange)
 
     def fetch(function, *arguments, **named):
         if function is tk.batch_clearinghouse_states:
@@ -114,12 +113,12 @@ def test_positions_that_cannot_be_had_leave_the_rest(exchange: tk.Session, user:
 
     view = wallet_view(WalletRequest(user), fetch, exchange.now_ms())
     assert view.positions is None
-    assert "Positions cannot be had: not this &lt;key&gt; (status 403)" in page(view)
+    assert "Positions cannot be fetched: not this &lt;key&gt; (status 403)" in wallet_html(view)
     assert len(view.earned) == 1
 
 
 @pytest.mark.parametrize("chosen", [[], ["day"], ["coin", "day"]], ids=", ".join)
-def test_code_reproduces_the_view(default: tk.Session, user: str, chosen: list[str]):
+def test_code_reproduces_view(default: tk.Session, user: str, chosen: list[str]):
     explorer = wallet_explorer(user, period="7d")
     fills = explorer.view.fills.iloc[0]
     known = {"coin": fills["coin"], "day": f"{fills['time']:%Y-%m-%d}"}
@@ -133,7 +132,7 @@ def test_code_reproduces_the_view(default: tk.Session, user: str, chosen: list[s
         pd.testing.assert_frame_equal(cell["curve"], explorer.view.equity)
 
 
-def test_drilling_down_asks_nothing_anew(exchange: tk.Session, explorer: WalletExplorer):
+def test_choices_make_no_requests(exchange: tk.Session, explorer: WalletExplorer):
     before = exchange.counts.requests
     coin = explorer.view.coins["coin"].iloc[0]
     explorer._coin.value = coin
@@ -144,14 +143,14 @@ def test_drilling_down_asks_nothing_anew(exchange: tk.Session, explorer: WalletE
     assert exchange.counts.requests == before
 
 
-def test_refresh_asks_anew(exchange: tk.Session, explorer: WalletExplorer):
+def test_refresh_fetches_again(exchange: tk.Session, explorer: WalletExplorer):
     before = exchange.counts.requests
     explorer._refresh.click()
     assert explorer.settle(20)
     assert exchange.counts.requests > before
 
 
-def test_another_account_begins_with_all_of_it(exchange: tk.Session, explorer: WalletExplorer):
+def test_other_account_resets_choices(exchange: tk.Session, explorer: WalletExplorer):
     explorer.set(coin=explorer.view.coins["coin"].iloc[0], day="2025-09-29")
     other = next(u for u in exchange.world["users"] if u != explorer.request.user)
     explorer._user.value = f"  {other} "
@@ -161,19 +160,19 @@ def test_another_account_begins_with_all_of_it(exchange: tk.Session, explorer: W
     assert (explorer._coin.value, explorer._day.value) == (None, None)
 
 
-def test_choices_from_another_thread_are_shown(explorer: WalletExplorer):
+def test_choice_on_thread_is_shown(explorer: WalletExplorer):
     coin = explorer.view.coins["coin"].iloc[-1]
 
     def choose():
         explorer._coin.value = coin
         return explorer.settle(20)
 
-    assert on_another_thread(choose)
+    assert run_on_thread(choose)
     assert explorer.view.request.coin == coin
     assert explorer._coin.value == coin
 
 
-def test_a_malformed_address_is_said_in_words(explorer: WalletExplorer):
+def test_malformed_address_is_shown(explorer: WalletExplorer):
     user = explorer.request.user
     explorer.set(user="0x<b>")
     assert "0x&lt;b&gt;" in explorer._panel._state.value
@@ -182,15 +181,15 @@ def test_a_malformed_address_is_said_in_words(explorer: WalletExplorer):
     assert explorer.error is None
 
 
-def test_without_an_address_it_is_the_first_of_a_local_source(exchange: tk.Session):
+def test_default_account_of_local_source(exchange: tk.Session):
     with wallet_explorer(session=exchange) as explorer:
         assert explorer.request.user == exchange.world["users"][0]
     elsewhere = tk.connect("http://127.0.0.1:9", "a-secret", default=False)
-    with elsewhere, pytest.raises(ValueError, match="give an address"):
+    with elsewhere, pytest.raises(ValueError, match="pass an address"):
         wallet_explorer(session=elsewhere)
 
 
-def test_repr_opens_it_again(exchange: tk.Session, user: str):
+def test_repr_is_a_call(exchange: tk.Session, user: str):
     with wallet_explorer(user, coin="SOL", day="2025-09-29", session=exchange) as explorer:
         opened = f"{user!r}, period='30d', coin='SOL', day='2025-09-29'"
         assert repr(explorer) == f"tk.widgets.wallet_explorer({opened})"

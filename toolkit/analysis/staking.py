@@ -1,15 +1,348 @@
-"""What delegating earns: yields from weekly APRs, the fees they imply, how stable ranks are.
+"""Staking: yields of delegating, the fees that they imply, and the stability of ranks.
 
-Frames as `tk.validator_apr_history` gives them, of one validator, or of many by `tk.many` (with
-a column ``validator``); of any engine. The running week is partial until it closes and is left
-out of every figure; so is a week given twice, but for once.
+Every helper reads weekly APRs as `tk.validator_apr_history` returns them.
 """
 
-from toolkit.analysis.staking_ranks import RankStability, rank_stability
-from toolkit.analysis.staking_weeks import apy, implied_fee, weeks
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
 
-__all__ = ["RankStability", "apy", "implied_fee", "rank_stability", "weeks"]
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from narwhals.typing import IntoFrame
+
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.rules import staking as rules
+from toolkit.times import DAY, Time
+
+__all__ = ["RankStability", "apy", "implied_fee", "rank_stability"]
+
+Ranks = npt.NDArray[np.float64]
+
+NEEDED: Final = ("week", "net_apr", "gross_apr")
+WEEK: Final = 7 * DAY
+FIRST_WEEK: Final = 1_753_660_800_000
+"""Monday 2025-07-28. Rewards are published from the Friday after it (specification, "Data
+availability")."""
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
+def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> pd.DataFrame:
+    """Compute each validator's yearly yield: its complete weeks, compounded.
+
+    Parameters
+    ----------
+    history : DataFrame
+        ``week``, ``net_apr``, ``gross_apr``, and ``validator`` if there are several (pandas,
+        Polars, DuckDB). Repeated rows count once: the last row of a validator and week counts.
+    now : time, optional
+        The present. Without it, the time at which the frame was fetched.
+    level : float, default 0.95
+        Level of the interval.
+
+    Returns
+    -------
+    DataFrame
+        pandas, one row for each validator, sorted:
+
+        - ``validator``: address of the validator; empty if the frame has no such column.
+        - ``n``: number of complete weeks.
+        - ``partial``: number of weeks left out because they are not complete.
+        - ``apr``: mean of the weekly net APRs, as a share of the stake a year, not compounded.
+        - ``apy``: yield of a year as a share of the stake, with rewards staked again every week:
+          ``exp(mean(log(1 + earned)) * 365 / 7) - 1``.
+        - ``low``: lower end of Student's interval of `apy`, which assumes independent weeks;
+          missing with fewer than two weeks.
+        - ``high``: upper end of that interval.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If the present is not known, or `level` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> history = pd.DataFrame({"week": pd.to_datetime(["2025-09-01", "2025-09-08"], utc=True),
+    ...                         "net_apr": [0.0365, 0.0365], "gross_apr": [0.073, 0.04]})
+    >>> apy(history, now="2025-09-15")[["n", "apr", "apy"]].round(5)
+       n     apr      apy
+    0  2  0.0365  0.03716
+    """
+    from scipy import stats
+
+    check_level(level)
+    rows = _read_weeks(history, now)
+    growth = np.log1p(rows["earned"]).where(rows["whole"])
+    grouped = rows.assign(growth=growth, part=~rows["whole"]).groupby("validator")
+    n = grouped["growth"].count()
+    mean, spread = grouped["growth"].mean(), grouped["growth"].std(ddof=1)
+    half = spread / np.sqrt(n) * stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1))
+    apr = rows.loc[rows["whole"]].groupby("validator")["net_apr"].mean().reindex(n.index)
+    result = pd.DataFrame(
+        {
+            "n": n.astype("int64"),
+            "partial": grouped["part"].sum().astype("int64"),
+            "apr": apr,
+            "apy": np.expm1(mean * rules.WEEKS),
+            "low": np.expm1((mean - half) * rules.WEEKS),
+            "high": np.expm1((mean + half) * rules.WEEKS),
+        }
+    ).reset_index()
+    result.attrs["toolkit"] = {**result_provenance({"history": history}), "helper": "staking.apy"}
+    result.attrs["toolkit"]["level"] = level
+    return result
+
+
+def implied_fee(
+    history: IntoFrame,
+    *,
+    now: Time | None = None,
+    by: Literal["validator", "week"] = "validator",
+) -> pd.DataFrame:
+    """Compute the fee that APRs imply, for each validator or for each of its weeks.
+
+    Parameters
+    ----------
+    history, now
+        As for `apy`.
+    by : {"validator", "week"}
+        One row for each validator, or one for each validator and week.
+
+    Returns
+    -------
+    DataFrame
+        pandas, sorted by validator and week:
+
+        - ``validator``: address of the validator; empty if the frame has no such column.
+        - ``n``: number of complete weeks with rewards. Only by validator.
+        - ``week``: Monday on which the week begins, UTC. Only by week.
+        - ``whole``: whether the week is complete: False for the running week, and for the first
+          week of the service's history, in the middle of which rewards begin. Only by week.
+        - ``net_apr``: APR that delegators received, as a share of the stake a year, not
+          compounded. Only by week.
+        - ``gross_apr``: APR before the validator's fee. Only by week.
+        - ``earned``: share of the stake that the week earned, ``net_apr * 7 / 365``. Only by week.
+        - ``apy``: yield of a year of such weeks, compounded weekly:
+          ``(1 + earned) ** (365 / 7) - 1``. Only by week.
+        - ``fee``: share of the rewards that the validator kept: ``1 - net_apr / gross_apr``, with
+          the sums over the complete weeks if by validator; missing without rewards.
+        - ``low``: smallest fee of a complete week. Only by validator.
+        - ``high``: largest fee of a complete week; it differs from `low` if the commission
+          changed. Only by validator.
+        - ``behind_best``: share of the best validator's net APR that this validator lacks, ``1 -
+          net_apr / best net_apr`` of the week, luck included; by validator the median over its
+          weeks.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If the present is not known, or `by` is something else.
+
+    Notes
+    -----
+    Specification, "Validator weekly APR entry".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> history = pd.DataFrame({"validator": ["a", "b"], "net_apr": [0.02, 0.015],
+    ...     "gross_apr": [0.02, 0.02], "week": pd.to_datetime(["2025-09-01"] * 2, utc=True)})
+    >>> implied_fee(history, now="2025-09-15")[["validator", "fee", "behind_best"]]
+      validator   fee  behind_best
+    0         a  0.00         0.00
+    1         b  0.25         0.25
+    >>> implied_fee(history, now="2025-09-05", by="week")[["validator", "whole", "fee"]]
+      validator  whole   fee
+    0         a  False  0.00
+    1         b  False  0.25
+    """
+    if by not in ("validator", "week"):
+        raise ValueError(f"by must be 'validator' or 'week', not {by!r}")
+    rows = _read_weeks(history, now)
+    best = rows["net_apr"].where(rows["whole"]).groupby(rows["week"]).transform("max")
+    rows["behind_best"] = 1 - rows["net_apr"] / best.where(best > 0)
+    result = rows if by == "week" else _fee_by_validator(rows)
+    result.attrs["toolkit"] = {
+        **result_provenance({"history": history}),
+        "helper": "staking.implied_fee",
+    }
+    return result
+
+
+def _fee_by_validator(rows: pd.DataFrame) -> pd.DataFrame:
+    measured = ["net_apr", "gross_apr", "fee", "behind_best"]
+    counts = rows["whole"] & ~rows["fee"].isna()
+    grouped = rows[["validator"]].join(rows[measured].where(counts)).groupby("validator")
+    net, gross = (grouped[name].sum(min_count=1) for name in ("net_apr", "gross_apr"))
+    return pd.DataFrame(
+        {
+            "n": grouped["fee"].count().astype("int64"),
+            "fee": rules.implied_fee(net, gross),
+            "low": grouped["fee"].min(),
+            "high": grouped["fee"].max(),
+            "behind_best": grouped["behind_best"].median(),
+        }
+    ).reset_index()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RankStability(Estimate):
+    """How well the order of the validators in one week predicts the order in other weeks.
+
+    Attributes
+    ----------
+    ranks : DataFrame
+        One row for each validator and complete week: ``validator``, ``week``, ``net_apr``,
+        ``rank`` (1 is the best; equal APRs share the mean of their ranks).
+    left_out : int
+        Number of validators that miss a complete week. They have no rank.
+    """
+
+    ranks: pd.DataFrame
+    left_out: int
+
+    picture: ClassVar[str] = "validator_ranks"
+
+
+def rank_stability(
+    history: IntoFrame, *, now: Time | None = None, level: float = 0.95
+) -> RankStability:
+    """Estimate whether the validators that earned most continue to earn most.
+
+    Parameters
+    ----------
+    history, now
+        As for `apy`. Validators that miss one of the complete weeks have no rank.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    RankStability
+        ``params`` has two rows. ``concordance`` is Kendall's W over all weeks: 0 is chance, 1 is
+        the same order every week. ``next_week`` is the mean of Spearman's correlations of each
+        week's ranks with those of the next week, -1 to 1. The intervals come from the jackknife
+        over weeks; they are missing with fewer than three weeks. ``n`` is the number of weeks.
+
+    Raises
+    ------
+    MissingColumns, ValueError
+        As for `apy`.
+
+    Notes
+    -----
+    Kendall, M., & Babington Smith, B. (1939), with correction for ties; jackknife: Tukey (1958).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> history = pd.DataFrame({"validator": ["a", "b", "c"] * 2, "gross_apr": 0.05,
+    ...     "net_apr": [0.03, 0.02, 0.01, 0.04, 0.02, 0.01],
+    ...     "week": pd.to_datetime(["2025-09-01"] * 3 + ["2025-09-08"] * 3, utc=True)})
+    >>> rank_stability(history, now="2025-09-15")["concordance"]
+    1.0
+    """
+    check_level(level)
+    rows = _read_weeks(history, now)
+    complete = rows.loc[rows["whole"] & ~rows["net_apr"].isna(), ["validator", "week", "net_apr"]]
+    table = complete.pivot(index="week", columns="validator", values="net_apr").dropna(axis=1)
+    grid = table.rank(axis=1, ascending=False).to_numpy(dtype="float64")
+    figures = {"concordance": (_concordance, 0.0), "next_week": (_next_week_correlation, -1.0)}
+    params = pd.DataFrame(
+        [
+            (name, *_jackknife(grid, figure, level, least))
+            for name, (figure, least) in figures.items()
+        ],
+        columns=["name", "estimate", "low", "high"],
+    )
+    params["name"] = params["name"].astype("str")
+    known = complete[complete["validator"].isin(table.columns)].reset_index(drop=True)
+    rank = known.groupby("week")["net_apr"].rank(ascending=False)
+    ranks = known.assign(rank=rank.astype("float64"))
+    facts = {**result_provenance({"history": history}), "helper": "staking.rank_stability"}
+    params.attrs["toolkit"] = {**facts, "level": level}
+    ranks.attrs["toolkit"] = facts
+    return RankStability(
+        params=params,
+        n=len(table),
+        level=level,
+        method="Kendall's W and Spearman's correlation of weekly ranks; jackknife over weeks",
+        ranks=ranks,
+        left_out=int(rows["validator"].nunique() - table.shape[1]),
+    )
+
+
+def _concordance(ranks: Ranks) -> float:
+    """Return Kendall's W of a table of weeks by validators."""
+    weeks, validators = ranks.shape
+    if weeks < 2 or validators < 2:
+        return float("nan")
+    sums = ranks.sum(axis=0)
+    ties = 0.0
+    for week in ranks:
+        _, counts = np.unique(week, return_counts=True)
+        ties += float((counts**3 - counts).sum())
+    most = weeks**2 * (validators**3 - validators) - weeks * ties
+    return float(12 * ((sums - sums.mean()) ** 2).sum() / most) if most else float("nan")
+
+
+def _next_week_correlation(ranks: Ranks) -> float:
+    """Return the mean correlation of each week's ranks with those of the next week."""
+    if ranks.shape[0] < 2 or ranks.shape[1] < 2:
+        return float("nan")
+    centred = ranks - ranks.mean(axis=1, keepdims=True)
+    length = np.sqrt((centred**2).sum(axis=1))
+    size = length[:-1] * length[1:]
+    found = (centred[:-1] * centred[1:]).sum(axis=1)[size > 0] / size[size > 0]
+    return float(found.mean()) if len(found) else float("nan")
+
+
+def _jackknife(
+    ranks: Ranks, figure: Callable[[Ranks], float], level: float, least: float
+) -> tuple[float, float, float]:
+    """Return a figure of all weeks and its interval, from the figures without one week each."""
+    from scipy import stats
+
+    estimate, n = figure(ranks), len(ranks)
+    if n < 3 or estimate != estimate:
+        return estimate, float("nan"), float("nan")
+    without = np.array([figure(np.delete(ranks, place, axis=0)) for place in range(n)])
+    error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    half = float(stats.t.ppf((1 + level) / 2, n - 1) * error)
+    return estimate, max(estimate - half, least), min(estimate + half, 1.0)
+
+
+def _read_weeks(history: IntoFrame, now: Time | None) -> pd.DataFrame:
+    """Return one row for each validator and week, with what it earned and the fee it implies."""
+    once = count_once(history, "history")
+    rows = columns.pandas_columns(once, "history", NEEDED, ["validator"], NEEDED[1:])
+    if "validator" not in rows:
+        rows["validator"] = pd.Series("", index=rows.index, dtype="str")
+    rows = rows.assign(monday=timestamps.ms_from_times(rows["week"]))
+    rows = rows.sort_values(["validator", "monday"], kind="stable")
+    rows = rows.drop_duplicates(["validator", "monday"], keep="last", ignore_index=True)
+    now_ms = timestamps.present_ms(once, now, "history", "now")
+    # ASSUMED: a week is complete once the next Monday has come. Rewards are published since
+    # 2025-08-01, so the week of 2025-07-28 is never complete.
+    is_complete = (rows["monday"] + WEEK <= now_ms) & (rows["monday"] != FIRST_WEEK)
+    gross = rows["gross_apr"].where(rows["gross_apr"] > 0)
+    return pd.DataFrame(
+        {
+            "validator": rows["validator"].astype("str"),
+            "week": timestamps.timestamps_from_ms(rows["monday"]),
+            "whole": is_complete,
+            "net_apr": rows["net_apr"],
+            "gross_apr": rows["gross_apr"],
+            "earned": rows["net_apr"] / rules.WEEKS,
+            "apy": rules.apy(rows["net_apr"]),
+            "fee": rules.implied_fee(rows["net_apr"], gross),
+        }
+    )

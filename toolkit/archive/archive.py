@@ -1,55 +1,110 @@
-"""The archive as it is used: `open` one, refresh it, read it."""
+"""The archive: `open` it, refresh it, read it."""
 
+import contextlib
 import html
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, overload
 
 import pandas as pd
+import pyarrow as pa
 
-from toolkit.archive.compacting import compact
-from toolkit.archive.engines import Engine, scan
-from toolkit.archive.freezing import freeze
-from toolkit.archive.ingesting import ingest_frame, ingest_recordings
-from toolkit.archive.layout import table_named
-from toolkit.archive.pulls import Refreshed
-from toolkit.archive.reading import frames
-from toolkit.archive.refreshing import ROWS_PER_COMMIT, refresh
-from toolkit.archive.series import operation_named, series_of
-from toolkit.archive.status import present_ms, status, summary
-from toolkit.archive.tables import Tables
-from toolkit.archive.verifying import Finding, verify
-from toolkit.client import Session
-from toolkit.contract.reading import Numbers
+from toolkit.archive.checks import Finding
+from toolkit.archive.coverage import (
+    Refreshed,
+    answer_summaries,
+    history_summaries,
+    present_ms,
+    read_covered_ranges,
+    row_spans,
+)
+from toolkit.archive.errors import CommitConflict
+from toolkit.archive.freezes import (
+    compact_table,
+    frozen_versions,
+    read_manifest,
+    table_digest,
+    write_manifest,
+)
+from toolkit.archive.ingest import ingest_frame, ingest_recordings
+from toolkit.archive.read import Engine, history_frames, scan_table, state_frames
+from toolkit.archive.refresh import (
+    ROWS_PER_COMMIT,
+    parse_request,
+    refresh_history,
+    refresh_state,
+)
+from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, find_table
+from toolkit.archive.series import find_operation, is_history, make_series
+from toolkit.archive.storage import ArchiveTables, check_location, file_sizes
+from toolkit.archive.verify import read_logged_state, verify_table
+from toolkit.client import Session, current_session
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.records import Record
 from toolkit.errors import ArchiveError
 from toolkit.frames import Extra
 from toolkit.times import Time, to_ms
 
-__all__ = ["Archive"]
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
+    from polars import LazyFrame
+
+__all__ = ["Archive", "open"]
+
+_FROZEN_PATH: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
+_STATUS_TYPES: Final = {
+    "table": "str",
+    "operation": "str",
+    "subject": "str",
+    "rows": "int64",
+    "first": "datetime64[ms, UTC]",
+    "last": "datetime64[ms, UTC]",
+    "covered_from": "datetime64[ms, UTC]",
+    "covered_until": "datetime64[ms, UTC]",
+    "gaps": "int64",
+    "version": "int64",
+    "bytes": "int64",
+}
 
 
 class Archive:
-    """What was fetched, kept: Delta tables, one a kind of record. Make one with `open`."""
+    """Fetched rows in Delta tables, one table per kind of record. Open one with `open`."""
 
     def __init__(
-        self, tables: Tables, frozen: str | None = None, manifest: Mapping[str, Any] | None = None
+        self,
+        tables: ArchiveTables,
+        frozen: str | None = None,
+        manifest: Mapping[str, Any] | None = None,
     ) -> None:
         self.tables = tables
         self.frozen = frozen
-        self._manifest = manifest
+        self._manifest = manifest or {}
 
     def __repr__(self) -> str:
-        at = f"@{self.frozen}" if self.frozen else ""
-        return f"<Archive {self.tables.location}{at}>"
+        suffix = f"@{self.frozen}" if self.frozen else ""
+        return f"<Archive {self.tables.location}{suffix}>"
 
     def _repr_html_(self) -> str:
-        """Show what is in it; where it cannot be read, why."""
+        """Return the tables of the archive as HTML, or why they cannot be read."""
         try:
-            shown = summary(self.tables).to_html(index=False, border=0)
+            shown = self._summarize_tables().to_html(index=False, border=0)
         except ArchiveError as error:
             shown = f"<p>{html.escape(str(error))}</p>"
         return f"<p><code>{html.escape(repr(self)[1:-1])}</code></p>{shown}"
+
+    def _summarize_tables(self) -> pd.DataFrame:
+        """Return rows, version, files and bytes of each table, from the logs alone."""
+        rows = []
+        for name in SCHEMAS:
+            handle = self.tables.open_table(name)
+            if handle is not None:
+                files = pa.table(handle.get_add_actions(flatten=True))
+                count, size = (
+                    sum(files[column].to_pylist()) for column in ("num_records", "size_bytes")
+                )
+                rows.append((name, count, handle.version(), files.num_rows, size))
+        return pd.DataFrame(rows, columns=["table", "rows", "version", "files", "bytes"])
 
     def refresh(
         self,
@@ -59,76 +114,111 @@ class Archive:
         rows_per_commit: int = ROWS_PER_COMMIT,
         **named: Any,
     ) -> Refreshed:
-        """Fetch what is missing, and keep it.
+        """Fetch what is missing, and append it.
 
-        Of a history (fills, funding, orders, ledger, slippage) that is what is not archived of the
-        range from `start` to `end`; whatever else is asked for is kept as one more answer.
+        For a history (fills, funding, orders, ledger, slippage) only the missing part of the range
+        from `start` to `end` is fetched. For any other operation one more answer is archived.
 
         Parameters
         ----------
         fetch : callable
             A fetch function.
         *arguments, **named
-            What it is called with. Histories take no filter: filter when reading. With a `start`
-            and no `end`, what lies between that start and what is archived before it is fetched
-            as well, so that a late refresh leaves no gap; with both, that range alone. Without a
-            `start` they go on from where what is archived begins, so that gaps are filled; where
-            nothing is, from the first day that the service has.
+            Its arguments. Histories take no filter: filter when you read. With a `start` and no
+            `end`, the range between the last archived row and `start` is fetched as well, so that
+            a late refresh leaves no gap. With both, only that range is fetched. Without a `start`
+            the range begins with the first archived row, so that gaps are filled; if nothing is
+            archived, it begins with the first day of the service.
         session : Session, optional
-            Whom to ask; the default session when not given.
+            The session to use; the default session if not given.
         rows_per_commit : int
-            How many rows, at least, are appended at once.
+            The least number of rows that are appended at once.
 
         Returns
         -------
         Refreshed
-            What was new; ``history`` says what the service does not have of the range, or may not
-            have. What somebody may not expect is a `HistoryWarning`, too, as in fetching.
+            The number of new rows; ``history`` describes the data that the service does not have
+            for the range, or may not have. What a reader may not expect is also issued as a
+            `HistoryWarning`, as in fetching.
 
         Raises
         ------
         ArchiveError
-            If the archive cannot be written, or the service's history is another than before.
+            If the archive cannot be written, or the service's history differs from the archive.
         ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent, KeyboardInterrupt
-            As in fetching; what was read before is kept, and a note on the error says how much.
+            As in fetching. Rows that were pulled before the error are archived, and a note on the
+            error states how many.
         """
-        return refresh(
-            self.tables,
-            fetch,
-            arguments,
-            named,
-            session=session,
-            rows_per_commit=rows_per_commit,
-        )
+        session = current_session(session)
+        request = parse_request(fetch, arguments, named, session.now_ms())
+        if is_history(request.series.operation):
+            return refresh_history(self.tables, request, session, rows_per_commit)
+        return refresh_state(self.tables, request, session)
 
     def ingest(self, what: str | Path | pd.DataFrame) -> dict[str, dict[str, Any]]:
-        """Keep what was fetched before: recorded answers, or the frame of a complete history.
+        """Append rows that were fetched before: recorded answers, or the frame of a history.
 
         Parameters
         ----------
         what : path or DataFrame
-            A JSON file with ``request``, ``status`` and ``response``, or a folder of them, in the
-            order of their names: they are kept as they came. Of a page that may be cut, the range
-            before its last moment counts as complete; the next refresh asks for the rest. Or a
-            frame that a fetch function returned: the texts of its numbers are written anew, best
-            from ``numbers="text"``.
+            A JSON file with ``request``, ``status`` and ``response``, or a folder of such files in
+            the order of their names; they are archived unchanged. If a page may be cut, the range
+            before its last time counts as complete, and the next refresh fetches the rest. Or a
+            frame that a fetch function returned: the texts of its numbers are written anew, so
+            ``numbers="text"`` is best.
 
         Returns
         -------
         dict
-            ``kept``: rows that were new, by file or series; ``left``: why a file was left out,
-            for example because rows may be missing between it and what is archived.
+            ``kept``: new rows by file or series; ``left``: why a file was left out, for example
+            because rows may be missing between it and the archived rows.
 
         Raises
         ------
         ArchiveError
-            If a frame is not a complete history with all its columns, or does not join on to what
-            is archived.
+            If a frame is not a complete history with all its columns, or rows may be missing
+            between it and the archived rows.
         """
         if isinstance(what, pd.DataFrame):
             done = ingest_frame(self.tables, what)
             return {"kept": {f"{done.operation} {done.subject}": done.rows}, "left": {}}
         return ingest_recordings(self.tables, Path(what))
+
+    @overload
+    def frame(
+        self,
+        what: Callable[..., pd.DataFrame],
+        *arguments: Any,
+        start: Time | None = None,
+        end: Time | None = None,
+        numbers: Numbers = "float",
+        extra: Extra = "drop",
+        **named: Any,
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def frame(
+        self,
+        what: Callable[..., tuple[pd.DataFrame, ...]],
+        *arguments: Any,
+        start: Time | None = None,
+        end: Time | None = None,
+        numbers: Numbers = "float",
+        extra: Extra = "drop",
+        **named: Any,
+    ) -> tuple[pd.DataFrame, ...]: ...
+
+    @overload
+    def frame(
+        self,
+        what: str,
+        *arguments: Any,
+        start: Time | None = None,
+        end: Time | None = None,
+        numbers: Numbers = "float",
+        extra: Extra = "drop",
+        **named: Any,
+    ) -> pd.DataFrame | tuple[pd.DataFrame, ...]: ...
 
     def frame(
         self,
@@ -139,39 +229,86 @@ class Archive:
         numbers: Numbers = "float",
         extra: Extra = "drop",
         **named: Any,
-    ) -> Any:
-        """Give what fetching would give, without asking anybody.
+    ) -> pd.DataFrame | tuple[pd.DataFrame, ...]:
+        """Return what fetching would return, without any request.
 
         Parameters
         ----------
         what : callable or str
             A fetch function, or the type of an operation.
         *arguments, **named
-            Of whom or what: what the fetch function is called with, less times.
+            The arguments of the fetch function, without times.
         start, end : Time, optional
-            The range of a history, both inclusive; all that is archived when not given. Ages
-            such as ``"7d"`` count back from the last refresh.
+            The range of a history, both ends inclusive; by default all archived rows. Ages such as
+            ``"7d"`` count back from the last refresh.
         numbers : {"float", "exact", "text"}
             The form of numbers.
         extra : {"drop", "keep"}
-            Fields that this version does not know: left out, or columns of text behind the
-            others. The archive keeps them either way.
+            Fields that this version does not know: left out, or text columns after the others.
+            The archive keeps them in both cases.
 
         Returns
         -------
         DataFrame or tuple of DataFrame
-            Columns, dtypes and order are exactly those of fetching. Its provenance says
-            whether the range is complete. Where the history ends before the archive's present,
-            ``history`` says so; by more than an hour is a `HistoryWarning`.
+            Columns, dtypes and order are exactly those of fetching. The provenance states whether
+            the range is complete. If the history ends before the archive's present, ``history``
+            states that; if by more than an hour, a `HistoryWarning` is issued.
 
         Raises
         ------
         ArchiveError
-            If nothing is archived of the question.
+            If nothing is archived for the request.
         """
-        series = series_of(operation_named(what), arguments, named)
-        made = frames(self.tables, series, start, end, numbers, extra)
-        return made if len(made) > 1 else made[0]
+        series = make_series(find_operation(what), arguments, named)
+        if numbers not in get_args(Numbers):
+            forms = " or ".join(map(repr, get_args(Numbers)))
+            raise ValueError(f"numbers must be {forms}, not {numbers!r}")
+        if extra not in get_args(Extra):
+            raise ValueError(f"extra must be 'drop' or 'keep', not {extra!r}")
+        if is_history(series.operation):
+            frames = history_frames(self.tables, series, start, end, numbers, extra)
+        else:
+            frames = state_frames(self.tables, series, numbers, extra)
+        return frames if len(frames) > 1 else frames[0]
+
+    @overload
+    def scan(
+        self,
+        record: str | type[Record],
+        *,
+        operation: str | Callable[..., Any] | None = None,
+        subject: str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        columns: Sequence[str] | None = None,
+        engine: Literal["duckdb"] = "duckdb",
+    ) -> "DuckDBPyRelation": ...
+
+    @overload
+    def scan(
+        self,
+        record: str | type[Record],
+        *,
+        operation: str | Callable[..., Any] | None = None,
+        subject: str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        columns: Sequence[str] | None = None,
+        engine: Literal["polars"],
+    ) -> "LazyFrame": ...
+
+    @overload
+    def scan(
+        self,
+        record: str | type[Record],
+        *,
+        operation: str | Callable[..., Any] | None = None,
+        subject: str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        columns: Sequence[str] | None = None,
+        engine: Literal["pandas"],
+    ) -> pd.DataFrame: ...
 
     def scan(
         self,
@@ -183,8 +320,8 @@ class Archive:
         end: Time | None = None,
         columns: Sequence[str] | None = None,
         engine: Engine = "duckdb",
-    ) -> Any:
-        """Read all rows of one kind of record on an engine, more than memory holds if need be.
+    ) -> "DuckDBPyRelation | LazyFrame | pd.DataFrame":
+        """Read all rows of one kind of record on an engine, also more than fit into memory.
 
         Parameters
         ----------
@@ -192,77 +329,106 @@ class Archive:
             A table (``fills``, ``funding``, ``ledger``, ``orders``, ``slippage``), its record, or
             ``answers`` or ``pulls``.
         operation : str or callable, optional
-            Only rows of this operation. A fill that two operations gave stands there twice.
+            Only rows of this operation. A fill that two operations returned is there twice.
         subject : str, optional
             Only rows of this account, builder, or ``"<coin> <amount>"``.
         start, end : Time, optional
-            Range of time, both inclusive.
+            Time range, both ends inclusive.
         columns : sequence of str, optional
-            Which columns; by default all but ``_json``, the text of the wire.
+            The columns; by default all but ``_json``, the text of the wire.
         engine : {"duckdb", "polars", "pandas"}
-            Who reads.
+            The library that reads.
 
         Returns
         -------
         DuckDBPyRelation, polars.LazyFrame or pandas.DataFrame
-            Rows in no order. Numbers are float64, times UTC in microseconds.
+            Rows in no order. Numbers are float64, times are UTC in microseconds.
 
         Raises
         ------
         ArchiveError
             If there is no such table or column, or the engine is not installed.
         """
-        name = table_named(record)
-        condition = {}
+        name = find_table(record)
+        values = {}
         if isinstance(columns, str):
             raise TypeError(f"columns is a list of names: [{columns!r}]")
         if operation is not None:
-            condition["_operation"] = operation_named(operation).type
+            values["_operation"] = find_operation(operation).type
         if subject is not None:
             if not isinstance(subject, str):
                 raise TypeError(f"subject is a text, not {subject!r}")
-            condition["_subject"] = subject.lower() if subject.startswith("0x") else subject
-        first, last = (None if one is None else to_ms(one) for one in (start, end))
-        return scan(self.tables, name, condition, first, last, columns, engine)
+            values["_subject"] = subject.lower() if subject.startswith("0x") else subject
+        first, last = (None if time is None else to_ms(time) for time in (start, end))
+        return scan_table(self.tables, name, values, first, last, columns, engine)
 
     def status(self) -> pd.DataFrame:
-        """Say what is in the archive.
+        """Return what is in the archive.
 
         Returns
         -------
         DataFrame
-            One row per table, operation and subject: ``rows``; ``first`` and ``last``, times of
-            rows; ``covered_from`` and ``covered_until``, the range that is known to be complete;
-            ``gaps``, stretches that no refresh has proved complete; ``version`` of the table;
-            ``bytes`` of its files, shared out by rows.
+            One row per table, operation and subject: ``rows``; ``first`` and ``last``, the times
+            of rows; ``covered_from`` and ``covered_until``, the range that is proved complete;
+            ``gaps``, the number of ranges in between that are not proved complete; ``version`` of
+            the table; ``bytes`` of its files, in proportion to the rows.
         """
-        return status(self.tables)
+        tables = self.tables.pin_versions()
+        ranges = read_covered_ranges(tables)
+        rows: list[dict[str, Any]] = []
+        for name in (*RECORDS, ANSWERS):
+            handle = tables.open_table(name)
+            if handle is None:
+                continue
+            if name == ANSWERS:
+                summaries = list(answer_summaries(tables, handle))
+            else:
+                summaries = list(history_summaries(name, row_spans(tables, name), ranges))
+            # A file has the rows of many subjects.
+            row_count = sum(summary["rows"] for summary in summaries)
+            bytes_per_row = sum(file_sizes(handle)) / max(row_count, 1)
+            for summary in summaries:
+                size = round(bytes_per_row * summary["rows"])
+                rows.append({"table": name, "version": handle.version(), "bytes": size} | summary)
+        frame = pd.DataFrame(rows, columns=list(_STATUS_TYPES))
+        for column, dtype in _STATUS_TYPES.items():
+            if dtype.startswith("datetime"):
+                frame[column] = pd.to_datetime(frame[column], utc=True, unit="ms")
+        return frame.astype(_STATUS_TYPES)
 
     def verify(self, *, progress: Callable[[int], object] | None = None) -> list[Finding]:
-        """Read everything, and say what is wrong.
+        """Read everything, and return what is wrong.
 
-        Files and rows are counted, and must be those that were appended and that refreshes noted;
-        each run must hold its rows once and as many as its cursor says, columns must say what the
-        texts say; then position chains of perp fills, funding hours, the grid of slippage samples,
-        duplicates; of a freeze also its digests. It takes some hundred bytes of memory a row.
+        The files and rows must be those that were appended and logged. Each run must have its rows
+        once, and as many as its transaction states. Columns must equal the texts of the rows. Then
+        position chains of perp fills, funding hours, the grid of slippage samples and duplicates
+        are checked, and for a freeze its digests. It needs some hundred bytes of memory per row.
 
         Parameters
         ----------
         progress : callable, optional
-            Is told how many rows were read, again and again.
+            Called repeatedly with the number of rows that were read.
 
         Returns
         -------
         list of Finding
-            Empty when all is well. A finding whose ``severity`` is ``notice`` may have an
-            innocent cause.
+            Empty if nothing is wrong. A finding whose ``severity`` is ``notice`` may have a
+            harmless cause.
 
         Raises
         ------
         ArchiveError
-            If the store cannot be reached. Damage is found, not raised.
+            If the store cannot be reached. Damage is returned, not raised.
         """
-        return verify(self.tables, self._manifest, progress)
+        logged = read_logged_state(self.tables)
+        findings = (
+            finding
+            for name in SCHEMAS
+            for finding in verify_table(
+                self.tables, name, logged, self._manifest.get(name), progress
+            )
+        )
+        return list(dict.fromkeys(findings))
 
     def compact(
         self,
@@ -270,40 +436,128 @@ class Archive:
         forget_after_hours: int | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> int:
-        """Join the many small files of many refreshes. Readers and writers may go on meanwhile.
+        """Join the small files of many refreshes. Others can read and write at the same time.
 
         Parameters
         ----------
         forget_after_hours : int, optional
-            Also remove old files, that are in no present and no frozen version, when they have
-            not been needed for so long. A reader that takes longer would miss them.
+            Also remove files that neither the present version nor a freeze needs, if they have
+            not been needed for so many hours. A reader that takes longer would miss them.
         progress : callable, optional
-            Is told 1 for each table that is done.
+            Called with 1 for each table that is done.
 
         Returns
         -------
         int
-            How many files there are fewer.
+            How many fewer files there are.
         """
-        return compact(self.tables, forget_after_hours, progress)
+        frozen = frozen_versions(self.tables)
+        fewer = 0
+        for name in self.tables.table_names():
+            with contextlib.suppress(CommitConflict):  # another process compacts this table
+                fewer += compact_table(self.tables, name, frozen.get(name, []), forget_after_hours)
+            if progress is not None:
+                progress(1)
+        return fewer
 
     def freeze(self, *, progress: Callable[[int], object] | None = None) -> str:
-        """Give the present rows a name for good.
+        """Store the versions and digests of the present tables under an id.
 
         Parameters
         ----------
         progress : callable, optional
-            Is told how many rows were read, again and again.
+            Called repeatedly with the number of rows that were read.
 
         Returns
         -------
         str
-            An id. It names tables, versions and digests: `open` with it reads exactly these
-            rows, whatever is refreshed or compacted later.
+            The id. `open` with it reads exactly these rows, whatever is refreshed or compacted
+            later.
 
         Raises
         ------
         ArchiveError
-            If there is nothing in the archive.
+            If the archive is empty.
         """
-        return freeze(self.tables, present_ms(self.tables), progress)
+        made_ms = present_ms(self.tables)
+        pinned = self.tables.pin_versions()
+        if not pinned.versions:
+            location = pinned.location
+            raise ArchiveError(f"there is nothing in {location} to freeze: refresh it first")
+        manifest = {
+            name: {"version": version, "digest": table_digest(pinned, name, progress)}
+            for name, version in pinned.versions.items()
+        }
+        return write_manifest(self.tables, manifest, made_ms)
+
+
+def open(
+    path: str | Path,
+    *,
+    frozen: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Archive:
+    """Open an archive: a folder, or an address such as ``s3://bucket/prefix``.
+
+    Nothing is written before the first refresh. A folder that does not exist is an empty archive.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where the archive is, or will be. ``<path>@<id>`` opens a freeze.
+    frozen : str, optional
+        The id of a freeze. Exactly its rows are read, and nothing can be written.
+    storage_options : mapping of str to str, optional
+        Options of the object store, by their names in `deltalake`. By default they come from the
+        environment, for example ``AWS_ACCESS_KEY_ID``. They are never shown, and not written into
+        the archive.
+
+    Returns
+    -------
+    Archive
+
+    Raises
+    ------
+    ArchiveError
+        If there is no such freeze, the path is neither a folder nor the address of a store, or the
+        address contains credentials.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import toolkit as tk
+    >>> session = tk.local(seed=7, size="tiny")
+    >>> user = session.world["users"][0]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     archive = open(folder)
+    ...     done = archive.refresh(tk.user_fills_by_time, user, 0)
+    ...     fills = archive.frame(tk.user_fills_by_time, user)
+    >>> fills.equals(tk.user_fills_by_time(user, 0))
+    True
+    """
+    if not isinstance(path, str | Path):
+        raise TypeError(f"an archive's path is a str or a Path, not {path!r}")
+    location = str(path)
+    if frozen is None and (parts := _FROZEN_PATH.fullmatch(location)):
+        location, frozen = parts["location"], parts["id"]
+    check_location(location)
+    tables = ArchiveTables(location, storage_options)
+    if frozen is None:
+        return Archive(tables)
+    manifest = read_manifest(tables, frozen)
+    versions = {name: entry["version"] for name, entry in manifest.items()}
+    return Archive(ArchiveTables(location, storage_options, versions), frozen, manifest)
+
+
+def open_existing(path: str | Path) -> Archive:
+    """Open an archive that must exist, so that a misspelt path is not an empty archive.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no archive.
+    """
+    archive = open(path)
+    if not archive.tables.has_tables():
+        raise ArchiveError(f"there is no archive in {archive.tables.location}")
+    return archive

@@ -1,4 +1,9 @@
-"""Runs: in what pieces a history was read, and whether what comes now joins on to them."""
+"""Runs: the pieces in which a history was pulled.
+
+The rows of a run follow each other without a gap. A refresh continues a run from the time of its
+last row: the service must return the rows of that time again, which proves that the new rows
+follow the archived ones.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,156 +15,181 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.pulls import covered
-from toolkit.archive.series import Series, complete_name, time_column, time_on_wire
-from toolkit.archive.tables import Tables, of_series
-from toolkit.errors import ArchiveError
+from toolkit.archive.coverage import covered_ranges
+from toolkit.archive.errors import HistoryMismatch
+from toolkit.archive.series import Series, completion_transaction, time_column, wire_time_field
+from toolkit.archive.storage import ArchiveTables, series_filter
 from toolkit.times import to_ms
 
-__all__ = ["AnotherHistory", "Overlap", "Run", "is_complete", "runs_from", "runs_of"]
+__all__ = ["Run", "RunOverlap", "is_run_complete", "read_runs", "select_runs"]
 
-_TIME: Final = pa.timestamp("us", "UTC")
-
-
-class AnotherHistory(ArchiveError):
-    """What the service shows of one history is not what is archived of it."""
+_TIME_TYPE: Final = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of pages.
+    """Rows of a history that were pulled one after the other.
 
     Attributes
     ----------
     start, bound : int
-        From when to when, in milliseconds, both inclusive; the last run has no bound.
+        The time range of the run in Unix milliseconds, both ends inclusive. The last run of a
+        series has no bound.
     rows : int
         How many of its rows are archived.
     last : int or None
-        The moment of the last of them.
-    again : tuple of bytes
-        The rows of that moment: they must come again.
+        The time of the last archived row.
+    last_texts : tuple of bytes
+        The archived rows of that time. The service must return them again.
     """
 
     start: int
     bound: int | None
     rows: int = 0
     last: int | None = None
-    again: tuple[bytes, ...] = ()
+    last_texts: tuple[bytes, ...] = ()
 
 
-def runs_of(tables: Tables, handle: Any, series: Series) -> list[Run]:
-    """Give the runs of a series that have rows, by start."""
+def read_runs(tables: ArchiveTables, handle: Any, series: Series) -> list[Run]:
+    """Return the runs of a series that have rows, by start."""
     time = time_column(series.operation)
-    held = tables.read(
-        handle, ["_part", "_row", time], of_series(series.operation.type, series.subject)
-    )
-    found = held.group_by("_part").aggregate([("_row", "count"), (time, "max")])
-    found = found.sort_by("_part").to_pylist()
-    bounds = [one["_part"] - 1 for one in found[1:]] + [None]
+    condition = series_filter(series.operation.type, series.subject)
+    rows = tables.read_rows(handle, ["_part", "_row", time], condition)
+    groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
+    groups = groups.sort_by("_part").to_pylist()
+    # A run ends where the next one begins.
+    bounds = [group["_part"] - 1 for group in groups[1:]] + [None]
     return [
-        _run(tables, handle, series, one, bound)
-        for one, bound in zip(found, bounds, strict=False)  # of none, there is a bound still
+        _make_run(tables, handle, series, group, bound)
+        for group, bound in zip(groups, bounds, strict=False)  # without groups there is one bound
     ]
 
 
-def runs_from(
-    tables: Tables, handle: Any, series: Series, runs: Sequence[Run], start: int
-) -> list[Run]:
-    """Give the runs that hold what there is from a moment on.
+def _make_run(
+    tables: ArchiveTables, handle: Any, series: Series, group: Mapping[str, Any], bound: int | None
+) -> Run:
+    time, start = time_column(series.operation), group["_part"]
+    last = group[f"{time}_max"]
+    condition = (
+        series_filter(series.operation.type, series.subject)
+        & (ds.field("_part") == start)
+        & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
+    )
+    rows = tables.read_rows(handle, ["_row", "_json"], condition)
+    texts = rows.take(pc.sort_indices(rows, [("_row", "ascending")]))["_json"].to_pylist()
+    encoded = tuple(text.encode() for text in texts)
+    return Run(start, bound, group["_row_count"], to_ms(last), encoded)
 
-    The first of them is the run that is complete up to that moment, so that it goes on from
-    there; where there is none, a new one that begins with it.
+
+def select_runs(
+    tables: ArchiveTables, handle: Any, series: Series, runs: Sequence[Run], start: int
+) -> list[Run]:
+    """Return the runs that cover all times from `start` on.
+
+    The first of them is the archived run that is complete up to `start`, which can be continued.
+    If there is none, it is a new run that begins at `start`.
     """
-    later = [one for one in runs if one.start > start]
-    if len(later) < len(runs) and _reaches(tables, handle, series, runs[-len(later) - 1], start):
-        return list(runs[-len(later) - 1 :])
+    later = [run for run in runs if run.start > start]
+    if len(later) < len(runs):
+        run_before = runs[-len(later) - 1]
+        if _is_complete_until(tables, handle, series, run_before, start):
+            return [run_before, *later]
     return [Run(start, later[0].start - 1 if later else None), *later]
 
 
-def is_complete(handle: Any, series: Series, run: Run) -> bool:
-    """Whether a run has come to where the one after it begins."""
-    named = complete_name(series, run.start)
-    return run.bound is not None and handle.transaction_version(named) is not None
+def is_run_complete(handle: Any, series: Series, run: Run) -> bool:
+    """Return whether a run has reached the start of the next run."""
+    transaction = completion_transaction(series, run.start)
+    return run.bound is not None and handle.transaction_version(transaction) is not None
 
 
-def _reaches(tables: Tables, handle: Any, series: Series, run: Run, moment: int) -> bool:
-    """Whether nothing is missing between a run's rows and a moment."""
-    if moment <= max(run.start, run.last or 0) or is_complete(handle, series, run):
+def _is_complete_until(
+    tables: ArchiveTables, handle: Any, series: Series, run: Run, moment: int
+) -> bool:
+    """Return whether no row is missing between a run's rows and a time."""
+    if moment <= max(run.start, run.last or 0) or is_run_complete(handle, series, run):
         return True
-    return any(one <= run.start and moment <= two + 1 for one, two in covered(tables, series))
+    return any(
+        first <= run.start and moment <= last + 1 for first, last in covered_ranges(tables, series)
+    )
 
 
-def _run(
-    tables: Tables, handle: Any, series: Series, held: Mapping[str, Any], bound: int | None
-) -> Run:
-    time, start = time_column(series.operation), held["_part"]
-    last = held[f"{time}_max"]
-    where = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME))
-    where = of_series(series.operation.type, series.subject) & where
-    rows = tables.read(handle, ["_row", "_json"], where)
-    again = rows.take(pc.sort_indices(rows, [("_row", "ascending")]))["_json"].to_pylist()
-    return Run(start, bound, held["_row_count"], to_ms(last), tuple(one.encode() for one in again))
+class RunOverlap:
+    """The archived rows of a run's last time, which the service must return first.
 
-
-class Overlap:
-    """The archived rows of a run's last moment, which must come again before any other.
-
-    They are read as `decode` reads unknown fields, which takes numbers that are no floats.
+    Parameters
+    ----------
+    series : Series
+        The series, for messages.
+    run : Run
+        The run that is continued.
     """
 
     def __init__(self, series: Series, run: Run) -> None:
         self._series = series
-        self._again = [json.loads(text) for text in run.again]
-        self._at = run.last
-        self._time = time_on_wire(series.operation)
-
-    def new(self, texts: Sequence[bytes]) -> Iterator[bytes]:
-        """Give the rows that are not archived."""
-        for text in texts:
-            if not self._again:
-                yield text
-                continue
-            came = json.loads(text)
-            if _agree(self._again[0], came):
-                del self._again[0]
-                continue
-            if came[self._time] != self._at:
-                self.check()
-            yield text
+        # json, as `decode` does for unknown fields: a number may be too large for a float.
+        self._expected = [json.loads(text) for text in run.last_texts]
+        self._last = run.last
+        self._time_field = wire_time_field(series.operation)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all of them came again."""
-        return not self._again
+    def is_matched(self) -> bool:
+        """Whether the service has returned all of them again."""
+        return not self._expected
 
-    def check(self) -> None:
-        """Refuse to go on where archived rows did not come again.
+    def new_texts(self, texts: Sequence[bytes]) -> Iterator[bytes]:
+        """Yield the rows that are not archived yet.
 
         Raises
         ------
-        AnotherHistory
+        HistoryMismatch
+            If a later row comes before all archived rows of the last time have come again.
         """
-        if self._again:
-            raise AnotherHistory(
-                f"{self._series.name}: {len(self._again)} archived rows of time {self._at} did not "
-                "come again, so the service's history is another than before. Nothing was appended "
-                "to them; look at both with tk.raw and Archive.frame, or begin a new archive"
+        for text in texts:
+            if not self._expected:
+                yield text
+                continue
+            row = json.loads(text)
+            if _is_same_value(self._expected[0], row):
+                del self._expected[0]
+                continue
+            if row[self._time_field] != self._last:
+                self.check_matched()
+            yield text
+
+    def check_matched(self) -> None:
+        """Raise an error if the service has not returned all archived rows of the last time.
+
+        Raises
+        ------
+        HistoryMismatch
+            With the number of rows, and what to do.
+        """
+        if self._expected:
+            raise HistoryMismatch(
+                f"{self._series.name}: {len(self._expected)} archived rows of time {self._last} "
+                "did not come again, so the service's history differs from the archived one. No "
+                "row was appended after them. Compare both with tk.raw and Archive.frame, or start "
+                "a new archive"
             )
 
 
-def _agree(archived: Any, came: Any) -> bool:
-    """Whether two rows are the same in every field that both have: either may lack new ones."""
-    if isinstance(archived, dict) and isinstance(came, dict):
-        return all(_agree(archived[k], came[k]) for k in archived.keys() & came.keys())
-    return bool(archived == came) or _same_number(archived, came)
+def _is_same_value(archived: Any, returned: Any) -> bool:
+    """Return whether two values are equal in every field that both have.
+
+    Fields that only one of them has do not count: the service may have added or removed them.
+    """
+    if isinstance(archived, dict) and isinstance(returned, dict):
+        shared = archived.keys() & returned.keys()
+        return all(_is_same_value(archived[name], returned[name]) for name in shared)
+    return bool(archived == returned) or _is_same_number(archived, returned)
 
 
-def _same_number(archived: Any, came: Any) -> bool:
-    """Whether two texts write one number: those of ingested frames lack zeros."""
-    if not isinstance(archived, str) or not isinstance(came, str):
+def _is_same_number(archived: Any, returned: Any) -> bool:
+    """Return whether two texts are the same number: ingested frames lack trailing zeros."""
+    if not isinstance(archived, str) or not isinstance(returned, str):
         return False
     try:
-        return Decimal(archived) == Decimal(came)
+        return Decimal(archived) == Decimal(returned)
     except InvalidOperation:
         return False

@@ -1,27 +1,30 @@
-"""A series: the rows of one operation and one subject, and how it is named."""
+"""A series: the archived rows of one operation and one subject.
+
+A history has one series per subject. Any other operation has one series per request.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.completeness.subjects import history_subject, is_history
 from toolkit.contract.columns import table_columns
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter
-from toolkit.contract.proof import PAGING, is_history, subject_of
-from toolkit.contract.requests import body, wire_value
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.requests import request_body, wire_value
 from toolkit.errors import ArchiveError
-from toolkit.fetch.serves import operation_of
+from toolkit.fetch.registry import operation_of
 
 __all__ = [
     "Series",
-    "complete_name",
+    "completion_transaction",
+    "find_operation",
     "is_history",
     "key_columns",
-    "operation_named",
-    "run_name",
-    "series_of",
+    "make_series",
+    "run_transaction",
     "time_column",
-    "time_on_wire",
+    "wire_time_field",
 ]
 
 
@@ -32,11 +35,12 @@ class Series:
     Attributes
     ----------
     operation : Operation
-        What is asked.
+        The operation.
     subject : str
-        Of whom: an address; ``<coin> <amount>`` for slippage; the request of other operations.
+        An address, or ``<coin> <amount>`` for slippage. For an operation that is not a history,
+        the text of the request.
     parameters : mapping
-        The same as parameters, in Python names.
+        The parameters that choose the subject: Python name -> value.
     """
 
     operation: Operation
@@ -45,44 +49,44 @@ class Series:
 
     @property
     def name(self) -> str:
-        """Its name in messages and transactions."""
+        """The name of the series in messages and transactions."""
         return f"{self.operation.type} {self.subject}"
 
 
-def run_name(series: Series, start: int) -> str:
-    """Name the transaction that counts the rows of a run."""
+def run_transaction(series: Series, start: int) -> str:
+    """Return the name of the Delta transaction that counts the rows of a run."""
     return f"{series.name} from {start}"
 
 
-def complete_name(series: Series, start: int) -> str:
-    """Name the transaction that says that a run has reached the one after it."""
+def completion_transaction(series: Series, start: int) -> str:
+    """Return the name of the Delta transaction that marks a run as complete."""
     return f"{series.name} from {start} complete"
 
 
-def operation_named(what: str | Callable[..., Any]) -> Operation:
-    """Give an operation by its type, the name of its function, or the function.
+def find_operation(name: str | Callable[..., Any]) -> Operation:
+    """Return an operation by its type, by its fetch function, or by the name of that function.
 
     Raises
     ------
     ArchiveError
-        If there is none of that name.
+        If there is no such operation.
     """
-    if callable(what):
-        return operation_of(what)
-    for one in OPERATIONS.values():
-        if what in (one.type, one.function):
-            return one
-    raise ArchiveError(f"there is no operation {what!r}; tk.describe() lists all")
+    if callable(name):
+        return operation_of(name)
+    for operation in OPERATIONS.values():
+        if name in (operation.type, operation.function):
+            return operation
+    raise ArchiveError(f"there is no operation {name!r}; tk.describe() lists all")
 
 
-def series_of(operation: Operation, given: Sequence[Any], named: Mapping[str, Any]) -> Series:
-    """Name the series of a call.
+def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]) -> Series:
+    """Return the series of a request.
 
     Parameters
     ----------
     operation : Operation
-        What is asked.
-    given : sequence
+        The operation.
+    arguments : sequence
         Positional arguments of the fetch function, without times.
     named : mapping
         Its other arguments.
@@ -90,62 +94,71 @@ def series_of(operation: Operation, given: Sequence[Any], named: Mapping[str, An
     Raises
     ------
     ArchiveError
-        If a history is filtered: the archive keeps all, and filters when it is read.
+        If the request filters a history: an archive stores every row.
     """
-    parameters = _bound(operation, given, named)
-    needed = [one for one in operation.parameters if one.python not in PAGING]
+    parameters = _bind_arguments(operation, arguments, named)
     if not is_history(operation):
-        kept = {k: v for k, v in parameters.items() if v is not None and k not in ("page_size",)}
-        return Series(operation, _written(operation, kept), kept)
-    kept = {one.python: parameters[one.python] for one in needed if one.required}
-    for one in needed:
-        if not one.required and parameters.get(one.python) not in (None, one.default):
+        chosen = {
+            name: value
+            for name, value in parameters.items()
+            if value is not None and name != "page_size"
+        }
+        text = json.dumps(request_body(operation, chosen), sort_keys=True, separators=(",", ":"))
+        return Series(operation, text, chosen)
+    choosing = [parameter for parameter in operation.parameters if not parameter.selects_part]
+    chosen = {
+        parameter.python: parameters[parameter.python]
+        for parameter in choosing
+        if parameter.required
+    }
+    for parameter in choosing:
+        value = parameters.get(parameter.python)
+        if not parameter.required and value not in (None, parameter.default):
             raise ArchiveError(
-                f"{operation.type}: leave out {one.python}: an archive keeps every row, and "
-                "filters when it is read"
+                f"{operation.type}: leave out {parameter.python}. An archive stores every row; "
+                "filter when you read it"
             )
-    body(operation, kept | ({"start": 0} if "startTime" in operation.by_wire else {}))
-    return Series(operation, subject_of(operation, kept), kept)
+    # Building the request checks the values as fetching does.
+    request_body(operation, chosen | ({"start": 0} if "startTime" in operation.by_wire else {}))
+    return Series(operation, history_subject(operation, chosen), chosen)
+
+
+def _bind_arguments(
+    operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return each parameter's value in the form of the wire, so that equal requests are equal."""
+    required = [
+        parameter.python
+        for parameter in operation.parameters
+        if parameter.required and not parameter.unless and parameter.python != "start"
+    ]
+    if len(arguments) > len(required):
+        raise TypeError(f"{operation.type} takes {', '.join(required) or 'nothing'} without a name")
+    values = dict(named) | dict(zip(required, arguments, strict=False))
+    known = {parameter.python for parameter in operation.parameters}
+    if unknown := values.keys() - known:
+        raise TypeError(f"{operation.type} has no parameter {', '.join(sorted(unknown))}")
+    if missing := [name for name in required if values.get(name) is None]:
+        raise TypeError(f"{operation.type} needs {', '.join(missing)}")
+    bound = {}
+    for parameter in operation.parameters:
+        value = values.get(parameter.python, parameter.default)
+        bound[parameter.python] = None if value is None else wire_value(parameter, value)
+    return bound
 
 
 def time_column(operation: Operation) -> str:
-    """Give the column by which a history goes on."""
+    """Return the column with the time by which a history is paged."""
     return operation.key[0]
 
 
 def key_columns(operation: Operation) -> list[str]:
-    """Give the columns that order a history."""
+    """Return the columns by which a history is ordered."""
     return [path.rpartition(".")[2] for path in operation.key]
 
 
-def time_on_wire(operation: Operation) -> str:
-    """Give the field of the wire that holds the time of a history's rows."""
-    named = time_column(operation)
-    return next(one.wire for one in table_columns(operation.tables[0]) if one.name == named)
-
-
-def _bound(operation: Operation, given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    names = [one.python for one in operation.parameters if one.required and not one.unless]
-    names = [one for one in names if one not in ("start",)]
-    if len(given) > len(names):
-        raise TypeError(f"{operation.type} takes {', '.join(names) or 'nothing'} without a name")
-    values = dict(named) | dict(zip(names, given, strict=False))
-    known = {one.python for one in operation.parameters}
-    if unknown := values.keys() - known:
-        raise TypeError(f"{operation.type} has no parameter {', '.join(sorted(unknown))}")
-    if missing := [one for one in names if values.get(one) is None]:
-        raise TypeError(f"{operation.type} needs {', '.join(missing)}")
-    return {
-        one.python: _written_value(one, values.get(one.python, one.default))
-        for one in operation.parameters
-    }
-
-
-def _written_value(parameter: Parameter, value: Any) -> Any:
-    """Return a value as every request writes it, so that one question has one name."""
-    return None if value is None else wire_value(parameter, value)
-
-
-def _written(operation: Operation, parameters: Mapping[str, Any]) -> str:
-    request = body(operation, parameters)
-    return json.dumps(request, sort_keys=True, separators=(",", ":"))
+def wire_time_field(operation: Operation) -> str:
+    """Return the field of the wire that holds the time of a history's rows."""
+    name = time_column(operation)
+    columns = table_columns(operation.tables[0])
+    return next(column.wire for column in columns if column.name == name)

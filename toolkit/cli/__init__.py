@@ -1,6 +1,6 @@
 """The command line: ``toolkit serve``, ``world``, ``lab``, ``fetch``, ``plan``, ``report`` ...
 
-One module a topic; what takes long to import is imported when a command runs.
+There is one module per topic. A command imports slow modules only when it runs.
 """
 
 from typing import Annotated
@@ -8,17 +8,14 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.archive import archive_app
-from toolkit.cli.fetch import fetch_app
-from toolkit.cli.info import info
-from toolkit.cli.lab import lab
-from toolkit.cli.plan import plan_app
+from toolkit.cli.fetch import fetch_app, info, plan_app
 from toolkit.cli.report import report_app
-from toolkit.cli.service import serve, world
+from toolkit.cli.service import lab, serve, world
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Ask, simulate and report: a research toolkit for an exchange's data query service.",
+    help="Fetch, simulate and report: a research toolkit for an exchange's data query service.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -29,7 +26,7 @@ app = typer.Typer(
 def main(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Ask, simulate and report: a research toolkit for an exchange's data query service."""
+    """Fetch, simulate and report: a research toolkit for an exchange's data query service."""
     if version:
         from importlib.metadata import version as version_of
 

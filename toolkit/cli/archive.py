@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -10,73 +10,86 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolkit.cli.asking import asking, session_of, warning
-from toolkit.cli.bar import counting
-from toolkit.cli.options import Size, fail
-from toolkit.cli.refreshing import refresh_all
-from toolkit.cli.writing import check_place, write, write_lines
+from toolkit.cli.console import PullProgress, fail, print_warnings, report_errors, row_counter
+from toolkit.cli.files import check_path, write_frame, write_json_lines
+from toolkit.cli.operations import fetch_function, is_repeatable
+from toolkit.cli.options import SizeChoice, open_session
 
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
+    from toolkit.client import Session
+    from toolkit.contract.operations import Operation
 
 __all__ = ["archive_app"]
 
 archive_app = typer.Typer(
-    help="Keep what is fetched, for good: Delta tables that can be verified and cited.",
+    help="Archive fetched rows permanently, as Delta tables that can be verified and cited.",
     no_args_is_help=True,
 )
 
-Where = Annotated[
-    str, typer.Argument(help="Folder, or address such as s3://bucket/prefix; @<id> for a freeze.")
+ArchivePath = Annotated[
+    str,
+    typer.Argument(
+        help="Folder or address, for example s3://bucket/prefix; a freeze has @<id> at its end."
+    ),
 ]
-_WIDE: Final = 60  # characters of a subject on a terminal
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Call = tuple[Any, ...]
+"""The positional arguments of a fetch function."""
+
+_LONGEST_SUBJECT: Final = 60  # characters on a terminal
 
 
 @archive_app.callback()
 def archive() -> None:
-    """Keep what is fetched, for good."""
+    """Archive fetched rows permanently."""
 
 
 @archive_app.command()
 def refresh(
-    path: Where,
-    operation: Annotated[str, typer.Argument(help="Operation, such as userFillsByTime.")],
+    path: ArchivePath,
+    operation: Annotated[str, typer.Argument(help="Operation, for example userFillsByTime.")],
     subject: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Accounts, builders, validators, coins or dexes, one series each; the accounts, "
-            "tokens or markets of an operation that takes many of them are one together."
+            help="Accounts, builders, validators, coins or dexes, one series each. If one request "
+            "takes many accounts, tokens or markets, all of them are one series."
         ),
     ] = None,
     start: Annotated[
-        str | None, typer.Option(help='First time, such as 2025-09-01 or "7d".')
+        str | None, typer.Option(help='First time, for example 2025-09-01 or "7d".')
     ] = None,
-    end: Annotated[str | None, typer.Option(help="Last time; else now.")] = None,
-    amount: Annotated[float | None, typer.Option(help="USD notional, of slippageHistory.")] = None,
-    dex: Annotated[str | None, typer.Option(help="Dex, of an operation that has one.")] = None,
+    end: Annotated[str | None, typer.Option(help="Last time; by default the present.")] = None,
+    amount: Annotated[float | None, typer.Option(help="USD notional, for slippageHistory.")] = None,
+    dex: Annotated[str | None, typer.Option(help="Dex, for an operation with a dex.")] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="Address of the service; else TOOLKIT_BASE_URL.")
+        str | None, typer.Option(help="Address of the service; by default TOOLKIT_BASE_URL.")
     ] = None,
     points_per_minute: Annotated[
-        int | None, typer.Option(help="The key's quota: requests wait instead of failing.")
+        int | None,
+        typer.Option(help="Quota of the key: requests wait when it is used up, and do not fail."),
     ] = None,
-    most_points: Annotated[int | None, typer.Option(help="Spend no more points than that.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Ask a simulated exchange instead.")] = None,
-    size: Annotated[Size | None, typer.Option(help="Ask a simulated exchange instead.")] = None,
-    as_json: AsJson = False,
+    most_points: Annotated[int | None, typer.Option(help="Spend no more points than this.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Use a simulated exchange with this seed instead.")
+    ] = None,
+    size: Annotated[
+        SizeChoice | None, typer.Option(help="Use a simulated exchange of this size instead.")
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Fetch what is missing, and keep it. The key comes from TOOLKIT_API_KEY.
+    """Fetch missing rows and archive them. The key comes from TOOLKIT_API_KEY.
 
-    What the service does not have is told on stderr, and in JSON as history. Exit code 1: some
-    failed; the others are kept. 2: the command line is wrong, and nobody was asked.
+    Data that the service does not have is listed on stderr, and in JSON as history. Exit code 1:
+    some refreshes failed, and the others are archived; 2: the command line is wrong, and no
+    request was sent.
     """
-    from toolkit.archive.series import operation_named
+    from toolkit.archive.series import find_operation
 
-    with _failing():
-        asked, kept = operation_named(operation), _open(path)
-    given = {"start": start, "end": end, "amount": amount, "dex": dex}
-    named: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    with _archive_errors():
+        found, target = find_operation(operation), _open_archive(path)
+    options = {"start": start, "end": end, "amount": amount, "dex": dex}
+    arguments: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
     source = {
         "base_url": base_url,
         "points_per_minute": points_per_minute,
@@ -86,154 +99,224 @@ def refresh(
         "recordings": None,
         "archive": None,
     }
-    with asking(), session_of(source) as session:
+    with report_errors(), open_session(source) as session:
         try:
-            refresh_all(kept, asked, subject or [], named, session, as_json=as_json)
+            _refresh_all(target, found, subject or [], arguments, session, as_json=as_json)
         except KeyboardInterrupt as interrupt:
             fail("; ".join(["interrupted", *getattr(interrupt, "__notes__", [])]), code=130)
 
 
 @archive_app.command()
 def ingest(
-    path: Where,
-    recordings: Annotated[Path, typer.Argument(help="A recorded answer, or a folder of them.")],
-    as_json: AsJson = False,
+    path: ArchivePath,
+    recordings: Annotated[
+        Path, typer.Argument(help="A recorded answer, or a folder of recorded answers.")
+    ],
+    as_json: JsonOption = False,
 ) -> None:
-    """Keep recorded answers: JSON files with request, status and response.
+    """Archive recorded answers: JSON files with request, status and response.
 
-    Exit code 1: some were left out, and why is said on stderr; the others are kept.
+    Exit code 1: some files were left out, with the reason on stderr; the others are archived.
     """
     if not recordings.exists():
         fail(f"there is no file or folder {recordings}", code=2)
-    with _failing():
-        found = _open(path).ingest(recordings)
+    with _archive_errors():
+        result = _open_archive(path).ingest(recordings)
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(result))
     else:
-        for name, rows in found["kept"].items():
+        for name, rows in result["kept"].items():
             typer.echo(f"{name}: {rows} rows")
-    for name, why in found["left"].items():
-        typer.echo(f"toolkit: {name}: left out: {why}", err=True)
-    raise typer.Exit(1 if found["left"] else 0)
+    for name, reason in result["left"].items():
+        typer.echo(f"toolkit: {name}: left out: {reason}", err=True)
+    raise typer.Exit(1 if result["left"] else 0)
 
 
 @archive_app.command()
-def status(path: Where, as_json: AsJson = False) -> None:
-    """Say what is in the archive."""
-    with _failing():
-        found = _open(path).status()
+def status(path: ArchivePath, as_json: JsonOption = False) -> None:
+    """Print the content of the archive."""
+    with _archive_errors():
+        table = _open_archive(path).status()
     if as_json:
-        typer.echo(found.to_json(orient="records", date_format="iso"))
-    elif found.empty:
+        typer.echo(table.to_json(orient="records", date_format="iso"))
+    elif table.empty:
         typer.echo(f"there is nothing in {path}")
     else:
-        shown = found.drop(columns=["covered_from", "bytes"])
-        whole = shown["subject"]
-        short = whole.where(whole.str.len() <= _WIDE, whole.str[: _WIDE - 3] + "...")
-        typer.echo(shown.assign(subject=short).to_string(index=False))
+        table = table.drop(columns=["covered_from", "bytes"])
+        subjects, longest = table["subject"], _LONGEST_SUBJECT
+        short = subjects.where(subjects.str.len() <= longest, subjects.str[: longest - 3] + "...")
+        typer.echo(table.assign(subject=short).to_string(index=False))
 
 
 @archive_app.command()
 def scan(
-    path: Where,
-    record: Annotated[str, typer.Argument(help="Table, such as fills, or an operation's type.")],
+    path: ArchivePath,
+    record: Annotated[str, typer.Argument(help="Table, for example fills, or an operation.")],
     columns: Annotated[
-        str | None, typer.Option(help="Columns, with commas between; else all but _json.")
+        str | None, typer.Option(help="Columns, separated by commas; by default all but _json.")
     ] = None,
     operation: Annotated[str | None, typer.Option(help="Only rows of this operation.")] = None,
     subject: Annotated[
         str | None, typer.Option(help='Only rows of this account, builder, or "<coin> <amount>".')
     ] = None,
-    start: Annotated[str | None, typer.Option(help="First time, such as 2025-09-01.")] = None,
+    start: Annotated[str | None, typer.Option(help="First time, for example 2025-09-01.")] = None,
     end: Annotated[str | None, typer.Option(help="Last time.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File: .parquet, .csv or .jsonl.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Read all rows of one kind of record: a table, JSON lines, or a file. In no order."""
+    """Read all rows of one kind of record, in no order: as a table, JSON lines, or a file."""
     if out is not None:
-        check_place(out)
-    chosen = None if columns is None else [one.strip() for one in columns.split(",")]
-    with _failing():
-        found = _existing(path).scan(
+        check_path(out)
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    with _archive_errors():
+        rows = _open_existing(path).scan(
             record,
             operation=operation,
             subject=subject,
             start=start,
             end=end,
-            columns=chosen,
+            columns=names,
             engine="pandas",
         )
     if out is not None:
-        with _failing():
-            write(found, out)
-        typer.echo(f"{len(found):,} rows in {out}", err=True)
+        with _archive_errors():
+            write_frame(rows, out)
+        typer.echo(f"{len(rows):,} rows in {out}", err=True)
     elif as_json:
-        write_lines(found, sys.stdout.buffer)
+        write_json_lines(rows, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     else:
-        typer.echo(found.to_string(index=False, max_rows=20, max_cols=12))
+        typer.echo(rows.to_string(index=False, max_rows=20, max_cols=12))
 
 
 @archive_app.command()
-def verify(path: Where, as_json: AsJson = False) -> None:
-    """Read everything, and say what is wrong; the exit code is 1 if anything is."""
-    with _failing(), counting("verify") as count:
-        found = _existing(path).verify(progress=count)
-    errors = [one for one in found if one.severity == "error"]
+def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
+    """Read all rows and print every fault; the exit code is 1 if there is an error."""
+    with _archive_errors(), row_counter("verify") as count:
+        findings = _open_existing(path).verify(progress=count)
+    errors = [finding for finding in findings if finding.severity == "error"]
     if as_json:
-        typer.echo(json.dumps({"ok": not errors, "findings": [asdict(one) for one in found]}))
+        facts = [asdict(finding) for finding in findings]
+        typer.echo(json.dumps({"ok": not errors, "findings": facts}))
     else:
-        for one in found:
-            typer.echo(f"{one.severity}: {one.table} {one.series}: {one.what}")
+        for finding in findings:
+            typer.echo(f"{finding.severity}: {finding.table} {finding.series}: {finding.what}")
         typer.echo("whole" if not errors else f"{len(errors)} errors")
     raise typer.Exit(1 if errors else 0)
 
 
 @archive_app.command()
-def freeze(path: Where, as_json: AsJson = False) -> None:
-    """Give the present rows a name for good."""
-    with _failing(), counting("freeze") as count:
-        name = _open(path).freeze(progress=count)
+def freeze(path: ArchivePath, as_json: JsonOption = False) -> None:
+    """Name the present rows permanently, and print the id of this freeze."""
+    with _archive_errors(), row_counter("freeze") as count:
+        name = _open_archive(path).freeze(progress=count)
     typer.echo(json.dumps({"id": name, "archive": f"{path}@{name}"}) if as_json else name)
 
 
 @archive_app.command()
 def compact(
-    path: Where,
+    path: ArchivePath,
     forget_after_hours: Annotated[
         int | None,
-        typer.Option(min=0, help="Also remove old files, unless a freeze needs them."),
+        typer.Option(min=0, help="Remove older files, too, unless a freeze needs them."),
     ] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Join the small files of many refreshes; readers and writers may go on meanwhile."""
-    with _failing(), counting("compact") as count:
-        fewer = _existing(path).compact(forget_after_hours=forget_after_hours, progress=count)
+    """Merge the small files of many refreshes; other programs can read and write meanwhile."""
+    with _archive_errors(), row_counter("compact") as count:
+        fewer = _open_existing(path).compact(forget_after_hours=forget_after_hours, progress=count)
     typer.echo(json.dumps({"files_fewer": fewer}) if as_json else f"{fewer} files fewer")
 
 
-def _open(path: str) -> "Archive":
-    from toolkit.archive.opening import open
+def _open_archive(path: str) -> "Archive":
+    from toolkit.archive.archive import open
 
     return open(path)
 
 
-def _existing(path: str) -> "Archive":
-    from toolkit.archive.opening import existing
+def _open_existing(path: str) -> "Archive":
+    from toolkit.archive.archive import open_existing
 
-    return existing(path)
+    return open_existing(path)
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
-    """Say what went wrong in one line, with exit code 2: 1 is for what `verify` finds."""
+def _archive_errors() -> Iterator[None]:
+    """Print an error as one line and exit with code 2; code 1 is for the errors of `verify`."""
     from toolkit.errors import ToolkitError
 
     try:
-        with warning():
+        with print_warnings():
             yield
     except (ToolkitError, ValueError, TypeError, OSError) as error:
         typer.echo(f"toolkit: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def _refresh_all(
+    archive: "Archive",
+    operation: "Operation",
+    subjects: Sequence[str],
+    arguments: Mapping[str, Any],
+    session: "Session",
+    *,
+    as_json: bool,
+) -> None:
+    """Refresh every subject, and print a line for each; other subjects go on after a failure.
+
+    No request is sent if an argument is wrong. An error that every subject would get ends the
+    command at once, for example a refused key, a spent budget or a full disk.
+    """
+    from toolkit.archive.errors import HistoryMismatch
+    from toolkit.errors import ArchiveError, ToolkitError
+    from toolkit.fetch.many import FATAL_ERRORS
+
+    fetch = fetch_function(operation)
+    calls: list[Call] = [(subject,) for subject in subjects] or [()]
+    if subjects and operation.parameters and not is_repeatable(operation):
+        calls = [(list(subjects),)]  # one request takes all of them
+    series_calls = _check_calls(fetch, calls, arguments)
+    failed: dict[str, ToolkitError] = {}
+    remaining = len(series_calls)
+    with PullProgress(f"archive {operation.type}", len(series_calls)) as progress:
+        session.progress = progress.start_pull
+        for series, call in series_calls.items():
+            remaining -= 1
+            try:
+                refreshed = archive.refresh(fetch, *call, session=session, **arguments)
+            except ToolkitError as error:
+                failed[series] = error
+                is_fatal = isinstance(error, (*FATAL_ERRORS, ArchiveError))
+                if is_fatal and not isinstance(error, HistoryMismatch):
+                    break
+            else:
+                name = f"{refreshed.operation} {refreshed.subject}"
+                line = f"{name}: {refreshed.rows} new, {refreshed.total} rows"
+                typer.echo(json.dumps(asdict(refreshed)) if as_json else line)
+            progress.finish_pull()
+    for series, failure in failed.items():
+        message = " ".join([str(failure), *getattr(failure, "__notes__", [])])
+        typer.echo(f"toolkit: {series}: {message}", err=True)
+    if failed:
+        not_requested = f"; not requested: {remaining}" if remaining else ""
+        fail(f"{len(failed)} of {len(series_calls)} failed{not_requested}")
+
+
+def _check_calls(
+    fetch: Callable[..., Any], calls: Sequence[Call], arguments: Mapping[str, Any]
+) -> dict[str, Call]:
+    """Return the calls by the name of their series; wrong arguments end the command."""
+    from toolkit.archive.refresh import requested_series
+    from toolkit.errors import ArchiveError, BadRequest
+
+    checked, errors = {}, []
+    for call in calls:
+        try:
+            checked[requested_series(fetch, call, arguments).name] = call
+        except (BadRequest, ArchiveError) as error:
+            errors.append(f"toolkit: {error}")
+    if errors:
+        fail("\n".join(errors).removeprefix("toolkit: "), code=2)
+    return checked

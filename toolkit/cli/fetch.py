@@ -1,40 +1,50 @@
-"""``toolkit fetch``: one operation, complete, into a file or on the screen."""
+"""``toolkit fetch``, ``toolkit plan`` and ``toolkit info``: requests from the command line.
+
+`fetch` writes the rows of one operation into a file or on the screen. `plan` estimates the cost of
+a fetch. `info` sends any request and prints its answer.
+"""
 
 import inspect
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolkit.cli.asking import (
-    SOURCE,
+from toolkit.cli.console import RowProgress, fail, report_errors
+from toolkit.cli.files import check_path, write_frame, write_json_lines
+from toolkit.cli.operations import (
     OperationGroup,
     add_operations,
-    arguments_of,
-    asking,
-    is_many,
-    session_of,
+    fetch_arguments,
+    fetch_function,
+    has_many_subjects,
 )
-from toolkit.cli.options import fail
-from toolkit.cli.writing import check_place
+from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from toolkit.contract.operations import Operation
 
-__all__ = ["INCOMPLETE", "fetch_app"]
+__all__ = ["INCOMPLETE", "fetch_app", "info", "plan_app"]
 
 INCOMPLETE: Final = 3
-"""Exit code where not every row could be had."""
+"""Exit code if rows are missing."""
 
 fetch_app = typer.Typer(
     cls=OperationGroup,
     help="Fetch an operation into a Parquet, CSV or JSON lines file.\n\nExit code 0: complete; "
-    "3: not every row could be had; 1: failed; 2: the command line is wrong.",
+    "3: rows are missing; 1: failed; 2: the command line is wrong.",
     short_help="Fetch an operation into a Parquet, CSV or JSON lines file.",
+    no_args_is_help=True,
+)
+
+plan_app = typer.Typer(
+    cls=OperationGroup,
+    help="Estimate the rows, requests, points and minutes of a fetch, and how sure they are.",
     no_args_is_help=True,
 )
 
@@ -44,116 +54,158 @@ def fetch() -> None:
     """Fetch an operation into a file."""
 
 
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
+@plan_app.callback()
+def plan() -> None:
+    """Estimate the cost of a fetch."""
 
 
-_OUTPUT: Final = (
-    _keyword(
+_FETCH_OPTIONS: Final = (
+    keyword_option(
         "out",
-        Annotated[
-            str | None,
-            typer.Option(
-                "--out",
-                "-o",
-                help="File to write, *.parquet, *.csv or *.jsonl; - writes JSON lines to stdout. "
-                "An answer of several frames becomes several files, name.frame.parquet.",
-            ),
-        ],
+        str | None,
+        "File to write: *.parquet, *.csv or *.jsonl; - writes JSON lines to stdout. An answer of "
+        "several frames becomes several files, name.frame.parquet.",
         None,
+        "--out",
+        "-o",
     ),
-    _keyword(
-        "partial",
-        Annotated[
-            bool, typer.Option("--partial", help="Write what came also where rows are missing.")
-        ],
+    keyword_option(
+        "partial", bool, "Write the received rows even if others are missing.", False, "--partial"
+    ),
+    keyword_option("as_json", bool, "Print provenance as JSON on stdout.", False, "--json"),
+)
+
+_PLAN_OPTIONS: Final = (
+    keyword_option(
+        "probe",
+        bool,
+        "Request a page or two, which costs points, and estimate from them.",
         False,
+        "--probe",
     ),
-    _keyword(
-        "as_json",
-        Annotated[bool, typer.Option("--json", help="Print provenance as JSON on stdout.")],
-        False,
-    ),
+    keyword_option("as_json", bool, "Print JSON.", False, "--json"),
 )
 
 
-def _fetch(operation: "Operation", options: dict[str, Any]) -> None:
-    """Fetch, write, and say what came."""
+def _fetch_operation(operation: "Operation", options: dict[str, Any]) -> None:
+    """Fetch an operation, write its frames, and print their provenance."""
     out = options["out"]
     if out == "-" and options["as_json"]:
-        fail("-o - and --json both want stdout: write to a file", code=2)
+        fail("-o - and --json both write to stdout: write to a file instead", code=2)
     if out not in (None, "-"):
-        check_place(Path(out))
-    with asking():
-        frames, whole = _asked(operation, options)
-        if not whole and not options["partial"]:
-            fail("nothing was written; --partial writes what came", code=INCOMPLETE)
-        _write(frames, out)
-        _report(frames, options["as_json"], out)
-    raise typer.Exit(0 if whole else INCOMPLETE)
+        check_path(Path(out))
+    with report_errors():
+        frames, is_complete = _fetch_frames(operation, options)
+        if not is_complete and not options["partial"]:
+            fail("nothing was written; --partial writes the received rows", code=INCOMPLETE)
+        _write_frames(frames, out)
+        _print_provenance(frames, options["as_json"])
+        if out is None and not options["as_json"]:
+            for frame in frames.values():
+                typer.echo(frame.to_string(max_rows=20, max_cols=12))
+    raise typer.Exit(0 if is_complete else INCOMPLETE)
 
 
-def _asked(
+def _fetch_frames(
     operation: "Operation", options: dict[str, Any]
 ) -> "tuple[dict[str, pd.DataFrame], bool]":
-    """Give the frames by name, and whether they are all there is."""
+    """Return the frames by name, and whether they are complete."""
     import toolkit as tk
-    from toolkit.cli.bar import Bar
-    from toolkit.fetch.serves import FUNCTIONS
 
-    __import__("toolkit.fetch")  # fills FUNCTIONS
-    arguments = arguments_of(operation, options)
-    function = FUNCTIONS[operation.type]
-    with session_of(options, progress=Bar if sys.stderr.isatty() else False) as session:
+    arguments = fetch_arguments(operation, options)
+    function = fetch_function(operation)
+    progress = RowProgress if sys.stderr.isatty() else False
+    with open_session(options, progress=progress) as session:
         try:
-            if is_many(operation, arguments):
+            if has_many_subjects(operation, arguments):
                 subjects = arguments.pop(operation.parameters[0].python)
-                made = tk.many(function, subjects, session=session, **arguments)
+                result = tk.many(function, subjects, session=session, **arguments)
             else:
-                made = function(**arguments, session=session)
+                result = function(**arguments, session=session)
         except tk.Incomplete as error:
             typer.echo(f"toolkit: incomplete: {error}", err=True)
-            return _named(operation, error.rows), False
-    return _named(operation, made), True
+            return _name_frames(operation, error.rows), False
+    return _name_frames(operation, result), True
 
 
-def _named(operation: "Operation", made: Any) -> "dict[str, pd.DataFrame]":
-    if isinstance(made, tuple):
+def _name_frames(operation: "Operation", result: Any) -> "dict[str, pd.DataFrame]":
+    if isinstance(result, tuple):
         names = [table.name for table in operation.tables]
-        return dict(zip(names, made, strict=True))
-    return {"": made}
+        return dict(zip(names, result, strict=True))
+    return {"": result}
 
 
-def _write(frames: "dict[str, pd.DataFrame]", out: str | None) -> None:
-    from toolkit.cli.writing import write, write_lines
-
+def _write_frames(frames: "dict[str, pd.DataFrame]", out: str | None) -> None:
     if out == "-":
         for name, frame in frames.items():
-            write_lines(frame, sys.stdout.buffer, {"frame": name} if name else {})
+            write_json_lines(frame, sys.stdout.buffer, {"frame": name} if name else {})
         sys.stdout.buffer.flush()
     elif out is not None:
         for name, frame in frames.items():
             path = Path(out)
-            write(frame, path.with_suffix(f".{name}{path.suffix}") if name else path)
+            write_frame(frame, path.with_suffix(f".{name}{path.suffix}") if name else path)
 
 
-def _report(frames: "dict[str, pd.DataFrame]", as_json: bool, out: str | None) -> None:
-    facts = {name: frame.attrs["toolkit"] for name, frame in frames.items()}
+def _print_provenance(frames: "dict[str, pd.DataFrame]", as_json: bool) -> None:
+    provenance = {name: frame.attrs["toolkit"] for name, frame in frames.items()}
     if as_json:
-        typer.echo(json.dumps(facts if len(facts) > 1 else next(iter(facts.values()))))
+        single = next(iter(provenance.values()))
+        typer.echo(json.dumps(provenance if len(provenance) > 1 else single))
         return
-    for name, one in facts.items():
-        words = (
-            f"{one['operation']} {name}".strip()
-            + f": {one['rows']:,} rows, complete: {one['complete']}, {one['requests']} requests, "
-            f"{one['points']} points ({one['source']})"
+    for name, facts in provenance.items():
+        title = f"{facts['operation']} {name}".strip()
+        typer.echo(
+            f"{title}: {facts['rows']:,} rows, complete: {facts['complete']}, "
+            f"{facts['requests']} requests, {facts['points']} points ({facts['source']})",
+            err=True,
         )
-        typer.echo(words, err=True)
-    if out is None:
-        for frame in frames.values():
-            typer.echo(frame.to_string(max_rows=20, max_cols=12))
 
 
-add_operations(fetch_app, _fetch, (*_OUTPUT, *SOURCE))
+def _plan_operation(operation: "Operation", options: dict[str, Any]) -> None:
+    arguments = fetch_arguments(operation, options)
+    if has_many_subjects(operation, arguments):
+        fail("toolkit plan takes only one subject: plan them one by one", code=2)
+    with report_errors():
+        import toolkit as tk
+
+        with open_session(options) as session:
+            estimate = tk.plan(
+                fetch_function(operation), probe=options["probe"], session=session, **arguments
+            )
+    typer.echo(json.dumps(asdict(estimate)) if options["as_json"] else str(estimate))
+
+
+add_operations(fetch_app, _fetch_operation, (*_FETCH_OPTIONS, *SOURCE_OPTIONS))
+add_operations(plan_app, _plan_operation, (*_PLAN_OPTIONS, *SOURCE_OPTIONS))
+
+
+def info(**options: Any) -> None:
+    """Send a request unchanged, and print the answer as JSON.
+
+    The request may be of any operation of the service, also one that has no function here.
+    """
+    try:
+        request = json.loads(options["request"])
+    except ValueError as error:
+        fail(f"the request is not JSON: {error}", code=2)
+    with report_errors():
+        import toolkit as tk
+
+        with open_session(options) as session:
+            answer = tk.info(request, session=session)
+    if isinstance(answer, bytes):
+        sys.stdout.buffer.write(answer)
+    else:
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+
+
+_REQUEST: Final = inspect.Parameter(
+    "request",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    annotation=Annotated[
+        str, typer.Argument(help='The request as JSON, for example \'{"type": "allMids"}\'.')
+    ],
+)
+# Typer reads the options of a command from its signature.
+info.__signature__ = inspect.Signature([_REQUEST, *SOURCE_OPTIONS])  # type: ignore[attr-defined]
+info.__annotations__ = {option.name: option.annotation for option in (_REQUEST, *SOURCE_OPTIONS)}

@@ -1,18 +1,34 @@
-"""Options and words that commands share."""
+"""Options that several commands share, and the store or session that they select."""
 
+import inspect
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from toolkit.cli.console import fail
+
 if TYPE_CHECKING:
+    from toolkit.client import Session
     from toolkit.service import Store
 
-__all__ = ["Archived", "Port", "Recordings", "Seed", "Size", "SizeOption", "fail", "store_of"]
+__all__ = [
+    "SOURCE_OPTIONS",
+    "ArchiveOption",
+    "PortOption",
+    "RecordingsOption",
+    "SeedOption",
+    "SizeChoice",
+    "SizeOption",
+    "keyword_option",
+    "open_session",
+    "open_store",
+]
 
 
-class Size(StrEnum):
+class SizeChoice(StrEnum):
     """The sizes of simulated exchanges."""
 
     tiny = "tiny"
@@ -20,27 +36,73 @@ class Size(StrEnum):
     large = "large"
 
 
-Seed = Annotated[int, typer.Option(help="What the simulated exchange is drawn from.")]
-SizeOption = Annotated[Size, typer.Option(help="How large the simulated exchange is.")]
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes any that is free.")]
-Recordings = Annotated[Path | None, typer.Option(help="Folder of recorded answers to use instead.")]
-Archived = Annotated[
+SeedOption = Annotated[int, typer.Option(help="Seed of the simulated exchange.")]
+SizeOption = Annotated[SizeChoice, typer.Option(help="Size of the simulated exchange.")]
+PortOption = Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 selects a free port.")]
+RecordingsOption = Annotated[
+    Path | None, typer.Option(help="Folder of recorded answers to use instead.")
+]
+ArchiveOption = Annotated[
     str | None,
-    typer.Option(help="Archive to use instead: its folder, @<id> behind it for a freeze."),
+    typer.Option(help="Folder of an archive to use instead; folder@<id> selects a freeze."),
 ]
 
 
-def store_of(
+def keyword_option(
+    name: str, kind: Any, help: str, default: Any = None, *flags: str
+) -> inspect.Parameter:
+    """Return a parameter for a command that is made at run time.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    kind : type
+        Type of its value.
+    help : str
+        Its help text.
+    default : object
+        Its default.
+    *flags : str
+        The options on the command line; by default ``--`` and the name.
+    """
+    option = typer.Option(*(flags or [f"--{name.replace('_', '-')}"]), help=help)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+    )
+
+
+SOURCE_OPTIONS: Final = (
+    keyword_option("base_url", str | None, "Address of the service; by default TOOLKIT_BASE_URL."),
+    keyword_option(
+        "points_per_minute",
+        int | None,
+        "Quota of the key: requests wait when it is used up, and do not fail.",
+    ),
+    keyword_option("most_points", int | None, "Spend no more points than this."),
+    keyword_option("seed", int | None, "Use a simulated exchange with this seed instead."),
+    keyword_option("size", SizeChoice | None, "Use a simulated exchange of this size instead."),
+    keyword_option("recordings", Path | None, "Use a folder of recorded answers instead."),
+    keyword_option(
+        "archive",
+        str | None,
+        "Use an archive instead: its folder; folder@<id> selects a freeze.",
+    ),
+)
+"""The options that select a service or a local source. Only TOOLKIT_API_KEY contains the key."""
+
+
+def open_store(
     seed: int,
-    size: Size,
+    size: SizeChoice,
     recordings: Path | None = None,
     archive: str | None = None,
     *,
     strict: bool = False,
 ) -> "Store":
-    """Give the store that a command's options name; a mistake ends the command in words."""
+    """Return the store that the options select; a wrong option ends the command."""
     from toolkit.errors import ArchiveError
-    from toolkit.local import archived_store, recorded_store, simulated_store
+    from toolkit.local_service import archived_store, recorded_store, simulated_store
 
     if archive is not None:
         try:
@@ -60,7 +122,30 @@ def store_of(
         fail(str(error))
 
 
-def fail(message: str, *, code: int = 1) -> NoReturn:
-    """End the command with one line; code 2 where the command line itself is wrong."""
-    typer.echo(f"toolkit: {message}", err=True)
-    raise typer.Exit(code)
+def open_session(options: Mapping[str, Any], progress: Any = False) -> "Session":
+    """Connect to the service or the local source that the options select."""
+    local = {name: options[name] for name in ("seed", "size", "recordings", "archive")}
+    local = {name: value for name, value in local.items() if value is not None}
+    if local and options["base_url"]:
+        fail("--base-url and a local source are two sources: use only one of them", code=2)
+    for name in ("points_per_minute", "most_points"):
+        if local and options[name] is not None:
+            option = name.replace("_", "-")
+            fail(f"--{option} works only with a service, not with a local source", code=2)
+    if local:
+        from toolkit.local_service import local as connect_locally
+
+        if "size" in local:
+            local["size"] = local["size"].value
+        session = connect_locally(**local, default=False)
+        session.progress = progress
+        return session
+    from toolkit.client import connect
+
+    return connect(
+        options["base_url"],
+        points_per_minute=options["points_per_minute"],
+        most_points=options["most_points"],
+        progress=progress,
+        default=False,
+    )

@@ -1,4 +1,4 @@
-"""``toolkit report``: reports, one self-contained HTML file each."""
+"""``toolkit report``: each report is one self-contained HTML file."""
 
 import inspect
 import json
@@ -11,176 +11,195 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from toolkit.cli.options import Archived, Recordings, Seed, Size, SizeOption, fail
+from toolkit.cli.console import fail
+from toolkit.cli.options import (
+    ArchiveOption,
+    RecordingsOption,
+    SeedOption,
+    SizeChoice,
+    SizeOption,
+)
 
 __all__ = ["report_app"]
 
 report_app = typer.Typer(
-    help="Write reports: one self-contained HTML file each.", no_args_is_help=True
+    help="Write reports; each is one self-contained HTML file.", no_args_is_help=True
 )
 
-Start = Annotated[str, typer.Option(help='First time, such as 2025-09-01 or "7d".')]
-End = Annotated[str | None, typer.Option(help="Last time; else now.")]
+StartOption = Annotated[str, typer.Option(help='First time, for example 2025-09-01 or "7d".')]
+EndOption = Annotated[str | None, typer.Option(help="Last time; by default the present.")]
 
-Asked = tuple[str | Path, list[dict[str, Any]]]
-"""Which notebook, and the parameters of each report."""
+ReportRequest = tuple[str | Path, list[dict[str, Any]]]
+"""A notebook, and the parameters of each report."""
 
 
-def _shared(
+def _common_options(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.")] = None,
-    seed: Seed = 7,
-    size: SizeOption = Size.demo,
-    recordings: Recordings = None,
-    archive: Archived = None,
+    seed: SeedOption = 7,
+    size: SizeOption = SizeChoice.demo,
+    recordings: RecordingsOption = None,
+    archive: ArchiveOption = None,
     live: Annotated[
-        bool, typer.Option(help="Ask TOOLKIT_BASE_URL with TOOLKIT_API_KEY instead.")
+        bool, typer.Option(help="Use the service at TOOLKIT_BASE_URL with TOOLKIT_API_KEY instead.")
     ] = False,
     pdf: Annotated[
-        bool, typer.Option(help="Print it as PDF as well; needs Chromium or Chrome.")
+        bool, typer.Option(help="Write a PDF, too; this needs Chromium or Chrome.")
     ] = False,
-    code: Annotated[bool, typer.Option(help="Show the code as well, folded.")] = False,
+    code: Annotated[bool, typer.Option(help="Show the code, too, in folded sections.")] = False,
 ) -> None:
-    """Name the options of every report."""
+    """Declare the options of every report."""
 
 
-_SHARED: Final = inspect.signature(_shared).parameters
+_COMMON: Final = inspect.signature(_common_options).parameters
 
 
-def _reporting(command: Callable[..., Asked], live_needs: str = "") -> Callable[..., None]:
-    """Make a command that writes reports of one that says what is asked, with the shared options.
+def _report_command(
+    command: Callable[..., ReportRequest], live_needs: str = ""
+) -> Callable[..., None]:
+    """Return a command that writes the reports that `command` requests.
 
     Parameters
     ----------
     command : callable
-        Takes the options of its own, the first of which says whom a report is about.
+        Takes its own options and returns a `ReportRequest`. Its first option is the subject.
     live_needs : str
-        What cannot be chosen for a live service, in words.
+        The option that a live service needs, with its meaning; empty if it needs none.
     """
     own = inspect.signature(command).parameters
 
     @wraps(command)
-    def call(**given: Any) -> None:
-        out, pdf, code = given["out"], given["pdf"], given["code"]
-        source = _source(
-            *(given[name] for name in ("seed", "size", "recordings", "archive", "live"))
+    def call(**options: Any) -> None:
+        out, pdf, code = options["out"], options["pdf"], options["code"]
+        source = _source_code(
+            *(options[name] for name in ("seed", "size", "recordings", "archive", "live"))
         )
-        if live_needs and given["live"] and not given[next(iter(own))]:
+        if live_needs and options["live"] and not options[next(iter(own))]:
             fail(f"--live needs {live_needs}", code=2)
-        notebook, asked = command(**{name: given[name] for name in own})
-        if len(asked) > 1:
-            _write_many(notebook, asked, source, out, pdf, code)
+        notebook, parameters = command(**{name: options[name] for name in own})
+        if len(parameters) > 1:
+            _write_reports(notebook, parameters, source, out, pdf, code)
         else:
-            _write(notebook, asked[0], source, out, pdf, code)
+            _write_report(notebook, parameters[0], source, out, pdf, code)
 
-    every = [*own.values(), *_SHARED.values()]
-    keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in every]
+    # Typer reads the options of a command from its signature.
+    all_options = [*own.values(), *_COMMON.values()]
+    keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in all_options]
     call.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in every}
+    call.__annotations__ = {option.name: option.annotation for option in all_options}
     return call
 
 
 @report_app.callback()
 def report() -> None:
-    """Write reports: one self-contained HTML file each."""
+    """Write reports; each is one self-contained HTML file."""
 
 
 @report_app.command()
-@partial(_reporting, live_needs="an account: --user 0x...")
+@partial(_report_command, live_needs="an account: --user 0x...")
 def wallet(
     user: Annotated[
         list[str] | None,
         typer.Option(
-            help="Address of the account; offline, else an example account. Several: a report "
-            "each, --out is their folder."
+            help="Address of the account; offline, the default is an example account. Several "
+            "accounts: one report each, and --out is their folder."
         ),
     ] = None,
-    start: Start = "",
-    end: End = None,
+    start: StartOption = "",
+    end: EndOption = None,
     builder: Annotated[
         list[str] | None,
-        typer.Option(help="A builder that the account had approved; may be given more than once."),
+        typer.Option(help="A builder that the account approved. The option can be repeated."),
     ] = None,
-) -> Asked:
-    """Report what one account earned, paid and traded."""
-    more = {"start": start or 0, "end": end, "builders": builder}
-    return "wallet", [{"user": one, **more} for one in _each(user)]
+) -> ReportRequest:
+    """Report the profits, costs and trades of one account."""
+    options = {"start": start or 0, "end": end, "builders": builder}
+    return "wallet", [{"user": address, **options} for address in _unique_subjects(user)]
 
 
 @report_app.command()
-@_reporting
+@_report_command
 def market(
     coin: Annotated[
         list[str] | None,
-        typer.Option(help="The perp; offline, else BTC. Several: --out is their folder."),
+        typer.Option(
+            help="The perp; by default BTC. Several: one report each, and --out is their folder."
+        ),
     ] = None,
-    start: Start = "30d",
-    end: End = None,
-) -> Asked:
-    """Report what a perp costs to trade, when, and what its book holds."""
-    return "market", [{"coin": one, "start": start, "end": end} for one in _each(coin, "BTC")]
+    start: StartOption = "30d",
+    end: EndOption = None,
+) -> ReportRequest:
+    """Report the trading costs of a perp over time, and the depth of its book."""
+    coins = _unique_subjects(coin, "BTC")
+    return "market", [{"coin": name, "start": start, "end": end} for name in coins]
 
 
 @report_app.command()
-@partial(_reporting, live_needs="a builder: --address 0x...")
+@partial(_report_command, live_needs="a builder: --address 0x...")
 def builder(
     address: Annotated[
         list[str] | None,
-        typer.Option(help="The builder; offline, else an example. Several: --out is their folder."),
+        typer.Option(
+            help="Address of the builder; offline, the default is an example. Several: one report "
+            "each, and --out is their folder."
+        ),
     ] = None,
-    start: Start = "",
-    end: End = None,
-) -> Asked:
-    """Report what a builder earns, from whom, and what its users do elsewhere."""
-    more = {"start": start or 0, "end": end}
-    return "builder", [{"address": one, **more} for one in _each(address)]
+    start: StartOption = "",
+    end: EndOption = None,
+) -> ReportRequest:
+    """Report the revenue of a builder, its users, and their trades through other builders."""
+    options = {"start": start or 0, "end": end}
+    return "builder", [{"address": name, **options} for name in _unique_subjects(address)]
 
 
 @report_app.command("market-quality")
-@_reporting
+@_report_command
 def market_quality(
-    dex: Annotated[str, typer.Option(help="Whose perps; the native dex by default.")] = "",
+    dex: Annotated[str, typer.Option(help="Dex of the perps; by default the native one.")] = "",
     coin: Annotated[
-        list[str] | None, typer.Option(help="Which perps; else the 12 traded most.")
+        list[str] | None, typer.Option(help="The perps; by default the 12 with the largest volume.")
     ] = None,
-    start: Start = "7d",
-    end: End = None,
-) -> Asked:
-    """Compare perps: what a size costs, how much fits, how the books stand."""
+    start: StartOption = "7d",
+    end: EndOption = None,
+) -> ReportRequest:
+    """Compare perps: the cost of a size, the largest size, and the state of the books."""
     return "market_quality", [{"dex": dex, "start": start, "end": end, "coins": coin}]
 
 
 @report_app.command("run")
-@_reporting
-def run_own(
-    notebook: Annotated[Path, typer.Argument(help="A notebook: .py, .md or .ipynb.")],
+@_report_command
+def run_notebook(
+    notebook: Annotated[Path, typer.Argument(help="Notebook: .py, .md or .ipynb.")],
     parameter: Annotated[
-        list[str] | None, typer.Option("-p", help="name=value; a value is JSON, or else text.")
+        list[str] | None, typer.Option("-p", help="name=value; a value that is not JSON is text.")
     ] = None,
-) -> Asked:
-    """Report with a notebook of your own: its cells tagged source and parameters are set."""
-    return notebook, [dict(map(_parameter, parameter or []))]
+) -> ReportRequest:
+    """Run your own notebook as a report; it needs cells with the tags source and parameters."""
+    return notebook, [dict(map(_parse_parameter, parameter or []))]
 
 
-def _each(given: list[str] | None, otherwise: str | None = None) -> list[str | None]:
-    """Name each subject once; where none is given, the one that is taken then."""
-    return [*dict.fromkeys(given)] if given else [otherwise]
+def _unique_subjects(subjects: list[str] | None, default: str | None = None) -> list[str | None]:
+    """Return each subject once; without subjects, the default."""
+    return [*dict.fromkeys(subjects)] if subjects else [default]
 
 
-def _source(seed: int, size: Size, recordings: Path | None, archive: str | None, live: bool) -> str:
+def _source_code(
+    seed: int, size: SizeChoice, recordings: Path | None, archive: str | None, live: bool
+) -> str:
+    """Return the code of the notebook cell that connects to the source."""
     from toolkit.reports import source
 
     if live:
-        return source.live()
+        return source.live_source()
     if archive is not None:
-        return source.archived(archive)
+        return source.archive_source(archive)
     if recordings is not None:
         if not recordings.is_dir():
             fail(f"there is no folder {recordings}", code=2)
-        return source.recorded(recordings)
-    return source.simulated(seed, size.value)
+        return source.recording_source(recordings)
+    return source.simulated_source(seed, size.value)
 
 
-def _write(
+def _write_report(
     notebook: str | Path,
     parameters: Mapping[str, Any],
     source: str,
@@ -188,33 +207,33 @@ def _write(
     pdf: bool,
     code: bool,
 ) -> None:
-    """Build a report, write it, and say what it says."""
+    """Build a report, write it, and print its headlines."""
     from toolkit.errors import ReportFailed
-    from toolkit.reports.building import build, digest_of, write
-    from toolkit.reports.printing import print_pdf
+    from toolkit.reports.build import build, page_digest, write_page
+    from toolkit.reports.pdf import print_pdf
 
     out = out or Path("build/report") / f"{Path(notebook).stem.replace('_', '-')}.html"
     try:
-        with _told(Path(notebook).stem) as on_cell:
+        with _cell_progress(Path(notebook).stem) as on_cell:
             page = build(notebook, source, parameters, code=code, on_cell=on_cell)
-        path = write(page.html, out)
+        path = write_page(page.html, out)
         printed = print_pdf(path) if pdf else None
     except ReportFailed as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{out} cannot be written: {error.strerror or error}")
+        fail(f"cannot write {out}: {error.strerror or error}")
     typer.echo(f"{page.title} ({page.facts['source']})")
     for label, value, note in page.facts.get("headlines", ()):
         typer.echo(f"  {label:26}{value:>22}  {note}")
     typer.echo(f"report: {path}")
-    typer.echo(f"digest: {digest_of(page.html)}")
+    typer.echo(f"digest: {page_digest(page.html)}")
     if printed is not None:
         typer.echo(f"pdf: {printed}")
 
 
 @contextmanager
-def _told(name: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Say on a terminal how far the notebook is."""
+def _cell_progress(name: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function that shows the current cell; yield None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -224,31 +243,31 @@ def _told(name: str) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda cell, cells: status.update(f"{name}: cell {cell} of {cells}")
 
 
-def _write_many(
+def _write_reports(
     notebook: str | Path,
-    asked: list[dict[str, Any]],
+    parameters: list[dict[str, Any]],
     source: str,
     out: Path | None,
     pdf: bool,
     code: bool,
 ) -> None:
-    """Build a report for each; say of each where it lies, or why there is none."""
-    from toolkit.reports.batch import write_many
+    """Build several reports, and print the path or the error of each."""
+    from toolkit.reports.build import write_reports
 
     failed = 0
     folder = out or Path("build/report")
-    for one in write_many(notebook, asked, source, folder, pdf=pdf, code=code):
-        failed += one.error is not None
-        told = [str(part) for part in (one.path, one.pdf, one.error) if part is not None]
-        typer.echo(f"{one.name}: {', '.join(told)}")
+    for report in write_reports(notebook, parameters, source, folder, pdf=pdf, code=code):
+        failed += report.error is not None
+        parts = [str(part) for part in (report.path, report.pdf, report.error) if part is not None]
+        typer.echo(f"{report.name}: {', '.join(parts)}")
     if failed:
-        fail(f"{failed} of {len(asked)} reports could not be made")
+        fail(f"{failed} of {len(parameters)} reports failed")
 
 
-def _parameter(text: str) -> tuple[str, Any]:
+def _parse_parameter(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
-        fail(f"a parameter is name=value, not {text!r}", code=2)
+        fail(f"a parameter must be name=value, not {text!r}", code=2)
     try:
         return name.strip(), json.loads(value)
     except ValueError:

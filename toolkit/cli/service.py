@@ -1,4 +1,4 @@
-"""``toolkit serve`` and ``toolkit world``: the query service, and what is in it."""
+"""``toolkit serve``, ``toolkit lab`` and ``toolkit world``: the query service and its data."""
 
 import json
 import os
@@ -8,94 +8,126 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolkit.cli.options import Archived, Port, Recordings, Seed, Size, SizeOption, fail, store_of
+from toolkit.cli.console import fail
+from toolkit.cli.options import (
+    ArchiveOption,
+    PortOption,
+    RecordingsOption,
+    SeedOption,
+    SizeChoice,
+    SizeOption,
+    open_store,
+)
 
 if TYPE_CHECKING:
     from toolkit.service import Key, Upstream
 
-__all__ = ["serve", "world"]
+__all__ = ["lab", "serve", "world"]
 
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Port = 8787,
-    seed: Seed = 7,
-    size: SizeOption = Size.demo,
-    recordings: Recordings = None,
-    archive: Archived = None,
+    port: PortOption = 8787,
+    seed: SeedOption = 7,
+    size: SizeOption = SizeChoice.demo,
+    recordings: RecordingsOption = None,
+    archive: ArchiveOption = None,
     clock: Annotated[
         Literal["fixed", "live"],
-        typer.Option(help="Whether the simulated exchange stands at its end, or runs on."),
+        typer.Option(
+            help="Whether the present stays at the end of the history, or goes on from there."
+        ),
     ] = "fixed",
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Answer exactly the specification and its 22 operations, without what the live "
-            "service adds.",
+            help="Answer exactly the specification and its 22 operations, without the additions of "
+            "the live service.",
         ),
     ] = False,
     keys: Annotated[
-        Path | None, typer.Option(help="TOML file of API keys; else TOOLKIT_API_KEY, or a new key.")
+        Path | None,
+        typer.Option(help="TOML file of API keys; by default TOOLKIT_API_KEY, or a new key."),
     ] = None,
     upstream: Annotated[
         str | None,
         typer.Option(
-            help="Address of a server that answers what mirrors the exchange's info API, and every "
-            "type that is not known here; its key is TOOLKIT_UPSTREAM_KEY."
+            help="Address of a server that answers the operations of the exchange's info API, and "
+            "all unknown types; its key is TOOLKIT_UPSTREAM_KEY."
         ),
     ] = None,
 ) -> None:
     """Run the query service on a port."""
-    from toolkit.local import site_of
+    from toolkit.local_service import site_of
     from toolkit.service import Access
-    from toolkit.service.http import bind, server
+    from toolkit.service.http import bind_socket, make_server
 
-    accepted, made = _keys(keys)
-    mirrored = _upstream(upstream)
+    accepted, new_secret = _accepted_keys(keys)
+    upstream_server = _find_upstream(upstream)
     try:
-        taken = bind(host, port)
+        bound = bind_socket(host, port)
     except OSError as error:
-        why = error.strerror or error
-        fail(f"{host}:{port} cannot be had: {why}; --port 0 takes any port that is free")
-    with taken:
-        store = store_of(seed, size, recordings, archive, strict=strict)
+        reason = error.strerror or error
+        fail(f"cannot listen on {host}:{port}: {reason}; --port 0 selects a free port")
+    with bound:
+        store = open_store(seed, size, recordings, archive, strict=strict)
         try:
-            site = site_of(store, Access(accepted), clock=clock, upstream=mirrored)
+            site = site_of(store, Access(accepted), clock=clock, upstream=upstream_server)
         except ValueError as error:
             fail(str(error), code=2)
-        taken.listen()
-        if made:
-            typer.echo(f"export TOOLKIT_API_KEY={made}   # made for this run; paste where you ask")
+        bound.listen()
+        if new_secret:
+            typer.echo(
+                f"export TOOLKIT_API_KEY={new_secret}   # only for this run; set it in clients"
+            )
         name = f"[{host}]" if ":" in host else host
-        typer.echo(f"{store.about['label']}: http://{name}:{taken.getsockname()[1]}")
-        server(site).run(sockets=[taken])
+        typer.echo(f"{store.about['label']}: http://{name}:{bound.getsockname()[1]}")
+        make_server(site).run(sockets=[bound])
+
+
+def lab(
+    port: PortOption = 0,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+    seed: SeedOption = 7,
+    size: SizeOption = SizeChoice.demo,
+    folder: Annotated[Path, typer.Option(help="Folder of notebooks.")] = Path("notebooks"),
+) -> None:
+    """Open the notebooks in JupyterLab, with the query service running beside it."""
+    from toolkit.lab import LabMissing, run_lab
+
+    if not folder.is_dir():
+        fail(f"there is no folder {folder}: name the folder of notebooks with --folder", code=2)
+    try:
+        code = run_lab(open_store(seed, size), folder, port=port, browser=browser)
+    except LabMissing as error:
+        fail(str(error))
+    raise typer.Exit(code)
 
 
 def world(
-    seed: Seed = 7,
-    size: SizeOption = Size.demo,
+    seed: SeedOption = 7,
+    size: SizeOption = SizeChoice.demo,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what is in a simulated exchange."""
-    store = store_of(seed, size)
+    """Print a summary of a simulated exchange."""
+    store = open_store(seed, size)
     hidden = {"examples", "stories"}
-    found = {name: value for name, value in store.about["world"].items() if name not in hidden}
+    summary = {name: value for name, value in store.about["world"].items() if name not in hidden}
     store.close()
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(summary))
         return
-    for name, value in found.items():
+    for name, value in summary.items():
         if isinstance(value, list):
             more = ", ..." if len(value) > 4 else ""
-            value = (
-                f"{len(value):>5}  {', '.join(str(one) or '(native)' for one in value[:4])}{more}"
-            )
+            first = ", ".join(str(entry) or "(native)" for entry in value[:4])
+            value = f"{len(value):>5}  {first}{more}"
         typer.echo(f"{name:18}{value}")
 
 
-def _keys(path: Path | None) -> "tuple[list[Key], str]":
-    """Give the keys to accept, and the one that was made because there was none."""
+def _accepted_keys(path: Path | None) -> "tuple[list[Key], str]":
+    """Return the keys to accept, and the new one if there was none, else an empty text."""
     from toolkit.service import Key, KeysUnreadable, read_keys
 
     if path is not None:
@@ -103,12 +135,12 @@ def _keys(path: Path | None) -> "tuple[list[Key], str]":
             return read_keys(path), ""
         except KeysUnreadable as error:
             fail(str(error), code=2)
-    given = os.environ.get("TOOLKIT_API_KEY")
-    secret = given or secrets.token_urlsafe(24)
-    return [Key("TOOLKIT_API_KEY", secret)], "" if given else secret
+    environment = os.environ.get("TOOLKIT_API_KEY")
+    secret = environment or secrets.token_urlsafe(24)
+    return [Key("TOOLKIT_API_KEY", secret)], "" if environment else secret
 
 
-def _upstream(address: str | None) -> "Upstream | None":
+def _find_upstream(address: str | None) -> "Upstream | None":
     from toolkit.service import Upstream
 
     if address is None:

@@ -1,24 +1,20 @@
-"""Asking the service: sessions, retries, the points budget, pages."""
+"""The client of the service: sessions, retries, the points budget."""
 
 from toolkit.client.budget import LimitWarning
-from toolkit.client.connecting import connect, current_session, forget, use
+from toolkit.client.connection import connect, current_session, forget, use
 from toolkit.client.counts import Counts
-from toolkit.client.pages import Batch, Progress, pages
-from toolkit.client.proof import Proof
+from toolkit.client.progress import Progress
 from toolkit.client.recipe import Recipe
 from toolkit.client.session import Session
 
 __all__ = [
-    "Batch",
     "Counts",
     "LimitWarning",
     "Progress",
-    "Proof",
     "Recipe",
     "Session",
     "connect",
     "current_session",
     "forget",
-    "pages",
     "use",
 ]

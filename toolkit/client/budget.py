@@ -1,31 +1,29 @@
-"""The points budget of a session: how fast it may ask, and how much altogether."""
+"""The points budget of a session: how fast it may send requests, and how many altogether."""
 
 import threading
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from toolkit.client.ledger import Ledger
 from toolkit.contract.operations import Operation
 from toolkit.errors import BudgetSpent
-
-if TYPE_CHECKING:
-    from toolkit.client.ledger import Ledger
 
 __all__ = ["LEASE", "Budget", "LimitWarning", "Spending"]
 
 LEASE: Final = 120.0
-"""Seconds that a request may be on its way before anybody hears of it."""
+"""Seconds that a request may be on its way without an answer."""
 
 _SHORT: Final = 5.0  # seconds; a shorter wait needs no warning
 
 
 class LimitWarning(UserWarning):
-    """A request waits because its operation may be asked only so often."""
+    """A request waits because its operation has a limit on the number of calls."""
 
 
 class Budget:
-    """Counts points, holds requests back, and refuses those that cost too much.
+    """Counts points, delays requests that exceed the quota, and refuses those that cost too much.
 
     Parameters
     ----------
@@ -34,11 +32,11 @@ class Budget:
     most : int, optional
         Points that may be spent altogether; a request beyond them is refused.
     clock, sleep : callable
-        The present in seconds, the same for all who share the file, and how to wait.
+        The present in seconds, the same for all who share the file, and a function that waits.
     path : Path, optional
-        The file in which all who use the key count; without it each session counts alone.
+        The file in which all who use the key count; without it each session counts separately.
     lease : float, optional
-        Seconds that a request may be on its way before anybody hears of it.
+        Seconds that a request may be on its way without an answer.
     """
 
     def __init__(
@@ -59,44 +57,44 @@ class Budget:
         self.spent = 0
         self._clock = clock
         self._sleep = sleep
-        self._ledger = None if per_minute is None else _ledger(per_minute, clock, path, lease)
-        self._calls: dict[str, Ledger] = {}  # by operation that has a limit of its own
         self._path = path
         self._lease = lease
-        self._blocked = float("-inf")  # until when this session may not ask
+        self._points = None if per_minute is None else Ledger(per_minute, clock, path, lease)
+        self._calls: dict[str, Ledger] = {}  # by operation that has a limit of its own
+        self._blocked_until = float("-inf")  # seconds; for this session
         self._lock = threading.Lock()
 
     def spend(self, points: int, operation: Operation | None = None) -> "Spending":
-        """Take points for one request, waiting for the minute to have room.
+        """Spend points for one request; wait until the minute has room.
 
         A session with a quota also waits for an operation's own limit.
 
         Parameters
         ----------
         points : int
-            What the request costs.
+            The cost of the request.
         operation : Operation, optional
-            What is asked.
+            The operation of the request.
 
         Returns
         -------
         Spending
-            To be used as a context around the request.
+            A context around the request.
 
         Raises
         ------
         BudgetSpent
-            If the points are more than are left, or than a whole minute allows.
+            If the points are more than are left, or more than a whole minute allows.
         """
-        self._reserve(points)
+        self._reserve_points(points)
         waited = 0.0
-        calls = self._calls_of(operation)
+        calls = self._calls_ledger(operation)
         needed = [(calls, 1)] if calls is not None else []
-        needed += [(self._ledger, points)] if self._ledger is not None else []
+        needed += [(self._points, points)] if self._points is not None else []
         taken: list[tuple[Ledger, str]] = []
         try:
             while True:
-                pause = self._blocked - self._clock()
+                pause = self._blocked_until - self._clock()
                 while pause <= 0 and needed:
                     ledger, amount = needed[0]
                     pause, name = ledger.take(amount)
@@ -106,7 +104,7 @@ class Budget:
                 if pause <= 0:
                     return Spending(taken, waited)
                 if needed and needed[0][0] is calls and operation is not None:
-                    _announce(operation, pause)
+                    _warn_of_wait(operation, pause)
                 self._sleep(pause)
                 waited += pause
         except BaseException:  # interrupted while it waited: nothing was sent
@@ -114,42 +112,27 @@ class Budget:
                 self.spent -= points
             raise
 
-    def _calls_of(self, operation: Operation | None) -> "Ledger | None":
-        """Return where the calls of an operation with its own limit are counted."""
-        if self.per_minute is None or operation is None or operation.limit is None:
-            return None
-        with self._lock:
-            if operation.type not in self._calls:
-                path = self._path
-                if path is not None:
-                    path = path.with_name(f"{path.stem}.{operation.type}{path.suffix}")
-                limit = operation.limit
-                self._calls[operation.type] = _ledger(
-                    limit.calls, self._clock, path, self._lease, limit.seconds
-                )
-            return self._calls[operation.type]
-
-    def back_off(self, seconds: float) -> None:
-        """Let nobody who uses the key ask for so long: the service said so."""
+    def block(self, seconds: float) -> None:
+        """Delay all requests with this key for some seconds, because the service demands it."""
         if seconds <= 0:
             return
         with self._lock:
-            self._blocked = max(self._blocked, self._clock() + seconds)
-        if self._ledger is not None:
-            self._ledger.block(seconds)
+            self._blocked_until = max(self._blocked_until, self._clock() + seconds)
+        if self._points is not None:
+            self._points.block(seconds)
 
     def close(self) -> None:
-        """Let go of files."""
-        for ledger in (self._ledger, *self._calls.values()):
+        """Close the files."""
+        for ledger in (self._points, *self._calls.values()):
             if ledger is not None:
                 ledger.close()
 
-    def _reserve(self, points: int) -> None:
+    def _reserve_points(self, points: int) -> None:
         with self._lock:
             if self.most is not None and self.spent + points > self.most:
                 raise BudgetSpent(
                     f"the request costs {points} points, and {self.most - self.spent} of the "
-                    f"session's {self.most} are left; raise most_points, or ask for less"
+                    f"session's {self.most} are left. Raise most_points, or request less"
                 )
             if self.per_minute is not None and points > self.per_minute:
                 raise BudgetSpent(
@@ -158,17 +141,31 @@ class Budget:
                 )
             self.spent += points
 
+    def _calls_ledger(self, operation: Operation | None) -> Ledger | None:
+        """Return the ledger of calls of an operation that has a limit of its own."""
+        if self.per_minute is None or operation is None or operation.limit is None:
+            return None
+        with self._lock:
+            if operation.type not in self._calls:
+                path, limit = self._path, operation.limit
+                if path is not None:
+                    path = path.with_name(f"{path.stem}.{operation.type}{path.suffix}")
+                self._calls[operation.type] = Ledger(
+                    limit.calls, self._clock, path, self._lease, limit.seconds
+                )
+            return self._calls[operation.type]
+
 
 class Spending:
-    """Points that a request takes; a context from before it is sent until it is answered.
+    """The points of one request; a context from before it is sent until it is answered.
 
     Attributes
     ----------
     waited : float
-        Seconds that were waited for them.
+        Seconds that the request waited for them.
     """
 
-    def __init__(self, taken: "Sequence[tuple[Ledger, str]]", waited: float) -> None:
+    def __init__(self, taken: Sequence[tuple[Ledger, str]], waited: float) -> None:
         self.waited = waited
         self._taken = tuple(taken)
 
@@ -176,17 +173,17 @@ class Spending:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.answered()
+        self.settle()
 
-    def answered(self) -> None:
-        """Say that the answer begins, well or badly: the request is counted, its minute runs."""
+    def settle(self) -> None:
+        """Record that the answer begins, good or bad: from now on the minute of the points runs."""
         taken, self._taken = self._taken, ()
         for ledger, name in taken:
             ledger.settle(name)
 
 
-def _announce(operation: Operation, pause: float) -> None:
-    """Warn before a long wait: a cell that stands still for minutes should say why."""
+def _warn_of_wait(operation: Operation, pause: float) -> None:
+    """Warn before a long wait: a notebook cell that takes minutes should say why."""
     limit = operation.limit
     if limit is not None and pause > _SHORT:
         warnings.warn(
@@ -195,15 +192,3 @@ def _announce(operation: Operation, pause: float) -> None:
             LimitWarning,
             stacklevel=2,
         )
-
-
-def _ledger(
-    most: int,
-    clock: Callable[[], float],
-    path: Path | None,
-    lease: float,
-    window: float = 60.0,
-) -> "Ledger":
-    from toolkit.client.ledger import Ledger  # its library, only where there is a quota
-
-    return Ledger(most, clock, path, lease, window)

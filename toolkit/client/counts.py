@@ -1,4 +1,4 @@
-"""What has been done: by a session altogether, and by each pull for its certificate."""
+"""Counts of what was sent: by a session altogether, and by each pull for its certificate."""
 
 import threading
 from collections import Counter
@@ -7,7 +7,7 @@ from typing import Any
 
 from toolkit.errors import ServiceError, Unreachable
 
-__all__ = ["Counts", "cause_of"]
+__all__ = ["Counts", "retry_cause"]
 
 
 @dataclass(eq=False, slots=True)
@@ -17,16 +17,15 @@ class Counts:
     Attributes
     ----------
     requests, points : int
-        Requests that were sent, every attempt, and what they cost.
+        Requests that were sent, with every attempt, and their cost.
     retries : int
         Attempts after the first.
     causes : Counter
-        What each retry was for -> how many: a status such as ``429``, or how the connection
-        failed.
+        Cause of a retry -> how many: a status such as ``429``, or how the connection failed.
     waits : int
-        How often a request was held back, by the budget or before a retry.
+        How often a request was delayed, by the budget or before a retry.
     waited : float
-        Seconds of that.
+        Seconds of these delays.
     within : Counts, optional
         The counts that these are a part of: whatever is added here is added there.
     """
@@ -40,34 +39,34 @@ class Counts:
     within: "Counts | None" = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def sent(self, points: int) -> None:
-        """Count a request."""
+    def add_request(self, points: int) -> None:
+        """Count a request and its points."""
         with self._lock:
             self.requests += 1
             self.points += points
         if self.within is not None:
-            self.within.sent(points)
+            self.within.add_request(points)
 
-    def wait(self, seconds: float) -> None:
-        """Count a time of waiting; none where there was none."""
+    def add_wait(self, seconds: float) -> None:
+        """Count a wait; 0 seconds are none."""
         if seconds <= 0:
             return
         with self._lock:
             self.waits += 1
             self.waited += seconds
         if self.within is not None:
-            self.within.wait(seconds)
+            self.within.add_wait(seconds)
 
-    def retry(self, cause: str) -> None:
+    def add_retry(self, cause: str) -> None:
         """Count a further attempt."""
         with self._lock:
             self.retries += 1
             self.causes[cause] += 1
         if self.within is not None:
-            self.within.retry(cause)
+            self.within.add_retry(cause)
 
     def facts(self) -> dict[str, Any]:
-        """Give them as plain values, for provenance."""
+        """Return the counts as plain values for provenance."""
         with self._lock:
             return {
                 "requests": self.requests,
@@ -78,8 +77,8 @@ class Counts:
             }
 
 
-def cause_of(error: Exception) -> str:
-    """Say in a word or two why a request had to be sent again."""
+def retry_cause(error: Exception) -> str:
+    """Return in a word or two why a request has to be sent again."""
     if isinstance(error, ServiceError):
         return str(error.status)
     return error.cause if isinstance(error, Unreachable) else "answer cut short"

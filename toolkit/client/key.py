@@ -1,4 +1,4 @@
-"""The API key: it goes into a request's header, and has no other way out."""
+"""The API key: it goes into the header of a request, and nowhere else."""
 
 import hashlib
 from collections.abc import Generator
@@ -7,35 +7,35 @@ from typing import Final, NoReturn
 
 import httpx
 
-__all__ = ["Key", "file_of"]
+__all__ = ["ApiKey", "budget_file"]
 
-_ROUNDS: Final = 20_000  # of the hash: a short key is not found by trying
+_ROUNDS: Final = 20_000  # of the hash: a short key cannot be found by trying
 
 
-class Key(httpx.Auth):
-    """Adds the API key to a request; it has no other way out."""
+class ApiKey(httpx.Auth):
+    """Adds the API key to the header of a request; the key cannot be read or pickled."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
 
     @property
     def is_sendable(self) -> bool:
-        """Whether it can stand in a header."""
+        """Whether the key can be in a header."""
         return self._secret.isascii() and self._secret.isprintable()
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Put the key into a request."""
+        """Add the key to a request."""
         request.headers["Authorization"] = f"Bearer {self._secret}"
         yield request
 
     def scrub(self, text: str) -> str:
-        """Take the key out of a text."""
-        # A shorter one would be found by chance in any message.
+        """Return a text with the key replaced by asterisks."""
+        # A shorter key would be found by chance in any message.
         return text.replace(self._secret, "***") if len(self._secret) >= 6 else text
 
-    def file_in(self, folder: Path, base_url: str) -> Path:
-        """Name the file that counts the key's points, by a hash."""
-        return file_of(folder, base_url, self._secret)
+    def budget_file(self, folder: Path, base_url: str) -> Path:
+        """Return the file that counts the points of the key."""
+        return budget_file(folder, base_url, self._secret)
 
     def __repr__(self) -> str:
         return "***"
@@ -44,7 +44,7 @@ class Key(httpx.Auth):
         raise TypeError("an API key is not pickled")
 
 
-def file_of(folder: Path, base_url: str, key: str) -> Path:
-    """Name the file that counts for a key at a service."""
+def budget_file(folder: Path, base_url: str, key: str) -> Path:
+    """Return the file that counts the points of a key at a service; its name is a hash."""
     digest = hashlib.pbkdf2_hmac("sha256", key.encode(), base_url.encode(), _ROUNDS)
     return folder / f"{digest.hex()[:32]}.db"

@@ -1,8 +1,8 @@
-"""How another process makes a session like this one: everything but the key.
+"""The recipe of a session: how another process makes a session like it, without the key.
 
-A session holds a key, sockets and locks, and does not travel. What travels is its recipe. In the
-process where the session lives it gives that very session; elsewhere it makes one, once, with the
-key that stands in the environment there.
+A session has a key, sockets and locks, and cannot be pickled; its recipe can. In the process of the
+session the recipe returns that very session. In any other process it makes one session, with the
+key from the environment there.
 """
 
 import os
@@ -22,16 +22,16 @@ __all__ = ["Recipe"]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Makes a session where it is unpickled.
+    """Makes a session in the process where it is unpickled.
 
     Attributes
     ----------
     make : callable
-        What makes one; it is pickled by its name.
+        The function that makes the session; it is pickled by its name.
     arguments : mapping
-        What it is called with; never a key.
+        The arguments of that function; never a key.
     needs_key : bool
-        Whether the session has a key, so that the other process must have one too.
+        Whether the session has a key, so that the other process needs one too.
     """
 
     make: Callable[..., "Session"]
@@ -39,31 +39,31 @@ class Recipe:
     needs_key: bool
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, repr=False)
 
-    def remember(self, session: "Session") -> None:
-        """Note which session this is the recipe of, in this process."""
-        _living[self._here()] = session
+    def register_session(self, session: "Session") -> None:
+        """Register the session of this recipe in this process."""
+        _living[self._process_token()] = session
 
-    def session(self) -> "Session":
-        """Give the session of this recipe.
+    def get_session(self) -> "Session":
+        """Return the session of this recipe; make it if this process has none.
 
         Raises
         ------
         NotConnected
-            If it has to be made, and there is no key in the environment.
+            If it has to be made and needs a key, and there is no key in the environment.
         """
-        living = _living.get(self._here())
+        living = _living.get(self._process_token())
         if living is not None:
             return living
-        if self._here() not in _made:
+        if self._process_token() not in _made:
             if self.needs_key and not os.environ.get("TOOLKIT_API_KEY"):
                 raise NotConnected(
-                    "the key is not sent to other processes: set TOOLKIT_API_KEY in the "
+                    "The key is not sent to other processes. Set TOOLKIT_API_KEY in the "
                     "environment of the workers, or use threads"
                 )
-            _made[self._here()] = self.make(**self.arguments, default=False)
-        return _made[self._here()]
+            _made[self._process_token()] = self.make(**self.arguments, default=False)
+        return _made[self._process_token()]
 
-    def _here(self) -> tuple[str, int]:
+    def _process_token(self) -> tuple[str, int]:
         # A forked child has its parent's memory, but must not use its parent's sockets.
         return self._token, os.getpid()
 

@@ -1,4 +1,4 @@
-"""Which failures are asked again, and when."""
+"""Retries: after which failures a request is sent again, and when."""
 
 import logging
 import time
@@ -14,24 +14,26 @@ __all__ = ["Retry"]
 
 T = TypeVar("T")
 
-# Where an application configures logging it sees the retries; elsewhere they are no news.
+# An application that configures logging sees the retries; otherwise they are not logged.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 _LONGEST: Final = 120.0  # seconds; a quota is counted by the minute
-_NOTED: Final = 0.01  # seconds; what is shorter is no wait but the time that a call takes
+_SHORTEST: Final = 0.01  # seconds; a shorter pause is the time of the call itself
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Asks again after failures that may pass: exponential waits with jitter, both capped.
+    """Retries after failures that may pass.
+
+    Waits grow exponentially, with jitter. Attempts and total time are limited.
 
     Parameters
     ----------
     attempts : int
-        The most tries, the first one included.
+        The most attempts, with the first one.
     timeout : float
-        Seconds after which no further try is begun, those not counted that were waited for the
-        budget: a queue is no failure.
+        Seconds after which no further attempt begins. Waits for the budget do not count: a queue
+        is no failure.
     clock : callable
         The present in seconds.
     """
@@ -42,27 +44,27 @@ class Retry:
 
     def call(
         self,
-        ask: Callable[[], T],
+        send: Callable[[], T],
         on_retry: Callable[[Exception, float], None],
         queued: Callable[[], float] = float,
     ) -> T:
-        """Call `ask` until it answers; `on_retry` before every further try.
+        """Call `send` until it succeeds.
 
         Parameters
         ----------
-        ask : callable
-            What to do.
+        send : callable
+            The function to call.
         on_retry : callable
-            Told the failure, and the seconds that were waited after it.
+            Called before every further attempt, with the failure and the seconds waited after it.
         queued : callable, optional
-            Gives the seconds that `ask` has waited for the budget so far.
+            Returns the seconds that `send` has waited for the budget so far.
         """
         failure: Exception | None = None
         failed_at, begun = 0.0, self.clock()
 
         def pause(error: Exception) -> bool | float:
-            late = self.clock() - begun - queued() > self.timeout
-            return False if late else self._pause(error)
+            is_late = self.clock() - begun - queued() > self.timeout
+            return False if is_late else self._pause(error)
 
         for attempt in stamina.retry_context(
             on=pause,
@@ -75,31 +77,31 @@ class Retry:
             with attempt:
                 if failure is not None:
                     waited = self.clock() - failed_at
-                    on_retry(failure, waited if waited >= _NOTED else 0.0)
+                    on_retry(failure, waited if waited >= _SHORTEST else 0.0)
                 try:
-                    return ask()
+                    return send()
                 except Exception as error:
                     failure, failed_at = error, self.clock()
                     raise
         raise AssertionError("a retry context always tries at least once")  # pragma: no cover
 
-    def told_to_wait(self, error: Exception) -> float:
-        """Give the seconds that the service asked to wait; 0 where it said nothing.
+    def requested_wait(self, error: Exception) -> float:
+        """Return the seconds for which the service asked to wait; 0 if it did not ask.
 
-        Whoever switches stamina's waiting off, as tests do, switches this one off too.
+        Tests that switch off the waits of stamina switch off this wait too.
         """
         if not isinstance(error, RateLimited) or error.retry_after is None:
             return 0.0
-        if error.retry_after > self.timeout:  # of one operation: the others need not wait
+        if error.retry_after > self.timeout:  # of one operation: other requests need not wait
             return 0.0
         if stamina.is_testing() or not stamina.is_active():
             return 0.0
         return min(error.retry_after, self.timeout, _LONGEST)
 
     def _pause(self, error: Exception) -> bool | float:
-        """Return whether to ask again; where the service said when, the budget does the waiting.
+        """Return whether to retry. If the service named a wait, the budget does the waiting.
 
-        A wait that is longer than all tries together is not begun.
+        If the service asks for a wait longer than `timeout`, there is no retry.
         """
         if isinstance(error, RateLimited) and error.retry_after is not None:
             return 0.0 if error.retry_after <= self.timeout else False

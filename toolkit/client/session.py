@@ -1,4 +1,4 @@
-"""A session: where to ask, with which key, how fast; and the one place that sends."""
+"""A session: the service, the key and the budget; the one place that sends requests."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -10,17 +10,17 @@ from urllib.parse import urlsplit
 import httpx
 
 from toolkit.client.budget import Budget, Spending
-from toolkit.client.counts import Counts, cause_of
-from toolkit.client.key import Key
-from toolkit.client.proof import Proof, proof_in
+from toolkit.client.counts import Counts, retry_cause
+from toolkit.client.key import ApiKey
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
-from toolkit.client.source import Source
-from toolkit.contract.answers import failure
-from toolkit.contract.compression import inflate
-from toolkit.contract.costs import DEXES_AT_MOST, points_of
+from toolkit.client.source import DataSource
+from toolkit.completeness.headers import Completeness, read_completeness
+from toolkit.contract.compression import decompress
+from toolkit.contract.costs import DEXES_AT_MOST, request_points
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import body
+from toolkit.contract.requests import request_body
+from toolkit.contract.response_errors import response_error
 from toolkit.display import facts_table
 from toolkit.errors import (
     AnswerDamaged,
@@ -31,19 +31,19 @@ from toolkit.errors import (
     Unreachable,
 )
 
-__all__ = ["LARGEST_JSON", "LARGEST_SNAPSHOTS", "PATIENCE", "Answer", "Session", "is_binary"]
+__all__ = ["LARGEST_JSON", "LARGEST_SNAPSHOTS", "PATIENCE", "RawAnswer", "Session", "is_binary"]
 
 LARGEST_JSON: Final = 2**28
-"""Bytes of the largest JSON answer that is read, compression undone."""
+"""Bytes of the largest JSON answer that is read, after decompression."""
 
 LARGEST_SNAPSHOTS: Final = 2**30
-"""Bytes of the largest binary answer that is read; what comes out of it has a limit of its own."""
+"""Bytes of the largest binary answer that is read; its decompressed size has another limit."""
 
 PATIENCE: Final = 600.0
-"""Seconds until a body that trickles is given up."""
+"""Seconds after which a body that comes too slowly is given up."""
 
-_GLANCE: Final = 2.0  # seconds for a service on this machine to say who it is
-# How a request failed -> what the certificate calls it; the first that fits.
+_GLANCE: Final = 2.0  # seconds for a service on this machine to introduce itself
+# Failure of the connection -> its name in the certificate; the first that fits.
 _CAUSES: Final[tuple[tuple[type[httpx.HTTPError], str], ...]] = (
     (httpx.TimeoutException, "time-out"),
     (httpx.ConnectError, "no connection"),
@@ -53,17 +53,27 @@ _BINARY: Final = ("application/octet-stream", "application/msgpack", "applicatio
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back: status 200, headers with names in lower case, body, how complete it is."""
+class RawAnswer:
+    """An answer with status 200, before it is decoded.
+
+    Attributes
+    ----------
+    headers : mapping
+        Header names in lower case -> values.
+    content : bytes
+        The body, decompressed unless it is binary.
+    completeness : Completeness
+        What the service states about the completeness of the answer.
+    """
 
     headers: Mapping[str, str]
     content: bytes
-    proof: Proof = field(default_factory=Proof)
+    completeness: Completeness = field(default_factory=Completeness)
 
 
 @dataclass(eq=False)
 class Session:
-    """Where to ask, with which key, and how fast.
+    """A connection to a service, with key and budget.
 
     Make one with `toolkit.connect` or `toolkit.local`. It may be used from many threads.
 
@@ -71,21 +81,21 @@ class Session:
     ----------
     base_url : str
         Address of the service, without ``/info``.
-    source : Source
-        Who answers: as given, else as the service says of itself.
+    source : DataSource
+        What is known of the service that answers.
     world : object
         What is in a local service, or None.
     recipe : Recipe or None
-        How another process makes a session like it; None where none can.
+        How another process makes a session like it; None if no other process can.
     dexes : int
-        How many dexes there are, or at most: a request for all of them costs so many times more.
+        How many dexes there are at most: the cost of a request for all dexes depends on it.
     counts : Counts
         Requests, points, retries and seconds waited so far.
     """
 
     base_url: str
-    key: Key | None = field(repr=False)
-    source: Source
+    key: ApiKey | None = field(repr=False)
+    source: DataSource
     world: Any
     progress: bool | Callable[[str], Any] | None
     budget: Budget
@@ -97,60 +107,60 @@ class Session:
 
     @property
     def label(self) -> str:
-        """What the source is, for provenance: as given or as the service says, or its address."""
+        """Name of the source for provenance: the user's, the service's own, or the address."""
         return self.source.label
 
     @property
     def simulated(self) -> bool:
-        """Whether the source is invented."""
+        """Whether the data is simulated."""
         return self.source.simulated
 
     def now_ms(self) -> int:
-        """Give the present, in Unix milliseconds: ages such as ``"7d"`` count back from it.
+        """Return the present, in Unix milliseconds: ages such as ``"7d"`` count back from it.
 
-        It is what was given, else the service's own, where it tells one in its answers, else the
-        wall clock's. Before its first answer, a service on this machine is asked at ``/healthz``,
-        once and without the key; one elsewhere is not.
+        It is the user's, else the service's own if its answers state one, else the wall clock's.
+        Before its first answer, a service on this machine is asked once at ``/healthz``, without
+        the key; any other service is not asked.
         """
-        return self.source.now_ms(self._look)
+        return self.source.now_ms(self._look_at_health)
 
     def ask(
         self,
         operation: Operation,
         parameters: Mapping[str, Any],
         counts: Counts | None = None,
-    ) -> Answer:
-        """Send one request, again where a failure may pass, and give the good answer.
+    ) -> RawAnswer:
+        """Send one request, with retries, and return the answer.
 
         Parameters
         ----------
         operation : Operation
-            What to ask.
+            The operation.
         parameters : mapping
             Python name -> value.
         counts : Counts, optional
-            Where to count what is done, besides the session's own; make them with `counting`.
+            Counts of a pull, of `new_counts`; else the request counts for the session only.
 
         Raises
         ------
         ServiceError, Unreachable
-            If no good answer came, the last failure.
+            The last failure, if no good answer came.
         BudgetSpent
-            If the session's points do not allow it.
+            If the points of the session do not allow the request.
         Incomplete
-            If the service has no answer since its source, as an archive, does not hold it.
+            If the service has no answer because its source, such as an archive, does not have it.
         """
-        return self.send(operation, body(operation, parameters), counts)
+        return self.send(operation, request_body(operation, parameters), counts)
 
     def send(
         self, operation: Operation, request: Mapping[str, Any], counts: Counts | None = None
-    ) -> Answer:
-        """Send a request body as it is; else like `ask`."""
+    ) -> RawAnswer:
+        """Send a request body unchanged; otherwise like `ask`."""
         counted = self.counts if counts is None else counts
 
         def on_retry(failure: Exception, waited: float) -> None:
-            counted.retry(cause_of(failure))
-            counted.wait(waited)
+            counted.add_retry(retry_cause(failure))
+            counted.add_wait(waited)
 
         queued: list[float] = []
         return self.retry.call(
@@ -159,17 +169,17 @@ class Session:
             lambda: sum(queued),
         )
 
-    def counting(self) -> Counts:
-        """Give counts of their own for a pull; the session's count the same."""
+    def new_counts(self) -> Counts:
+        """Return counts for a pull; what they count, the session counts too."""
         return Counts(within=self.counts)
 
-    def made_by(self, recipe: Recipe) -> None:
-        """Take note of how another process makes a session like this one."""
+    def set_recipe(self, recipe: Recipe) -> None:
+        """Set how another process makes a session like this one."""
         self.recipe = recipe
-        recipe.remember(self)
+        recipe.register_session(self)
 
     def close(self) -> None:
-        """Close the connections; a closed session is no default any more."""
+        """Close the connections; a closed session is not the default any more."""
         self.client.close()
         self.budget.close()
 
@@ -206,58 +216,60 @@ class Session:
         request: Mapping[str, Any],
         counts: Counts,
         queued: list[float],
-    ) -> Answer:
+    ) -> RawAnswer:
         if self.client.is_closed:
-            raise NotConnected("this session is closed: call tk.connect or tk.local again")
-        points = points_of(operation, request, self.dexes)
+            raise NotConnected("This session is closed. Call tk.connect or tk.local again")
+        points = request_points(operation, request, self.dexes)
         with self.budget.spend(points, operation) as spending:
-            counts.wait(spending.waited)
+            counts.add_wait(spending.waited)
             queued.append(spending.waited)
-            counts.sent(points)
+            counts.add_request(points)
             response, content = self._post(operation, request, spending)
-        self.source.hear(response.headers)
-        proof = self._proof(response.headers)
+        self.source.update_from_headers(response.headers)
+        completeness = self._completeness(response.headers)
         if response.status_code != 200:
-            proof.check()
-            error = self._failure(operation, response, content)
-            self.budget.back_off(self.retry.told_to_wait(error))
+            completeness.check_complete()
+            error = self._error_of(operation, response, content)
+            self.budget.block(self.retry.requested_wait(error))
             raise error
-        return Answer(response.headers, content, proof)
+        return RawAnswer(response.headers, content, completeness)
 
-    def _proof(self, headers: Mapping[str, str]) -> Proof:
-        """Read what the service says of how complete an answer is, without the key."""
-        said = proof_in(headers)
-        return said if self.key is None else replace(said, lacks=self.key.scrub(said.lacks))
+    def _completeness(self, headers: Mapping[str, str]) -> Completeness:
+        """Return what the service states about the completeness of an answer, without the key."""
+        stated = read_completeness(headers)
+        if self.key is None:
+            return stated
+        return replace(stated, missing_reason=self.key.scrub(stated.missing_reason))
 
     def _post(
         self, operation: Operation, request: Mapping[str, Any], spending: Spending
     ) -> tuple[httpx.Response, bytes]:
         try:
             with self.client.stream("POST", "/info", json=dict(request)) as response:
-                spending.answered()
-                return response, self._read(operation, response)
+                spending.settle()
+                return response, self._read_body(operation, response)
         except httpx.HTTPError as error:
             unreachable = self._unreachable(operation, error)
-        # Raised here, not above: httpx's error holds the request, and the request the key.
+        # Raised here, not above: httpx's error has the request, and the request has the key.
         raise unreachable
 
-    def _look(self) -> None:
-        """Ask a service on this machine who it is; nothing is lost where it does not say."""
-        if self.client.is_closed or not _is_near(self.base_url):
+    def _look_at_health(self) -> None:
+        """Read the headers of ``/healthz`` of a service on this machine; failures do not matter."""
+        if self.client.is_closed or not _is_this_machine(self.base_url):
             return
         try:
             with self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE) as response:
-                self.source.hear(response.headers)
+                self.source.update_from_headers(response.headers)
         except httpx.HTTPError:
             pass
 
-    def _read(self, operation: Operation, response: httpx.Response) -> bytes:
-        """Read a body as it comes, and undo its compression: never more than the limit."""
+    def _read_body(self, operation: Operation, response: httpx.Response) -> bytes:
+        """Read and decompress a body as it comes, never more than the limit."""
         limit = LARGEST_SNAPSHOTS if operation.binary else LARGEST_JSON
         parts, size, begun = [], 0, time.monotonic()
-        # A transport may hand over a body that httpx has read and decoded already.
-        whole = response.is_stream_consumed
-        for part in [response.content] if whole else response.iter_raw():
+        # With a transport of its own, httpx may have read and decoded the body already.
+        is_decoded = response.is_stream_consumed
+        for part in [response.content] if is_decoded else response.iter_raw():
             size += len(part)
             parts.append(part)
             if size > limit:
@@ -266,49 +278,50 @@ class Session:
                 )
             if time.monotonic() - begun > PATIENCE:
                 raise httpx.ReadTimeout(f"the answer did not end within {PATIENCE:.0f} s")
-        if not whole:
-            _refuse_a_part(response.headers, size)
+        if not is_decoded:
+            _check_length(response.headers, size)
         content = b"".join(parts)
         if operation.binary:
             return content
-        plain = bytes(inflate(content, limit))
+        plain = bytes(decompress(content, limit))
         if response.status_code != 200 or is_binary(operation, response.headers):
             return plain
-        return _whole_json(operation, plain)
+        _check_json_end(operation, plain)
+        return plain
 
-    def _failure(
+    def _error_of(
         self, operation: Operation, response: httpx.Response, content: bytes
     ) -> ServiceError:
-        error = failure(operation, response.status_code, response.headers, content)
+        error = response_error(operation, response.status_code, response.headers, content)
         if self.key is not None:
             error.message = self.key.scrub(error.message)
             error.args = (error.message,)
         elif isinstance(error, InvalidKey):
-            error.hint = "No key was given: set TOOLKIT_API_KEY, or give tk.connect an api_key"
+            error.hint = "There is no key: set TOOLKIT_API_KEY, or call tk.connect with api_key"
         return error
 
     def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> Unreachable:
         words = str(error) or type(error).__name__
         if self.key is not None:
             words = self.key.scrub(words)
-        made = Unreachable(
+        unreachable = Unreachable(
             f"{operation.type}: no answer from {self.base_url} ({words}). Check the address and "
             "the network; tk.local() works without either"
         )
         causes = [word for kind, word in _CAUSES if isinstance(error, kind)]
-        made.cause = causes[0] if causes else "connection broken"
-        return made
+        unreachable.cause = causes[0] if causes else "connection broken"
+        return unreachable
 
 
 def is_binary(operation: Operation, headers: Mapping[str, str]) -> bool:
-    """Whether an answer is binary: as the contract says, or the headers if it does not know."""
+    """Return whether an answer is binary, by the contract or, if it does not know, by headers."""
     if operation.tables:
         return operation.binary
     return headers.get("content-type", "").partition(";")[0].strip().lower() in _BINARY
 
 
-def _is_near(base_url: str) -> bool:
-    """Whether an address is this machine's own."""
+def _is_this_machine(base_url: str) -> bool:
+    """Return whether an address is this machine's own."""
     host = urlsplit(base_url).hostname or ""
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -316,15 +329,15 @@ def _is_near(base_url: str) -> bool:
         return False
 
 
-def _refuse_a_part(headers: httpx.Headers, size: int) -> None:
-    """Refuse a body that is shorter than its headers say."""
+def _check_length(headers: httpx.Headers, size: int) -> None:
+    """Raise an error if a body is shorter than its headers say."""
     announced = headers.get("content-length", "")
     if announced.isascii() and announced.isdigit() and size < int(announced):
         raise httpx.RemoteProtocolError(f"the answer broke off after {size} of {announced} bytes")
 
 
-def _whole_json(operation: Operation, content: bytes) -> bytes:
-    """Refuse JSON that was cut off; what is no JSON at all, `decode` refuses."""
+def _check_json_end(operation: Operation, content: bytes) -> None:
+    """Raise an error if JSON was cut off; `decode` refuses what is not JSON at all."""
     bare = content.strip()
     if not bare or bare[-1:] != _ENDS.get(bare[:1], bare[-1:]):
         raise AnswerDamaged(
@@ -332,4 +345,3 @@ def _whole_json(operation: Operation, content: bytes) -> bytes:
             operation=operation.type,
             value=content[:80],
         )
-    return content

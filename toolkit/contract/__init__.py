@@ -1,1 +1,1 @@
-"""What client and service agreed: kinds, records, operations, requests, answers, paging."""
+"""The contract of client and service: kinds, records, operations, requests, answers, paging."""

@@ -1,15 +1,19 @@
-"""Answers, from both sides: `encode` answers, `decode` is answered.
+"""Answers of the service: `encode` writes them, `decode` reads them.
 
-`decode` is the one place where a status, headers and bytes become records or an error.
+`decode` is the only way from a response to records: it checks the status, decompresses a binary
+snapshot, and decodes JSON directly into records.
+
+Readers are liberal where writers are strict. The decoder of an operation accepts exactly the fields
+of the specification, which is fast. If it refuses an answer, the deviations of the answer are found
+once, and from then on the operation has a decoder that accepts them.
 """
 
 import functools
 import json
-import math
-import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from decimal import Decimal
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
@@ -22,64 +26,43 @@ from toolkit.contract.deviations import (
     known_deviations,
     learn_deviations,
 )
-from toolkit.contract.gateway import GATEWAY_DOWN, gateway_error, is_web_page, sender
+from toolkit.contract.fields import RecordField, is_record, record_fields
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import Operation
-from toolkit.contract.reading import Numbers, reading
-from toolkit.contract.shapes import answer_type
-from toolkit.contract.unknown import (
-    MissingField,
-    UnknownField,
-    report_missing,
-    report_unknown,
-)
-from toolkit.errors import (
-    AnswerInvalid,
-    BadRequest,
-    InvalidKey,
-    NotPermitted,
-    NotReady,
-    RateLimited,
-    ServiceDown,
-    ServiceError,
-)
+from toolkit.contract.records import Record
+from toolkit.contract.response_errors import check_no_web_page, response_error
+from toolkit.errors import AnswerInvalid
 
 __all__ = [
-    "MissingField",
-    "UnknownField",
-    "check_no_web_page",
     "decode",
+    "decoder_type",
     "encode",
     "encode_error",
     "encode_lines",
-    "failure",
 ]
 
-_ERRORS: Final[dict[int, type[ServiceError]]] = {
-    400: BadRequest,
-    401: InvalidKey,
-    403: NotPermitted,
-    404: NotReady,
-    429: RateLimited,
-    500: ServiceDown,
-    502: ServiceDown,
-    503: ServiceDown,
-    504: ServiceDown,
-}
 _PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
-_LACKING = re.compile(r"Object missing required field `(?P<name>.*?)`")
+_MISSING_FIELD = re.compile(r"Object missing required field `(?P<name>.*?)`")
 _STEP = re.compile(r"\[(\d+|\.\.\.)\]|\.([^.\[]+)")
+
+# Exact and text numbers are both read as text; JSON numbers become decimals, which lose nothing.
+_NUMBER_TYPES: Final[dict[str, dict[Any, Any]]] = {
+    "float": {str: float, float: float},
+    "exact": {str: str, float: Decimal},
+    "text": {str: str, float: Decimal},
+}
 
 _encoder: Final = msgspec.json.Encoder(decimal_format="number")
 
 encode: Callable[[Any], bytes] = _encoder.encode
-"""Write an answer as JSON: a record, or a list of them, or None."""
+"""Write an answer as JSON: a record, a list of records, or None."""
 
 encode_lines: Callable[[Any], bytes] = _encoder.encode_lines
-"""Write each record of a list as `encode` does, with a line break behind it."""
+"""Write each record of a list as `encode` does, with a line break after it."""
 
 
 def encode_error(message: str) -> bytes:
-    """Write the body of an error answer.
+    """Return the body of an error answer.
 
     Examples
     --------
@@ -87,42 +70,6 @@ def encode_error(message: str) -> bytes:
     b'{"error":"Invalid API key"}'
     """
     return encode({"error": message})
-
-
-def failure(
-    operation: Operation, status: int, headers: Mapping[str, str], content: bytes
-) -> ServiceError:
-    """Give the error that an answer with an error status stands for."""
-    facts: dict[str, Any] = {"status": status, "operation": operation.type}
-    kind = ServiceDown if status in GATEWAY_DOWN else _ERRORS.get(status, ServiceError)
-    gateway = gateway_error(headers, content, status)
-    if gateway is not None and gateway.is_rate_limit:
-        kind = RateLimited
-    if kind is RateLimited and operation.limit is not None:
-        calls, minutes = operation.limit.calls, operation.limit.seconds // 60
-        facts["hint"] = (
-            f"It may be asked {calls} times in {minutes} minutes: wait, or give the session "
-            "points_per_minute, with which it waits by itself"
-        )
-    if gateway is not None and gateway.hint is not None:
-        facts["hint"] = gateway.hint
-        kind = ServiceError if status == 404 else kind  # not a snapshot that is to come
-    elif status == 404 and operation.topic != "snapshots":
-        kind, facts["hint"] = ServiceError, "Check the base URL: nothing answers /info there"
-    if kind is RateLimited:
-        facts["retry_after"] = _seconds(headers.get("retry-after", ""))
-    return kind(_message(content) if gateway is None else gateway.message, **facts)
-
-
-def check_no_web_page(operation: Operation, headers: Mapping[str, str], content: bytes) -> None:
-    """Raise AnswerInvalid if a good answer is a web page: the service did not send it."""
-    if is_web_page(content):
-        who = sender(headers)
-        raise AnswerInvalid(
-            f"the answer is a web page{who and f' (from {who})'}, not an answer of the service. "
-            "Check the base URL, and whether a proxy or a login page stands in between",
-            operation=operation.type,
-        )
 
 
 def decode(
@@ -134,12 +81,12 @@ def decode(
     numbers: Numbers = "text",
     parameters: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Read an answer.
+    """Return the decoded answer of a response.
 
     Parameters
     ----------
     operation : Operation
-        What was asked.
+        The operation of the request.
     status : int
         HTTP status.
     headers : mapping
@@ -149,13 +96,13 @@ def decode(
     numbers : {"float", "exact", "text"}
         The form of numbers.
     parameters : mapping, optional
-        What was asked for, in Python names; the shape of some answers depends on it.
+        The parameters of the request, with Python names; the type of some answers depends on them.
 
     Returns
     -------
     object
-        Records, or lists of them, as the operation's `answer` says. Values that were absent
-        or null are None.
+        Records, or lists of records, as the operation's `answer` says; columns if the operation is
+        binary. Values that were absent or null are None.
 
     Raises
     ------
@@ -165,55 +112,37 @@ def decode(
         If the answer breaks the contract.
     """
     if status != 200:
-        raise failure(operation, status, headers, content)
+        raise response_error(operation, status, headers, content)
     check_no_web_page(operation, headers, content)
     if operation.binary:
         return snapshots.decode(operation, headers, content)
-    annotation = answer_type(operation, parameters or {})
+    answer_type = operation.answer_type(parameters or {})
     omits = operation.tables[0].omits if operation.tables else ()
-    known = known_deviations((operation.type, annotation, omits))
-    if not known.unknown or _can_be_read_again(content):
+    known = known_deviations((operation.type, answer_type, omits))
+    if not known.unknown or _is_readable_text(content):
         try:
-            return _decoder(annotation, numbers, known, omits).decode(content)
+            return _decoder(answer_type, numbers, known, omits).decode(content)
         except (msgspec.DecodeError, RecursionError):
-            pass
-    return _decode_deviating(operation, annotation, numbers, content)
-
-
-def _decode_deviating(
-    operation: Operation, annotation: Any, numbers: Numbers, content: bytes
-) -> Any:
-    """Read an answer that lacks fields or has unknown ones, and remember which."""
-    omits = operation.tables[0].omits if operation.tables else ()
+            pass  # the answer has further deviations, or it is invalid
     try:
-        answer = _decoder(annotation, numbers, LIBERAL, omits).decode(content)
-        # Unknown fields are read too: what is let in here, whoever kept it can read again.
-        found = find_deviations(annotation, json.loads(content), omits)
+        answer = _decoder(answer_type, numbers, LIBERAL, omits).decode(content)
+        # This also checks the unknown fields, so that others can decode what was accepted here.
+        found = find_deviations(answer_type, json.loads(content), omits)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise _invalid(operation, error, content) from None
-    before = known_deviations((operation.type, annotation, omits))
-    known = learn_deviations((operation.type, annotation, omits), found)
-    for one in sorted(found, key=operator.attrgetter("path")):
-        if one.is_missing:
-            report_missing(operation.type, one.path)
-        elif (one.record, one.wire) in known.unknown:
-            report_unknown(operation.type, one.path)
-    if known.is_open and not before.is_open:
-        words = "further ones, too many or with names that no column has"
-        report_unknown(operation.type, words, has_column=False)
+        raise _invalid_answer(operation, error, content) from None
+    known = learn_deviations((operation.type, answer_type, omits), operation.type, found)
     try:
-        return _decoder(annotation, numbers, known, omits).decode(content)
+        return _decoder(answer_type, numbers, known, omits).decode(content)
     except (msgspec.DecodeError, RecursionError):
         return answer
 
 
-def _can_be_read_again(content: bytes) -> bool:
-    """Return whether fields that are not known may be passed over unread.
+def _is_readable_text(content: bytes) -> bool:
+    """Return whether unknown fields can be skipped without a look at their values.
 
-    Text that is no UTF-8, and whole numbers of more than 4,300 digits, could not be read by
-    others: such an answer has to be looked at.
+    Other readers cannot decode text that is not UTF-8, and whole numbers of more than 4,300 digits.
     """
-    step = 2_150  # a longer number holds a whole block of this length
+    step = 2_150  # a longer number covers a whole block of this length
     if any(content[at : at + step].isdigit() for at in range(0, len(content), step)):
         return False
     try:
@@ -225,31 +154,102 @@ def _can_be_read_again(content: bytes) -> bool:
 
 @functools.cache
 def _decoder(
-    annotation: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
+    answer_type: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
 ) -> "msgspec.json.Decoder[Any]":
-    # strict=False lets decimal text become floats directly, and 1.0 a whole number.
-    return msgspec.json.Decoder(reading(annotation, numbers, deviations, omits), strict=False)
+    # With strict=False decimal text becomes floats directly, and 1.0 a whole number.
+    return msgspec.json.Decoder(decoder_type(answer_type, numbers, deviations, omits), strict=False)
 
 
-def _invalid(operation: Operation, error: Exception, content: bytes) -> AnswerInvalid:
+def decoder_type(
+    annotation: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...] = ()
+) -> Any:
+    """Return the type that a decoder uses for an answer.
+
+    Its structs accept null and absence for every value that may be missing. The garbage collector
+    does not track them: an answer has no cycles, and tracking costs as much time as decoding.
+
+    Parameters
+    ----------
+    annotation : object
+        The type of the answer, made of records, lists, tuples, dicts and unions.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
+    deviations : Deviations
+        Expected fields that may be missing, and unknown fields.
+    omits : tuple of str
+        Fields of the outermost record that the operation does not have.
+    """
+    if is_record(annotation):
+        return _decoder_struct(annotation, numbers, deviations, omits)
+    parts = [decoder_type(part, numbers, deviations, omits) for part in get_args(annotation)]
+    origin = get_origin(annotation)
+    if origin in (tuple, dict) and deviations.allows_missing(None, ""):
+        # The first part is a key: it names what the others are about.
+        parts = [parts[0], *(part | None for part in parts[1:])]
+    if origin in (list, dict, tuple):
+        return origin[tuple(parts)]
+    return functools.reduce(lambda a, b: a | b, parts) if parts else annotation
+
+
+@functools.cache
+def _decoder_struct(
+    record: type[Record], numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
+) -> type[msgspec.Struct]:
+    fields = [field for field in record_fields(record) if field.name not in omits]
+    extras = deviations.unknown_fields(record)
+    return msgspec.defstruct(
+        record.__name__,
+        [
+            *(_struct_field(record, field, numbers, deviations) for field in fields),
+            *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in extras),
+        ],
+        rename={field.name: field.wire for field in fields} | extras,
+        namespace={"__extras__": extras},
+        kw_only=True,
+        gc=False,
+        forbid_unknown_fields=not deviations.is_open,
+    )
+
+
+def _struct_field(
+    record: type[Record], field: RecordField, numbers: Numbers, deviations: Deviations
+) -> tuple[str, Any] | tuple[str, Any, Any]:
+    value_type = field.type
+    if field.note.kind.family == "number":
+        value_type = _NUMBER_TYPES[numbers].get(value_type, value_type)
+    elif field.has_records:
+        value_type = decoder_type(value_type, numbers, deviations)
+    elif field.note.kind.family == "nested":
+        value_type = Any
+    if field.note.key:
+        return field.name, value_type
+    if field.has_default:
+        return field.name, value_type | None, field.default
+    if field.may_be_absent or deviations.allows_missing(record, field.wire):
+        return field.name, value_type | None, None
+    return (field.name, value_type | None) if field.null else (field.name, value_type)
+
+
+def _invalid_answer(operation: Operation, error: Exception, content: bytes) -> AnswerInvalid:
+    """Return an error that names the column, the row and the value which break the contract."""
     place = _PLACE.search(str(error))
     if place is None:
         return AnswerInvalid(
             f"the answer cannot be read: {error}", operation=operation.type, value=content[:80]
         )
-    steps = [
+    steps: list[int | str] = [
         int(index) if index.isdigit() else name for index, name in _STEP.findall(place["path"])
     ]
-    row = next((step for step in steps if isinstance(step, int)), None)
-    lacking = _LACKING.match(str(error))
-    names_in_path = [step for step in steps if isinstance(step, str)]
-    wire = ".".join([*names_in_path, *([lacking["name"]] if lacking else [])])
-    names = {one.wire: one.name for table in operation.tables for one in table_columns(table)}
+    wire_names = [step for step in steps if isinstance(step, str)]
+    if missing := _MISSING_FIELD.match(str(error)):
+        wire_names.append(missing["name"])
+    wire = ".".join(wire_names)
+    columns = {column.wire: column for table in operation.tables for column in table_columns(table)}
     return AnswerInvalid(
         str(error)[: place.start()],
         operation=operation.type,
-        column=names.get(wire, wire),
-        row=row,
+        column=columns[wire].name if wire in columns else wire,
+        row=next((step for step in steps if isinstance(step, int)), None),
         value=_value_at(content, steps),
     )
 
@@ -262,20 +262,3 @@ def _value_at(content: bytes, steps: list[int | str]) -> Any:
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return value
-
-
-def _message(content: bytes) -> str:
-    try:
-        message = json.loads(content)["error"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return "the answer has no error message"
-    return message if isinstance(message, str) else json.dumps(message)
-
-
-def _seconds(text: str) -> float | None:
-    """Read a Retry-After in seconds; one that is no number, or a date, says nothing."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -1,19 +1,16 @@
 """The columns that a record becomes: its leaves, in the order of the specification."""
 
 import functools
-import types
-import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any
 
-import msgspec
-
-from toolkit.contract.kinds import Kind, Note, note_of
+from toolkit.contract.fields import is_record, record_fields
+from toolkit.contract.kinds import Kind
 from toolkit.contract.operations import Table
 from toolkit.contract.records import Record
 
-__all__ = ["Column", "Shape", "columns", "shape_of", "table_columns"]
+__all__ = ["Column", "record_columns", "table_columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +22,26 @@ class Column:
     name : str
         Its name in the frame.
     path : str
-        Where its value stands in a record, in Python names, dotted.
+        The place of its value in a record: Python names with dots between them.
     wire : str
-        The same in wire names.
+        The same with wire names.
     kind : Kind
-        What the value is.
+        The kind of its values.
     missing : bool
-        Whether a value may be missing: absent or null on the wire. Only key fields may not, and
-        fields that have a default.
+        Whether a value may be missing because it is absent or null on the wire. Values of key
+        fields and of fields with a default are never missing.
     meaning : str
-        One line.
+        One line for the docs.
     type : object
-        The Python type of the value when it is there.
+        The Python type of a value.
     beyond : int
-        The section of docs/live_service.md that it comes from; 0: the specification has it.
+        The section of docs/live_service.md about it; 0 if it is in the specification.
     older : str
-        Another place of the value in older answers, in Python names; empty where there is none.
+        Another place of the value in older answers, with Python names; empty if there is none.
     expected : bool
-        Whether the specification says that the value is always there.
+        Whether the specification says that the value is always present.
     default : object
-        What stands for a value that is absent or null; None where it is missing then.
+        The value that replaces an absent or null one; None if such a value is missing.
     """
 
     name: str
@@ -61,104 +58,67 @@ class Column:
 
     @property
     def is_rows(self) -> bool:
-        """Whether it is no value, but rows of another record."""
+        """Whether the values are rows of another record."""
         return self.kind.family == "rows"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What the annotation of a field says, taken apart."""
-
-    type: Any
-    null: bool
-    absent: bool
-
-
-def shape_of(annotation: Any) -> Shape:
-    """Take ``Annotated[X | None | UnsetType, ...]`` apart.
-
-    Examples
-    --------
-    >>> shape_of(int | None)
-    Shape(type=<class 'int'>, null=True, absent=False)
-    """
-    if get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
-    if get_origin(annotation) not in (typing.Union, types.UnionType):
-        return Shape(annotation, null=False, absent=False)
-    options = get_args(annotation)
-    rest = [one for one in options if one not in (type(None), msgspec.UnsetType)]
-    bare = functools.reduce(lambda a, b: a | b, rest)
-    return Shape(bare, type(None) in options, msgspec.UnsetType in options)
-
-
 @functools.cache
-def columns(record: type[Record]) -> tuple[Column, ...]:
-    """Give the columns of a record, nested records flattened.
+def record_columns(record: type[Record]) -> tuple[Column, ...]:
+    """Return the columns of a record; nested records become several columns.
 
     Examples
     --------
     >>> from toolkit.contract.records import FundingRow
-    >>> [column.name for column in columns(FundingRow)]
+    >>> [column.name for column in record_columns(FundingRow)]
     ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']
     """
-    older = {note.fills: field.name for field, note in _notes(record) if note.fills}
-    return tuple(replace(one, older=older.get(one.name, "")) for one in _leaves(record))
-
-
-def _notes(record: type[Record]) -> Iterator[tuple[msgspec.structs.FieldInfo, Note]]:
-    hints = typing.get_type_hints(record, include_extras=True)
-    for field in msgspec.structs.fields(record):
-        note = note_of(hints[field.name])
-        if note is None:
-            raise TypeError(f"{record.__name__}.{field.name} does not say what it is")
-        yield field, note
+    older = {
+        field.note.older_place_of: field.name
+        for field in record_fields(record)
+        if field.note.older_place_of
+    }
+    return tuple(
+        replace(column, older=older.get(column.name, "")) for column in _leaf_columns(record)
+    )
 
 
 @functools.cache
 def table_columns(table: Table) -> tuple[Column, ...]:
-    """Give the columns of one frame of an answer, without those that it omits."""
-    return tuple(one for one in columns(table.record) if one.path not in table.omits)
+    """Return the columns of one frame of an answer, without those that the operation omits."""
+    return tuple(
+        column for column in record_columns(table.record) if column.path not in table.omits
+    )
 
 
-def _leaves(record: type[Record]) -> Iterator[Column]:
-    hints = typing.get_type_hints(record, include_extras=True)
-    for field, note in _notes(record):
-        annotation = hints[field.name]
-        shape = shape_of(annotation)
-        if note.fills:  # an older place of another column's value: see `Column.older`
+def _leaf_columns(record: type[Record]) -> Iterator[Column]:
+    for field in record_fields(record):
+        note = field.note
+        if note.older_place_of:  # an older place of another column's value: see `Column.older`
             continue
-        may_lack = shape.null or shape.absent or bool(note.lacks) or field.default is None
-        has_default = not field.required and field.default not in (msgspec.UNSET, None)
-        if isinstance(shape.type, type) and issubclass(shape.type, Record):
-            about = _meaning(annotation)
-            for leaf in columns(shape.type):
-                yield replace(
-                    leaf,
-                    name=note.prefix + leaf.name,
-                    path=f"{field.name}.{leaf.path}",
-                    wire=f"{field.encode_name}.{leaf.wire}",
-                    missing=leaf.missing or not note.key,
-                    expected=leaf.expected and not may_lack,
-                    beyond=leaf.beyond or note.beyond,
-                    meaning=f"{about}: {leaf.meaning}" if note.prefix else leaf.meaning,
-                )
-        else:
+        may_be_null = field.null or (field.has_default and field.default is None)
+        expected = not (may_be_null or field.may_be_absent)
+        if not is_record(field.type):
             yield Column(
                 name=note.column or field.name,
                 path=field.name,
-                wire=field.encode_name,
+                wire=field.wire,
                 kind=note.kind,
-                missing=not note.key and not has_default,
-                expected=not may_lack,
-                default=field.default if has_default else None,
-                meaning=_meaning(annotation),
-                type=shape.type,
+                missing=not note.key and field.default is None,
+                expected=expected,
+                default=field.default,
+                meaning=field.meaning,
+                type=field.type,
                 beyond=note.beyond,
             )
-
-
-def _meaning(annotation: Any) -> str:
-    return next(
-        meta.description or "" for meta in annotation.__metadata__ if isinstance(meta, msgspec.Meta)
-    )
+            continue
+        for leaf in record_columns(field.type):
+            yield replace(
+                leaf,
+                name=note.prefix + leaf.name,
+                path=f"{field.name}.{leaf.path}",
+                wire=f"{field.wire}.{leaf.wire}",
+                missing=leaf.missing or not note.key,
+                expected=leaf.expected and expected,
+                beyond=leaf.beyond or note.beyond,
+                meaning=f"{field.meaning}: {leaf.meaning}" if note.prefix else leaf.meaning,
+            )

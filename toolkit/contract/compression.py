@@ -1,8 +1,8 @@
-"""Compressed bodies, undone in bounded memory.
+"""Decompression of bodies in bounded memory.
 
-What a body is, its first bytes say: some HTTP libraries have already undone an encoding that
-the headers still name, others have not. No JSON and no MessagePack array or map begins as
-zstd or gzip data does.
+The first bytes of a body show its compression. The headers do not: some HTTP libraries have already
+decompressed a body whose headers still name an encoding. Neither JSON nor a MessagePack array or
+map begins like zstd or gzip data.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import zstandard
 
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
-__all__ = ["ZSTD", "inflate", "reader"]
+__all__ = ["ZSTD", "bounded_decompressor", "decompress"]
 
 ZSTD: Final = bytes.fromhex("28b52ffd")
 _GZIP: Final = bytes.fromhex("1f8b")
@@ -22,51 +22,51 @@ _WINDOW: Final = 1 << 27
 _FIRST: Final = 1 << 20
 
 
-def inflate(
+def decompress(
     blob: bytes | memoryview,
     limit: int,
     decompressor: zstandard.ZstdDecompressor | None = None,
 ) -> memoryview:
-    """Decompress zstd or gzip data; anything else is taken as already decompressed.
+    """Return the decompressed zstd or gzip data; other data is returned as it is.
 
-    Zstd frames may lack their content size, and there may be several. A declared size is only
-    believed as far as the blob can plausibly hold it, and never beyond `limit`.
+    There may be several zstd frames, with or without their content size. A declared size counts
+    only if it is plausible for the length of the blob, and never beyond `limit`.
 
     Parameters
     ----------
     blob : bytes
         The data.
     limit : int
-        Most bytes that may come out of it.
+        The most bytes that the result may have.
     decompressor : ZstdDecompressor, optional
-        One to use again; making one costs more than a small blob.
+        A decompressor to use again; a new one costs more time than a small blob.
 
     Raises
     ------
     AnswerInvalid
-        If the data is damaged, or more than `limit` comes out of it.
+        If the data is damaged, or the result is longer than `limit`.
 
     Examples
     --------
-    >>> bytes(inflate(zlib.compress(b"[]", wbits=31), 10))
+    >>> bytes(decompress(zlib.compress(b"[]", wbits=31), 10))
     b'[]'
     """
     view = memoryview(blob)
     if view[:4] == ZSTD:
-        return _zstd(decompressor or reader(), view, limit)
+        return _decompress_zstd(decompressor or bounded_decompressor(), view, limit)
     if view[:2] == _GZIP:
-        return _gzip(view, limit)
+        return _decompress_gzip(view, limit)
     if len(view) > limit:
-        raise _too_long()
+        raise _limit_error()
     return view
 
 
-def reader() -> zstandard.ZstdDecompressor:
-    """Make a decompressor whose window is bounded."""
+def bounded_decompressor() -> zstandard.ZstdDecompressor:
+    """Return a decompressor with a bounded window."""
     return zstandard.ZstdDecompressor(max_window_size=_WINDOW)
 
 
-def _gzip(blob: memoryview, limit: int) -> memoryview:
+def _decompress_gzip(blob: memoryview, limit: int) -> memoryview:
     parts, rest, left = [], bytes(blob), limit + 1
     try:
         while rest:
@@ -74,7 +74,7 @@ def _gzip(blob: memoryview, limit: int) -> memoryview:
             parts.append(stream.decompress(rest, left))
             left -= len(parts[-1])
             if left <= 0:
-                raise _too_long()
+                raise _limit_error()
             if not stream.eof:
                 raise AnswerDamaged("the gzip data ends too early")
             rest = stream.unused_data
@@ -83,33 +83,35 @@ def _gzip(blob: memoryview, limit: int) -> memoryview:
     return memoryview(b"".join(parts))
 
 
-def _zstd(decompressor: zstandard.ZstdDecompressor, blob: memoryview, limit: int) -> memoryview:
+def _decompress_zstd(
+    decompressor: zstandard.ZstdDecompressor, blob: memoryview, limit: int
+) -> memoryview:
     try:
         declared = zstandard.frame_content_size(blob)
-        if 0 < declared <= _plausible(blob, limit):
+        if 0 < declared <= _plausible_size(blob, limit):
             with contextlib.suppress(zstandard.ZstdError):
                 return memoryview(decompressor.decompress(blob, allow_extra_data=False))
-        return _read(decompressor, blob, declared, limit)
+        return _decompress_stream(decompressor, blob, declared, limit)
     except zstandard.ZstdError as error:
         raise AnswerDamaged(f"the zstd data is damaged: {error}") from None
 
 
-def _plausible(blob: memoryview, limit: int) -> int:
-    """Give the most memory to take before anything comes: 2 GiB can be declared in 20 bytes."""
+def _plausible_size(blob: memoryview, limit: int) -> int:
+    """Return the memory to allocate first; 20 bytes can declare a size of 2 GiB."""
     return min(limit, 100 * len(blob) + _FIRST)
 
 
-def _read(
+def _decompress_stream(
     decompressor: zstandard.ZstdDecompressor, blob: memoryview, declared: int, limit: int
 ) -> memoryview:
-    """Read frames of which the size is not known, or that are not as they should be."""
-    size = min(_plausible(blob, limit), 4 * len(blob) + _FIRST)
+    """Return the content of frames of unknown size, or of irregular frames."""
+    size = min(_plausible_size(blob, limit), 4 * len(blob) + _FIRST)
     buffer, filled = np.empty(size + 1, np.uint8), 0
     stream = decompressor.stream_reader(blob, read_across_frames=True)
-    while got := stream.readinto(buffer.data[filled:]):
-        filled += got
+    while count := stream.readinto(buffer.data[filled:]):
+        filled += count
         if filled > limit:
-            raise _too_long()
+            raise _limit_error()
         if filled == len(buffer):
             longer = np.empty(min(2 * filled, limit + 1), np.uint8)
             longer[:filled] = buffer
@@ -119,8 +121,8 @@ def _read(
     return buffer.data[:filled]
 
 
-def _too_long() -> AnswerInvalid:
+def _limit_error() -> AnswerInvalid:
     return AnswerInvalid(
-        "the answer is longer than the limit when decompressed; if that is right, ask for less "
-        "at a time"
+        "the decompressed answer is longer than the limit; if it can be that long, request less "
+        "data at a time"
     )

@@ -1,7 +1,7 @@
-"""What a request costs, and how often it may be asked. docs/live_service.md, section 8.
+"""The cost of requests in points, and their limits. docs/live_service.md, section 8.
 
-The figures stand in the operations table. The client's budget, `tk.plan` and the local service
-all count by the functions here.
+The operations table has the figures. The client's budget, `tk.plan` and the local service all count
+with these functions.
 """
 
 from collections.abc import Mapping
@@ -10,32 +10,36 @@ from typing import Any, Final
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
 
-__all__ = ["DEXES_AT_MOST", "cost_words", "points_of"]
+__all__ = ["DEXES_AT_MOST", "describe_cost", "request_points"]
 
-# ASSUMED: there are at most 20 dexes. A request for ALL_DEXES is counted with this number until
-# an answer has shown how many there are, so that a budget is never too low.
+# ASSUMED: there are at most 20 dexes. A request for ALL_DEXES counts with this number until an
+# answer has shown the number of dexes, so that a budget is never too low.
 DEXES_AT_MOST: Final = 20
 
 
-def points_of(operation: Operation, request: Mapping[str, Any], dexes: int = DEXES_AT_MOST) -> int:
+def request_points(
+    operation: Operation, request: Mapping[str, Any], dexes: int = DEXES_AT_MOST
+) -> int:
     """Return the points that a request costs.
 
     Parameters
     ----------
     operation : Operation
-        What is asked.
+        The operation of the request.
     request : mapping
-        The request body, with wire names. It need not be legal.
+        The request body, with wire names. It may be invalid.
     dexes : int
-        How many dexes there are, the native one included.
+        The number of dexes, with the native one.
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> batch = operation("batchClearinghouseStates")
-    >>> points_of(batch, {"users": ["0x1"] * 3}), points_of(batch, {"users": ["0x1"] * 80})
-    (6, 100)
-    >>> points_of(batch, {"users": ["0x1"] * 3, "dex": "ALL_DEXES"}, dexes=4)
+    >>> from toolkit.contract.operations import get_operation
+    >>> batch = get_operation("batchClearinghouseStates")
+    >>> request_points(batch, {"users": ["0x1"] * 3})
+    6
+    >>> request_points(batch, {"users": ["0x1"] * 80})
+    100
+    >>> request_points(batch, {"users": ["0x1"] * 3, "dex": "ALL_DEXES"}, dexes=4)
     24
     """
     scale = operation.scale
@@ -47,15 +51,15 @@ def points_of(operation: Operation, request: Mapping[str, Any], dexes: int = DEX
     return points * dexes if request.get(scale.dex) == ALL_DEXES else points
 
 
-def cost_words(operation: Operation) -> str:
-    """Return one or two sentences about the cost of an operation and its own limit.
+def describe_cost(operation: Operation) -> str:
+    """Return one or two sentences about the cost and the limit of an operation.
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> cost_words(operation("userFills"))
+    >>> from toolkit.contract.operations import get_operation
+    >>> describe_cost(get_operation("userFills"))
     'Costs 10 points a request.'
-    >>> cost_words(operation("perpTwapSnapshots"))
+    >>> describe_cost(get_operation("perpTwapSnapshots"))
     'Costs 2 points a request. May be asked 5 times in 10 minutes.'
     """
     words = f"Costs {operation.points} points a request."

@@ -1,58 +1,69 @@
-"""How answers deviate from the contract: fields that are missing, and fields that are not known.
+"""Fields that differ from the contract: how they are found, remembered and reported.
 
-docs/live_service.md, section 1: whatever is absent or null in a live answer, but for a few key
-fields, becomes a missing value, and a field that is not known is kept. The deviations of an
-operation are learnt from the first answer that has them.
+A value that is absent or null becomes a missing value, unless it is a key field, and an unknown
+field is kept (docs/live_service.md, section 1). The first answer with a deviation is examined; then
+the decoder is built with it, so that all further pages decode as fast as a regular answer.
 """
 
 import functools
 import re
 import threading
-import typing
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, get_args, get_origin
 
-import msgspec
-
-from toolkit.contract.columns import Shape, shape_of
-from toolkit.contract.kinds import Note, note_of
+from toolkit.contract.fields import RecordField, is_record, record_fields
 from toolkit.contract.records import Record
 
 __all__ = [
     "LIBERAL",
-    "STRICT",
     "Deviation",
     "Deviations",
+    "MissingField",
+    "UnknownField",
     "find_deviations",
     "forget_deviations",
-    "is_record",
     "known_deviations",
     "learn_deviations",
-    "may_lack",
+    "report_missing",
+    "report_unknown",
+    "report_unreadable",
 ]
 
 MOST_UNKNOWN: Final = 64
-"""So many unknown fields of an operation are learnt: a hostile service must not take memory."""
+"""The most unknown fields of one operation that are remembered, to bound the memory."""
 
 _UNSUITABLE = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')
-"""Names with these characters cannot be the name of a struct's field."""
+"""Characters that the name of a struct's field cannot have."""
+
+
+class UnknownField(UserWarning):
+    """An answer has a field that the contract does not know; ``extra="keep"`` shows it."""
+
+
+class MissingField(UserWarning):
+    """An answer lacks a field that the specification says is always present.
+
+    The field is missing (NA) in the frame. The same warning is issued for a time beyond the
+    specification whose text is not a time.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One field that an answer lacks, or has beyond the contract.
+    """One field that an answer lacks, or has in addition to the contract.
 
     Attributes
     ----------
     record : type or None
-        The record that the field is of; None for a part of a pair.
+        The record of the field; None for a part of a pair.
     wire : str
         Its name on the wire; empty for a part of a pair.
     path : str
-        Where it stands in the answer, dotted, in wire names.
+        Its place in the answer: wire names with dots between them.
     is_missing : bool
-        Whether it is missing, instead of not known.
+        Whether the field is missing; else it is unknown.
     """
 
     record: type[Record] | None
@@ -63,7 +74,7 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Deviations:
-    """What is taken beyond what the specification says.
+    """The deviations that a decoder accepts.
 
     Attributes
     ----------
@@ -72,9 +83,9 @@ class Deviations:
     unknown : tuple
         Fields that the records do not have: record and name on the wire.
     is_open : bool
-        Whether any other unknown field is passed over.
+        Whether the decoder ignores any other unknown field.
     is_lax : bool
-        Whether every field but the keys may be missing.
+        Whether every field except the keys may be missing.
     """
 
     missing: frozenset[tuple[type[Record] | None, str]] = frozenset()
@@ -82,11 +93,11 @@ class Deviations:
     is_open: bool = False
     is_lax: bool = False
 
-    def allows(self, record: type[Record] | None, wire: str) -> bool:
-        """Return whether a field may be missing that the specification says is there."""
+    def allows_missing(self, record: type[Record] | None, wire: str) -> bool:
+        """Return whether a field may be missing although the specification requires it."""
         return self.is_lax or (record, wire) in self.missing
 
-    def extras(self, record: type[Record]) -> dict[str, str]:
+    def unknown_fields(self, record: type[Record]) -> dict[str, str]:
         """Return the unknown fields of a record: attribute -> name on the wire."""
         return {
             f"extra_{number}": wire
@@ -94,128 +105,157 @@ class Deviations:
             if owner is record
         }
 
-    def learn(self, found: list[Deviation]) -> "Deviations":
-        """Return these with more, up to the cap."""
-        missing = {(one.record, one.wire) for one in found if one.is_missing}
+    def extend(self, found: list[Deviation]) -> "Deviations":
+        """Return these deviations and the found ones, at most `MOST_UNKNOWN` unknown fields."""
+        missing = {(field.record, field.wire) for field in found if field.is_missing}
         unknown = dict.fromkeys(self.unknown)
-        unknown |= {
-            (one.record, one.wire): None
-            for one in found
-            if not one.is_missing and one.record is not None and not _UNSUITABLE.search(one.wire)
-        }
-        learnt = tuple(unknown)[:MOST_UNKNOWN]
-        odd = any(not one.is_missing and _UNSUITABLE.search(one.wire) for one in found)
+        has_unsuitable = False
+        for field in found:
+            if field.is_missing or field.record is None:
+                continue
+            if _UNSUITABLE.search(field.wire):
+                has_unsuitable = True
+            else:
+                unknown[field.record, field.wire] = None
         return replace(
             self,
             missing=self.missing | missing,
-            unknown=learnt,
-            is_open=self.is_open or odd or len(unknown) > MOST_UNKNOWN,
+            unknown=tuple(unknown)[:MOST_UNKNOWN],
+            is_open=self.is_open or has_unsuitable or len(unknown) > MOST_UNKNOWN,
         )
 
 
-STRICT: Final = Deviations()
-"""None: what the specification says."""
-
 LIBERAL: Final = Deviations(is_open=True, is_lax=True)
-"""All: whatever can be read at all."""
+"""Every deviation that still can be decoded."""
 
-_learnt: Final[dict[Any, Deviations]] = {}
+_NONE: Final = Deviations()
+_known: Final[dict[Any, Deviations]] = {}
 _lock: Final = threading.Lock()
+# Fields of this process that had a warning: the same field is on every page.
+_reported: Final[set[tuple[str, str]]] = set()
 
 
 def known_deviations(place: Any) -> Deviations:
-    """Return what is known of an operation's answers; `place` is any key of it."""
-    return _learnt.get(place, STRICT)
+    """Return the known deviations of an operation's answers; `place` is a key of the operation."""
+    return _known.get(place, _NONE)
 
 
-def learn_deviations(place: Any, found: list[Deviation]) -> Deviations:
-    """Remember deviations of an operation's answers, and return all that are known."""
+def learn_deviations(place: Any, operation: str, found: list[Deviation]) -> Deviations:
+    """Remember and report deviations of an operation's answers, and return all known ones."""
     with _lock:
-        _learnt[place] = _learnt.get(place, STRICT).learn(found)
-        return _learnt[place]
+        before = _known.get(place, _NONE)
+        known = _known[place] = before.extend(found)
+    for field in sorted(found, key=lambda field: field.path):
+        if field.is_missing:
+            report_missing(operation, field.path)
+        elif (field.record, field.wire) in known.unknown:
+            report_unknown(operation, field.path)
+    if known.is_open and not before.is_open:
+        words = "further fields, too many or with names that no column can have"
+        report_unknown(operation, words, has_column=False)
+    return known
 
 
 def forget_deviations() -> None:
-    """Forget what was learnt."""
+    """Forget all deviations, so that they are found and reported again."""
     with _lock:
-        _learnt.clear()
+        _known.clear()
+        _reported.clear()
+
+
+def report_unknown(operation: str, field: str, *, has_column: bool = True) -> None:
+    """Warn of a field, or of a value of a tuple, once for each operation and field.
+
+    Parameters
+    ----------
+    operation : str
+        The ``type`` of the operation.
+    field : str
+        The dotted wire names of the field.
+    has_column : bool
+        Whether a frame can have a column for it.
+    """
+    column = 'extra="keep" adds columns for the fields of rows; ' if has_column else ""
+    _report(
+        operation,
+        field,
+        f"{operation}: the answer has a field that this version does not know: {field[:80]}. "
+        f"Frames do not contain it; {column}tk.raw shows it.",
+        UnknownField,
+    )
+
+
+def report_missing(operation: str, field: str) -> None:
+    """Warn of a field that is absent or null, once for each operation and field."""
+    _report(
+        operation,
+        f"{field}, missing",
+        f"{operation}: the answer lacks {field[:80]}, which the specification says is always "
+        "present. It is missing (NA) in the frame.",
+        MissingField,
+    )
+
+
+def report_unreadable(operation: str, field: str, value: object, kind: str) -> None:
+    """Warn of a value beyond the specification that is not of its kind, once for each field."""
+    _report(
+        operation,
+        f"{field}, unreadable",
+        f"{operation}: a value of {field[:80]} in the answer is not a legal {kind}: "
+        f"{str(value)[:80]!r}. It is missing (NA) in the frame; tk.raw shows it.",
+        MissingField,
+    )
+
+
+def _report(operation: str, field: str, message: str, category: type[Warning]) -> None:
+    if (operation, field) in _reported:
+        return
+    _reported.add((operation, field))
+    warnings.warn(message, category, stacklevel=3)
 
 
 def find_deviations(annotation: Any, value: Any, omits: tuple[str, ...] = ()) -> list[Deviation]:
-    """Return how a decoded JSON answer deviates from its annotation, each way once."""
-    return list(dict.fromkeys(_walk(annotation, value, "", omits)))
+    """Return the deviations of a decoded JSON answer from its annotation, each one once."""
+    return list(dict.fromkeys(_deviations_in(annotation, value, "", omits)))
 
 
-def is_record(annotation: Any) -> bool:
-    """Return whether an annotation is a record."""
-    return isinstance(annotation, type) and issubclass(annotation, Record)
-
-
-def may_lack(note: Note, shape: Shape) -> bool:
-    """Return whether a field may be absent by the specification, or is known to be."""
-    return shape.absent or bool(note.lacks)
-
-
-def _walk(
+def _deviations_in(
     annotation: Any, value: Any, path: str, omits: tuple[str, ...] = ()
 ) -> Iterator[Deviation]:
     if is_record(annotation) and isinstance(value, dict):
-        yield from _in_record(annotation, value, path, omits)
+        yield from _deviations_in_record(annotation, value, path, omits)
     elif isinstance(value, list):
         parts = get_args(annotation)
         if get_origin(annotation) is not tuple:
             parts *= len(value)
         elif None in value[1:]:
             yield Deviation(None, "", path.rstrip("."), is_missing=True)
-        for one, item in zip(parts, value, strict=False):
-            yield from _walk(one, item, path, omits)
+        for part, item in zip(parts, value, strict=False):
+            yield from _deviations_in(part, item, path, omits)
     elif get_origin(annotation) is dict and isinstance(value, dict):
         if None in value.values():
             yield Deviation(None, "", path.rstrip("."), is_missing=True)
         for item in value.values():
-            yield from _walk(get_args(annotation)[1], item, path, omits)
+            yield from _deviations_in(get_args(annotation)[1], item, path, omits)
     else:
-        for one in get_args(annotation):
-            yield from _walk(one, value, path, omits)
+        for part in get_args(annotation):
+            yield from _deviations_in(part, value, path, omits)
 
 
-def _in_record(
+def _deviations_in_record(
     record: type[Record], value: dict[str, Any], path: str, omits: tuple[str, ...]
 ) -> Iterator[Deviation]:
-    fields = _fields(record, omits)
+    fields = _fields_by_wire(record, omits)
     for name, item in value.items():
         if name not in fields:
             yield Deviation(record, name, f"{path}{name}", is_missing=False)
-        elif item is not None and fields[name].holds_records:
-            yield from _walk(fields[name].type, item, f"{path}{name}.")
+        elif item is not None and fields[name].has_records:
+            yield from _deviations_in(fields[name].type, item, f"{path}{name}.")
     for name, field in fields.items():
         if field.is_expected and (name not in value or (value[name] is None and not field.null)):
             yield Deviation(record, name, f"{path}{name}", is_missing=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    type: Any
-    null: bool
-    is_expected: bool
-    holds_records: bool
-
-
 @functools.cache
-def _fields(record: type[Record], omits: tuple[str, ...]) -> dict[str, _Field]:
-    """Return the fields of a record by their names on the wire."""
-    hints = typing.get_type_hints(record, include_extras=True)
-    found = {}
-    for one in msgspec.structs.fields(record):
-        if one.name in omits:
-            continue
-        note, shape = note_of(hints[one.name]), shape_of(hints[one.name])
-        assert note is not None
-        has_default = not one.required and one.default is not msgspec.UNSET
-        found[one.encode_name] = _Field(
-            shape.type,
-            shape.null,
-            not (note.key or has_default or may_lack(note, shape)),
-            note.kind.family == "rows" or is_record(shape.type),
-        )
-    return found
+def _fields_by_wire(record: type[Record], omits: tuple[str, ...]) -> dict[str, RecordField]:
+    return {field.wire: field for field in record_fields(record) if field.name not in omits}

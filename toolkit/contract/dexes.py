@@ -1,8 +1,8 @@
 """The names of the native dex, and the dex that a coin belongs to.
 
-The specification and the live service name the native dex differently in different places. This
-table is the one home of those names (docs/live_service.md, section 8). What is sent and emitted
-carries the name of its place; every name is understood everywhere.
+The specification and the live service use different names of the native dex in different places
+(docs/live_service.md, section 8). `NATIVE_NAMES` lists them. Requests and answers have the name of
+their place, and readers accept every name everywhere.
 """
 
 from collections.abc import Callable
@@ -12,50 +12,50 @@ __all__ = [
     "ALL_DEXES",
     "NATIVE_ALIASES",
     "NATIVE_NAMES",
-    "canonical",
+    "canonical_dex",
     "coin_dex",
-    "join",
-    "name_in",
-    "native_bare",
-    "write_native",
+    "dex_name_in",
+    "join_coin",
+    "native_form",
+    "strip_native_dex",
 ]
 
 ALL_DEXES: Final = "ALL_DEXES"
-"""Asks `batchClearinghouseStates` for the native dex and every builder-deployed one."""
+"""The value of `dex` with which `batchClearinghouseStates` answers for every dex."""
 
 NATIVE_NAMES: Final[dict[str, str]] = {
     "request": "",  # meta, perpDexLimits, batchClearinghouseStates
     "states": "native",  # key of an ALL_DEXES answer
     "fills": "main_dex",  # the dex filter of fills
     "rows": "hyperliquid",  # currentDepth, slippage samples, tokens of account-value snapshots
-    "former rows": "main",  # what earlier versions of this project wrote there
+    "former rows": "main",  # earlier versions of this project wrote this name there
 }
-"""Where a name of the native dex stands -> the name."""
+"""Place -> the name of the native dex there."""
 
 NATIVE_ALIASES: Final = frozenset(NATIVE_NAMES.values())
 """Every name of the native dex."""
 
 
-def canonical(dex: str) -> str:
-    """Return the name of a dex that the project uses inside; the native dex is ``""``.
+def canonical_dex(dex: str) -> str:
+    """Return the name of a dex inside this project; the native dex is ``""``.
 
     Examples
     --------
-    >>> canonical("main_dex"), canonical("hyperliquid"), canonical("flx")
+    >>> canonical_dex("main_dex"), canonical_dex("hyperliquid"), canonical_dex("flx")
     ('', '', 'flx')
     """
     return "" if dex in NATIVE_ALIASES else dex
 
 
-def name_in(place: str, dex: str) -> str:
-    """Return the name of a dex as `place`, a key of `NATIVE_NAMES`, writes it.
+def dex_name_in(place: str, dex: str) -> str:
+    """Return the name of a dex at a place, which is a key of `NATIVE_NAMES`.
 
     Examples
     --------
-    >>> name_in("fills", ""), name_in("rows", "native"), name_in("rows", "flx")
+    >>> dex_name_in("fills", ""), dex_name_in("rows", "native"), dex_name_in("rows", "flx")
     ('main_dex', 'hyperliquid', 'flx')
     """
-    return canonical(dex) or NATIVE_NAMES[place]
+    return canonical_dex(dex) or NATIVE_NAMES[place]
 
 
 def coin_dex(coin: str) -> str:
@@ -67,70 +67,70 @@ def coin_dex(coin: str) -> str:
     ('', '', 'flx')
     """
     dex, colon, _ = coin.partition(":")
-    return canonical(dex) if colon else ""
+    return canonical_dex(dex) if colon else ""
 
 
-def join(dex: str, coin: str) -> str:
-    """Return a coin with its dex in front, whether or not the dex already stands there.
+def join_coin(dex: str, coin: str) -> str:
+    """Return a coin with its dex in front, even if the coin already has it.
 
     Examples
     --------
-    >>> join("main", "BTC"), join("flx", "TSLA"), join("flx", "flx:TSLA")
+    >>> join_coin("main", "BTC"), join_coin("flx", "TSLA"), join_coin("flx", "flx:TSLA")
     ('BTC', 'flx:TSLA', 'flx:TSLA')
     """
-    dex, coin = canonical(dex), native_bare(coin)
+    dex, coin = canonical_dex(dex), strip_native_dex(coin)
     return coin if not dex or coin.startswith(f"{dex}:") else f"{dex}:{coin}"
 
 
-def native_bare(coin: str) -> str:
-    """Return a coin as fills and samples write it: without any name of the native dex.
+def strip_native_dex(coin: str) -> str:
+    """Return a coin without a name of the native dex in front, as in fills and samples.
 
     Examples
     --------
-    >>> native_bare("main:BTC"), native_bare("flx:TSLA"), native_bare("BTC")
+    >>> strip_native_dex("main:BTC"), strip_native_dex("flx:TSLA"), strip_native_dex("BTC")
     ('BTC', 'flx:TSLA', 'BTC')
     """
     dex, colon, symbol = coin.partition(":")
     return symbol if colon and dex in NATIVE_ALIASES else coin
 
 
-def write_native(form: str, value: str) -> str:
-    """Return the value of a request's parameter with the native dex named as it is known there.
+def native_form(form: str, value: str) -> str:
+    """Return the value of a request's parameter with the native dex's name for this parameter.
 
     Parameters
     ----------
     form : str
-        What the parameter holds: a key of `NATIVE_NAMES` for a dex, ``coin``, ``token``
-        (``<dex>:<token>``), ``market`` (a coin, ``ALL`` or ``ALL:<dex>``), or nothing.
+        The form of the parameter: a key of `NATIVE_NAMES` for a dex, ``coin``, ``token``
+        (``<dex>:<token>``), ``market`` (a coin, ``ALL`` or ``ALL:<dex>``), or empty.
     value : str
         The value, with any name of the native dex.
 
     Examples
     --------
-    >>> write_native("fills", "hyperliquid"), write_native("coin", "main:BTC")
+    >>> native_form("fills", "hyperliquid"), native_form("coin", "main:BTC")
     ('main_dex', 'BTC')
-    >>> write_native("token", "native:USDC"), write_native("market", "ALL:main")
+    >>> native_form("token", "native:USDC"), native_form("market", "ALL:main")
     ('hyperliquid:USDC', 'ALL')
     """
     if form in NATIVE_NAMES:
-        return name_in(form, value)
+        return dex_name_in(form, value)
     return _FORMS[form](value) if form else value
 
 
-def _token(value: str) -> str:
+def _native_token(value: str) -> str:
     dex, colon, token = value.rpartition(":")
-    return f"{name_in('rows', dex)}:{token}" if colon else value
+    return f"{dex_name_in('rows', dex)}:{token}" if colon else value
 
 
-def _market(value: str) -> str:
+def _native_market(value: str) -> str:
     every, colon, dex = value.partition(":")
     if colon and every == "ALL":
         return "ALL" if dex in NATIVE_ALIASES else value
-    return native_bare(value)
+    return strip_native_dex(value)
 
 
 _FORMS: Final[dict[str, Callable[[str], str]]] = {
-    "coin": native_bare,
-    "token": _token,
-    "market": _market,
+    "coin": strip_native_dex,
+    "token": _native_token,
+    "market": _native_market,
 }

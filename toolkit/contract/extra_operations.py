@@ -1,8 +1,8 @@
 """Operations beyond the specification. docs/live_service.md, section 9.
 
-The live service answers them, other people's clients cannot start without some of them, and the
-local service answers them by default. Each is a public operation of the exchange's info API. They
-have no fetch function: ask them with `tk.info`.
+The live service answers them, some clients of other people cannot start without them, and the local
+service answers them by default. Each is a public operation of the exchange's info API. They have no
+fetch function; `tk.info` sends them.
 """
 
 from typing import Any, Final
@@ -25,8 +25,8 @@ _ANY_START = Parameter("startTime", "start", "time", "first time, inclusive", de
 _END = Parameter("endTime", "end", "time", "last time, inclusive; now when absent")
 _ORDER_OMITS = ("user", "builder", "builder_fee", "tx_index")
 
-# ASSUMED: userFunding and userTwapSliceFills cost 10 points, as other histories of one user do;
-# every other operation beyond the specification costs 2.
+# ASSUMED: userFunding and userTwapSliceFills cost 10 points, like other histories of one user.
+# Every other operation beyond the specification costs 2.
 _HISTORY_POINTS: Final = 10
 
 EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
@@ -60,6 +60,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             dict[str, str],
             (Table(r.MidRow),),
             (_DEX,),
+            from_archive=True,
         ),
         Operation(
             "fundingHistory",
@@ -151,6 +152,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
                     most=5,
                 ),
             ),
+            from_archive=True,
         ),
         Operation(
             "outcomeMeta",
@@ -165,6 +167,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             "The present time of the exchange, and its special states.",
             r.ExchangeStatus,
             (Table(r.ExchangeStatus),),
+            from_archive=True,
         ),
         Operation(
             "userTwapSliceFills",
@@ -175,6 +178,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             (_USER,),
             latest=True,
             points=_HISTORY_POINTS,
+            from_archive=True,
         ),
         Operation(
             "userFunding",
@@ -186,6 +190,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             key=("time", "delta.coin"),
             paging="forward",
             points=_HISTORY_POINTS,
+            from_archive=True,
         ),
         Operation(
             "openOrders",
@@ -194,6 +199,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.OpenOrder],
             (Table(r.OpenOrder),),
             (_USER, _DEX),
+            from_archive=True,
         ),
         Operation(
             "frontendOpenOrders",
@@ -202,6 +208,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.Order],
             (Table(r.Order),),
             (_USER, _DEX),
+            from_archive=True,
         ),
         Operation(
             "orderStatus",
@@ -213,6 +220,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
                 _USER,
                 Parameter("oid", "oid", "order", "order id, or client order id", required=True),
             ),
+            from_archive=True,
         ),
         Operation(
             "clearinghouseState",
@@ -221,6 +229,9 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             r.ClearinghouseState,
             (Table(r.AccountRow, "accounts"), Table(r.PositionRow, "positions")),
             (_USER, _DEX),
+            subject=("dex", "user"),
+            part_of="batchClearinghouseStates",
+            from_archive=True,
         ),
         Operation(
             "spotClearinghouseState",
@@ -340,9 +351,9 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
         ),
     )
 }
-"""Every operation beyond the specification by its type, by topic.
+"""Every operation beyond the specification by its type, ordered by topic.
 
-An operation without tables has an answer that no record describes."""
+No record describes the answer of an operation without tables."""
 
 
 def find_operation(type: str, *, strict: bool = False) -> Operation | None:

@@ -1,11 +1,11 @@
-"""What a value is: said once here, read by records, frames, documents and tests.
+"""The kinds of values, for records, frames, docs and tests.
 
-A kind is called to annotate the field of a record::
+The field of a record is annotated with a kind::
 
     px: Annotated[str, PRICE("fill price")]
 
-The Python type says how the value travels (decimal text, whole number, flag, ...), the
-kind says what it means and which family of columns it becomes.
+The Python type is the form on the wire (decimal text, whole number, flag, ...). The kind is the
+meaning, the unit and the family of the column.
 """
 
 from dataclasses import dataclass
@@ -37,35 +37,39 @@ __all__ = [
     "Family",
     "Kind",
     "Note",
-    "note_of",
+    "Numbers",
+    "field_note",
 ]
 
 Family = Literal["number", "time", "seconds", "iso", "integer", "flag", "text", "nested", "rows"]
-"""Which family of columns a value belongs to; `toolkit.frames` gives each its dtype."""
+"""The family of a column; `toolkit.frames` has a dtype for each."""
+
+Numbers = Literal["float", "exact", "text"]
+"""The form of numbers: 64-bit floats, exact decimals, or the text of the wire."""
 
 EXACT_PRECISION = 36
 EXACT_SCALE = 18
 """Exact numbers are decimals of 36 digits, 18 of them after the point.
 
-Two digits are left of the 38 that a 128-bit decimal holds, so that frames can be added."""
+A 128-bit decimal has 38 digits; the other two leave room for sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a record says of one field; `Kind.__call__` explains the parts."""
+    """The facts about one field of a record; `Kind.__call__` explains them."""
 
     kind: "Kind"
     prefix: str = ""
-    lacks: str = ""
+    missing_reason: str = ""
     column: str = ""
-    fills: str = ""
+    older_place_of: str = ""
     beyond: int = 0
     key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A meaning that values share: its name, family of columns and unit."""
+    """A common meaning of values: its name, its family of columns and its unit."""
 
     name: str
     family: Family
@@ -76,41 +80,41 @@ class Kind:
         meaning: str,
         *,
         prefix: str = "",
-        lacks: str = "",
+        missing_reason: str = "",
         unit: str = "",
         column: str = "",
-        fills: str = "",
+        older_place_of: str = "",
         beyond: int = 0,
         key: bool = False,
     ) -> msgspec.Meta:
-        """Annotate a field.
+        """Return the annotation of a field.
 
         Parameters
         ----------
         meaning : str
-            One line for the documents.
+            One line for the docs.
         prefix : str
-            Put before the column names of a nested record, where they would clash.
-        lacks : str
-            Which known answers lack the field although the specification requires it;
-            readers then take it as missing.
+            A prefix for the column names of a nested record, to keep them unique.
+        missing_reason : str
+            Which known answers lack the field although the specification requires it. Readers
+            then accept it as missing.
         unit : str
-            The unit, where it differs from the kind's.
+            The unit, if it is not that of the kind.
         column : str
-            The name of the column, where it differs from the name of the field.
-        fills : str
-            The column that an older place of a value fills, where the newer place is empty.
+            The name of the column, if it is not that of the field.
+        older_place_of : str
+            The column that gets this value if the field at the newer place is empty.
         beyond : int
-            The section of docs/live_service.md that a field beyond the specification comes
-            from; 0 for a field of the specification.
+            The section of docs/live_service.md about a field beyond the specification; 0 for a
+            field of the specification.
         key : bool
-            Whether a row means nothing without it. Any other field that is absent or null in an
-            answer is read as missing.
+            Whether every row must have the field. Any other field that is absent or null is a
+            missing value.
         """
         kind = Kind(self.name, self.family, unit) if unit else self
         return msgspec.Meta(
             description=meaning,
-            extra={"note": Note(kind, prefix, lacks, column, fills, beyond, key)},
+            extra={"note": Note(kind, prefix, missing_reason, column, older_place_of, beyond, key)},
         )
 
 
@@ -131,13 +135,13 @@ ADDRESS = Kind("address", "text")
 COIN = Kind("coin", "text")
 WORD = Kind("word", "text")
 NESTED = Kind("nested", "nested")
-"""A record whose fields become columns, or a value with parts that fills one cell."""
+"""A record whose fields become columns, or a value with parts in one cell."""
 ROWS = Kind("rows", "rows")
-"""A list, or pairs, whose entries become rows of a frame."""
+"""A list, or pairs; the entries become rows of a frame."""
 
 
-def note_of(annotation: object) -> Note | None:
-    """Give the note in an ``Annotated[...]``, or None where there is none."""
+def field_note(annotation: object) -> Note | None:
+    """Return the note in an ``Annotated[...]``, or None if there is none."""
     for meta in getattr(annotation, "__metadata__", ()):
         if isinstance(meta, msgspec.Meta) and meta.extra and "note" in meta.extra:
             note: Note = meta.extra["note"]

@@ -1,23 +1,29 @@
-"""The 22 operations, one row each. Specification, "Endpoints" and "Limits".
+"""The table of the 22 operations, one row each. Specification, "Endpoints" and "Limits".
 
-What a row cannot say stands in plain functions beside it: nested answers in `shapes`, the
-words of special errors in `requests`, binary snapshots in `snapshots`.
+Client, service, archive and docs read this table, and no code asks for the type of an operation.
+What a column cannot express is a function registered by type: `toolkit.contract.rows` makes rows
+of nested answers, `toolkit.contract.requests` checks parameters that depend on each other, and
+`toolkit.contract.snapshots` reads the binary snapshots.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from toolkit.contract import records as r
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.times import DAY, MINUTE
 
 __all__ = [
     "OPERATIONS",
     "VIEWS",
     "CallLimit",
+    "Grid",
     "Operation",
     "Parameter",
     "Scale",
     "Table",
-    "operation",
+    "get_operation",
     "unknown_operation",
 ]
 
@@ -45,25 +51,25 @@ class Parameter:
     Attributes
     ----------
     name : str
-        Its name on the wire.
+        The name on the wire.
     python : str
-        Its name in the fetch function.
+        The name in the fetch function.
     kind : str
-        What is legal; `toolkit.contract.requests` checks it.
+        The kind of value; `toolkit.contract.requests` checks it.
     meaning : str
-        One line for the documents.
+        One line for the docs.
     required : bool
         Whether the service refuses a request without it.
     unless : str
-        Wire name of the parameter that may stand instead of a required one.
+        Wire name of a parameter that can replace a required one.
     default : object
-        What the service takes when it is absent.
+        The value that the service uses if the parameter is absent.
     least, most : int, optional
-        Range of a whole number; of lists, the number of entries.
+        Range of a whole number; for lists, of the number of entries.
     within : str
-        Name of the object in the request that holds it; empty: the request itself.
+        Name of the object in the request that contains the parameter; empty: the request itself.
     native : str
-        How it names the native dex: a form of `toolkit.contract.dexes.write_native`, or nothing.
+        How the parameter names the native dex: a form of `toolkit.contract.dexes.native_form`.
     """
 
     name: str
@@ -78,10 +84,15 @@ class Parameter:
     within: str = ""
     native: str = ""
 
+    @property
+    def selects_part(self) -> bool:
+        """Whether the parameter selects a part of an answer, such as a range or a page."""
+        return self.kind in ("time", "cursor") or self.name == "limit"
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One frame of an answer: its rows' record, and the fields this operation leaves out."""
+    """One frame of an answer: the record of its rows, and the fields that the operation omits."""
 
     record: type[r.Record]
     name: str = ""
@@ -90,16 +101,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How the points of a request grow with what it asks for.
+    """How the points of a request depend on its parameters.
 
     Attributes
     ----------
     each : int
-        Points for each entry of a list; `Operation.points` is the most.
+        Points for each entry of a list; `Operation.points` is the maximum.
     entries : str
         Wire name of that list.
     dex : str
-        Wire name of the parameter that may be ALL_DEXES: then times the number of dexes.
+        Wire name of the parameter that can be ALL_DEXES; then the points count once for each dex.
     """
 
     each: int
@@ -109,14 +120,14 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class CallLimit:
-    """How often a key may ask one operation, besides its points.
+    """A limit on the number of requests of one operation, in addition to points.
 
     Attributes
     ----------
     calls : int
-        So many requests.
+        The number of requests.
     seconds : int
-        In any stretch of so many seconds.
+        The length of the window in which they count.
     """
 
     calls: int
@@ -124,46 +135,76 @@ class CallLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class Grid:
+    """The fixed times at which rows can exist, in milliseconds.
+
+    Attributes
+    ----------
+    step : int
+        The distance between two rows.
+    offset : int
+        The time of the first grid point after 1970-01-01.
+    """
+
+    step: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation: what is asked, what comes back, how it is paged, what it costs.
+    """One operation: its request, its answer, its paging and its cost.
 
     Attributes
     ----------
     type : str
         The value of ``type`` in the request.
     topic : str
-        The module of fetch functions and of the service's answers.
+        The module of its fetch function and of the service's function.
     summary : str
-        One line for the documents.
+        One line for the docs.
     answer : object
-        The Python type of the whole answer.
+        The Python type of the answer.
     tables : tuple of Table
         The frames that the answer becomes.
     parameters : tuple of Parameter
-        The request's fields besides ``type``.
+        The fields of the request, without ``type``.
     key : tuple of str
         Paths of the fields that order the rows and make up a cursor.
     paging : str
-        ``cursor`` (with a page size), ``open cursor`` (page size not known), ``forward`` and
-        ``backward`` (by time, no cursor), or ``none``.
+        ``cursor`` (the page size is a parameter), ``open cursor`` (the page size is not known),
+        ``forward`` and ``backward`` (by time, without a cursor), or ``none``.
     latest : bool
-        Whether it gives the latest rows only, by definition.
+        Whether the answer is limited to the latest rows by definition.
     points : int
-        Cost of one request; the most that it costs where there is a `scale`.
+        Cost of one request; with a `scale`, the highest cost.
     scale : Scale, optional
         How the cost depends on the request.
     limit : CallLimit, optional
-        A limit of its own.
+        A limit on the number of requests.
     add_on : bool
-        Whether it must be bought separately.
+        Whether a key needs a separate permission.
     own : bool
-        Whether it exists in this service only, not in the mirrored API.
+        Whether only this service has the operation, and the mirrored API does not.
     binary : bool
         Whether the answer is compressed MessagePack instead of JSON.
     since : str
-        First day that the service has data of.
+        The first day for which the service has data.
     view : str
-        The name of another frame that is made of the same answer; empty for the usual one.
+        The name of another frame of the same answer; empty for the usual one.
+    subject : tuple of str
+        Python names of the parameters that an answer is about. By default these are the required
+        parameters that do not select a part of the answer. An optional parameter in this tuple is
+        a filter.
+    part_of : str
+        Type of an operation whose answer contains this one.
+    answer_by_dex : object
+        The Python type of the answer to a request for ALL_DEXES; None if there is no such request.
+    grid : Grid, optional
+        The fixed times of the rows.
+    unpublished : int
+        The status of the answer before the first publication; 0 if there is always an answer.
+    from_archive : bool
+        Whether an archive or recorded answers contain all that the answer is computed from.
     """
 
     type: str
@@ -183,25 +224,50 @@ class Operation:
     view: str = ""
     scale: Scale | None = None
     limit: CallLimit | None = None
+    subject: tuple[str, ...] = ()
+    part_of: str = ""
+    answer_by_dex: Any = None
+    grid: Grid | None = None
+    unpublished: int = 0
+    from_archive: bool = False
     by_wire: dict[str, Parameter] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_wire", {one.name: one for one in self.parameters})
+        by_wire = {parameter.name: parameter for parameter in self.parameters}
+        required = (
+            parameter.python
+            for parameter in self.parameters
+            if parameter.required and not parameter.selects_part
+        )
+        object.__setattr__(self, "by_wire", by_wire)
+        object.__setattr__(self, "subject", self.subject or tuple(required))
 
     @property
     def function(self) -> str:
-        """Name of the fetch function: the type in snake case."""
+        """The name of the fetch function: the type in snake case."""
         name = self.view or self.type
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
 
     @property
     def page(self) -> Parameter | None:
-        """The parameter that holds the page size, where there is one."""
+        """The parameter of the page size, if there is one."""
         return self.by_wire.get("limit")
 
+    def answer_type(self, parameters: Mapping[str, Any]) -> Any:
+        """Return the Python type of the answer to a request.
 
-# ASSUMED: each of the two heavy snapshots has the limit for itself, and the cheap timestamps, which
-# are meant to be polled, have none.
+        Parameters
+        ----------
+        parameters : mapping
+            The parameters of the request, with Python names.
+        """
+        if self.answer_by_dex is not None and parameters.get("dex") == ALL_DEXES:
+            return self.answer_by_dex
+        return self.answer
+
+
+# ASSUMED: each of the two heavy snapshots has a limit of its own. The cheap timestamps, which are
+# meant for polling, have none.
 _SNAPSHOT_LIMIT = CallLimit(calls=5, seconds=600)
 
 _USER = Parameter("user", "user", "address", "account", required=True)
@@ -268,6 +334,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             points=5,
             add_on=True,
             own=True,
+            unpublished=500,
+            from_archive=True,
         ),
         Operation(
             "slippageHistory",
@@ -300,6 +368,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             key=("timestamp",),
             paging="forward",
             points=10,
+            grid=Grid(15 * MINUTE),
+            from_archive=True,
         ),
         Operation(
             "meta",
@@ -308,6 +378,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
             r.Meta,
             (Table(r.MetaRow),),
             (_DEX,),
+            part_of="metaAndAssetCtxs",
+            subject=("dex",),
+            from_archive=True,
         ),
         Operation(
             "metaAndAssetCtxs",
@@ -316,12 +389,14 @@ OPERATIONS: Final[dict[str, Operation]] = {
             tuple[r.Meta, list[r.AssetContext]],
             (Table(r.ContextRow),),
             (_DEX,),
+            subject=("dex",),
+            from_archive=True,
         ),
         Operation(
             "perpDexLimits",
             "market",
             "Open-interest and transfer limits of a builder-deployed dex.",
-            r.DexLimits | None,
+            r.PerpDexLimits | None,
             (Table(r.DexCaps, "dex"), Table(r.CoinCapRow, "coins")),
             (
                 Parameter(
@@ -333,6 +408,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
                     native="request",
                 ),
             ),
+            from_archive=True,
         ),
         Operation(
             "accountValueSnapshotTimestamp",
@@ -341,6 +417,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             r.SnapshotMetadata,
             (Table(r.SnapshotMetadata),),
             add_on=True,
+            unpublished=404,
         ),
         Operation(
             "accountValueSnapshots",
@@ -363,6 +440,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             own=True,
             binary=True,
             limit=_SNAPSHOT_LIMIT,
+            unpublished=404,
         ),
         Operation(
             "perpTwapSnapshotTimestamp",
@@ -370,6 +448,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "Which TWAP snapshot is the latest; cheap, meant to be polled.",
             r.SnapshotMetadata,
             (Table(r.SnapshotMetadata),),
+            unpublished=404,
         ),
         Operation(
             "perpTwapSnapshots",
@@ -391,6 +470,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             own=True,
             binary=True,
             limit=_SNAPSHOT_LIMIT,
+            unpublished=404,
         ),
         Operation(
             "userFills",
@@ -403,6 +483,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             latest=True,
             points=10,
             since="2025-07-28",
+            subject=("user", "builder", "dex"),
+            from_archive=True,
         ),
         Operation(
             "userFillsByTime",
@@ -425,6 +507,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             paging="cursor",
             points=10,
             since="2025-07-28",
+            from_archive=True,
         ),
         Operation(
             "builderApprovedFillsByTime",
@@ -438,6 +521,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             points=100,
             own=True,
             since="2025-07-28",
+            from_archive=True,
         ),
         Operation(
             "builderApprovedFundingByTime",
@@ -450,6 +534,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             paging="cursor",
             points=100,  # ASSUMED: builderApprovedFundingByTime costs what its twin for fills does.
             own=True,
+            from_archive=True,
         ),
         Operation(
             "builderOrdersByTime",
@@ -463,6 +548,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             points=5,
             own=True,
             since="2025-08-07",
+            from_archive=True,
         ),
         Operation(
             "historicalOrders",
@@ -475,6 +561,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             latest=True,
             points=10,
             since="2025-08-07",
+            from_archive=True,
         ),
         Operation(
             "userNonFundingLedgerUpdates",
@@ -492,6 +579,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             paging="forward",
             points=10,
             since="2025-07-28",  # docs/live_service.md, section 8
+            from_archive=True,
         ),
         Operation(
             "batchClearinghouseStates",
@@ -524,6 +612,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
             points=100,
             scale=Scale(each=2, entries="users", dex="dex"),
             own=True,
+            subject=("dex", "users"),
+            answer_by_dex=r.BatchStatesByDex,
+            from_archive=True,
         ),
         Operation(
             "borrowLendUserState",
@@ -532,6 +623,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             r.BorrowLend,
             (Table(r.BorrowLendAccount, "account"), Table(r.TokenRow, "tokens")),
             (_USER,),
+            from_archive=True,
         ),
         Operation(
             "delegations",
@@ -540,6 +632,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             list[r.Delegation],
             (Table(r.Delegation),),
             (_USER,),
+            from_archive=True,
         ),
         Operation(
             "validatorAprHistory",
@@ -556,6 +649,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             key=("week",),
             paging="backward",
             since="2025-08-01",
+            grid=Grid(7 * DAY, offset=4 * DAY),
         ),
     )
 }
@@ -575,20 +669,20 @@ VIEWS: Final[dict[str, Operation]] = {
         ),
     )
 }
-"""Further frames of answers, by name: each has a fetch function, and asks what `type` says."""
+"""Further frames of answers by name. Each has a fetch function that sends `type`."""
 
 
-def operation(type: str) -> Operation:
-    """Give the operation of a type.
+def get_operation(type: str) -> Operation:
+    """Return the operation of a type.
 
     Raises
     ------
     KeyError
-        If there is none; the message lists those that there are.
+        If there is no such operation; the message lists all operations.
 
     Examples
     --------
-    >>> operation("userFills").points
+    >>> get_operation("userFills").points
     10
     """
     try:
@@ -601,7 +695,7 @@ def operation(type: str) -> Operation:
 def unknown_operation(type: str) -> Operation:
     """Return a stand-in for an operation that the contract does not know.
 
-    It costs what most operations cost, and nothing is known of its answer.
+    It costs what most operations cost, and its answer can be anything.
 
     Examples
     --------

@@ -1,10 +1,11 @@
-"""Paging that is right however the service reads a cursor.
+"""Paging: which rows of a page to keep, and what to request next.
 
-A cursor names a transaction, not a row: a page can end inside one. Nobody says whether the
-service goes on after the cursor or from it. So a reader keeps a page's rows only up to its
-last complete key group, goes on from that group's key, and drops the keys it already has:
-right under both readings. Everything here is pure: a `Reader` is told of a page and says
-which rows to keep and what to ask next.
+A cursor names a transaction, not a row, so that a page can end inside a tie (rows with one key).
+The specification does not say whether the service continues at the cursor or after it. Therefore a
+`PageReader` keeps the rows of a page up to its last complete tie, continues from the key of that
+tie (without a cursor: from the time of the cut tie), and drops rows with keys that it already has.
+Paging works whether the service treats a cursor as inclusive or exclusive. This module does no
+input or output.
 """
 
 import itertools
@@ -17,24 +18,24 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.requests import make_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
-__all__ = ["Page", "Reader", "key_of", "reader"]
+__all__ = ["PageDecision", "PageReader", "key_getter", "page_reader"]
 
 Key = tuple[Any, ...]
 
-# ASSUMED: where a page has no size, one of 500 rows or more may have been cut by the service.
+# ASSUMED: if the page size is not known, the service may have cut a page of 500 rows or more.
 _SILENT_CUT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """What to do with a page.
+class PageDecision:
+    """The rows of a page to keep, and the next request.
 
     Attributes
     ----------
     start, stop : int
         The rows to keep, as a slice of the page.
     after : mapping or None
-        Parameters to change for the next request; None at the end.
+        The parameters that change in the next request; None at the end.
     """
 
     start: int
@@ -43,25 +44,25 @@ class Page:
 
 
 @dataclass(slots=True)
-class Reader:
-    """Reads an operation page by page. Make one with `reader`.
+class PageReader:
+    """The state of reading an operation page by page; `page_reader` makes one.
 
     Attributes
     ----------
     operation : Operation
-        What is read.
+        The operation.
     size : int or None
-        Rows asked for with a page; None where the operation has no page size.
+        The requested rows of a page; None if the operation has no page size.
     most : int or None
-        The largest page that the service gives.
+        The largest page size.
     bound : int or None
-        The time at which a range that is paged by time ends.
+        The time at which a range with paging by time ends.
     kept : tuple or None
-        Key of the last complete group; every row up to it has been kept.
+        Key of the last complete tie; the reader has kept every row up to it.
     ties : int
-        How many groups were cut by the end of a page, and read again.
+        The number of ties at the end of a page that were read again.
     by_time : bool
-        Whether rows lack a part of their key. Then the pull goes on from times, not from cursors.
+        Whether rows lack a part of their key. Then paging continues from times, not from cursors.
     """
 
     operation: Operation
@@ -71,47 +72,47 @@ class Reader:
     kept: Key | None = None
     ties: int = 0
     by_time: bool = False
-    _held: tuple[Key, int] | None = None
+    _last_tie: tuple[Key, int] | None = None
 
-    def read(self, rows: Sequence[Any]) -> Page:
-        """Take the next page.
+    def read(self, rows: Sequence[Any]) -> PageDecision:
+        """Return which rows of a page to keep, and what to request next.
 
         Raises
         ------
         AnswerInvalid
-            If the rows are not in the operation's order, or lack a part of their key that the rows
-            of earlier pages have.
+            If the rows are not in the order of the operation, or if they lack a part of their key
+            that the rows of earlier pages have.
         Incomplete
-            If a page is full of rows with one key, so that no cursor leads past it.
+            If all rows of a full page have one key, so that no cursor leads past it.
         """
         if self.operation.paging == "none":
-            return Page(0, len(rows), None)
+            return PageDecision(0, len(rows), None)
         keys = self._keys(rows)
         self._check_order(keys)
         start = 0
         while start < len(keys) and not self._is_new(keys[start]):
             start += 1
         if self._is_last(keys, start):
-            return Page(start, len(keys), None)
+            return PageDecision(start, len(keys), None)
         cut = len(keys)
         while cut > start and keys[cut - 1] == keys[-1]:
             cut -= 1
         if cut == start:
-            return self._one_group(keys, start)
+            return self._decide_single_tie(keys, start)
         self.ties += 1
         self.kept = keys[cut - 1]
-        self._held = (keys[-1], len(keys) - cut)
-        return Page(start, cut, self._from(keys[cut - 1], keys[-1]))
+        self._last_tie = (keys[-1], len(keys) - cut)
+        return PageDecision(start, cut, self._request_again(keys[cut - 1], keys[-1]))
 
     def _keys(self, rows: Sequence[Any]) -> list[Key]:
-        """Return the keys of rows; their times alone if a part of a key is missing."""
-        keys = list(map(key_of(self.operation), rows))
+        """Return the keys of rows; only their times if a part of a key is missing."""
+        keys = list(map(key_getter(self.operation), rows))
         lacking = next((row for row, key in enumerate(keys) if None in key), None)
         if lacking is not None and not self.by_time:
             if self.kept is not None:
                 raise AnswerInvalid(
-                    f"the row lacks a part of {', '.join(self.operation.key)}, which rows of "
-                    "earlier pages have, so its place is not known. Ask for this time separately",
+                    f"the row lacks a part of {', '.join(self.operation.key)}, but rows of earlier "
+                    "pages have it, so the row's place is unknown. Fetch this time separately",
                     operation=self.operation.type,
                     row=lacking,
                 )
@@ -130,48 +131,48 @@ class Reader:
     def _is_last(self, keys: list[Key], start: int) -> bool:
         if self.operation.paging == "cursor":
             return self.size is not None and len(keys) < self.size
-        # Nobody says how long a page is: the end is where nothing comes but the group that the
-        # page before ended with.
-        only_held = self._held == (keys[-1], len(keys) - start) if keys else True
-        return start == len(keys) or (only_held and keys[start] == keys[-1])
+        # The page size is unknown: the last page has no rows but the tie at the end of the page
+        # before it.
+        is_only_last_tie = self._last_tie == (keys[-1], len(keys) - start) if keys else True
+        return start == len(keys) or (is_only_last_tie and keys[start] == keys[-1])
 
-    def _one_group(self, keys: list[Key], start: int) -> Page:
-        """Go on where every new row of a page has the same key."""
+    def _decide_single_tie(self, keys: list[Key], start: int) -> PageDecision:
+        """Decide on a page whose new rows all have the same key."""
         if len(keys) < (_SILENT_CUT if self.size is None else self.size):
             self.kept = keys[-1]
-            return Page(start, len(keys), self._past(keys[-1]))
+            return PageDecision(start, len(keys), self._request_after(keys[-1]))
         if 0 < start < len(keys) and self._has_cursors:
-            # The cursor's own rows came again and took the room: cursors are inclusive here, so
-            # the next page can begin with this group.
-            return Page(start, start, {"cursor": make_cursor(keys[-1])})
+            # The rows of the cursor came again and used a part of the page: cursors are inclusive
+            # here, so that the next page can begin with this tie.
+            return PageDecision(start, start, {"cursor": make_cursor(keys[-1])})
         page = self.operation.page
         if page is not None and self.size is not None and self.size < (self.most or 0):
-            # A larger page may hold the whole group.
+            # A larger page may contain the complete tie.
             self.size = min(self.size * 2, self.most or self.size)
-            return Page(start, start, {page.python: self.size})
+            return PageDecision(start, start, {page.python: self.size})
         raise Incomplete(
-            f"{self.operation.type}: a full page of {len(keys)} rows has one key, "
-            f"{make_cursor(keys[-1])}; no cursor leads past it, so the rows after it cannot be "
-            "had. Ask for what lies before and after that time separately",
+            f"{self.operation.type}: all {len(keys)} rows of a full page have the key "
+            f"{make_cursor(keys[-1])}. No cursor leads past it, so the rows after it cannot be "
+            "fetched. Fetch the times before and after it separately",
             cursor=None if self.kept is None or self.by_time else make_cursor(self.kept),
         )
 
-    def _from(self, complete: Key, last: Key) -> dict[str, Any]:
-        """Ask for the group that may be cut once more: after the one before, or from its time."""
+    def _request_again(self, complete: Key, last: Key) -> dict[str, Any]:
+        """Return the change that requests an incomplete tie again: by cursor, or by its time."""
         if self._has_cursors:
             return {"cursor": make_cursor(complete)}
-        return self._at(last[0])
+        return self._request_from(last[0])
 
-    def _past(self, key: Key) -> dict[str, Any] | None:
-        """Ask for what comes after a group that is known to be complete."""
+    def _request_after(self, key: Key) -> dict[str, Any] | None:
+        """Return the change that requests the rows after a complete tie."""
         if self._has_cursors:
             return {"cursor": make_cursor(key)}
         if self.bound is not None and key[0] == self.bound:
             return None
-        return self._at(key[0] + (-1 if self._edge == "end" else 1))
+        return self._request_from(key[0] + (-1 if self._edge == "end" else 1))
 
-    def _at(self, time: int) -> dict[str, Any]:
-        """Ask from a time; a cursor, where there was one, would count instead of it."""
+    def _request_from(self, time: int) -> dict[str, Any]:
+        """Return the change that continues from a time; it removes a cursor, which would win."""
         return {self._edge: time, **({"cursor": None} if self.by_time else {})}
 
     @property
@@ -180,31 +181,31 @@ class Reader:
 
     def _check_order(self, keys: list[Key]) -> None:
         ordered = operator.ge if self.operation.paging == "backward" else operator.le
-        for row, (one, two) in enumerate(itertools.pairwise(keys)):
-            if not ordered(one, two):
+        for row, (key, next_key) in enumerate(itertools.pairwise(keys)):
+            if not ordered(key, next_key):
                 raise AnswerInvalid(
                     f"rows are not in the order of {', '.join(self.operation.key)}: "
-                    f"{make_cursor(two)} follows {make_cursor(one)}",
+                    f"{make_cursor(next_key)} follows {make_cursor(key)}",
                     operation=self.operation.type,
                     column=self.operation.key[0],
                     row=row + 1,
                 )
 
 
-def reader(operation: Operation, parameters: Mapping[str, Any]) -> Reader:
-    """Make a reader for a request with these parameters, in Python names."""
+def page_reader(operation: Operation, parameters: Mapping[str, Any]) -> PageReader:
+    """Return a reader for a request with these parameters, in Python names."""
     page = operation.page
     bound = parameters.get("start" if operation.paging == "backward" else "end")
     if page is None or operation.paging == "none":
-        return Reader(operation, None, None, bound)
-    return Reader(operation, parameters.get(page.python) or page.default, page.most, bound)
+        return PageReader(operation, None, None, bound)
+    return PageReader(operation, parameters.get(page.python) or page.default, page.most, bound)
 
 
-def key_of(operation: Operation) -> Callable[[Any], Key]:
-    """Give what reads the key off a row; rows of operations without order have none."""
+def key_getter(operation: Operation) -> Callable[[Any], Key]:
+    """Return a function that returns the key of a row; without an order the key is empty."""
     if not operation.key:
         return lambda row: ()
     if len(operation.key) == 1:
-        one = operator.attrgetter(operation.key[0])
-        return lambda row: (one(row),)
+        get_part = operator.attrgetter(operation.key[0])
+        return lambda row: (get_part(row),)
     return operator.attrgetter(*operation.key)

@@ -1,24 +1,24 @@
-"""Requests, from both sides: `body` asks, `check` is asked.
+"""Requests, for both sides: the client writes them with `request_body`, `check_request` reads them.
 
-For every operation ``check(operation, body(operation, p)) == p``, where `p` has the Python
-names and every default filled in.
+For every operation ``check_request(operation, request_body(operation, p)) == p``, where `p` has the
+Python names and all defaults.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from toolkit.contract.dexes import ALL_DEXES, write_native
+from toolkit.contract.dexes import ALL_DEXES, native_form
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.errors import BadRequest
 
 __all__ = [
     "AMOUNTS",
     "INTERVALS",
-    "body",
-    "check",
+    "check_request",
     "make_cursor",
     "parse_cursor",
+    "request_body",
     "wire_value",
 ]
 
@@ -27,129 +27,128 @@ INTERVALS: Final = (
     *("1h", "2h", "4h", "8h", "12h"),
     *("1d", "3d", "1w", "1M"),
 )
-"""The lengths of candles."""
+"""The intervals of candles."""
 
 AMOUNTS: Final = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
-"""The sizes, in USD, that `slippageHistory` has samples for."""
+"""The amounts in USD for which `slippageHistory` has samples."""
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _CLOID = re.compile(r"0x[0-9a-fA-F]{32}")
 _VENUE = re.compile(r"[A-Za-z]{2,4}")
 _WHOLE_LIMIT = 2**53
 
-_REQUIRED: Final[dict[tuple[str, str], str]] = {
-    ("slippageHistory", "coin"): "coin parameter is required",
-    ("slippageHistory", "amount"): "amount parameter is required (positive USD notional)",
-    ("slippageHistory", "startTime"): "startTime parameter is required",
-}
-"""The words that the specification gives for a missing parameter; others follow their form."""
 
-
-def body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the request body of an operation.
+def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the request body of an operation.
 
     Parameters
     ----------
     operation : Operation
-        What to ask.
+        The operation.
     parameters : mapping
-        Python name -> value; None stands for absent.
+        Python name -> value; None means absent.
 
     Returns
     -------
     dict
-        The JSON object to send, ``type`` first.
+        The JSON object, with ``type`` first.
 
     Raises
     ------
     BadRequest
-        If the service would refuse it. Nothing has been sent, so its status is None.
+        If the service would refuse the request. Its status is None, because nothing was sent.
     TypeError
         If a name is not a parameter of the operation.
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> body(operation("meta"), {"dex": "flx"})
+    >>> from toolkit.contract.operations import get_operation
+    >>> request_body(get_operation("meta"), {"dex": "flx"})
     {'type': 'meta', 'dex': 'flx'}
     """
-    names = {one.python: one for one in operation.parameters}
+    names = {parameter.python: parameter for parameter in operation.parameters}
     if unknown := parameters.keys() - names.keys():
         wrong = ", ".join(sorted(unknown))
-        raise TypeError(f"{operation.type} takes {', '.join(names) or 'nothing'}; not {wrong}")
+        raise TypeError(
+            f"{operation.type} has no parameter {wrong}; it has {', '.join(names) or 'none'}"
+        )
     request: dict[str, Any] = {"type": operation.type}
-    for one in operation.parameters:
-        if (value := parameters.get(one.python)) is not None:
-            holder = request.setdefault(one.within, {}) if one.within else request
-            holder[one.name] = wire_value(one, value)
-    check(operation, request)
+    for parameter in operation.parameters:
+        if (value := parameters.get(parameter.python)) is not None:
+            holder = request.setdefault(parameter.within, {}) if parameter.within else request
+            holder[parameter.name] = wire_value(parameter, value)
+    check_request(operation, request)
     return request
 
 
-def check(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the request body of an operation, as the service does.
+def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the request body of an operation as the service does, and return its parameters.
 
-    Fields that the operation does not have are passed over.
+    Fields that the operation does not have are ignored.
 
     Returns
     -------
     dict
-        Python name -> value, with every default filled in; None where there is none.
+        Python name -> value, with all defaults; None if a parameter has no value.
 
     Raises
     ------
     BadRequest
-        With the service's words for what is wrong.
+        With the message of the service.
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> check(operation("meta"), {"type": "meta"})
+    >>> from toolkit.contract.operations import get_operation
+    >>> check_request(get_operation("meta"), {"type": "meta"})
     {'dex': ''}
     """
     checked = {}
-    for one in operation.parameters:
-        value = _holder(operation, request, one).get(one.name)
-        replaced = bool(one.unless) and request.get(one.unless) is not None
+    for parameter in operation.parameters:
+        value = _parent_object(operation, request, parameter).get(parameter.name)
+        replaced = bool(parameter.unless) and request.get(parameter.unless) is not None
         if value is None or replaced:
-            if one.required and not replaced:
-                raise _refuse(operation, _missing(operation, one), _argument(one))
-            checked[one.python] = one.default
+            if parameter.required and not replaced:
+                raise _bad_request(
+                    operation, _missing_message(parameter), _argument_hint(parameter)
+                )
+            checked[parameter.python] = parameter.default
         else:
-            checked[one.python] = _CHECKS[one.kind](operation, one, value)
-    _check_together(operation, checked)
+            checked[parameter.python] = _CHECKS_BY_KIND[parameter.kind](operation, parameter, value)
+    if check_combination := _COMBINATIONS.get(operation.type):
+        check_combination(operation, checked)
     return checked
 
 
 def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
-    """Split a cursor into the key that it names.
+    """Return the key that a cursor names.
 
     Raises
     ------
     BadRequest
-        If it does not have the form of the operation's cursor.
+        If the cursor does not have the form of the operation's cursors.
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> parse_cursor(operation("userFillsByTime"), "1756684800000_3")
+    >>> from toolkit.contract.operations import get_operation
+    >>> parse_cursor(get_operation("userFillsByTime"), "1756684800000_3")
     (1756684800000, 3)
     """
     parts = cursor.split("_", maxsplit=len(operation.key) - 1)
-    wrong = _refuse(operation, f"Invalid cursor: {cursor}")
-    if len(parts) != len(operation.key) or not all(parts):
-        raise wrong
-    # The parts are whole numbers, but for the user and coin of a funding cursor.
+    # All parts are whole numbers, except the user and the coin of a funding cursor.
     whole = 2 if len(parts) == 2 else 1
-    if not all(part.isascii() and part.isdigit() and len(part) < 17 for part in parts[:whole]):
-        raise wrong
-    if whole == 1 and not _ADDRESS.fullmatch(parts[1]):
-        raise wrong
+    is_valid = (
+        len(parts) == len(operation.key)
+        and all(parts)
+        and all(part.isascii() and part.isdigit() and len(part) < 17 for part in parts[:whole])
+        and (whole == 2 or bool(_ADDRESS.fullmatch(parts[1])))
+    )
+    if not is_valid:
+        raise _bad_request(operation, f"Invalid cursor: {cursor}")
     return tuple(int(part) if i < whole else part for i, part in enumerate(parts))
 
 
 def make_cursor(key: tuple[int | str, ...]) -> str:
-    """Write the cursor that names a key.
+    """Return the cursor that names a key.
 
     Examples
     --------
@@ -159,194 +158,216 @@ def make_cursor(key: tuple[int | str, ...]) -> str:
     return "_".join(map(str, key))
 
 
-def _holder(operation: Operation, request: Mapping[str, Any], one: Parameter) -> Mapping[str, Any]:
-    """Return the object that holds a parameter: the request, or one inside it."""
-    if not one.within:
+def _parent_object(
+    operation: Operation, request: Mapping[str, Any], parameter: Parameter
+) -> Mapping[str, Any]:
+    """Return the object that contains a parameter: the request, or an object inside it."""
+    if not parameter.within:
         return request
-    held = request.get(one.within)
-    if held is not None and not isinstance(held, Mapping):
-        raise _refuse(operation, f"{one.within} must be an object")
-    return held or {}
+    parent = request.get(parameter.within)
+    if parent is not None and not isinstance(parent, Mapping):
+        raise _bad_request(operation, f"{parameter.within} must be an object")
+    return parent or {}
 
 
 def wire_value(parameter: Parameter, value: Any) -> Any:
-    """Return a parameter's value as it travels, so that one question has one form.
+    """Return the value of a parameter on the wire, so that equal requests have equal bodies.
 
-    One value is a list of one where a list is expected; addresses are in lower case; the native
-    dex has the name that it is known by there.
+    A single value becomes a list if the parameter is a list, addresses become lower case, and the
+    native dex gets its name for this parameter.
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> wire_value(operation("perpTwapSnapshots").by_wire["market_names"], "main:BTC")
+    >>> from toolkit.contract.operations import get_operation
+    >>> wire_value(get_operation("perpTwapSnapshots").by_wire["market_names"], "main:BTC")
     ['BTC']
     """
     if parameter.kind in ("addresses", "texts"):
         if isinstance(value, str):
             value = [value]
         if not isinstance(value, Iterable) or isinstance(value, Mapping):
-            return value  # no list at all: `check` refuses it
-        return [_plain(parameter, item) for item in value]
-    return _plain(parameter, value)
+            return value  # not a list: `check_request` refuses it
+        return [_wire_item(parameter, item) for item in value]
+    return _wire_item(parameter, value)
 
 
-def _plain(parameter: Parameter, value: Any) -> Any:
+def _wire_item(parameter: Parameter, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if parameter.kind in ("address", "addresses"):
         return value.lower()
-    return write_native(parameter.native, value)
+    return native_form(parameter.native, value)
 
 
-def _missing(operation: Operation, one: Parameter) -> str:
-    usual = f"{one.name} parameter is required"
-    if one.unless:
-        usual += f" (or {one.unless})"
-    return _REQUIRED.get((operation.type, one.name), usual)
+def _missing_message(parameter: Parameter) -> str:
+    detail = f" (or {parameter.unless})" if parameter.unless else ""
+    if parameter.kind == "usd":
+        detail = " (positive USD notional)"
+    return f"{parameter.name} parameter is required{detail}"
 
 
-def _refuse(operation: Operation, message: str, hint: str = "") -> BadRequest:
-    """Return an error in the service's words; the hint, for those who ask from here, stays here.
+def _bad_request(operation: Operation, message: str, hint: str = "") -> BadRequest:
+    """Return an error with the message of the service; the service does not send the hint.
 
-    It has no status: only an answer has one, and the service gives 400 to its answer.
+    The error has no status. Only a response has one; the service answers with 400.
     """
     error = BadRequest(message, operation=operation.type, hint=hint)
     error.status = None
     return error
 
 
-def _argument(one: Parameter) -> str:
-    return "" if one.name == one.python else f"{one.name} is the argument {one.python} here"
+def _argument_hint(parameter: Parameter) -> str:
+    return (
+        ""
+        if parameter.name == parameter.python
+        else f"{parameter.name} is the argument {parameter.python} of the fetch function"
+    )
 
 
-def _address(operation: Operation, _: Parameter, value: Any) -> str:
+def _check_address(operation: Operation, _: Parameter, value: Any) -> str:
     if isinstance(value, str) and _ADDRESS.fullmatch(value):
         return value.lower()
     hint = "An address is 0x and 40 hex digits"
     if not isinstance(value, str) and isinstance(value, Iterable):
-        hint = "Give one address; tk.many asks for several"
-    raise _refuse(operation, f"Invalid Ethereum address: {_shown(value)}", hint)
+        hint = "Pass one address; tk.many fetches several"
+    raise _bad_request(operation, f"Invalid Ethereum address: {_shorten(value)}", hint)
 
 
-def _addresses(operation: Operation, one: Parameter, value: Any) -> list[str]:
-    _length(operation, one, value)
-    return [_address(operation, one, item) for item in value]
+def _check_addresses(operation: Operation, parameter: Parameter, value: Any) -> list[str]:
+    _check_length(operation, parameter, value)
+    return [_check_address(operation, parameter, item) for item in value]
 
 
-def _text(operation: Operation, one: Parameter, value: Any) -> str:
+def _check_text(operation: Operation, parameter: Parameter, value: Any) -> str:
     if not isinstance(value, str):
-        raise _refuse(operation, f"{one.name} must be a string")
-    if not value and one.name == "coin":
-        raise _refuse(operation, _missing(operation, one))
+        raise _bad_request(operation, f"{parameter.name} must be a string")
+    if not value and parameter.name == "coin":
+        raise _bad_request(operation, _missing_message(parameter))
     return value
 
 
-def _texts(operation: Operation, one: Parameter, value: Any) -> list[str]:
-    _length(operation, one, value)
+def _check_texts(operation: Operation, parameter: Parameter, value: Any) -> list[str]:
+    _check_length(operation, parameter, value)
     if not all(isinstance(item, str) and item for item in value):
-        raise _refuse(operation, f"{one.name} must hold strings that are not empty")
+        raise _bad_request(operation, f"{parameter.name} must hold strings that are not empty")
     return list(value)
 
 
-def _length(operation: Operation, one: Parameter, value: Any) -> None:
+def _check_length(operation: Operation, parameter: Parameter, value: Any) -> None:
     if not isinstance(value, list):
-        hint = f"Write {one.name} as a list, also if it holds one value"
-        raise _refuse(operation, f"{one.name} must be an array", hint)
-    if len(value) < (one.least or 0):
-        raise _refuse(operation, f"{one.name} must not be empty")
-    if one.most is not None and len(value) > one.most:
-        raise _refuse(operation, f"{one.name} must have at most {one.most} entries")
+        hint = f"Write {parameter.name} as a list, even for one value"
+        raise _bad_request(operation, f"{parameter.name} must be an array", hint)
+    if len(value) < (parameter.least or 0):
+        raise _bad_request(operation, f"{parameter.name} must not be empty")
+    if parameter.most is not None and len(value) > parameter.most:
+        raise _bad_request(
+            operation, f"{parameter.name} must have at most {parameter.most} entries"
+        )
 
 
-def _whole(operation: Operation, one: Parameter, value: Any) -> int:
+def _check_whole(operation: Operation, parameter: Parameter, value: Any) -> int:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not abs(value) < _WHOLE_LIMIT or value != int(value):
-        what = "a whole number of Unix milliseconds" if one.kind == "time" else "a whole number"
-        raise _refuse(operation, f"{one.name} must be {what}")
-    low = one.least is not None and value < one.least
-    if low or (one.most is not None and value > one.most):
-        words = f"{one.name} must be from {one.least} to {one.most}"
-        raise _refuse(operation, words, _argument(one))
+        what = (
+            "a whole number of Unix milliseconds" if parameter.kind == "time" else "a whole number"
+        )
+        raise _bad_request(operation, f"{parameter.name} must be {what}")
+    low = parameter.least is not None and value < parameter.least
+    if low or (parameter.most is not None and value > parameter.most):
+        words = f"{parameter.name} must be from {parameter.least} to {parameter.most}"
+        raise _bad_request(operation, words, _argument_hint(parameter))
     return int(value)
 
 
-def _usd(operation: Operation, one: Parameter, value: Any) -> float:
+def _check_usd(operation: Operation, parameter: Parameter, value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < value < _WHOLE_LIMIT:
-        raise _refuse(operation, _missing(operation, one))
+        raise _bad_request(operation, _missing_message(parameter))
     if value not in AMOUNTS:
         # ASSUMED: an amount that slippageHistory has no samples for is refused with 400.
         sizes = ", ".join(map(str, AMOUNTS))
-        raise _refuse(operation, f"{one.name} must be one of {sizes}")
+        raise _bad_request(operation, f"{parameter.name} must be one of {sizes}")
     return float(value)
 
 
-def _flag(operation: Operation, one: Parameter, value: Any) -> bool:
+def _check_flag(operation: Operation, parameter: Parameter, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _refuse(operation, f"{one.name} must be a boolean")
+        raise _bad_request(operation, f"{parameter.name} must be a boolean")
     return value
 
 
-def _cursor(operation: Operation, _: Parameter, value: Any) -> str:
+def _check_cursor(operation: Operation, _: Parameter, value: Any) -> str:
     if not isinstance(value, str):
-        raise _refuse(operation, f"Invalid cursor: {_shown(value)}")
+        raise _bad_request(operation, f"Invalid cursor: {_shorten(value)}")
     parse_cursor(operation, value)
     return value
 
 
-def _venue(operation: Operation, one: Parameter, value: Any) -> str:
+def _check_venue(operation: Operation, parameter: Parameter, value: Any) -> str:
     if not isinstance(value, str) or not _VENUE.fullmatch(value):
-        raise _refuse(operation, f"{one.name} must be 2 to 4 letters")
+        raise _bad_request(operation, f"{parameter.name} must be 2 to 4 letters")
     return value
 
 
-def _interval(operation: Operation, one: Parameter, value: Any) -> str:
+def _check_interval(operation: Operation, parameter: Parameter, value: Any) -> str:
     if value not in INTERVALS:
-        raise _refuse(operation, f"{one.name} must be one of {', '.join(INTERVALS)}")
+        raise _bad_request(operation, f"{parameter.name} must be one of {', '.join(INTERVALS)}")
     return str(value)
 
 
-def _order(operation: Operation, one: Parameter, value: Any) -> int | str:
+def _check_order(operation: Operation, parameter: Parameter, value: Any) -> int | str:
     if isinstance(value, str) and _CLOID.fullmatch(value):
         return value.lower()
     if isinstance(value, str):
-        raise _refuse(operation, f"Invalid order id: {_shown(value)}")
-    return _whole(operation, one, value)
+        raise _bad_request(operation, f"Invalid order id: {_shorten(value)}")
+    return _check_whole(operation, parameter, value)
 
 
-_CHECKS: Final[dict[str, Callable[[Operation, Parameter, Any], Any]]] = {
-    "address": _address,
-    "addresses": _addresses,
-    "text": _text,
-    "texts": _texts,
-    "whole": _whole,
-    "time": _whole,
-    "usd": _usd,
-    "flag": _flag,
-    "cursor": _cursor,
-    "venue": _venue,
-    "interval": _interval,
-    "order": _order,
+_CHECKS_BY_KIND: Final[dict[str, Callable[[Operation, Parameter, Any], Any]]] = {
+    "address": _check_address,
+    "addresses": _check_addresses,
+    "text": _check_text,
+    "texts": _check_texts,
+    "whole": _check_whole,
+    "time": _check_whole,
+    "usd": _check_usd,
+    "flag": _check_flag,
+    "cursor": _check_cursor,
+    "venue": _check_venue,
+    "interval": _check_interval,
+    "order": _check_order,
 }
 
 
-def _check_together(operation: Operation, checked: Mapping[str, Any]) -> None:
-    """Check what concerns two parameters at once."""
-    if operation.type == "batchClearinghouseStates":
-        if checked["dex"] == ALL_DEXES and len(checked["users"]) > 100:
-            raise _refuse(operation, f"users must have at most 100 entries with {ALL_DEXES}")
-    elif operation.type == "l2Book" and (mantissa := checked["mantissa"]) is not None:
-        # ASSUMED: a mantissa that is not 1, 2 or 5, or not with nSigFigs 5, is refused with 400.
-        if checked["n_sig_figs"] != 5:
-            raise _refuse(operation, "mantissa needs nSigFigs 5")
-        if mantissa not in (1, 2, 5):
-            raise _refuse(operation, "mantissa must be 1, 2 or 5")
-    elif operation.type == "validatorAprHistory":
-        start, end = checked["start"], checked["end"]
-        if start is not None and end is not None and start > end:
-            raise _refuse(operation, "endTime must be at or after startTime")
+def _check_batch(operation: Operation, checked: Mapping[str, Any]) -> None:
+    if checked["dex"] == ALL_DEXES and len(checked["users"]) > 100:
+        raise _bad_request(operation, f"users must have at most 100 entries with {ALL_DEXES}")
 
 
-def _shown(value: Any, most: int = 80) -> str:
+def _check_book(operation: Operation, checked: Mapping[str, Any]) -> None:
+    if (mantissa := checked["mantissa"]) is None:
+        return
+    # ASSUMED: a mantissa that is not 1, 2 or 5, or not with nSigFigs 5, is refused with 400.
+    if checked["n_sig_figs"] != 5:
+        raise _bad_request(operation, "mantissa needs nSigFigs 5")
+    if mantissa not in (1, 2, 5):
+        raise _bad_request(operation, "mantissa must be 1, 2 or 5")
+
+
+def _check_weeks(operation: Operation, checked: Mapping[str, Any]) -> None:
+    start, end = checked["start"], checked["end"]
+    if start is not None and end is not None and start > end:
+        raise _bad_request(operation, "endTime must be at or after startTime")
+
+
+_COMBINATIONS: Final[dict[str, Callable[[Operation, Mapping[str, Any]], None]]] = {
+    "batchClearinghouseStates": _check_batch,
+    "l2Book": _check_book,
+    "validatorAprHistory": _check_weeks,
+}
+"""Type of operation -> the check of parameters that depend on each other."""
+
+
+def _shorten(value: Any, most: int = 80) -> str:
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= most else text[:most] + "…"

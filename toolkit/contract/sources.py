@@ -1,16 +1,17 @@
-"""What a service can serve: the tables between what fills them and what answers from them.
+"""The tables of an exchange, from which a service builds its store.
 
-The simulated exchange, an archive and recorded answers all give a `Sources`; the service
-builds its store from one. Every record is complete: it holds each field that any operation
-shows, and the service leaves out what an operation does not show (`builder` in
-userFillsByTime, `venue` everywhere else, `user` outside the builder operations).
+The simulated exchange, an archive and recorded answers all make a `Sources`. Every record is
+complete: it has each field that any operation shows. The service leaves out the fields that an
+operation does not show (`builder` in userFillsByTime, `venue` everywhere else, `user` outside the
+builder operations).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from toolkit.contract.proof import Proof
+import msgspec
+
 from toolkit.contract.records import (
     AccountValueRow,
     AssetContext,
@@ -21,7 +22,6 @@ from toolkit.contract.records import (
     DelegatorReward,
     DelegatorSummary,
     Depth,
-    DexLimits,
     Fill,
     FundingRate,
     FundingRow,
@@ -31,6 +31,7 @@ from toolkit.contract.records import (
     OrderStatus,
     OutcomeMeta,
     PerpDex,
+    PerpDexLimits,
     SlippageSample,
     SpotContext,
     SpotMeta,
@@ -47,6 +48,8 @@ __all__ = [
     "Approval",
     "Auction",
     "DailyReward",
+    "Evidence",
+    "HistoryCoverage",
     "Live",
     "Sources",
     "TwapSnapshot",
@@ -56,7 +59,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A builder's approval by a user, or its revocation; it applies from its block.
+    """The approval of a builder by a user, or its revocation. It applies from its block.
 
     Parameters
     ----------
@@ -79,20 +82,20 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Auction:
-    """One deploy auction: its price falls from the start to the end, unless somebody buys.
+    """One deploy auction. Its price falls from start to end, or until somebody buys.
 
     Parameters
     ----------
     kind : str
         ``spot`` or ``perp``.
     start_seconds, duration_seconds : int
-        When it starts, in Unix seconds, and how long it lasts.
+        Its start in Unix seconds, and its length.
     start_gas, floor_gas : str
-        Prices at its start and at its end, decimal text.
+        Prices at the start and at the end, decimal text.
     end_seconds : int or None
-        When somebody bought; None while nobody has.
+        The time of the purchase; None if nobody has bought.
     end_gas : str or None
-        The price that was paid; None while nobody has.
+        The price of the purchase; None if nobody has bought.
     """
 
     kind: str
@@ -106,18 +109,18 @@ class Auction:
 
 @dataclass(frozen=True, slots=True)
 class DailyReward:
-    """What one validator's stake earned on one day, in the native token, decimal text.
+    """The rewards of one validator's stake on one day, in the native token, decimal text.
 
     Parameters
     ----------
     validator : str
         Address.
     time : int
-        Midnight UTC of the distribution, in milliseconds; it ends the day it is for.
+        Midnight UTC at the end of the day, in milliseconds.
     staked : str
-        Stake that earned it.
+        The stake.
     delegator_rewards, commission : str
-        What the delegators got, and what the validator kept.
+        The part for the delegators, and the part for the validator.
     """
 
     validator: str
@@ -136,9 +139,9 @@ class AccountSnapshot:
     snapshot_id : str
         Its identifier.
     time : int
-        When it was taken, in milliseconds.
+        Its time, in milliseconds.
     values : mapping of (str, str) to sequence of AccountValueRow
-        (Dex, collateral token) -> one row an account.
+        (Dex, collateral token) -> one row for each account.
     """
 
     snapshot_id: str
@@ -155,9 +158,9 @@ class TwapSnapshot:
     snapshot_id : str
         Its identifier.
     time : int
-        When it was taken, in milliseconds.
+        Its time, in milliseconds.
     twaps : mapping of str to sequence of TwapRow
-        Market name (``<dex>:`` in front on builder-deployed dexes) -> its TWAPs.
+        Market name (with ``<dex>:`` in front on builder-deployed dexes) -> its TWAPs.
     """
 
     snapshot_id: str
@@ -167,16 +170,16 @@ class TwapSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Valuation:
-    """What an account was worth at one moment, and what it had earned until then.
+    """The value of an account at one moment, and its PnL until then.
 
     Parameters
     ----------
     time : int
-        When, in milliseconds.
+        The moment, in milliseconds.
     account_value, pnl : str
-        Value of perps and spot balances in USD, and PnL since the history begins.
+        Value of perps and spot balances in USD, and PnL since the start of the history.
     perp_value, perp_pnl : str
-        The same of perps alone.
+        The same for perps only.
     """
 
     time: int
@@ -186,19 +189,56 @@ class Valuation:
     perp_pnl: str
 
 
+class HistoryCoverage(msgspec.Struct, frozen=True):
+    """What a partial source, such as an archive, has of one history.
+
+    `toolkit.completeness.coverage` makes it and compares requests with it.
+
+    Attributes
+    ----------
+    ranges : sequence of (int, int)
+        Time ranges that are proved complete, in milliseconds, both ends inclusive; ascending.
+    first, last : int
+        The times of the first and the last known row. Rows at the cut end of a page lie outside of
+        every range.
+    """
+
+    ranges: list[tuple[int, int]]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Which requests a partial source answers in full.
+
+    `toolkit.completeness.subjects` makes the names.
+
+    Attributes
+    ----------
+    histories : mapping of str to HistoryCoverage
+        Name -> what is known of the history.
+    answers : mapping of str to int or None
+        Name -> how many of the latest rows are known; None if the complete answer is known.
+    """
+
+    histories: Mapping[str, HistoryCoverage] = field(default_factory=dict)
+    answers: Mapping[str, int | None] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """The tables of one exchange, real or simulated.
 
-    Rows ascend in time; the order of rows with equal times is the order of execution, and
-    a service must keep it. A table that there is nothing of stays empty.
+    Rows ascend in time. Rows with equal times are in the order of execution, and a service must
+    keep this order. A table without data stays empty.
 
     Parameters
     ----------
     start_ms, now_ms : int
-        First moment of the history, and the present: nothing is later than `now_ms`.
+        The start of the history, and the present; no row is later than `now_ms`.
     label : str
-        What this is, in words that may stand below a figure.
+        A short description, which can be a caption of a figure.
     simulated : bool
         Whether the data is invented.
     fills : iterable of (user, Fill)
@@ -206,13 +246,13 @@ class Sources:
     funding : iterable of FundingRow
         By time, user, coin.
     ledger : iterable of (user, LedgerUpdate)
-        An update between two users stands here once for each.
+        An update between two users is listed once for each of them.
     orders : iterable of (user, OrderStatus)
-        Status events; ``user`` is unset in the records, ``builder`` is set where there is one.
+        Status events; ``user`` is unset in the records, ``builder`` is set if there is one.
     approvals : iterable of Approval
         Approvals and revocations of builders.
     slippage : iterable of SlippageSample
-        By coin, amount and time; ``coin`` is the name used in requests.
+        By coin, amount and time; ``coin`` is the name in requests.
     metas : mapping of str to Meta
         Dex (native: ``""``) -> its perps.
     contexts : mapping of str to sequence of AssetContext
@@ -222,22 +262,21 @@ class Sources:
     states : mapping of str to mapping of str to ClearinghouseState
         Dex -> account -> its state at `now_ms`.
     unavailable : frozenset of str
-        Accounts whose states cannot be had: batchClearinghouseStates lists them as failed.
-    limits : mapping of str to DexLimits
-        Dex -> its limits; a dex without configured limits is not in it.
+        Accounts without an available state; batchClearinghouseStates lists them as failed.
+    limits : mapping of str to PerpDexLimits
+        Dex -> its limits, for dexes with configured limits.
     auctions : sequence of Auction
-        By start; the latest of a kind that has started is the one to show.
+        By start; the service shows the latest one of a kind that has started.
     account_snapshots, twap_snapshots : sequence of AccountSnapshot, of TwapSnapshot
-        By time; the latest is the one to show.
+        By time; the service shows the latest one.
     borrow_lend : mapping of str to BorrowLend
-        Account -> its state, for those that have ever borrowed or lent.
+        Account -> its state, for accounts that have ever borrowed or lent.
     delegations : mapping of str to sequence of Delegation
         Account -> its delegations.
     rewards : sequence of DailyReward
-        By time and validator; weekly APRs are computed from them. They may begin before
-        `start_ms`.
+        By time and validator, for the weekly APRs. They can begin before `start_ms`.
     spot_meta : SpotMeta or None
-        The tokens and the spot pairs; None where nobody knows them.
+        The tokens and the spot pairs; None if they are unknown.
     spot_contexts : sequence of SpotContext
         The states of the spot pairs at `now_ms`, in the order of the pairs in `spot_meta`.
     spot_states : mapping of str to SpotState
@@ -249,27 +288,27 @@ class Sources:
     funding_rates : mapping of str to sequence of FundingRate
         Coin -> its funding rates, by time.
     books : mapping of str to L2Book
-        Coin -> its book at `now_ms`, all levels of it; a coin without a book is not in it.
+        Coin -> its book at `now_ms` with all levels, for coins with a book.
     stakes : mapping of str to DelegatorSummary
-        Account -> what it has staked.
+        Account -> its stake.
     stake_events : mapping of str to sequence of DelegatorEvent
         Account -> the changes of its stake, newest first.
     stake_rewards : mapping of str to sequence of DelegatorReward
         Account -> its staking rewards, newest first.
     vault_equities : mapping of str to sequence of VaultEquity
-        Account -> what it has in vaults.
+        Account -> its equity in vaults.
     sub_accounts : mapping of str to sequence of SubAccountRow
         Account -> its sub-accounts.
     roles : mapping of str to UserRole
-        Every known address -> what it is.
+        Every known address -> its role.
     fees : mapping of str to UserFees
         Account -> its fee rates, without its daily volume.
     valuations : mapping of str to sequence of Valuation
-        Account -> what it was worth, by time.
-    proof : Proof or None
-        Which questions are answered in full; None where nobody knows, or it holds everything.
+        Account -> its values, by time.
+    evidence : Evidence or None
+        Which requests are answered in full; None if that is not known, or if nothing is missing.
     history : str
-        What may be missing, in words that stand in the provenance of every frame.
+        A sentence about data that may be missing, for the provenance of every frame.
     """
 
     start_ms: int
@@ -287,7 +326,7 @@ class Sources:
     depth: Depth | None = None
     states: Mapping[str, Mapping[str, ClearinghouseState]] = field(default_factory=dict)
     unavailable: frozenset[str] = frozenset()
-    limits: Mapping[str, DexLimits] = field(default_factory=dict)
+    limits: Mapping[str, PerpDexLimits] = field(default_factory=dict)
     auctions: Sequence[Auction] = ()
     account_snapshots: Sequence[AccountSnapshot] = ()
     twap_snapshots: Sequence[TwapSnapshot] = ()
@@ -309,24 +348,24 @@ class Sources:
     roles: Mapping[str, UserRole] = field(default_factory=dict)
     fees: Mapping[str, UserFees] = field(default_factory=dict)
     valuations: Mapping[str, Sequence[Valuation]] = field(default_factory=dict)
-    proof: Proof | None = None
+    evidence: Evidence | None = None
     history: str = ""
 
 
 class Live(Protocol):
-    """What moves after the end of history, while the clock runs.
+    """The data that changes after the end of the history, while the clock runs.
 
-    Every answer depends on the present alone; while nothing has changed it is the same object.
+    Every result depends only on the present. Until it changes, it is the same object.
     """
 
     def depth(self, now_ms: int) -> Depth:
-        """Give the depth of all markets."""
+        """Return the depth of all markets."""
 
     def account_values(self, now_ms: int) -> AccountSnapshot:
-        """Give the latest snapshot of account values."""
+        """Return the latest snapshot of account values."""
 
     def twaps(self, now_ms: int) -> TwapSnapshot:
-        """Give the latest snapshot of TWAPs."""
+        """Return the latest snapshot of TWAPs."""
 
     def auctions(self, now_ms: int) -> Sequence[Auction]:
-        """Give the auctions that have started, by start."""
+        """Return the auctions that have started, by start."""

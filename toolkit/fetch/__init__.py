@@ -27,6 +27,7 @@ from toolkit.fetch.snapshots import (
     perp_twap_snapshots,
 )
 from toolkit.fetch.staking import delegations, validator_apr_history
+from toolkit.public_path import set_public_path
 
 __all__ = [
     "AccountStates",
@@ -56,3 +57,5 @@ __all__ = [
     "user_non_funding_ledger_updates",
     "validator_apr_history",
 ]
+
+set_public_path(globals(), "toolkit")

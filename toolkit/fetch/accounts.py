@@ -7,8 +7,9 @@ import pandas as pd
 
 from toolkit.client import Session
 from toolkit.display import frames_html
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query, query_frames
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame, fetch_frames
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = [
@@ -41,7 +42,7 @@ class BorrowLendState(NamedTuple):
         return frames_html(self._asdict())
 
 
-@serves("userNonFundingLedgerUpdates")
+@fetches("userNonFundingLedgerUpdates")
 def user_non_funding_ledger_updates(
     user: str,
     start: Time = 0,
@@ -53,10 +54,10 @@ def user_non_funding_ledger_updates(
     extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
-    """Fetch deposits, withdrawals, transfers and all else that moved a user's cash.
+    """Fetch deposits, withdrawals, transfers and all other changes of a user's cash.
 
-    Trades and funding are not in it. The service may cut a long answer without a word, so
-    reading goes on from the last time until nothing new comes.
+    Trades and funding are not included. The service may cut a long answer without saying so.
+    Reading therefore continues from the last time until no new row comes.
 
     Costs 10 points a request. Data since 2025-07-28.
 
@@ -65,20 +66,20 @@ def user_non_funding_ledger_updates(
     user : str
         Address of the account.
     start : Time
-        First time, inclusive; the beginning when not given.
+        First time, inclusive; by default the beginning.
     end : Time, optional
-        Last time, inclusive; now when not given.
+        Last time, inclusive; by default now.
     max_rows : int, optional
-        Most rows to return, from the start of the range; all when not given.
+        Most rows to return, from the start of the range; by default all.
     on_incomplete : {"raise", "warn"}
-        When not every row can be had: raise `Incomplete` with those that could, or warn and
-        return them marked.
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -95,9 +96,9 @@ def user_non_funding_ledger_updates(
 
     Notes
     -----
-    Amounts have the sign of the wire, mostly positive: whether cash came or went follows
-    from `type`, `user` and `destination`. Rows of type ``liquidation`` move no cash
-    themselves; the fills do. Types that are not known are kept.
+    Amounts have the sign of the wire, mostly positive: `type`, `user` and `destination` tell
+    whether cash came or went. Rows of type ``liquidation`` move no cash; their fills do. Rows of
+    unknown types are kept.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def user_non_funding_ledger_updates(
     >>> {"type", "usdc", "amount", "token"} <= set(ledger)
     True
     """
-    return query(
+    return fetch_frame(
         "userNonFundingLedgerUpdates",
         user=user,
         start=start,
@@ -122,7 +123,7 @@ def user_non_funding_ledger_updates(
     )
 
 
-@serves("batchClearinghouseStates")
+@fetches("batchClearinghouseStates")
 def batch_clearinghouse_states(
     users: str | Sequence[str],
     *,
@@ -133,7 +134,7 @@ def batch_clearinghouse_states(
 ) -> AccountStates:
     """Fetch margin and positions of many accounts at once.
 
-    One request, for at most 1,000 accounts, or 100 with ``dex="ALL_DEXES"``.
+    This is one request, for at most 1,000 accounts, or 100 with ``dex="ALL_DEXES"``.
 
     Costs 2 points for each of the users, at most 100, times the number of dexes with ALL_DEXES.
 
@@ -142,19 +143,19 @@ def batch_clearinghouse_states(
     users : str or sequence of str
         Addresses of the accounts, or one address.
     dex : str
-        The dex; the native one when not given, ``ALL_DEXES`` for all of them.
+        The dex; by default the native one. ``ALL_DEXES`` for all of them.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     AccountStates
         Three frames: `accounts`, one row per user and dex; `positions`, one row per user,
-        dex and coin; `failed`, one row per user whose state could not be had.
+        dex and coin; `failed`, one row per user whose state the service did not return.
 
     Raises
     ------
@@ -164,8 +165,8 @@ def batch_clearinghouse_states(
     Notes
     -----
     `szi` is positive for a long position. `account_value` is cash (`total_raw_usd`) plus the
-    signed values of the positions. Unified and portfolio-margin accounts hold their equity
-    elsewhere and may show little or nothing here: `account_value_snapshots` has it.
+    signed values of the positions. Unified and portfolio-margin accounts have their equity
+    elsewhere and may have little or nothing here: `account_value_snapshots` has it.
 
     Examples
     --------
@@ -176,7 +177,7 @@ def batch_clearinghouse_states(
     (0, 0, 1)
     """
     return AccountStates(
-        *query_frames(
+        *fetch_frames(
             "batchClearinghouseStates",
             users=users,
             dex=dex,
@@ -187,7 +188,7 @@ def batch_clearinghouse_states(
     )
 
 
-@serves("borrowLendUserState")
+@fetches("borrowLendUserState")
 def borrow_lend_user_state(
     user: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> BorrowLendState:
@@ -200,11 +201,11 @@ def borrow_lend_user_state(
     user : str
         Address of the account.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -230,7 +231,7 @@ def borrow_lend_user_state(
     (['healthy'], 0)
     """
     return BorrowLendState(
-        *query_frames(
+        *fetch_frames(
             "borrowLendUserState", user=user, numbers=numbers, extra=extra, session=session
         )
     )

@@ -1,21 +1,22 @@
-"""Deploy auctions: what it costs to list a spot pair or a perp."""
+"""Auctions for deploying a spot pair or a perp."""
 
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers
 
 __all__ = ["perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
 
 
-@serves("spotPairDeployAuctionStatus")
+@fetches("spotPairDeployAuctionStatus")
 def spot_pair_deploy_auction_status(
     *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
     """Fetch the state of the auction for deploying a spot pair.
 
-    The gas price falls from `start_gas` over `duration_seconds`; whoever pays the current
+    The gas price falls from `start_gas` over `duration_seconds`. The first to pay the current
     price deploys the pair and ends the auction.
 
     Costs 2 points a request.
@@ -23,11 +24,11 @@ def spot_pair_deploy_auction_status(
     Parameters
     ----------
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -45,16 +46,16 @@ def spot_pair_deploy_auction_status(
     >>> list(empty)
     ['start_time_seconds', 'duration_seconds', 'start_gas', 'current_gas', 'end_gas']
     """
-    return query("spotPairDeployAuctionStatus", numbers=numbers, extra=extra, session=session)
+    return fetch_frame("spotPairDeployAuctionStatus", numbers=numbers, extra=extra, session=session)
 
 
-@serves("perpDeployAuctionStatus")
+@fetches("perpDeployAuctionStatus")
 def perp_deploy_auction_status(
     *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
     """Fetch the state of the auction for deploying a perp.
 
-    The gas price falls from `start_gas` over `duration_seconds`; whoever pays the current
+    The gas price falls from `start_gas` over `duration_seconds`. The first to pay the current
     price deploys the perp and ends the auction.
 
     Costs 2 points a request.
@@ -62,11 +63,11 @@ def perp_deploy_auction_status(
     Parameters
     ----------
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -75,7 +76,7 @@ def perp_deploy_auction_status(
 
     Notes
     -----
-    `current_gas` is missing when the auction has ended, `end_gas` while it is in progress.
+    `current_gas` is missing after the end of the auction, `end_gas` before it.
 
     Examples
     --------
@@ -93,4 +94,4 @@ def perp_deploy_auction_status(
     >>> auction["start_time_seconds"][0].isoformat()
     '2025-09-01T00:00:00+00:00'
     """
-    return query("perpDeployAuctionStatus", numbers=numbers, extra=extra, session=session)
+    return fetch_frame("perpDeployAuctionStatus", numbers=numbers, extra=extra, session=session)

@@ -1,16 +1,17 @@
-"""Fills: of one user, or of everybody who had approved a builder."""
+"""Fills of one user, or of all users who had approved a builder."""
 
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = ["builder_approved_fills_by_time", "user_fills", "user_fills_by_time"]
 
 
-@serves("userFills")
+@fetches("userFills")
 def user_fills(
     user: str,
     *,
@@ -22,9 +23,9 @@ def user_fills(
     extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
-    """Fetch the latest fills of a user, TWAP fills included.
+    """Fetch the latest fills of a user, with TWAP fills.
 
-    One request; for a whole history use `user_fills_by_time`.
+    This is one request. For a whole history use `user_fills_by_time`.
 
     Costs 10 points a request. Data since 2025-07-28, TWAP fills since 2025-08-02; some very
     active addresses may lack older fills.
@@ -37,24 +38,24 @@ def user_fills(
         Only fills routed through this builder.
     aggregate_by_time : bool
         Merge the partial fills of one crossing order (same `oid`, `coin`, `side` and `time`)
-        into one row; fills of a resting order merge only within one transaction. `sz`, the fees
-        and `closed_pnl` are summed exactly, `px` is the mean weighted by size, the rest is the
-        first fill's.
+        into one row. Fills of a resting order merge only within one transaction. `sz`, the fees
+        and `closed_pnl` are summed exactly, and `px` is the mean weighted by size. All other
+        columns are those of the first fill.
     dex : str, optional
-        Only fills of this dex; any name of the native dex is understood.
+        Only fills of this dex; every name of the native dex is accepted.
     max_rows : int
         Most rows to return, 1 to 2000.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DataFrame
-        One row per fill, newest first; empty for a user that the service does not know.
+        One row per fill, newest first. Empty for an unknown user.
 
     Raises
     ------
@@ -63,9 +64,9 @@ def user_fills(
 
     Notes
     -----
-    `closed_pnl` is positive when earned and excludes fees and funding. `fee` is positive
-    when paid, negative for a rebate, in units of `fee_token`; it already contains
-    `builder_fee` and `deployer_fee`. Neither `tid` nor `oid` identifies a row.
+    `closed_pnl` is positive for a gain and excludes fees and funding. `fee` is positive when
+    paid and negative for a rebate, in units of `fee_token`. It contains `builder_fee` and
+    `deployer_fee`. Neither `tid` nor `oid` identifies a row.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def user_fills(
     >>> fills["time"].dtype, fills["px"].dtype
     (datetime64[ms, UTC], dtype('float64'))
     """
-    return query(
+    return fetch_frame(
         "userFills",
         user=user,
         builder=builder,
@@ -90,7 +91,7 @@ def user_fills(
     )
 
 
-@serves("userFillsByTime")
+@fetches("userFillsByTime")
 def user_fills_by_time(
     user: str,
     start: Time | None = None,
@@ -108,10 +109,9 @@ def user_fills_by_time(
     extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
-    """Fetch the fills of a user in a range of time, TWAP fills included.
+    """Fetch the fills of a user in a range of time, with TWAP fills.
 
-    All pages are read, and every fill comes exactly once, also where a page ends inside a
-    transaction.
+    All pages are read. Every fill comes exactly once, also if a page ends inside a transaction.
 
     Costs 10 points a request. Data since 2025-07-28, TWAP fills since 2025-08-02; some very
     active addresses may lack older fills.
@@ -121,54 +121,54 @@ def user_fills_by_time(
     user : str
         Address of the account.
     start : Time, optional
-        First time, inclusive; needed unless `cursor` is given.
+        First time, inclusive; required unless `cursor` is passed.
     end : Time, optional
-        Last time, inclusive; now when not given.
+        Last time, inclusive; by default now.
     cursor : str, optional
         Continue after this key, ``<time>_<txIndex>``, instead of from `start`.
     builder : str, optional
         Only fills routed through this builder.
     aggregate_by_time : bool
         Merge the partial fills of one crossing order (same `oid`, `coin`, `side` and `time`)
-        into one row; fills of a resting order merge only within one transaction. `sz`, the fees
-        and `closed_pnl` are summed exactly, `px` is the mean weighted by size, the rest is the
-        first fill's.
+        into one row. Fills of a resting order merge only within one transaction. `sz`, the fees
+        and `closed_pnl` are summed exactly, and `px` is the mean weighted by size. All other
+        columns are those of the first fill.
     dex : str, optional
-        Only fills of this dex; any name of the native dex is understood.
+        Only fills of this dex; every name of the native dex is accepted.
     venue : str, optional
         Only outcome markets of this venue: 2 to 4 letters, in any case.
     page_size : int
         Rows of one page, 1 to 2000.
     max_rows : int, optional
-        Most rows to return, from the start of the range; all when not given.
+        Most rows to return, from the start of the range; by default all.
     on_incomplete : {"raise", "warn"}
-        When not every row can be had: raise `Incomplete` with those that could, or warn and
-        return them marked.
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DataFrame
-        One row per fill, by (`time`, `tx_index`), equal keys in the order of execution;
-        empty for a user that the service does not know.
+        One row per fill, sorted by (`time`, `tx_index`); equal keys are in the order of
+        execution. Empty for an unknown user.
 
     Raises
     ------
     BadRequest
-        If neither `start` nor `cursor` is given, or a value is malformed.
+        If both `start` and `cursor` are missing, or a value is malformed.
     Incomplete
-        If a full page is all of one transaction; ask again with a larger `page_size`.
+        If one transaction fills a whole page; use a larger `page_size`.
 
     Notes
     -----
-    `closed_pnl` is positive when earned and excludes fees and funding. `fee` is positive
-    when paid, negative for a rebate, in units of `fee_token`; it already contains
-    `builder_fee` and `deployer_fee`. Neither `tid` nor `oid` identifies a row.
+    `closed_pnl` is positive for a gain and excludes fees and funding. `fee` is positive when
+    paid and negative for a rebate, in units of `fee_token`. It contains `builder_fee` and
+    `deployer_fee`. Neither `tid` nor `oid` identifies a row.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def user_fills_by_time(
     >>> "venue" in fills, "builder" in fills
     (True, False)
     """
-    return query(
+    return fetch_frame(
         "userFillsByTime",
         user=user,
         start=start,
@@ -199,7 +199,7 @@ def user_fills_by_time(
     )
 
 
-@serves("builderApprovedFillsByTime")
+@fetches("builderApprovedFillsByTime")
 def builder_approved_fills_by_time(
     builder: str,
     start: Time | None = None,
@@ -215,8 +215,8 @@ def builder_approved_fills_by_time(
 ) -> pd.DataFrame:
     """Fetch every fill that users made while they had approved a builder.
 
-    An approval counts from the block it lands in, and so does its revocation; fills made in
-    between stay attributed. All pages are read.
+    An approval and its revocation count from their block. The fills in between belong to the
+    builder also after the revocation. All pages are read.
 
     Costs 100 points a request. Data since 2025-07-28, TWAP fills since 2025-08-02.
 
@@ -225,40 +225,40 @@ def builder_approved_fills_by_time(
     builder : str
         Address of the builder.
     start : Time, optional
-        First time, inclusive; needed unless `cursor` is given.
+        First time, inclusive; required unless `cursor` is passed.
     end : Time, optional
-        Last time, inclusive; now when not given.
+        Last time, inclusive; by default now.
     cursor : str, optional
         Continue after this key, ``<time>_<txIndex>``, instead of from `start`.
     page_size : int
         Rows of one page, 1 to 2000.
     max_rows : int, optional
-        Most rows to return, from the start of the range; all when not given.
+        Most rows to return, from the start of the range; by default all.
     on_incomplete : {"raise", "warn"}
-        When not every row can be had: raise `Incomplete` with those that could, or warn and
-        return them marked.
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DataFrame
-        One row per fill, by (`time`, `tx_index`); `user` says whose.
+        One row per fill, sorted by (`time`, `tx_index`); `user` is the account.
 
     Raises
     ------
     BadRequest
-        If neither `start` nor `cursor` is given, or a value is malformed.
+        If both `start` and `cursor` are missing, or a value is malformed.
     Incomplete
-        If a full page is all of one transaction; ask again with a larger `page_size`.
+        If one transaction fills a whole page; use a larger `page_size`.
 
     Notes
     -----
-    `builder` is the builder that the fill itself was routed through; usually it is missing,
+    `builder` is the builder through which the fill itself was routed. It is usually missing, and
     always for liquidations and TWAP fills. Signs are those of `user_fills`.
 
     Examples
@@ -268,7 +268,7 @@ def builder_approved_fills_by_time(
     >>> "user" in fills, "builder" in fills, "venue" in fills
     (True, True, False)
     """
-    return query(
+    return fetch_frame(
         "builderApprovedFillsByTime",
         builder=builder,
         start=start,

@@ -3,14 +3,15 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = ["builder_approved_funding_by_time"]
 
 
-@serves("builderApprovedFundingByTime")
+@fetches("builderApprovedFundingByTime")
 def builder_approved_funding_by_time(
     builder: str,
     start: Time | None = None,
@@ -26,8 +27,8 @@ def builder_approved_funding_by_time(
 ) -> pd.DataFrame:
     """Fetch every funding payment of users while they had approved a builder.
 
-    One row per position and funding hour. All pages are read, and every payment comes
-    exactly once, also where a page ends inside an hour.
+    There is one row per position and funding hour. All pages are read. Every payment comes
+    exactly once, also if a page ends inside an hour.
 
     Costs 100 points a request.
 
@@ -36,34 +37,34 @@ def builder_approved_funding_by_time(
     builder : str
         Address of the builder.
     start : Time, optional
-        First time, inclusive; needed unless `cursor` is given.
+        First time, inclusive; required unless `cursor` is passed.
     end : Time, optional
-        Last time, inclusive; now when not given.
+        Last time, inclusive; by default now.
     cursor : str, optional
         Continue after this key, ``<time>_<user>_<coin>``, instead of from `start`.
     page_size : int
         Rows of one page, 1 to 2000.
     max_rows : int, optional
-        Most rows to return, from the start of the range; all when not given.
+        Most rows to return, from the start of the range; by default all.
     on_incomplete : {"raise", "warn"}
-        When not every row can be had: raise `Incomplete` with those that could, or warn and
-        return them marked.
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DataFrame
-        One row per payment, by (`time`, `user`, `coin`).
+        One row per payment, sorted by (`time`, `user`, `coin`).
 
     Raises
     ------
     BadRequest
-        If neither `start` nor `cursor` is given, or a value is malformed.
+        If both `start` and `cursor` are missing, or a value is malformed.
     Incomplete
         If not every page could be read.
 
@@ -82,7 +83,7 @@ def builder_approved_funding_by_time(
     >>> list(payments)
     ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']
     """
-    return query(
+    return fetch_frame(
         "builderApprovedFundingByTime",
         builder=builder,
         start=start,

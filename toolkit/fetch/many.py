@@ -1,4 +1,4 @@
-"""One question asked of many subjects at once: nothing lost without a word."""
+"""One request for many subjects at once, without losing any of them silently."""
 
 import inspect
 import threading
@@ -12,7 +12,7 @@ from concurrent.futures import (
     as_completed,
 )
 from contextlib import contextmanager
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar, cast
 
 import pandas as pd
 
@@ -27,31 +27,35 @@ from toolkit.errors import (
     NotPermitted,
     ToolkitError,
 )
-from toolkit.fetch.history import held_back, quietly, warn_caller
-from toolkit.fetch.joining import join, subjects_of
-from toolkit.fetch.query import IncompleteWarning, ask, stopping
-from toolkit.fetch.serves import operation_of
+from toolkit.fetch.concat import concat_subjects, subjects_of
+from toolkit.fetch.notices import IncompleteWarning, pop_held_warning, quiet_calls, warn_caller
+from toolkit.fetch.pages import stop_at_next_page
+from toolkit.fetch.registry import operation_of
+from toolkit.fetch.request import prepare_request
 from toolkit.times import to_ms
 
-__all__ = ["FOR_ALL", "OnError", "many"]
+__all__ = ["FATAL_ERRORS", "OnError", "many"]
+
+Answer = TypeVar("Answer", bound=pd.DataFrame | tuple[Any, ...])
+"""The return type of a fetch function: a frame, or a named tuple of frames."""
 
 OnError = Literal["raise", "warn"]
-"""What to do where subjects failed."""
+"""What to do if subjects failed."""
 
 _THREADS: Final = 8  # as many as one client has connections
-FOR_ALL: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
-"""What fails for one subject so, fails for all."""
+FATAL_ERRORS: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
+"""Errors that every other subject would have, too."""
 
 
 def many(
-    fetch: Callable[..., Any],
+    fetch: Callable[..., Answer],
     subjects: str | Iterable[str],
-    *arguments: Any,
+    *arguments: object,
     executor: Executor | None = None,
     on_error: OnError = "raise",
-    resume: Any = None,
-    **named: Any,
-) -> Any:
+    resume: Answer | BaseException | None = None,
+    **named: object,
+) -> Answer:
     """Fetch the same for many accounts, builders, validators, coins or dexes.
 
     Parameters
@@ -59,48 +63,48 @@ def many(
     fetch : callable
         A fetch function.
     subjects : str or iterable of str
-        What stands first in its call: addresses, coins or dexes. One text is a list of one.
+        Values of its first parameter: addresses, coins or dexes. One text is a list of one.
     *arguments, **named
-        The rest of the call.
+        The other arguments of the fetch function.
     executor : Executor, optional
-        Where to run the calls: threads, processes, or a cluster's. By default eight threads
-        that share the session, its connections and its budget. Other processes make a session
-        like it, with the key of *their* ``TOOLKIT_API_KEY``: a key is never sent. With
-        ``points_per_minute`` all on one machine keep to one budget.
+        Where the calls run: threads, processes, or a cluster. By default eight threads that share
+        the session, its connections and its budget. Other processes make a session like it, with
+        the key in *their* ``TOOLKIT_API_KEY``: a key is never sent. With ``points_per_minute`` all
+        processes of one machine share one budget.
     on_error : {"raise", "warn"}, default "raise"
-        Where subjects failed: raise `Incomplete` with the rows of the others, or warn and
-        return these; provenance then says ``complete: no`` and why each ``failed``.
+        If subjects failed: raise `Incomplete` with the rows of the others, or warn and return
+        these rows; their provenance then says ``complete: no`` and why each subject ``failed``.
     resume : DataFrame or tuple or exception, optional
-        What an earlier, unfinished call gave: its frame, also one read back from Parquet, the
-        `Incomplete` that it raised, or the `KeyboardInterrupt`. Only the subjects that it does
-        not have are asked for; they come below its rows.
+        The result of an earlier, unfinished call: its frame, also one read back from Parquet, or
+        the `Incomplete` or `KeyboardInterrupt` that it raised. Only the subjects that are missing
+        there are fetched; their rows follow those of the earlier call.
 
     Returns
     -------
     DataFrame, or named tuple of DataFrame
-        What `fetch` returns, the rows below each other in the order of `subjects`, with the
-        subject in a first column: `user`, `builder`, `validator`, `coin` or `dex`, as the
-        function calls it; `account` where the rows have an address of their own there.
-        Subjects without rows have none. Provenance adds up the certificates.
+        What `fetch` returns, with the rows of all subjects in the order of `subjects`. A first
+        column names the subject: `user`, `builder`, `validator`, `coin` or `dex`, as in the fetch
+        function; it is `account` if the rows have another address in a column of that name. The
+        certificates are summed in provenance.
 
     Raises
     ------
     Incomplete
-        If a subject failed. ``error.rows`` holds the rows of the others, ``error.failed``
-        the errors by subject; ``resume=error`` asks for those again.
+        If a subject failed. ``error.rows`` has the rows of the others, ``error.failed`` the errors
+        by subject; ``resume=error`` fetches the failed subjects again.
     KeyboardInterrupt
-        If it is interrupted: promptly, with what there is as ``rows``, so that
-        ``resume=error`` goes on. In a notebook ``sys.last_value`` is that error.
+        If the call is interrupted: ``error.rows`` has the rows so far, and ``resume=error``
+        continues. In a notebook ``sys.last_value`` is that error.
     TypeError
         If the function takes many subjects itself.
     ValueError
-        If `resume` is the result of another question.
+        If `resume` is the result of another request.
 
     Notes
     -----
-    A key that is refused, or a budget that is spent, ends the call at once for all subjects.
-    Ages such as ``"7d"`` are counted from the beginning of the call, for every subject; when
-    resuming, from the beginning of the first call.
+    A refused key or a spent budget ends the call at once for all subjects. Ages such as ``"7d"``
+    are counted from the beginning of the call for every subject; when resuming, from the beginning
+    of the first call.
 
     Examples
     --------
@@ -111,29 +115,31 @@ def many(
     ['user', 'coin']
     """
     operation = operation_of(fetch)
-    subjects = _checked(operation, subjects)
+    subjects = _unique_subjects(operation, subjects)
     if on_error not in ("raise", "warn"):
         raise ValueError(f"on_error must be 'raise' or 'warn', not {on_error!r}")
-    session = current_session(named.pop("session", None))
-    call = _call_of(fetch, operation, arguments, named)
-    before, call = _earlier(operation, call, session, resume)
-    done = [] if before is None else subjects_of(operation, _first(before))
-    run = _Run(operation, fetch, call, session)
+    session = current_session(cast("Session | None", named.pop("session", None)))
+    arguments_by_name = _bind_arguments(fetch, operation, arguments, named)
+    before, call = _resumed_call(operation, arguments_by_name, session, resume)
+    done = [] if before is None else subjects_of(operation, _first_frame(before))
+    calls = _SubjectCalls(operation, fetch, call, session)
     numbers = call.get("numbers", "float")
     try:
-        run.over([one for one in subjects if one not in set(done)], executor)
-        _warn_once(operation, run.answers.values())
-        joined = join(operation, run.answers, run.failed, numbers, before)
+        calls.run([subject for subject in subjects if subject not in set(done)], executor)
+        _warn_once(operation, calls.answers.values())
+        joined = concat_subjects(operation, calls.answers, calls.failed, numbers, before)
     except KeyboardInterrupt as interrupt:
-        rows = join(operation, run.answers, run.failed, numbers, before)
+        rows = concat_subjects(operation, calls.answers, calls.failed, numbers, before)
         interrupt.rows = rows  # type: ignore[attr-defined]
-        interrupt.add_note("the rows so far are on this error as .rows; go on with resume=error")
+        interrupt.add_note("error.rows has the rows so far; resume=error continues")
         raise
-    return _finished(run.failed, len(subjects), joined, on_error)
+    if calls.failed:
+        _report_failures(calls.failed, len(subjects), joined, on_error)
+    return cast("Answer", joined)
 
 
-class _Run:
-    """The calls for the subjects that are left, and what became of each."""
+class _SubjectCalls:
+    """The calls for the subjects, with the answer or the error of each."""
 
     def __init__(
         self,
@@ -148,71 +154,71 @@ class _Run:
         self.session = session
         self.answers: dict[str, Any] = {}
         self.failed: dict[str, ToolkitError] = {}
-        self.refusal: ToolkitError | None = None  # what ended the call for all
+        self.fatal_error: ToolkitError | None = None
 
-    def over(self, subjects: list[str], executor: Executor | None) -> None:
-        """Ask for every subject."""
-        with self._runner(executor) as submit:
-            running = {submit(one): one for one in subjects}
+    def run(self, subjects: list[str], executor: Executor | None) -> None:
+        """Call the fetch function for every subject."""
+        with self._submitter(executor) as submit:
+            running = {submit(subject): subject for subject in subjects}
             try:
-                self._gather(running)
+                self._collect(running)
             except BaseException:
-                self._drop(running)
+                self._cancel(running)
                 raise
             finally:
                 self.answers = {k: self.answers[k] for k in subjects if k in self.answers}
                 self.failed = {k: self.failed[k] for k in subjects if k in self.failed}
 
-    def _gather(self, running: Mapping["Future[Any]", str]) -> None:
+    def _collect(self, running: Mapping["Future[Any]", str]) -> None:
         with Progress(self.session, f"{self.operation.type} of {len(running)}") as progress:
             for future in as_completed(running):
                 subject = running[future]
                 try:
                     self.answers[subject] = future.result()
                 except CancelledError:
-                    if self.refusal is not None:
-                        self.failed[subject] = self.refusal
+                    if self.fatal_error is not None:
+                        self.failed[subject] = self.fatal_error
                 except ToolkitError as error:
                     self.failed[subject] = error
-                    if isinstance(error, FOR_ALL):
-                        self.refusal = error
+                    if isinstance(error, FATAL_ERRORS):
+                        self.fatal_error = error
                         for other in running:
                             other.cancel()
                 except BrokenExecutor as error:
                     self.failed[subject] = Incomplete(f"the executor broke: {error}")
                 progress.add(1)
 
-    def _drop(self, running: Mapping["Future[Any]", str]) -> None:
-        """Cancel what has not begun; keep what has come and was not looked at yet."""
+    def _cancel(self, running: Mapping["Future[Any]", str]) -> None:
+        """Cancel what has not begun; keep answers that came and were not collected yet."""
         for future, subject in running.items():
             if future.cancel() or not future.done() or subject in self.failed:
                 continue
             if future.exception() is None:
                 self.answers[subject] = future.result()
 
-    def _here(self, call: Mapping[str, Any], stop: threading.Event) -> Any:
-        """Ask in a thread; between two pages it looks whether it should stop."""
-        if self.refusal is not None:
+    def _call_in_thread(self, call: Mapping[str, Any], stop: threading.Event) -> Any:
+        """Call the fetch function in a thread; it stops between two pages once `stop` is set."""
+        if self.fatal_error is not None:
             raise CancelledError
         try:
-            with quietly(), stopping(stop):
+            with quiet_calls(), stop_at_next_page(stop):
                 return self.fetch(**call, session=self.session)
-        except FOR_ALL as error:
-            self.refusal = error  # here, so that not even the next in this thread is asked for
+        except FATAL_ERRORS as error:
+            self.fatal_error = error  # set here, so that this thread begins no further call
             raise
 
     @contextmanager
-    def _runner(self, executor: Executor | None) -> Iterator[Callable[[str], "Future[Any]"]]:
-        """Give what submits the call for a subject; when it ends, what runs stops soon."""
+    def _submitter(self, executor: Executor | None) -> Iterator[Callable[[str], "Future[Any]"]]:
+        """Yield a function that submits the call for a subject; at the end, stop running calls."""
         name, stop = self.operation.parameters[0].python, threading.Event()
-        shared = executor is None or isinstance(executor, ThreadPoolExecutor)
+        has_threads = executor is None or isinstance(executor, ThreadPoolExecutor)
         pool = ThreadPoolExecutor(_THREADS) if executor is None else executor
 
         def submit(subject: str) -> "Future[Any]":
             call = {name: subject, **self.call}
-            if shared:
-                return pool.submit(self._here, call, stop)
-            return pool.submit(_elsewhere, self.fetch, call, _recipe(self.session))
+            if has_threads:
+                return pool.submit(self._call_in_thread, call, stop)
+            return pool.submit(_call_in_process, self.fetch, call, _recipe_of(self.session))
 
         try:
             yield submit
@@ -222,36 +228,36 @@ class _Run:
                 pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _elsewhere(fetch: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
-    """Ask in another process, with a session that was made there."""
-    with quietly():
-        return fetch(**call, session=recipe.session())
+def _call_in_process(fetch: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
+    """Call the fetch function in another process, with a session that is made there."""
+    with quiet_calls():
+        return fetch(**call, session=recipe.get_session())
 
 
-def _recipe(session: Session) -> Recipe:
+def _recipe_of(session: Session) -> Recipe:
     if session.recipe is None:
         raise TypeError(
-            "this session has a transport of its own, which other processes cannot have: use "
+            "This session has a transport of its own, which other processes cannot use. Use "
             "threads, or a session of tk.local or of tk.connect with an address"
         )
     return session.recipe
 
 
-def _checked(operation: Operation, subjects: str | Iterable[str]) -> list[str]:
+def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> list[str]:
     if isinstance(subjects, str):
         subjects = [subjects]
     if not operation.parameters or operation.parameters[0].kind in ("addresses", "texts"):
-        raise TypeError(f"{operation.function} asks for all at once: call it directly")
+        raise TypeError(f"{operation.function} takes all subjects at once: call it directly")
     return list(dict.fromkeys(subjects))
 
 
-def _call_of(
+def _bind_arguments(
     fetch: Callable[..., Any],
     operation: Operation,
     arguments: tuple[Any, ...],
     named: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Give the arguments besides the subject by name."""
+    """Return the arguments except the subject, by name."""
     name = operation.parameters[0].python
     signature = inspect.signature(fetch)
     if signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
@@ -261,79 +267,81 @@ def _call_of(
     return {key: value for key, value in bound.arguments.items() if key != name}
 
 
-def _in_milliseconds(operation: Operation, call: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
-    """Give the call with its times fixed, so that all subjects have one range."""
-    times = {one.python for one in operation.parameters if one.kind == "time"}
-    given = {key: call[key] for key in times if call.get(key) is not None}
-    return {**call, **{key: to_ms(value, now_ms=now_ms) for key, value in given.items()}}
+def _fix_times(operation: Operation, call: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+    """Return a call with its times in milliseconds, so that all subjects have one range."""
+    names = {item.python for item in operation.parameters if item.kind == "time"}
+    times = {name: call[name] for name in names if call.get(name) is not None}
+    return {**call, **{name: to_ms(value, now_ms=now_ms) for name, value in times.items()}}
 
 
-def _earlier(
+def _resumed_call(
     operation: Operation, call: Mapping[str, Any], session: Session, resume: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Give the rows to go on from, and the call with the range of time that they are of."""
-    fixed = _in_milliseconds(operation, call, session.now_ms())
+    """Return the rows of the earlier call, and the call with the time range of these rows."""
+    fixed = _fix_times(operation, call, session.now_ms())
     if resume is None:
         return None, fixed
     before = getattr(resume, "rows", None) if isinstance(resume, BaseException) else resume
     if before is None:
-        raise ValueError(f"there are no rows to go on from: {resume!r}")
-    facts = _first(before).attrs.get("toolkit", {})
+        raise ValueError(f"resume has no rows to continue from: {resume!r}")
+    facts = _first_frame(before).attrs.get("toolkit", {})
     name = operation.parameters[0].python
-    is_ours = f"{name}s" in facts.get("parameters", {}) and "parts" not in facts  # of tk.concat
-    if facts.get("operation") != operation.type or not is_ours:
+    is_of_many = f"{name}s" in facts.get("parameters", {}) and "parts" not in facts  # of tk.concat
+    if facts.get("operation") != operation.type or not is_of_many:
         raise ValueError(f"resume is no result of tk.many with {operation.function}")
-    done = subjects_of(operation, _first(before))
+    done = subjects_of(operation, _first_frame(before))
     if not done:
         return None, fixed
-    asked = facts["parameters"]
-    aged = {k for k, v in _in_milliseconds(operation, call, 0).items() if v != fixed[k]}
-    fixed |= {key: asked[key] for key in aged if key in asked}
-    _same_question(operation, {name: done[0], **fixed}, facts, session)
+    earlier = facts["parameters"]
+    # An age gives another time now than at the present 0; a date does not.
+    aged = {k for k, v in _fix_times(operation, call, 0).items() if v != fixed[k]}
+    fixed |= {key: earlier[key] for key in aged if key in earlier}
+    _check_same_request(operation, {name: done[0], **fixed}, facts, session)
     return before, fixed
 
 
-def _same_question(
+def _check_same_request(
     operation: Operation, call: Mapping[str, Any], facts: Mapping[str, Any], session: Session
 ) -> None:
-    """Refuse to go on from rows that were asked for otherwise."""
-    question = ask(operation, **{**call, "session": session})
-    asked = {
+    """Raise ValueError if the earlier rows are of another request."""
+    request = prepare_request(operation, **{**call, "session": session})
+    earlier = {
         **facts["parameters"],
         "numbers": facts.get("numbers"),
         "extra": facts.get("extra", "drop"),
     }
-    wanted = {**question.parameters, "numbers": question.numbers, "extra": question.extra}
+    wanted = {**request.parameters, "numbers": request.numbers, "extra": request.extra}
     page = operation.page.python if operation.page else ""
     for key, value in wanted.items():
-        if key not in (page, operation.parameters[0].python) and asked.get(key) != value:
+        if key not in (page, operation.parameters[0].python) and earlier.get(key) != value:
             raise ValueError(
-                f"resume was asked with {key}={asked.get(key)!r}, not {value!r}: the rows would "
-                "not belong together"
+                f"resume was fetched with {key}={earlier.get(key)!r}, not {value!r}. Use the same "
+                "arguments"
             )
 
 
-def _first(joined: Any) -> pd.DataFrame:
+def _first_frame(joined: Any) -> pd.DataFrame:
     return joined if isinstance(joined, pd.DataFrame) else joined[0]
 
 
 def _warn_once(operation: Operation, answers: Iterable[Any]) -> None:
-    """Warn once of what every call would have warned of."""
-    said = dict.fromkeys(held_back(_first(one)) for one in answers)
-    if words := "; ".join(filter(None, said)):
+    """Issue one warning for the warnings of all calls."""
+    warnings = dict.fromkeys(pop_held_warning(_first_frame(answer)) for answer in answers)
+    if words := "; ".join(filter(None, warnings)):
         warn_caller(f"{operation.function}: {words}", HistoryWarning)
 
 
-def _finished(failed: dict[str, ToolkitError], asked: int, joined: Any, on_error: OnError) -> Any:
-    if not failed:
-        return joined
+def _report_failures(
+    failed: dict[str, ToolkitError], subjects: int, joined: Any, on_error: OnError
+) -> None:
+    """Warn that subjects failed, or raise Incomplete with the rows of the others."""
     first = next(iter(failed))
-    words = f"{len(failed)} of {asked} failed, first {first}: {failed[first]}"
+    words = f"{len(failed)} of {subjects} failed, first {first}: {failed[first]}"
     if on_error == "warn":
         warn_caller(words, IncompleteWarning)
-        return joined
+        return
     raise Incomplete(
-        f"{words} [error.rows holds the others, error.failed every error; go on with "
+        f"{words} [error.rows has the other rows, error.failed every error; continue with "
         "tk.many(..., resume=error)]",
         rows=joined,
         failed=failed,

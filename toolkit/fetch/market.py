@@ -6,8 +6,9 @@ import pandas as pd
 
 from toolkit.client import Session
 from toolkit.display import frames_html
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query, query_frames
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame, fetch_frames
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
 
 
 class DexLimits(NamedTuple):
-    """The limits of a dex: those of the whole dex, and those of each coin."""
+    """The limits of a whole dex, and of each of its coins."""
 
     dex: pd.DataFrame
     coins: pd.DataFrame
@@ -31,7 +32,7 @@ class DexLimits(NamedTuple):
         return frames_html(self._asdict())
 
 
-@serves("currentDepth")
+@fetches("currentDepth")
 def current_depth(
     *,
     dex: str | None = None,
@@ -41,21 +42,21 @@ def current_depth(
 ) -> pd.DataFrame:
     """Fetch the book depth of every market, cumulative within six distances from the mid price.
 
-    All markets stand in one batch that the service renews every second; thin markets are
-    not left out. The same coin can exist on several dexes: the key is (`dex`, `coin`).
+    All markets are in one batch, which the service renews every second; thin markets are
+    included. The same coin can exist on several dexes: the key is (`dex`, `coin`).
 
     Costs 5 points a request. This is an add-on that the key must have bought.
 
     Parameters
     ----------
     dex : str, optional
-        Only markets of this dex; any name of the native dex is understood.
+        Only markets of this dex; every name of the native dex is accepted.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -76,10 +77,10 @@ def current_depth(
     >>> list(depth)
     ['timestamp_ms', 'coin', 'dex', 'bps', 'bid_depth_usd', 'ask_depth_usd']
     """
-    return query("currentDepth", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("currentDepth", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
-@serves("slippageHistory")
+@fetches("slippageHistory")
 def slippage_history(
     coin: str,
     amount: float,
@@ -95,33 +96,33 @@ def slippage_history(
 ) -> pd.DataFrame:
     """Fetch what a market order of one size would have cost, every 15 minutes.
 
-    Covers every perp market, those of builder-deployed dexes included. All pages are read.
+    There are samples of every perp market, also of builder-deployed dexes. All pages are read.
 
     Costs 10 points a request.
 
     Parameters
     ----------
     coin : str
-        Plain symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed one.
+        The symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed dex.
     amount : float
         Notional in USD: 1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5 or 1e6.
     start : Time
         First time, inclusive.
     end : Time, optional
-        Last time, inclusive; now when not given.
+        Last time, inclusive; by default now.
     page_size : int
         Samples of one page, 1 to 2000.
     max_rows : int, optional
-        Most samples to return, from the start of the range; all when not given.
+        Most samples to return, from the start of the range; by default all.
     on_incomplete : {"raise", "warn"}
-        When not every row can be had: raise `Incomplete` with those that could, or warn and
-        return them marked.
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -131,14 +132,14 @@ def slippage_history(
     Raises
     ------
     BadRequest
-        If `amount` is not one of the sizes that there are samples for.
+        If there are no samples for `amount`.
     Incomplete
-        If a page is all of one time, so that reading on would lose rows.
+        If all rows of a full page have one time, so that rows after it could be lost.
 
     Notes
     -----
     Costs are in basis points, positive when paid, rounded by the service to two decimals.
-    A missing cost means that the book held too little for the size; it is not zero.
+    A missing cost means that the book was too thin for the size; it is not zero.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def slippage_history(
     >>> samples["amount_usd"].unique().tolist()
     [10000.0]
     """
-    return query(
+    return fetch_frame(
         "slippageHistory",
         coin=coin,
         amount=amount,
@@ -165,7 +166,7 @@ def slippage_history(
     )
 
 
-@serves("meta")
+@fetches("meta")
 def meta(
     *,
     dex: str = "",
@@ -180,13 +181,13 @@ def meta(
     Parameters
     ----------
     dex : str
-        The dex; the native one when not given. Any name of the native dex is understood.
+        The dex; by default the native one, of which every name is accepted.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -201,10 +202,10 @@ def meta(
     >>> perps["name"].is_unique, bool((perps["max_leverage"] >= 1).all())
     (True, True)
     """
-    return query("meta", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("meta", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
-@serves("marginTables")
+@fetches("marginTables")
 def margin_tables(
     *,
     dex: str = "",
@@ -214,27 +215,27 @@ def margin_tables(
 ) -> pd.DataFrame:
     """Fetch the margin tables of a dex: the maximum leverage by the notional of a position.
 
-    The service sends them with `meta`, whose column ``margin_table_id`` names the table of each
-    perpetual. An id below 50 that is not listed here means one tier with that leverage.
+    The service sends them with `meta`; the column ``margin_table_id`` there names the table of
+    each perpetual. An id below 50 that is not in the tables means one tier with that leverage.
 
     Costs 2 points a request.
 
     Parameters
     ----------
     dex : str
-        The dex; the native one when not given. Any name of the native dex is understood.
+        The dex; by default the native one, of which every name is accepted.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DataFrame
-        One row per tier, tables in the order of the answer, tiers from the lowest notional up.
-        Empty where the service sends no tables.
+        One row per tier: tables in the order of the answer, tiers from the lowest notional up.
+        Empty if the service sends no tables.
 
     Examples
     --------
@@ -245,10 +246,10 @@ def margin_tables(
     >>> rows[["margin_table_id", "tier", "lower_bound", "max_leverage"]].values.tolist()
     [[52, 0, 0.0, 10], [52, 1, 3000000.0, 5]]
     """
-    return query("marginTables", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("marginTables", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
-@serves("metaAndAssetCtxs")
+@fetches("metaAndAssetCtxs")
 def meta_and_asset_ctxs(
     *,
     dex: str = "",
@@ -263,13 +264,13 @@ def meta_and_asset_ctxs(
     Parameters
     ----------
     dex : str
-        The dex; the native one when not given. Any name of the native dex is understood.
+        The dex; by default the native one, of which every name is accepted.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -279,7 +280,7 @@ def meta_and_asset_ctxs(
     Notes
     -----
     `funding` is the rate of the current hour; positive means that longs pay. `mid_px` and
-    `premium` are missing where the book is empty.
+    `premium` are missing if the book is empty.
 
     Examples
     --------
@@ -288,10 +289,10 @@ def meta_and_asset_ctxs(
     >>> {"name", "mark_px", "funding", "open_interest"} <= set(perps)
     True
     """
-    return query("metaAndAssetCtxs", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("metaAndAssetCtxs", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
-@serves("perpDexLimits")
+@fetches("perpDexLimits")
 def perp_dex_limits(
     dex: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> DexLimits:
@@ -302,19 +303,19 @@ def perp_dex_limits(
     Parameters
     ----------
     dex : str
-        The dex; empty, or any other name of it, is the native one.
+        The dex; empty text, or any other name of the native dex, is the native one.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DexLimits
         Two frames: `dex`, one row with the limits of the whole dex, and `coins`, one row
-        per coin. Both are empty where no limits are configured.
+        per coin. Both are empty if no limits are configured.
 
     Examples
     --------
@@ -330,5 +331,5 @@ def perp_dex_limits(
     (['flx:GOLD'], True)
     """
     return DexLimits(
-        *query_frames("perpDexLimits", dex=dex, numbers=numbers, extra=extra, session=session)
+        *fetch_frames("perpDexLimits", dex=dex, numbers=numbers, extra=extra, session=session)
     )

@@ -1,16 +1,17 @@
-"""Orders: the status events of a user's or a builder's orders."""
+"""The status events of the orders of a user or a builder."""
 
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = ["builder_orders_by_time", "historical_orders"]
 
 
-@serves("builderOrdersByTime")
+@fetches("builderOrdersByTime")
 def builder_orders_by_time(
     builder: str,
     start: Time | None = None,
@@ -25,8 +26,8 @@ def builder_orders_by_time(
 ) -> pd.DataFrame:
     """Fetch the status events of orders that were placed via a builder.
 
-    All pages are read. The service chooses their size, so reading goes on until a page
-    brings nothing new.
+    All pages are read. The service chooses their size, so reading continues until a page has no
+    new row.
 
     Costs 5 points a request. Data since 2025-08-07; users with more than 100,000 orders
     between 2025-08-07 and 2025-11-04 keep only their last 100,000 of that time.
@@ -36,38 +37,40 @@ def builder_orders_by_time(
     builder : str
         Address of the builder.
     start : Time, optional
-        First time of a status, inclusive; needed unless `cursor` is given.
+        First time of a status, inclusive; required unless `cursor` is passed.
     end : Time, optional
-        Last time of a status, inclusive; now when not given.
+        Last time of a status, inclusive; by default now.
     cursor : str, optional
         Continue after this key, ``<statusTimestamp>_<txIndex>``, instead of from `start`.
     max_rows : int, optional
-        Most rows to return, from the start of the range; all when not given.
+        Most rows to return, from the start of the range; by default all.
     on_incomplete : {"raise", "warn"}
-        When not every row can be had: raise `Incomplete` with those that could, or warn and
-        return them marked.
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DataFrame
-        One row per status event, by (`status_timestamp`, `tx_index`); one order has several.
+        One row per status event, sorted by (`status_timestamp`, `tx_index`). An order has several
+        events.
 
     Raises
     ------
     BadRequest
-        If neither `start` nor `cursor` is given, or a value is malformed.
+        If both `start` and `cursor` are missing, or a value is malformed.
     Incomplete
         If the events of one transaction fill a page.
 
     Notes
     -----
-    `builder_fee` is in basis points. `sz` is what is still open, `orig_sz` the size ordered.
+    `builder_fee` is in basis points. `sz` is the size that is still open, `orig_sz` the ordered
+    size.
 
     Examples
     --------
@@ -76,7 +79,7 @@ def builder_orders_by_time(
     >>> "user" in orders, "builder" in orders
     (True, False)
     """
-    return query(
+    return fetch_frame(
         "builderOrdersByTime",
         builder=builder,
         start=start,
@@ -90,7 +93,7 @@ def builder_orders_by_time(
     )
 
 
-@serves("historicalOrders")
+@fetches("historicalOrders")
 def historical_orders(
     user: str,
     *,
@@ -101,8 +104,8 @@ def historical_orders(
 ) -> pd.DataFrame:
     """Fetch the latest status events of a user's orders.
 
-    One request. There is no range of time: what is older than the latest 2,000 events
-    cannot be had this way.
+    This is one request. There is no range of time: older events than the latest 2,000 are not
+    available.
 
     Costs 10 points a request. Data since 2025-08-07.
 
@@ -113,16 +116,16 @@ def historical_orders(
     max_rows : int
         Most rows to return, 1 to 2000.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DataFrame
-        One row per status event, newest first; one order has several.
+        One row per status event, newest first. An order has several events.
 
     Raises
     ------
@@ -131,7 +134,8 @@ def historical_orders(
 
     Notes
     -----
-    `builder_fee` is in basis points. `sz` is what is still open, `orig_sz` the size ordered.
+    `builder_fee` is in basis points. `sz` is the size that is still open, `orig_sz` the ordered
+    size.
 
     Examples
     --------
@@ -140,7 +144,7 @@ def historical_orders(
     >>> "user" in orders, "builder" in orders
     (False, True)
     """
-    return query(
+    return fetch_frame(
         "historicalOrders",
         user=user,
         max_rows=max_rows,

@@ -1,25 +1,22 @@
-"""What a call will cost, before it is made."""
+"""The plan of a call: what it will cost, before it is made."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import Any, Final
 
-from toolkit.contract.costs import points_of
+from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.operations import Operation
-from toolkit.contract.requests import body
-from toolkit.fetch.query import Question, batches, question_of
-from toolkit.times import DAY, MINUTE
+from toolkit.contract.operations import Grid, Operation
+from toolkit.contract.requests import request_body
+from toolkit.fetch.pages import read_pages
+from toolkit.fetch.request import Request, request_of
 
 __all__ = ["Plan", "plan"]
 
-# The pages of a probe must span at least a fiftieth of the range to tell how dense the rest is.
-_LEAST_SHARE = 50
-# Rows that come at fixed times, every so often from some moment: the range tells their number.
-# Weeks begin on Mondays, and the first Monday was the fifth of January 1970.
-_GRID = {"slippageHistory": (15 * MINUTE, 0), "validatorAprHistory": (7 * DAY, 4 * DAY)}
+# The pages of a probe must span at least a fiftieth of the range to show how dense the rest is.
+_LEAST_SHARE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +28,17 @@ class Plan:
     operation : str
         Type of the operation.
     rows : int or None
-        Rows to expect; None where nothing is known without a probe.
+        Expected rows; None if nothing is known without a probe.
     requests, points : int
-        Requests and points to expect; at least so many where `rows` is not known. Requests that
-        fail and are sent again come on top.
+        Expected requests and points; at least so many if `rows` is not known. Requests that fail
+        and are sent again are not included.
     minutes : float or None
-        Time that it takes: the waits that points_per_minute makes, and with a probe the time of
-        the requests, as that of the first. None where neither is known.
+        Expected time: the waits of points_per_minute, and with a probe the time of the requests,
+        each like the first. None if neither is known.
     sure : str
-        How sure this is: ``exact``, ``likely``, ``at most``, ``at least``.
+        How sure the plan is: ``exact``, ``likely``, ``at most``, ``at least``.
     why : str
-        What that rests on.
+        What the plan is based on.
     """
 
     operation: str
@@ -61,7 +58,7 @@ class Plan:
         )
 
     def _repr_html_(self) -> str:
-        """Give a small table, for notebooks."""
+        """Return a small table for notebooks."""
         unknown = "unknown"
         cells = {
             "operation": self.operation,
@@ -78,19 +75,22 @@ class Plan:
         return f"<table><caption>What the call will cost</caption><tbody>{rows}</tbody></table>"
 
 
-def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **named: Any) -> Plan:
-    """Say what a call will cost, without making it.
+def plan(
+    fetch: Callable[..., object], *arguments: object, probe: bool = False, **named: object
+) -> Plan:
+    """Return what a call will cost, without making it.
 
     Parameters
     ----------
     fetch : callable
         A fetch function.
     *arguments, **named
-        What it would be called with.
+        The arguments of the fetch function.
     probe : bool, default False
-        Whether to ask for the first page, and where that is not all for one from the middle of
-        the rest, which costs points, and reckon from how dense that is. Pages of less than a
-        fiftieth of the range tell too little: then the plan says ``at least``.
+        Whether to fetch the first page and, if it does not have all rows, one page from the middle
+        of the rest. Both cost points. The plan then assumes that the rest is as dense. If the pages
+        span less than a fiftieth of the range, they show too little, and the plan says ``at
+        least``.
 
     Returns
     -------
@@ -104,115 +104,115 @@ def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **name
     >>> made.rows, made.requests, made.points, made.sure
     (97, 2, 20, 'at most')
     """
-    question = question_of(fetch, arguments, named)
-    operation = question.operation
+    request = request_of(fetch, arguments, named)
+    operation = request.operation
     if operation.latest:
-        most = question.parameters["max_rows"]
-        return _priced(question, most, 1, "at most", "one request for the latest rows")
+        most = request.parameters["max_rows"]
+        return _make_plan(request, most, 1, "at most", "one request for the latest rows")
     if operation.paging == "none":
-        return _priced(question, None, 1, "exact", "one request, however many rows it gives")
-    start = question.parameters.get("start")
-    from_newest = operation.paging == "backward"  # where a probe does not tell the first row
-    if operation.type in _GRID and start is not None and (from_newest or not probe):
-        return _on_grid(question, start)
+        return _make_plan(request, None, 1, "exact", "one request, however many rows come")
+    start = request.parameters.get("start")
+    is_backward = operation.paging == "backward"  # then a probe does not show the first row
+    if operation.grid is not None and start is not None and (is_backward or not probe):
+        return _plan_grid(request, operation.grid, start)
     if not probe:
-        return _priced(question, None, 1, "at least", "nothing was asked; probe=True tells more")
-    return _probed(question)
+        why = "nothing was fetched; probe=True shows more"
+        return _make_plan(request, None, 1, "at least", why)
+    return _plan_by_probe(request)
 
 
-def _probed(question: Question) -> Plan:
-    """Reckon from the first page, and from how dense the rows are in the middle of the rest."""
-    clock = question.session.retry.clock
+def _plan_by_probe(request: Request) -> Plan:
+    """Estimate from the first page, and from the density of rows in the middle of the rest."""
+    clock, operation = request.session.retry.clock, request.operation
     begun = clock()
-    batch = next(batches(question))
-    took = clock() - begun
-    rows, lacks = len(batch.tables[0]), batch.proof.lacks
-    if batch.last and not lacks:
-        requests = _requests(question.operation, question, rows)
-        return _priced(question, rows, requests, "exact", "the first page has all", took)
-    if question.max_rows is not None and rows >= question.max_rows:
-        return _priced(question, rows, 1, "exact", "the first page has max_rows", took)
-    if lacks or not rows or question.operation.paging == "backward":
-        why = lacks or "the first page is not all"
-        return _priced(question, None, 2, "at least", why, took)
-    first, last = (_time(question.operation, batch.tables[0][at]) for at in (0, -1))
-    if question.operation.type in _GRID:
-        return _on_grid(question, first, took)
-    now = question.session.now_ms()
-    end = min(question.parameters.get("end") or now, now)
-    many, span = rows, last - first
-    seen = span
-    # Where nobody says how much a page holds, a short one may be all: then the first must do.
-    if question.operation.page is not None and last < end:
-        many, span = _in_the_middle(question, last, end)
-        seen += span
-    share = seen / max(end - first, 1)
-    if share * _LEAST_SHARE < 1 or span <= 0:
-        why = "the pages that were asked for span less than a fiftieth of the range"
-        return _priced(question, None, 2, "at least", why, took)
-    expected = rows + math.ceil(many * (end - last) / span)
-    if question.max_rows is not None:
-        expected = min(expected, question.max_rows)
-    requests = _requests(question.operation, question, expected)
-    why = f"if all is as dense as what was asked for, {100 * share:.0f} % of the range"
-    return _priced(question, expected, requests, "likely", why, took)
+    page = next(read_pages(request))
+    seconds = clock() - begun
+    rows, missing_reason = len(page.tables[0]), page.completeness.missing_reason
+    if page.is_last and not missing_reason:
+        requests = _count_requests(request, rows)
+        return _make_plan(request, rows, requests, "exact", "the first page has all rows", seconds)
+    if request.max_rows is not None and rows >= request.max_rows:
+        return _make_plan(request, rows, 1, "exact", "the first page has max_rows", seconds)
+    if missing_reason or not rows or operation.paging == "backward":
+        why = missing_reason or "the first page does not have all rows"
+        return _make_plan(request, None, 2, "at least", why, seconds)
+    first, last = (_row_time(operation, page.tables[0][at]) for at in (0, -1))
+    if operation.grid is not None:
+        return _plan_grid(request, operation.grid, first, seconds)
+    now = request.session.now_ms()
+    end = min(request.parameters.get("end") or now, now)
+    sampled_rows, sampled_ms = rows, last - first
+    covered_ms = sampled_ms
+    # If the page size is not known, a short page may be all: then the first page must do.
+    if operation.page is not None and last < end:
+        sampled_rows, sampled_ms = _probe_middle(request, last, end)
+        covered_ms += sampled_ms
+    share = covered_ms / max(end - first, 1)
+    if share * _LEAST_SHARE < 1 or sampled_ms <= 0:
+        why = "the probed pages span less than a fiftieth of the range"
+        return _make_plan(request, None, 2, "at least", why, seconds)
+    expected = rows + math.ceil(sampled_rows * (end - last) / sampled_ms)
+    if request.max_rows is not None:
+        expected = min(expected, request.max_rows)
+    requests = _count_requests(request, expected)
+    why = f"if all is as dense as the probed {100 * share:.0f} % of the range"
+    return _make_plan(request, expected, requests, "likely", why, seconds)
 
 
-def _in_the_middle(question: Question, start: int, end: int) -> tuple[int, int]:
-    """Give the rows of one page from the middle of a range, and how many milliseconds it spans.
+def _probe_middle(request: Request, start: int, end: int) -> tuple[int, int]:
+    """Return the rows of one page from the middle of a range, and the milliseconds it spans.
 
-    What grows evenly, as the accounts of a builder do, is there as dense as on the average.
+    Rows that grow evenly, as the accounts of a builder do, have their mean density there.
     """
     middle = (start + end) // 2
-    asked = {name: one for name, one in question.parameters.items() if name != "cursor"}
-    asked["start"] = middle
-    batch = next(batches(replace(question, parameters=asked, max_rows=None)))
-    rows = batch.tables[0]
-    if not rows and not batch.last:  # one moment fills the page: it tells nothing of the rest
+    parameters = {name: value for name, value in request.parameters.items() if name != "cursor"}
+    parameters["start"] = middle
+    page = next(read_pages(replace(request, parameters=parameters, max_rows=None)))
+    rows = page.tables[0]
+    if not rows and not page.is_last:  # one moment fills the page: it shows nothing of the rest
         return 0, 0
-    return len(rows), (end if batch.last else _time(question.operation, rows[-1])) - middle
+    return len(rows), (end if page.is_last else _row_time(request.operation, rows[-1])) - middle
 
 
-def _time(operation: Operation, row: Any) -> int:
+def _row_time(operation: Operation, row: Any) -> int:
     time: int = getattr(row, operation.key[0])
     return time
 
 
-def _on_grid(question: Question, start: int, took: float = 0.0) -> Plan:
-    """Count the fixed times at which rows stand, some of which may be missing."""
-    step, offset = _GRID[question.operation.type]
-    now, end = question.session.now_ms(), question.parameters.get("end")
+def _plan_grid(request: Request, grid: Grid, start: int, seconds: float = 0.0) -> Plan:
+    """Count the fixed times of rows; rows at some of them may be missing."""
+    now, end = request.session.now_ms(), request.parameters.get("end")
     last = now if end is None else min(end, now)
-    rows = max((last - offset) // step - -(-(start - offset) // step) + 1, 0)
-    rows = rows if question.max_rows is None else min(rows, question.max_rows)
-    why = "rows stand at fixed times, and some may be missing"
-    requests = _requests(question.operation, question, rows)
-    return _priced(question, rows, requests, "at most", why, took)
+    rows = max((last - grid.offset) // grid.step - -(-(start - grid.offset) // grid.step) + 1, 0)
+    rows = rows if request.max_rows is None else min(rows, request.max_rows)
+    why = "rows have fixed times, and some rows may be missing"
+    return _make_plan(request, rows, _count_requests(request, rows), "at most", why, seconds)
 
 
-def _requests(operation: Operation, question: Question, rows: int) -> int:
-    """Pages, the group at each page's end read again; paging by time asks once more."""
-    page = operation.page
+def _count_requests(request: Request, rows: int) -> int:
+    """Return the number of pages: ties are read again, and paging by time needs one page more."""
+    page = request.operation.page
     if page is None:
         return 2
-    size: int = question.parameters[page.python]
-    if operation.paging == "cursor":
+    size: int = request.parameters[page.python]
+    if request.operation.paging == "cursor":
         return max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
     return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
 
 
-def _priced(
-    question: Question, rows: int | None, requests: int, sure: str, why: str, took: float = 0.0
+def _make_plan(
+    request: Request, rows: int | None, requests: int, sure: str, why: str, seconds: float = 0.0
 ) -> Plan:
-    operation, session = question.operation, question.session
-    request = body(operation, question.parameters)
-    cost, per_minute = points_of(operation, request, session.dexes), session.budget.per_minute
+    """Add points and minutes; `seconds` is the time of one request."""
+    operation, session = request.operation, request.session
+    body = request_body(operation, request.parameters)
+    cost, per_minute = request_points(operation, body, session.dexes), session.budget.per_minute
     scale, limit = operation.scale, operation.limit
-    if scale is not None and request.get(scale.dex) == ALL_DEXES:
+    if scale is not None and body.get(scale.dex) == ALL_DEXES:
         sure, why = "at most", f"{why}; counted for {session.dexes} dexes"
     if limit is not None:
         why += f"; it may be asked {limit.calls} times in {limit.seconds // 60} minutes"
-    minutes = None if per_minute is None and not took else requests * took / 60
+    minutes = None if per_minute is None and not seconds else requests * seconds / 60
     if per_minute is not None and minutes is not None:
         if cost > per_minute:
             why += f"; but one request costs {cost} points, more than points_per_minute"

@@ -1,9 +1,9 @@
-"""Polling: ask the cheap operation often, the heavy one only when something changed."""
+"""Polling: fetch the cheap operation often, and the expensive one only after a change."""
 
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -18,28 +18,28 @@ __all__ = ["poll"]
 def poll(
     timestamp_fetch: Callable[..., pd.DataFrame],
     fetch: Callable[..., pd.DataFrame],
-    *arguments: Any,
+    *arguments: object,
     every: str | int = "15s",
     rounds: int | None = None,
     wait: Callable[[float], object] = time.sleep,
-    **named: Any,
+    **named: object,
 ) -> Iterator[pd.DataFrame]:
-    """Give a new snapshot whenever there is one.
+    """Yield a new snapshot whenever there is one.
 
     Parameters
     ----------
     timestamp_fetch : callable
-        The cheap operation, such as `account_value_snapshot_timestamp`.
+        The fetch function of the cheap operation, such as `account_value_snapshot_timestamp`.
     fetch : callable
-        The heavy one, such as `account_value_snapshots`.
+        The fetch function of the expensive operation, such as `account_value_snapshots`.
     *arguments, **named
-        What `fetch` is called with; `session` goes to both.
+        Arguments of `fetch`; `session` goes to both functions.
     every : str or int, default "15s"
-        Time between two looks: text such as ``"30s"``, or whole milliseconds.
+        Time between two polls: text such as ``"30s"``, or whole milliseconds.
     rounds : int, optional
-        How often to look; for ever when not given.
+        Number of polls; without end if not given.
     wait : callable, optional
-        How to wait, given seconds; an ``Event.wait`` can be woken.
+        A function that waits some seconds; an ``Event.wait`` can be woken.
 
     Yields
     ------
@@ -48,12 +48,12 @@ def poll(
 
     Notes
     -----
-    While there is no snapshot at all (404) it goes on looking.
+    While there is no snapshot at all (404), polling continues.
 
-    The heavy snapshots may be asked 5 times in 10 minutes, and polling keeps to that: while the
-    limit is reached, it goes on looking, and then fetches the newest snapshot. Only `tk.local` and
+    The two snapshots may be asked 5 times in 10 minutes, and polling keeps to that limit: when the
+    limit is reached, polling continues, and later fetches the newest snapshot. `tk.local` and
     services of simulated data have no limit, unless the session has ``points_per_minute``. If the
-    service itself refuses a snapshot (429), polling goes on looking, too.
+    service refuses a snapshot (429), polling continues, too.
 
     Examples
     --------
@@ -63,42 +63,43 @@ def poll(
     >>> len(list(looks))                            # nothing changes between the looks
     1
     """
-    pause = -to_ms(every, now_ms=0) if isinstance(every, str) else every
-    seconds = pause / SECOND
+    pause_ms = -to_ms(every, now_ms=0) if isinstance(every, str) else every
+    seconds = pause_ms / SECOND
     if seconds <= 0:
-        raise ValueError(f"every must be a time longer than nothing, not {every!r}")
-    session = named.get("session")
-    pace = _Pace(fetch, session)
-    seen: pd.DataFrame | None = None
-    done = 0
-    while rounds is None or done < rounds:
-        if done:
+        raise ValueError(f"every must be longer than 0, not {every!r}")
+    session = cast("Session | None", named.get("session"))
+    limiter = _CallLimiter(fetch, session)
+    last_stamp: pd.DataFrame | None = None
+    polls = 0
+    while rounds is None or polls < rounds:
+        if polls:
             wait(seconds)
-            pace.pass_time(seconds)
-        done += 1
+            limiter.pass_time(seconds)
+        polls += 1
         try:
             stamp = timestamp_fetch(session=session)
         except NotReady:
             continue
-        if (seen is not None and stamp.equals(seen)) or not pace.has_room():
+        is_known = last_stamp is not None and stamp.equals(last_stamp)
+        if is_known or not limiter.has_room():
             continue
         try:
             snapshot = fetch(*arguments, **named)
         except NotReady:
             continue
         except RateLimited:
-            if pace.limit is None:
+            if limiter.limit is None:
                 raise
             continue
-        pace.count()
-        seen = stamp
+        limiter.add_call()
+        last_stamp = stamp
         yield snapshot
 
 
-class _Pace:
-    """Keeps the heavy operation to its own limit, counted in the time that polling waits.
+class _CallLimiter:
+    """Keeps the expensive operation to its limit, counted in the time for which polling waits.
 
-    That time is never longer than what the clock of the service counts.
+    That time is never longer than the time that the clock of the service counts.
     """
 
     def __init__(self, fetch: Callable[..., Any], session: Session | None) -> None:
@@ -108,24 +109,24 @@ class _Pace:
         self._ages: deque[float] = deque()  # seconds since each of the last calls
 
     def pass_time(self, seconds: float) -> None:
-        """Note that so many seconds went by."""
+        """Add seconds to the age of every call."""
         self._ages = deque(age + seconds for age in self._ages)
 
     def has_room(self) -> bool:
-        """Whether one more call keeps to the limit."""
+        """Return whether one more call keeps to the limit."""
         if self.limit is None or not _is_limited(self._session):
             return True
         window = self.limit.seconds
         self._ages = deque(age for age in self._ages if age < window)
         return len(self._ages) < self.limit.calls
 
-    def count(self) -> None:
-        """Note a call."""
+    def add_call(self) -> None:
+        """Count a call."""
         self._ages.append(0.0)
 
 
 def _is_limited(session: Session | None) -> bool:
-    """Return whether the service counts; an answer may have told that its data is simulated."""
-    asked = current_session(session)
-    unlimited = asked.source.in_process or asked.simulated
-    return asked.budget.per_minute is not None or not unlimited
+    """Return whether the service counts calls; an answer may have stated that it is simulated."""
+    session = current_session(session)
+    is_unlimited = session.source.in_process or session.simulated
+    return session.budget.per_minute is not None or not is_unlimited

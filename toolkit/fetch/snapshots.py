@@ -1,6 +1,6 @@
 """Snapshots of all accounts and all TWAP orders.
 
-Poll the cheap timestamp function; fetch the heavy snapshot only when its id has changed.
+Poll the cheap timestamp function, and fetch the expensive snapshot only when its id has changed.
 """
 
 from collections.abc import Sequence
@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers
 
 __all__ = [
     "account_value_snapshot_timestamp",
@@ -19,24 +20,24 @@ __all__ = [
 ]
 
 
-@serves("accountValueSnapshotTimestamp")
+@fetches("accountValueSnapshotTimestamp")
 def account_value_snapshot_timestamp(
     *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
     """Fetch which account-value snapshot is the latest.
 
-    The service answers at once; every 10 to 30 seconds is a good rhythm to ask.
+    The service answers at once. Poll it every 10 to 30 seconds.
 
     Costs 2 points a request. This is an add-on that the key must have bought.
 
     Parameters
     ----------
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -58,10 +59,12 @@ def account_value_snapshot_timestamp(
     >>> latest["timestamp"][0].isoformat()
     '2023-09-15T08:00:00+00:00'
     """
-    return query("accountValueSnapshotTimestamp", numbers=numbers, extra=extra, session=session)
+    return fetch_frame(
+        "accountValueSnapshotTimestamp", numbers=numbers, extra=extra, session=session
+    )
 
 
-@serves("accountValueSnapshots")
+@fetches("accountValueSnapshots")
 def account_value_snapshots(
     collateral_tokens: str | Sequence[str],
     *,
@@ -79,9 +82,9 @@ def account_value_snapshots(
         ``<token>`` (every dex with that collateral), ``<dex>:<token>`` (one dex), mixtures,
         or ``["ALL"]``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -99,9 +102,9 @@ def account_value_snapshots(
 
     Notes
     -----
-    `account_mode` decides what `account_value` covers; for portfolio-margin accounts it is
-    the value in one settlement token, and `pm_total_account_value` is the total. The three
-    ``pm_`` columns are missing for everybody else.
+    `account_mode` decides what `account_value` covers. For portfolio-margin accounts it is the
+    value in one settlement token, and `pm_total_account_value` is the total. The three ``pm_``
+    columns are missing for all other accounts.
 
     Examples
     --------
@@ -110,7 +113,7 @@ def account_value_snapshots(
     >>> list(accounts)[:4]
     ['snapshot_id', 'collateral_token', 'user', 'account_value']
     """
-    return query(
+    return fetch_frame(
         "accountValueSnapshots",
         collateral_tokens=collateral_tokens,
         numbers=numbers,
@@ -118,7 +121,7 @@ def account_value_snapshots(
     )
 
 
-@serves("perpTwapSnapshotTimestamp")
+@fetches("perpTwapSnapshotTimestamp")
 def perp_twap_snapshot_timestamp(
     *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
@@ -129,11 +132,11 @@ def perp_twap_snapshot_timestamp(
     Parameters
     ----------
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -151,17 +154,17 @@ def perp_twap_snapshot_timestamp(
     >>> list(tk.frame("perpTwapSnapshotTimestamp", []))
     ['snapshot_id', 'timestamp']
     """
-    return query("perpTwapSnapshotTimestamp", numbers=numbers, extra=extra, session=session)
+    return fetch_frame("perpTwapSnapshotTimestamp", numbers=numbers, extra=extra, session=session)
 
 
-@serves("perpTwapSnapshots")
+@fetches("perpTwapSnapshots")
 def perp_twap_snapshots(
     market_names: str | Sequence[str],
     *,
     numbers: Numbers = "float",
     session: Session | None = None,
 ) -> pd.DataFrame:
-    """Fetch every TWAP order that runs or waits for its trigger, by market.
+    """Fetch every TWAP order that is active or waits for its trigger, by market.
 
     Costs 2 points a request. May be asked 5 times in 10 minutes.
 
@@ -169,11 +172,11 @@ def perp_twap_snapshots(
     ----------
     market_names : str or sequence of str
         ``<market>`` (native dex), ``<dex>:<market>``, ``ALL`` (native dex), ``ALL:<dex>`` or
-        ``ALL:ALL_DEXES``, which goes before every other entry.
+        ``ALL:ALL_DEXES``, which overrides every other entry.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -189,8 +192,8 @@ def perp_twap_snapshots(
 
     Notes
     -----
-    `twap_id` is unique per user only. Snapshots older than trigger TWAPs lack `stop_px`,
-    `trigger_px` and `trigger_above`; `waiting` is then False.
+    `twap_id` is unique per user only. In snapshots older than trigger TWAPs, `stop_px`,
+    `trigger_px` and `trigger_above` are missing, and `waiting` is False.
 
     Examples
     --------
@@ -199,4 +202,6 @@ def perp_twap_snapshots(
     >>> {"twap_id", "total_sz", "executed_sz", "waiting"} <= set(twaps)
     True
     """
-    return query("perpTwapSnapshots", market_names=market_names, numbers=numbers, session=session)
+    return fetch_frame(
+        "perpTwapSnapshots", market_names=market_names, numbers=numbers, session=session
+    )

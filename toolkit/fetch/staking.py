@@ -1,16 +1,17 @@
-"""Staking: delegations, and what validators earned for their delegators."""
+"""Staking: delegations, and the APRs of validators."""
 
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = ["delegations", "validator_apr_history"]
 
 
-@serves("delegations")
+@fetches("delegations")
 def delegations(
     user: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
@@ -23,16 +24,16 @@ def delegations(
     user : str
         Address of the account.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DataFrame
-        One row per validator; empty for a user who has delegated nothing.
+        One row per validator. Empty for a user without delegations.
 
     Raises
     ------
@@ -50,10 +51,10 @@ def delegations(
     >>> tk.frame("delegations", [row], numbers="text")["amount"][0]
     '12060.16529862'
     """
-    return query("delegations", user=user, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("delegations", user=user, numbers=numbers, extra=extra, session=session)
 
 
-@serves("validatorAprHistory")
+@fetches("validatorAprHistory")
 def validator_apr_history(
     validator: str,
     start: Time | None = None,
@@ -68,8 +69,8 @@ def validator_apr_history(
 ) -> pd.DataFrame:
     """Fetch the weekly APR of a validator's delegators.
 
-    All pages are read. Weeks start on Monday, 00:00 UTC; values are recomputed once a day,
-    shortly after midnight UTC, and the week in progress is partial until it closes.
+    All pages are read. Weeks start on Monday, 00:00 UTC. The service recomputes the values once a
+    day, shortly after midnight UTC. The current week is partial until it ends.
 
     Costs 2 points a request. Data since 2025-08-01.
 
@@ -84,16 +85,16 @@ def validator_apr_history(
     page_size : int
         Weeks of one page, 1 to 100.
     max_rows : int, optional
-        Most weeks to return, the newest ones; all when not given.
+        Most weeks to return, the newest ones; by default all.
     on_incomplete : {"raise", "warn"}
-        When not every row can be had: raise `Incomplete` with those that could, or warn and
-        return them marked.
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -116,7 +117,7 @@ def validator_apr_history(
     >>> list(tk.frame("validatorAprHistory", []))
     ['week', 'net_apr', 'gross_apr', 'total_delegator_rewards']
     """
-    return query(
+    return fetch_frame(
         "validatorAprHistory",
         validator=validator,
         start=start,

@@ -1,12 +1,12 @@
-"""Decoded rows to typed DataFrames, and nothing else makes frames from the wire.
+"""Typed DataFrames from decoded rows; no other package makes frames from the wire.
 
-A frame has every column of its record, in the order of the specification, with the same
-dtype whether it is empty or full, on every page and in every run. Pages become columns as
-they come and are joined once, so that a million rows never stand in memory as objects.
+A frame has every column of its record in the order of the specification. Its dtypes are always the
+same, even if it is empty. Each page becomes columns at once and the columns are joined at the end,
+so that a million rows are never in memory as objects.
 """
 
-from toolkit.frames.arrays import dtype
+from toolkit.frames.arrays import column_dtype
 from toolkit.frames.cells import EXACT
 from toolkit.frames.collect import Collector, Extra, frame, provenance
 
-__all__ = ["EXACT", "Collector", "Extra", "dtype", "frame", "provenance"]
+__all__ = ["EXACT", "Collector", "Extra", "column_dtype", "frame", "provenance"]

@@ -1,6 +1,7 @@
-"""The values of one column as a typed array: page by page, then joined."""
+"""Typed arrays of the values of columns, page by page, and the frame of all pages."""
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Context, Decimal
 from typing import Any, Final
@@ -10,15 +11,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.contract.columns import Column
-from toolkit.contract.kinds import Family
-from toolkit.contract.reading import Numbers
-from toolkit.frames.cells import EXACT, TEXT, cell, cell_type
+from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.deviations import report_unreadable
+from toolkit.contract.kinds import Family, Numbers
+from toolkit.contract.operations import Table
+from toolkit.errors import AnswerInvalid
+from toolkit.frames.cells import EXACT, TEXT, cell_type, cell_value
+from toolkit.frames.extras import Extras, extra_columns, gather_cell_extras
 
-__all__ = ["REFUSALS", "chunk", "dtype", "join"]
+__all__ = ["FrameBuilder", "column_dtype"]
 
-REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
-"""What `chunk` raises on a value that its column cannot hold."""
+_REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
+"""The errors that `_typed_array` raises for a value that its column cannot have."""
 
 _STR = pd.StringDtype("pyarrow", na_value=np.nan)
 _UTC = pd.DatetimeTZDtype("ms", "UTC")
@@ -30,7 +34,7 @@ _NUMBER: Final[dict[str, Any]] = {
     "exact": pd.ArrowDtype(EXACT),
     "text": _STR,
 }
-# Family -> the dtype where every value is there, and where one may be missing.
+# Family -> the dtype if no value is missing, and if values may be missing.
 _DTYPES: Final[dict[Family, tuple[Any, Any]]] = {
     "time": (_UTC, _UTC),
     "seconds": (_UTC, _UTC),
@@ -41,14 +45,14 @@ _DTYPES: Final[dict[Family, tuple[Any, Any]]] = {
 }
 
 
-def dtype(column: Column, numbers: Numbers = "float") -> Any:
-    """Give the dtype that a column has in every frame.
+def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
+    """Return the dtype of a column, which is the same in every frame.
 
     Examples
     --------
-    >>> from toolkit.contract.columns import columns
+    >>> from toolkit.contract.columns import record_columns
     >>> from toolkit.contract.records import Fill
-    >>> [str(dtype(column)) for column in columns(Fill)[:5]]
+    >>> [str(column_dtype(column)) for column in record_columns(Fill)[:5]]
     ['str', 'float64', 'float64', 'str', 'datetime64[ms, UTC]']
     """
     if column.kind.family == "number":
@@ -58,15 +62,92 @@ def dtype(column: Column, numbers: Numbers = "float") -> Any:
     return _DTYPES[column.kind.family][column.missing]
 
 
-def chunk(column: Column, values: Any, numbers: Numbers) -> Any:
-    """Turn the values of one page into a typed array.
+class FrameBuilder:
+    """Builds the columns of one frame, page by page."""
+
+    def __init__(self, table: Table, operation: str, numbers: Numbers) -> None:
+        self.columns = table_columns(table)
+        self.operation = operation
+        self.numbers = numbers
+        self._getters = [operator.attrgetter(column.path) for column in self.columns]
+        self._joined: dict[str, Any] = {}
+
+    def chunks(self, rows: Any) -> list[Any]:
+        """Return the columns of a page."""
+        arrays = []
+        for column, values in zip(self.columns, self._by_column(rows), strict=True):
+            try:
+                arrays.append(_typed_array(column, values, self.numbers))
+            except _REFUSALS as error:
+                if not (column.beyond and column.kind.family == "iso"):
+                    raise self._invalid(column, values, error) from None
+                arrays.append(_typed_array(column, self._readable(column, values), self.numbers))
+        return arrays
+
+    def cell_extras(self, rows: Any) -> Extras:
+        """Return the unknown fields of the records in cells."""
+        return {
+            path: values
+            for column, get in zip(self.columns, self._getters, strict=True)
+            if column.kind.family == "nested"
+            for path, values in gather_cell_extras(
+                column, _column_values(column, get, rows)
+            ).items()
+        }
+
+    def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
+        """Return the values of a column beyond the specification, with None for unreadable ones."""
+        kept = list(values)
+        for row, value in enumerate(kept):
+            try:
+                _typed_array(column, [value], self.numbers)
+            except _REFUSALS:
+                report_unreadable(self.operation, column.wire, value, column.kind.name)
+                kept[row] = None
+        return kept
+
+    def _by_column(self, rows: Any) -> list[Any]:
+        if isinstance(rows, Mapping):
+            return [rows[column.name] for column in self.columns]
+        return [
+            _column_values(column, get, rows)
+            for column, get in zip(self.columns, self._getters, strict=True)
+        ]
+
+    def frame(
+        self, pages: Sequence[list[Any]], extras: Sequence[tuple[int, Extras]]
+    ) -> pd.DataFrame:
+        """Return the frame of all pages; this frees the columns of the pages column by column."""
+        for at, column in enumerate(self.columns):
+            if column.name not in self._joined:
+                self._joined[column.name] = _join_arrays(
+                    column, [page[at] for page in pages], self.numbers
+                )
+            for page in pages:
+                page[at] = None
+        further = dict(extra_columns(extras, self._joined))
+        return pd.DataFrame(self._joined | further, copy=False)
+
+    def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
+        row, value = _first_invalid(column, values, self.numbers)
+        return AnswerInvalid(
+            f"not a legal {column.kind.name}: {error}",
+            operation=self.operation,
+            column=column.name,
+            row=row,
+            value=value,
+        )
+
+
+def _typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
+    """Return the values of one page as a typed array.
 
     Parameters
     ----------
     column : Column
-        What they are.
+        The column of the values.
     values : list, numpy.ndarray or pyarrow.Array
-        The values; missing ones are None, NaN in arrays of floats.
+        The values; a missing value is None, or NaN in arrays of floats.
     numbers : {"float", "exact", "text"}
         The form of numbers.
 
@@ -77,19 +158,19 @@ def chunk(column: Column, values: Any, numbers: Numbers) -> Any:
 
     Raises
     ------
-    REFUSALS
+    _REFUSALS
         If a value is not of the column's kind.
     """
     family = column.kind.family
     if family == "number":
-        return _NUMBERS[numbers](values)
-    if family in _TIMES:
-        return _TIMES[family](values)
+        return _NUMBER_ARRAYS[numbers](values)
+    if family in _TIME_ARRAYS:
+        return _TIME_ARRAYS[family](values)
     if family == "nested":
-        return _cells(column, values, numbers)
+        return _cell_array(column, values, numbers)
     if family == "text":
-        return _arrow(values, TEXT)
-    array = _arrow(values, pa.int64() if family == "integer" else pa.bool_())
+        return _arrow_array(values, TEXT)
+    array = _arrow_array(values, pa.int64() if family == "integer" else pa.bool_())
     if column.missing:
         return array
     if array.null_count:
@@ -97,10 +178,10 @@ def chunk(column: Column, values: Any, numbers: Numbers) -> Any:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def join(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
-    """Join the pages of a column to the array that stands in the frame."""
-    target = dtype(column, numbers)
-    chunks = chunks or [chunk(column, [], numbers)]
+def _join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
+    """Return the array of a frame from the arrays of all pages of a column."""
+    target = column_dtype(column, numbers)
+    chunks = chunks or [_typed_array(column, [], numbers)]
     if target is _UTC:
         moments = np.concatenate(chunks).view("M8[ms]")
         return pd.DatetimeIndex(moments, copy=False).tz_localize("UTC").array
@@ -109,14 +190,16 @@ def join(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
     return target.__from_arrow__(pa.chunked_array(chunks))
 
 
-def _floats(values: Any) -> np.ndarray:
+def _float_array(values: Any) -> np.ndarray:
     if isinstance(values, list) and values and values.count(None) == len(values):
         return np.full(len(values), np.nan)
     if isinstance(values, list) and None in values:
         try:
             made = pa.array(values, pa.float64())
         except pa.ArrowException:  # text, as the second parts of pairs are
-            made = pa.array([None if one is None else float(one) for one in values], pa.float64())
+            made = pa.array(
+                [None if value is None else float(value) for value in values], pa.float64()
+            )
         values_or_nan = made.to_numpy(zero_copy_only=False)
         array = np.asarray(values_or_nan, dtype=np.float64)
     else:
@@ -128,52 +211,52 @@ def _floats(values: Any) -> np.ndarray:
     return array
 
 
-def _exact(values: Any) -> pa.Array:
+def _exact_array(values: Any) -> pa.Array:
     if isinstance(values, np.ndarray):
         values = [None if value != value else Decimal(repr(float(value))) for value in values]
-    texts = [_rounded(value) for value in values]
+    texts = [_exact_text(value) for value in values]
     try:
         return pc.cast(pa.array(texts, pa.string()), EXACT)
     except pa.ArrowInvalid as error:
         raise ValueError(
-            f"{error}; exact numbers hold {EXACT.scale} digits after the point and "
-            f"{EXACT.precision - EXACT.scale} before it: fetch with numbers='text' or 'float'"
+            f"{error}; exact numbers have {EXACT.scale} digits after the point and "
+            f"{EXACT.precision - EXACT.scale} before it. Fetch with numbers='text' or 'float'"
         ) from None
 
 
-def _text_numbers(values: Any) -> pa.Array:
-    return pa.array(_wire_text(values), TEXT)
+def _number_text_array(values: Any) -> pa.Array:
+    return pa.array(_number_texts(values), TEXT)
 
 
-def _rounded(value: Any) -> str | None:
-    """Write a number for the exact form: decimal text as it is, JSON numbers to its last digit.
+def _exact_text(value: Any) -> str | None:
+    """Return the text of a number for the exact form; JSON numbers are rounded to its last digit.
 
-    A JSON number stands for a binary float, whose digits past the 18th carry nothing.
+    A JSON number is a binary float, and its digits after the 18th have no meaning.
     """
     if not isinstance(value, Decimal):
         return None if value is None else str(value)
     return format(value.quantize(_LAST_DIGIT, context=_WIDE), "f") if value.is_finite() else "nan"
 
 
-def _wire_text(values: Any) -> list[str | None]:
-    """Give numbers as decimal text; of floats the shortest that reads back the same."""
+def _number_texts(values: Any) -> list[str | None]:
+    """Return numbers as decimal text; for a float the shortest text with the same value."""
     if isinstance(values, np.ndarray):
         return [None if value != value else repr(float(value)) for value in values]
     return [None if value is None else str(value) for value in values]
 
 
-def _milliseconds(values: Any) -> np.ndarray:
+def _millisecond_array(values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values.astype(np.int64)
     return np.asarray(pa.array(values, pa.int64()).fill_null(_NAT))
 
 
-def _seconds(values: Any) -> np.ndarray:
-    array = _milliseconds(values)
+def _second_array(values: Any) -> np.ndarray:
+    array = _millisecond_array(values)
     return np.where(array == _NAT, _NAT, array * 1_000)
 
 
-def _iso(values: Any) -> np.ndarray:
+def _iso_array(values: Any) -> np.ndarray:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         values = values.to_pylist()
     moments = [None if text is None else datetime.fromisoformat(text) for text in values]
@@ -181,28 +264,62 @@ def _iso(values: Any) -> np.ndarray:
     return np.asarray(index.to_numpy(dtype="M8[ms]")).view(np.int64)
 
 
-def _cells(column: Column, values: Any, numbers: Numbers) -> pa.Array:
+def _cell_array(column: Column, values: Any, numbers: Numbers) -> pa.Array:
     kind = cell_type(column.type, numbers)
     if numbers != "float" and not isinstance(values, list):
-        values = values.to_pylist()  # Arrow's own cast would show the noise of binary floats
+        values = values.to_pylist()  # Arrow's cast shows the noise of binary floats
     if isinstance(values, list):
-        values = [cell(value, column.type, numbers) for value in values]
-    return _arrow(values, kind)
+        values = [cell_value(value, column.type, numbers) for value in values]
+    return _arrow_array(values, kind)
 
 
-def _arrow(values: Any, kind: pa.DataType) -> Any:
+def _arrow_array(values: Any, kind: pa.DataType) -> Any:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
 
 
-_NUMBERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "float": _floats,
-    "exact": _exact,
-    "text": _text_numbers,
+_NUMBER_ARRAYS: Final[dict[str, Callable[[Any], Any]]] = {
+    "float": _float_array,
+    "exact": _exact_array,
+    "text": _number_text_array,
 }
-_TIMES: Final[dict[Family, Callable[[Any], Any]]] = {
-    "time": _milliseconds,
-    "seconds": _seconds,
-    "iso": _iso,
+_TIME_ARRAYS: Final[dict[Family, Callable[[Any], Any]]] = {
+    "time": _millisecond_array,
+    "seconds": _second_array,
+    "iso": _iso_array,
 }
+
+
+def _column_values(column: Column, get: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
+    """Return the values of one column, with None if a nested record around it is missing."""
+    try:
+        values = list(map(get, rows))
+    except AttributeError:
+        values = _nested_values(column.path, rows)
+    if column.default is not None and None in values:
+        values = [column.default if value is None else value for value in values]
+    if column.older:
+        older = list(map(operator.attrgetter(column.older), rows))
+        if older.count(None) < len(older):
+            values = [old if new is None else new for new, old in zip(values, older, strict=True)]
+    return values
+
+
+def _nested_values(path: str, objects: Sequence[Any]) -> list[Any]:
+    first, *others = path.split(".")
+    values = list(map(operator.attrgetter(first), objects))
+    for name in others:
+        if values.count(None) == len(values):  # for example, most fills have no liquidation
+            return values
+        values = [None if value is None else getattr(value, name) for value in values]
+    return values
+
+
+def _first_invalid(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
+    for row, value in enumerate(values):
+        try:
+            _typed_array(column, [value], numbers)
+        except _REFUSALS:
+            return row, value
+    return None, None

@@ -1,4 +1,4 @@
-"""Cells that have parts of their own: lists and records inside one value, as Arrow types."""
+"""Nested cells: lists and records inside one value, as Arrow types."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -7,12 +7,11 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 import pyarrow as pa
 
-from toolkit.contract.columns import Column, columns
-from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE
-from toolkit.contract.reading import Numbers
-from toolkit.contract.records import Record
+from toolkit.contract.columns import Column, record_columns
+from toolkit.contract.fields import is_record
+from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 
-__all__ = ["EXACT", "TEXT", "cell", "cell_type"]
+__all__ = ["EXACT", "TEXT", "cell_type", "cell_value"]
 
 EXACT: Final = pa.decimal128(EXACT_PRECISION, EXACT_SCALE)
 """The Arrow type of exact numbers."""
@@ -30,10 +29,10 @@ _PAIR: Final = ("first", "second")
 
 
 def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -> pa.DataType:
-    """Give the Arrow type of a cell.
+    """Return the Arrow type of a cell.
 
-    A record inside a record of its own kind, as the children of child orders, is JSON text:
-    Arrow has no recursive types. So is a value of which no type is known.
+    Arrow has no recursive types. A record inside a record of the same type, such as the children of
+    child orders, is therefore JSON text. A value of unknown type is JSON text, too.
 
     Parameters
     ----------
@@ -42,14 +41,17 @@ def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -
     numbers : {"float", "exact", "text"}
         The form of numbers.
     inside : tuple
-        The records around it.
+        The records around the value.
     """
     if _is_any(annotation) or annotation in inside:
         return TEXT
-    if _is_record(annotation):
+    if is_record(annotation):
         around = (*inside, annotation)
         return pa.struct(
-            [(one.name, _field_type(one, numbers, around)) for one in columns(annotation)]
+            [
+                (column.name, _field_type(column, numbers, around))
+                for column in record_columns(annotation)
+            ]
         )
     parts = get_args(annotation)
     if get_origin(annotation) is list:
@@ -61,22 +63,25 @@ def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -
     return leaves.get(annotation, TEXT)
 
 
-def cell(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -> Any:
-    """Turn a JSON value into what Arrow takes for `cell_type` of the same arguments."""
+def cell_value(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -> Any:
+    """Return a JSON value as Arrow needs it for `cell_type` with the same arguments."""
     if value is None or annotation is int:
         return value
     if _is_any(annotation) or annotation in inside:
         return msgspec.json.encode(value).decode()
-    if _is_record(annotation):
+    if is_record(annotation):
         around = (*inside, annotation)
-        return {one.name: _field(value, one, numbers, around) for one in columns(annotation)}
+        return {
+            column.name: _field_value(value, column, numbers, around)
+            for column in record_columns(annotation)
+        }
     parts = get_args(annotation)
     if get_origin(annotation) is list:
-        return [cell(item, parts[0], numbers, inside) for item in value]
+        return [cell_value(item, parts[0], numbers, inside) for item in value]
     if get_origin(annotation) is tuple:
         pairs = zip(_PAIR, value, parts, strict=True)
-        return {name: cell(item, part, numbers, inside) for name, item, part in pairs}
-    return _number(value, numbers)
+        return {name: cell_value(item, part, numbers, inside) for name, item, part in pairs}
+    return _number_value(value, numbers)
 
 
 def _field_type(column: Column, numbers: Numbers, inside: tuple[Any, ...]) -> pa.DataType:
@@ -87,25 +92,21 @@ def _field_type(column: Column, numbers: Numbers, inside: tuple[Any, ...]) -> pa
     return _OTHER.get(column.kind.family, TEXT)
 
 
-def _field(record: Any, column: Column, numbers: Numbers, inside: tuple[Any, ...]) -> Any:
+def _field_value(record: Any, column: Column, numbers: Numbers, inside: tuple[Any, ...]) -> Any:
     value = record
     for name in column.wire.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     if column.kind.family == "nested":
-        return cell(value, column.type, numbers, inside)
-    return _number(value, numbers) if column.kind.family == "number" else value
+        return cell_value(value, column.type, numbers, inside)
+    return _number_value(value, numbers) if column.kind.family == "number" else value
 
 
-def _number(value: Any, numbers: Numbers) -> Any:
+def _number_value(value: Any, numbers: Numbers) -> Any:
     if value is None:
         return None
     return {"float": float, "exact": Decimal, "text": str}[numbers](str(value))
 
 
 def _is_any(annotation: Any) -> bool:
-    """Whether a value, or each entry of a list, may be anything."""
+    """Return whether a value, or each entry of a list, has an unknown type."""
     return annotation is object or get_args(annotation) == (object,)
-
-
-def _is_record(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Record)

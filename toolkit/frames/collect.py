@@ -1,7 +1,6 @@
-"""Pages in, frames out."""
+"""Frames from pages: the collector, `tk.frame` and `tk.provenance`."""
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pprint import pformat
 from typing import Any, Final, Literal, NamedTuple, get_origin
@@ -9,118 +8,121 @@ from typing import Any, Final, Literal, NamedTuple, get_origin
 import pandas as pd
 
 from toolkit.contract.answers import decode, encode
-from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.columns import table_columns
+from toolkit.contract.deviations import report_unknown
 from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.fields import is_record
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import VIEWS, Operation, Table
-from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
-from toolkit.contract.shapes import rows as rows_of
-from toolkit.contract.unknown import report_unknown, report_unreadable
+from toolkit.contract.rows import answer_rows
 from toolkit.display import facts_table
-from toolkit.errors import AnswerInvalid
-from toolkit.frames.arrays import REFUSALS, chunk, join
-from toolkit.frames.extras import Extras, extra_columns, gather, gather_from_cells
+from toolkit.frames.arrays import FrameBuilder
+from toolkit.frames.extras import Extras, gather_extras
 
 __all__ = ["Collector", "Extra", "frame", "provenance"]
 
 Extra = Literal["drop", "keep"]
-"""What becomes of fields that the contract does not know."""
+"""Whether unknown fields are dropped or kept as columns."""
 
 _SHOWN: Final = 10
-"""So many subjects are shown all; of more the first few."""
+"""If there are more subjects than this, only the first few are shown."""
 
 _FIRST: Final = 3
 
 
 class Collector:
-    """Gathers the pages of one answer and makes its frames at the end.
+    """Collects the pages of one answer and makes its frames at the end.
 
     Parameters
     ----------
     operation : Operation
-        What was asked; it names the frames and appears in errors.
+        The operation of the request; errors name it.
     numbers : {"float", "exact", "text"}
         The form of numbers.
     extra : {"drop", "keep"}
-        Whether fields that are not known become columns, behind the known ones.
+        Whether unknown fields become columns, after the known ones.
     """
 
     def __init__(self, operation: Operation, numbers: Numbers, extra: Extra = "drop") -> None:
         self.operation = operation
         self.numbers = numbers
         self.extra = extra
-        self._parts = [_Parts(table, operation.type, numbers) for table in operation.tables]
+        self._builders = [
+            FrameBuilder(table, operation.type, numbers) for table in operation.tables
+        ]
         self._pages: list[_Page] = []
 
     @property
     def rows(self) -> int:
-        """Rows of the first table so far."""
+        """The number of rows of the first table so far."""
         return self._pages[-1].rows if self._pages else 0
 
     def add(self, tables: Sequence[Any]) -> None:
-        """Take one page: for each table of the operation its rows, or its columns by name.
+        """Add one page: for each table of the operation its rows, or its columns by name.
 
-        It is taken by one operation: what breaks in leaves whole pages, never a part of one.
+        An interruption leaves complete pages only, because the page is added in a single step.
         """
-        chunks = [parts.chunks(rows) for parts, rows in zip(self._parts, tables, strict=True)]
+        pairs = list(zip(self._builders, tables, strict=True))
+        chunks = [builder.chunks(rows) for builder, rows in pairs]
         extras = [
-            (len(made[0]), self._extras(parts, rows))
-            for parts, made, rows in zip(self._parts, chunks, tables, strict=True)
+            (len(arrays[0]), self._extras(builder, rows))
+            for arrays, (builder, rows) in zip(chunks, pairs, strict=True)
         ]
         self._pages.append(_Page(self.rows + len(chunks[0][0]), chunks, extras))
 
-    def _extras(self, parts: "_Parts", rows: Any) -> Extras:
-        """Return the unknown fields of a page if they are kept, and report those in cells."""
+    def _extras(self, builder: "FrameBuilder", rows: Any) -> Extras:
+        """Return the unknown fields of a page if they are kept, and report those inside cells."""
         if isinstance(rows, Mapping):
             return {}
-        in_cells = parts.cell_extras(rows)
-        for path in in_cells:  # reading has reported all others
+        in_cells = builder.cell_extras(rows)
+        for path in in_cells:  # decoding has reported all others
             report_unknown(self.operation.type, ".".join(path))
-        return gather(rows) | in_cells if self.extra == "keep" else {}
+        return gather_extras(rows) | in_cells if self.extra == "keep" else {}
 
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
-        """Make the frames, with `provenance` in their attrs; again, where it was broken off."""
-        made = tuple(
-            parts.frame(
+        """Return the frames with `provenance` in their attrs; a second call is possible."""
+        frames = tuple(
+            builder.frame(
                 [page.chunks[at] for page in self._pages], [page.extras[at] for page in self._pages]
             )
-            for at, parts in enumerate(self._parts)
+            for at, builder in enumerate(self._builders)
         )
-        for one in made:
-            one.attrs["toolkit"] = {**provenance, "rows": len(one)}
-        return made
+        for frame in frames:
+            frame.attrs["toolkit"] = {**provenance, "rows": len(frame)}
+        return frames
 
 
 def frame(
     kind: str | type[Record], rows: Any, *, numbers: Numbers = "float", extra: Extra = "drop"
 ) -> pd.DataFrame | tuple[pd.DataFrame, ...]:
-    """Turn wire rows, as JSON objects, into a typed frame.
+    """Return a typed frame of wire rows, which are JSON objects.
 
     Parameters
     ----------
     kind : str or Record
-        The ``type`` of an operation, also of one that only `tk.info` can ask, such as
+        The ``type`` of an operation, also of one that only `tk.info` can send, such as
         ``userFunding``; ``marginTables``; or a record of `toolkit.contract.records`.
     rows : list or dict
-        Rows as they stand on the wire, or the whole answer of an operation.
+        Rows as on the wire, or the complete answer of an operation.
     numbers : {"float", "exact", "text"}, default "float"
         The form of numbers.
     extra : {"drop", "keep"}, default "drop"
-        Whether fields that are not known are left out, or become columns of text.
+        Whether unknown fields are left out or become columns of text.
 
     Returns
     -------
     DataFrame or tuple of DataFrame
-        A tuple for an operation whose answer holds several kinds of record.
+        A tuple if the answer of the operation has several tables.
 
     Raises
     ------
     AnswerInvalid
-        If a row breaks the contract; it names column, row and value.
+        If a row breaks the contract; the error names column, row and value.
     ValueError
         If there is no such operation, or no record describes its answer.
     TypeError
-        If the kind is neither text nor a record, or the record is no row but holds rows.
+        If the kind is neither text nor a record, or if the record contains rows.
 
     Examples
     --------
@@ -129,46 +131,46 @@ def frame(
     [1.5]
     """
     operation = _operation_of(kind)
-    if parts := [one.name for one in table_columns(operation.tables[0]) if one.is_rows]:
+    if parts := [column.name for column in table_columns(operation.tables[0]) if column.is_rows]:
         raise TypeError(
-            f"{operation.type} is no row but holds rows ({', '.join(parts)}): give the type of "
-            "the operation that answers with it"
+            f"{operation.type} is not a row; it contains rows ({', '.join(parts)}). Pass the type "
+            "of the operation whose answer it is"
         )
     plain = operation.binary or (isinstance(rows, list) and _is_one_record(operation))
     if plain:
         operation = _stand_in(operation.tables[0].record, operation.type)
     answer = decode(operation, 200, {}, encode(rows), numbers=numbers)
     collector = Collector(operation, numbers, extra)
-    collector.add((answer,) if plain else rows_of(operation, answer, {}))
+    collector.add((answer,) if plain else answer_rows(operation, answer, {}))
     view = {"view": operation.view} if operation.view else {}
     facts = {"operation": operation.type, **view, "source": "rows", "numbers": numbers}
-    made = collector.frames(facts)
-    return made if len(made) > 1 else made[0]
+    frames = collector.frames(facts)
+    return frames if len(frames) > 1 else frames[0]
 
 
 class Provenance(dict[str, Any]):
-    """Where a frame comes from: a dict that a notebook shows as a table.
+    """The origin of a frame: a dict that a notebook shows as a table.
 
-    What is shown names the first of many subjects; the dict itself has them all.
+    The table shows only the first of many subjects; the dict has all of them.
     """
 
     def __repr__(self) -> str:
-        return pformat(self._shown(), sort_dicts=False, width=100)
+        return pformat(self._shortened_facts(), sort_dicts=False, width=100)
 
     def _repr_html_(self) -> str:
-        return facts_table("Where these rows come from", self._shown())
+        return facts_table("Where these rows come from", self._shortened_facts())
 
-    def _shown(self) -> dict[str, Any]:
-        return {name: _shortened(value) for name, value in self.items()}
+    def _shortened_facts(self) -> dict[str, Any]:
+        return {name: _shorten_value(value) for name, value in self.items()}
 
 
 def provenance(frame: pd.DataFrame) -> Provenance:
-    """Say where a frame comes from, and whether it is complete.
+    """Return where a frame comes from, and whether it is complete.
 
     Parameters
     ----------
     frame : DataFrame
-        A frame that a fetch function returned, or one derived from it by pandas.
+        A frame from a fetch function, or a frame that pandas derived from one.
 
     Returns
     -------
@@ -176,21 +178,21 @@ def provenance(frame: pd.DataFrame) -> Provenance:
         A dict, shown as a table:
 
         - ``operation``, ``parameters``, ``numbers``, ``source``, ``simulated``, ``asked_at``:
-          what was asked, of whom and when;
-        - ``complete``: ``yes``; ``latest`` where the operation gives no more by definition;
-          ``first n rows`` where `max_rows` cut it; ``no``, with ``why``;
-        - ``rows``, ``pages``, ``first``, ``last``: how many came on how many pages, and the keys
-          of the first and the last row, written as a cursor is;
-        - ``ties``: how many groups of rows with one key stood at the end of a page, and were
-          asked for again because they may have been cut;
-        - ``requests``, ``points``: what was sent, every attempt, and what it cost;
-        - ``retries``: cause (a status, or how the connection failed) -> further attempts;
-        - ``waits``, ``waited_seconds``: how often and how long requests were held back.
+          the request, its source and its time;
+        - ``complete``: ``yes``; ``latest`` if the operation is limited to the latest rows;
+          ``first n rows`` if `max_rows` cut the answer; ``no``, with ``why``;
+        - ``rows``, ``pages``, ``first``, ``last``: the numbers of rows and pages, and the keys of
+          the first and the last row, in the form of a cursor;
+        - ``ties``: the number of ties (rows with one key) at the end of a page; they were fetched
+          again because the page may have cut them;
+        - ``requests``, ``points``: the number of requests with every retry, and their cost;
+        - ``retries``: cause (a status, or a failure of the connection) -> number of retries;
+        - ``waits``, ``waited_seconds``: how often and how long requests waited for the budget.
 
     Raises
     ------
     ValueError
-        If the frame carries no provenance, as after a concat of different answers.
+        If the frame has no provenance, for example after a concat of different answers.
 
     Examples
     --------
@@ -201,146 +203,39 @@ def provenance(frame: pd.DataFrame) -> Provenance:
         facts = Provenance(frame.attrs["toolkit"])
     except KeyError:
         raise ValueError(
-            "this frame does not say where it comes from: it was not fetched, or pandas dropped "
-            "frame.attrs when different answers were joined"
+            "this frame has no provenance: it was not fetched, or pandas dropped frame.attrs when "
+            "it joined different answers. Join fetched frames with tk.concat"
         ) from None
     if facts.get("rows", len(frame)) != len(frame):
         facts["complete"] = f"no longer: {len(frame)} rows, {facts['rows']} were fetched"
     return facts
 
 
-def _shortened(value: Any) -> Any:
-    """Leave the first few of many: a frame may be of hundreds of accounts."""
+def _shorten_value(value: Any) -> Any:
+    """Return a value with only the first few of many entries, such as hundreds of accounts."""
     if isinstance(value, Mapping):
         some = dict(islice(value.items(), len(value) if len(value) <= _SHOWN else _FIRST))
         more = {"...": f"{len(value) - len(some)} more"} if len(some) < len(value) else {}
-        return {name: _shortened(one) for name, one in some.items()} | more
+        return {name: _shorten_value(item) for name, item in some.items()} | more
     if isinstance(value, list) and len(value) > _SHOWN:
         return [*value[:_FIRST], f"... {len(value) - _FIRST} more"]
     return value
 
 
 class _Page(NamedTuple):
-    """The rows so far, this page's among them, and for each table its columns and extras."""
+    """One page: the rows up to its end, and the columns and extras of each table."""
 
     rows: int
     chunks: list[list[Any]]
     extras: list[tuple[int, Extras]]
 
 
-class _Parts:
-    """Makes the columns of one frame, page by page."""
-
-    def __init__(self, table: Table, operation: str, numbers: Numbers) -> None:
-        self.columns = table_columns(table)
-        self.operation = operation
-        self.numbers = numbers
-        self._getters = [operator.attrgetter(one.path) for one in self.columns]
-        self._joined: dict[str, Any] = {}
-
-    def chunks(self, rows: Any) -> list[Any]:
-        """Make each column of a page."""
-        made = []
-        for column, values in zip(self.columns, self._by_column(rows), strict=True):
-            try:
-                made.append(chunk(column, values, self.numbers))
-            except REFUSALS as error:
-                if not (column.beyond and column.kind.family == "iso"):
-                    raise self._invalid(column, values, error) from None
-                made.append(chunk(column, self._readable(column, values), self.numbers))
-        return made
-
-    def cell_extras(self, rows: Any) -> Extras:
-        """Return the unknown fields of the records in cells."""
-        return {
-            path: values
-            for column, get in zip(self.columns, self._getters, strict=True)
-            if column.kind.family == "nested"
-            for path, values in gather_from_cells(column, _values(column, get, rows)).items()
-        }
-
-    def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
-        """Return the values of a column beyond the specification; None where one is unreadable."""
-        kept = list(values)
-        for row, value in enumerate(kept):
-            try:
-                chunk(column, [value], self.numbers)
-            except REFUSALS:
-                report_unreadable(self.operation, column.wire, value, column.kind.name)
-                kept[row] = None
-        return kept
-
-    def _by_column(self, rows: Any) -> list[Any]:
-        if isinstance(rows, Mapping):
-            return [rows[one.name] for one in self.columns]
-        return [
-            _values(column, get, rows)
-            for column, get in zip(self.columns, self._getters, strict=True)
-        ]
-
-    def frame(
-        self, pages: Sequence[list[Any]], extras: Sequence[tuple[int, Extras]]
-    ) -> pd.DataFrame:
-        """Join the pages column by column, and let go of what is joined."""
-        for at, one in enumerate(self.columns):
-            if one.name not in self._joined:
-                self._joined[one.name] = join(one, [page[at] for page in pages], self.numbers)
-            for page in pages:
-                page[at] = None
-        further = dict(extra_columns(extras, self._joined))
-        return pd.DataFrame(self._joined | further, copy=False)
-
-    def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
-        row, value = _first_bad(column, values, self.numbers)
-        return AnswerInvalid(
-            f"not a legal {column.kind.name}: {error}",
-            operation=self.operation,
-            column=column.name,
-            row=row,
-            value=value,
-        )
-
-
-def _values(column: Column, get: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
-    """Return the values of one column; None where a nested record around it is missing."""
-    try:
-        values = list(map(get, rows))
-    except AttributeError:
-        values = _nested_values(column.path, rows)
-    if column.default is not None and None in values:
-        values = [column.default if value is None else value for value in values]
-    if column.older:
-        older = list(map(operator.attrgetter(column.older), rows))
-        if older.count(None) < len(older):
-            values = [old if new is None else new for new, old in zip(values, older, strict=True)]
-    return values
-
-
-def _nested_values(path: str, objects: Sequence[Any]) -> list[Any]:
-    first, *others = path.split(".")
-    values = list(map(operator.attrgetter(first), objects))
-    for name in others:
-        if values.count(None) == len(values):  # as most fills are of no liquidation
-            return values
-        values = [None if one is None else getattr(one, name) for one in values]
-    return values
-
-
-def _first_bad(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
-    for row, value in enumerate(values):
-        try:
-            chunk(column, [value], numbers)
-        except REFUSALS:
-            return row, value
-    return None, None
-
-
 def _operation_of(kind: Any) -> Operation:
-    if isinstance(kind, type) and issubclass(kind, Record):
+    if is_record(kind):
         return _stand_in(kind)
     if not isinstance(kind, str):
         raise TypeError(
-            f"kind must be the type of an operation, such as 'userFunding', or a record, "
+            "kind must be the type of an operation, such as 'userFunding', or a record, "
             f"not {kind!r}"
         )
     operation = VIEWS.get(kind) or find_operation(kind)
@@ -362,5 +257,5 @@ def _is_one_record(operation: Operation) -> bool:
 
 
 def _stand_in(record: type[Record], name: str = "") -> Operation:
-    """Make an operation whose answer is a plain list of one record."""
+    """Return an operation whose answer is a plain list of one record."""
     return Operation(name or record.__name__, "", "", list[record], (Table(record),))  # type: ignore[valid-type]

@@ -1,4 +1,4 @@
-"""Columns of fields that the contract does not know, behind those that it does."""
+"""Columns of unknown fields, after the columns that the contract knows."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -10,62 +10,61 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.contract.columns import Column
-from toolkit.contract.deviations import is_record
+from toolkit.contract.fields import is_record
 from toolkit.frames.cells import TEXT
 
-__all__ = ["Extras", "Path", "extra_columns", "gather", "gather_from_cells"]
+__all__ = ["Extras", "Path", "extra_columns", "gather_cell_extras", "gather_extras"]
 
 Path = tuple[str, ...]
-"""Where a field stands in a row: its names on the wire."""
+"""The place of a field in a row: its names on the wire."""
 
 Extras = dict[Path, pa.Array]
-"""The unknown fields of one page: where each stands -> its values as text."""
+"""The unknown fields of one page: place -> values as text."""
 
 _STR: Any = pd.StringDtype("pyarrow", na_value=np.nan)
 
 
-def gather(rows: Sequence[Any]) -> Extras:
+def gather_extras(rows: Sequence[Any]) -> Extras:
     """Return the unknown fields of a page of rows.
 
     Parameters
     ----------
     rows : sequence
-        Rows that `toolkit.contract.answers.decode` read, or that are made of such.
+        Rows from `toolkit.contract.answers.decode`, or rows made from them.
 
     Returns
     -------
     dict
-        Text of the wire: the text of a string, the JSON text of all else; None where a row does
-        not have the field, or where it is null.
+        The text of a string, or the JSON text of another value; None if the field is absent or
+        null.
     """
     found: dict[Path, list[str | None]] = {}
-    for path, values in _fields_of(rows, ()):
+    for path, values in _iterate_fields(rows, ()):
         found[path] = values
     parts = getattr(rows, "parts", [])
     for place in range(len(parts[0]) if parts else 0):
-        for path, values in _fields_of([one[place] for one in parts], ()):
+        for path, values in _iterate_fields([part[place] for part in parts], ()):
             first = found.get(path, [None] * len(values))
             found[path] = [b if a is None else a for a, b in zip(first, values, strict=True)]
     return {path: pa.array(values, TEXT) for path, values in found.items()}
 
 
-def gather_from_cells(column: Column, cells: Sequence[Any]) -> Extras:
+def gather_cell_extras(column: Column, cells: Sequence[Any]) -> Extras:
     """Return the unknown fields of the records in the cells of a column.
 
     Parameters
     ----------
     column : Column
         A column whose cells are lists of records, such as the children of an order. Other columns
-        have none.
+        have no such fields.
     cells : sequence
-        The lists as decoded JSON; None where a row has no list.
+        The lists as decoded JSON; None if a row has no list.
 
     Returns
     -------
     dict
-        Named by the list and the field, as ``children.note``. JSON text of a list with the value
-        of each record of the cell; None where no record of the
-        cell has the field.
+        Place such as ``children.note`` -> JSON text of a list with the value of each record of the
+        cell; None if no record of the cell has the field.
     """
     record: Any = next(iter(get_args(column.type)), None)
     if get_origin(column.type) is not list or not is_record(record) or not any(cells):
@@ -79,9 +78,9 @@ def gather_from_cells(column: Column, cells: Sequence[Any]) -> Extras:
         for name in entry
         if name not in known
     )
-    *around, field = column.wire.split(".")
+    *parents, field = column.wire.split(".")
     return {
-        (*around, f"{field}.{name}"): pa.array([_values_text(cell, name) for cell in cells], TEXT)
+        (*parents, f"{field}.{name}"): pa.array([_values_text(cell, name) for cell in cells], TEXT)
         for name in unknown
     }
 
@@ -99,33 +98,33 @@ def extra_columns(
     Parameters
     ----------
     pages : sequence of (int, dict)
-        Of each page how many rows it has, and its unknown fields.
+        The number of rows and the unknown fields of each page.
     known : collection of str
-        Names that are taken.
+        Names of the other columns.
     """
     paths = dict.fromkeys(path for _, extras in pages for path in extras)
-    for path, name in _names(paths, known).items():
+    for path, name in _column_names(paths, known).items():
         chunks = [
             extras[path] if path in extras else pa.nulls(rows, TEXT) for rows, extras in pages
         ]
         yield name, _STR.__from_arrow__(pa.chunked_array(chunks, TEXT))
 
 
-def _fields_of(objects: Sequence[Any], path: Path) -> Iterator[tuple[Path, list[str | None]]]:
-    kind = next((type(one) for one in objects if one is not None), None)
+def _iterate_fields(objects: Sequence[Any], path: Path) -> Iterator[tuple[Path, list[str | None]]]:
+    kind = next((type(row) for row in objects if row is not None), None)
     if kind is None or not issubclass(kind, msgspec.Struct):
         return
     for attribute, wire in getattr(kind, "__extras__", {}).items():
-        values = [None if one is None else _text(getattr(one, attribute)) for one in objects]
-        if any(one is not None for one in values):
+        values = [None if row is None else _raw_text(getattr(row, attribute)) for row in objects]
+        if any(value is not None for value in values):
             yield (*path, wire), values
     for field in msgspec.structs.fields(kind):
-        inner = [None if one is None else getattr(one, field.name) for one in objects]
-        if isinstance(next((one for one in inner if one is not None), None), msgspec.Struct):
-            yield from _fields_of(inner, (*path, field.encode_name))
+        inner = [None if row is None else getattr(row, field.name) for row in objects]
+        if isinstance(next((value for value in inner if value is not None), None), msgspec.Struct):
+            yield from _iterate_fields(inner, (*path, field.encode_name))
 
 
-def _text(raw: Any) -> str | None:
+def _raw_text(raw: Any) -> str | None:
     if raw is msgspec.UNSET:
         return None
     text = bytes(raw).strip()
@@ -134,25 +133,25 @@ def _text(raw: Any) -> str | None:
     return str(msgspec.json.decode(text)) if text.startswith(b'"') else text.decode()
 
 
-def _names(paths: Iterable[Path], known: Collection[str]) -> dict[Path, str]:
-    """Name each path by its last part in snake case, by more parts where names would clash."""
+def _column_names(paths: Iterable[Path], known: Collection[str]) -> dict[Path, str]:
+    """Return a name for each place: its last part in snake case, or more parts to be unique."""
     parts = dict.fromkeys(paths, 1)
     while True:
-        names = {path: _snake(path[-count:]) for path, count in parts.items()}
-        given = list(names.values())
+        names = {path: _snake_name(path[-count:]) for path, count in parts.items()}
+        all_names = list(names.values())
         clash = [
             path
             for path, name in names.items()
-            if (name in known or given.count(name) > 1) and parts[path] < len(path)
+            if (name in known or all_names.count(name) > 1) and parts[path] < len(path)
         ]
         if not clash:
-            return _numbered(names, known)
+            return _add_numbers(names, known)
         for path in clash:
             parts[path] += 1
 
 
-def _numbered(names: dict[Path, str], known: Collection[str]) -> dict[Path, str]:
-    """Add numbers to the names that clash although they are whole."""
+def _add_numbers(names: dict[Path, str], known: Collection[str]) -> dict[Path, str]:
+    """Return the names with a number where complete places have the same name."""
     taken = set(known)
     for path, name in names.items():
         free, number = name, 2
@@ -163,7 +162,7 @@ def _numbered(names: dict[Path, str], known: Collection[str]) -> dict[Path, str]
     return names
 
 
-def _snake(path: Path) -> str:
-    words = ["".join(f"_{c.lower()}" if c.isupper() else c for c in one) for one in path]
-    words = [one.replace(".", "_") for one in words]
-    return "_".join(one.strip("_") for one in words) or "extra"
+def _snake_name(path: Path) -> str:
+    words = ["".join(f"_{c.lower()}" if c.isupper() else c for c in name) for name in path]
+    words = [word.replace(".", "_") for word in words]
+    return "_".join(word.strip("_") for word in words) or "extra"

@@ -1,4 +1,4 @@
-"""JupyterLab with the query service beside it, each on a free port of this machine."""
+"""JupyterLab with the query service beside it, both on free ports of this machine."""
 
 import importlib.util
 import os
@@ -11,44 +11,43 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NoReturn
 
-from toolkit.lab.note import note
-from toolkit.lab.workspace import keep_workspace
-from toolkit.local import site_of
+from toolkit.lab.workspace import make_note, save_workspace
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key, Store
-from toolkit.service.http import running
-from toolkit.times import iso
+from toolkit.service.http import run_server
+from toolkit.times import to_iso
 
-__all__ = ["LabMissing", "run"]
+__all__ = ["LabMissing", "run_lab"]
 
-_TABS: Final = 12  # in a folder of hundreds, opening all would help nobody
+_MOST_TABS: Final = 12  # hundreds of open tabs would help nobody
 
 
 class LabMissing(Exception):
     """JupyterLab is not installed."""
 
 
-def run(
+def run_lab(
     store: Store,
     folder: Path,
     *,
     port: int = 0,
     browser: bool = True,
-    tell: Callable[[str], None] = print,
+    announce: Callable[[str], None] = print,
 ) -> int:
     """Run JupyterLab on a folder until it ends.
 
     Parameters
     ----------
     store : Store
-        What the service beside it answers from.
+        The store of the service beside it.
     folder : Path
-        The notebooks.
+        The folder of notebooks.
     port : int, default 0
-        JupyterLab's port; 0 takes any that is free.
+        JupyterLab's port; 0 selects a free port.
     browser : bool, default True
         Whether to open a browser.
-    tell : callable
-        Where to say what is ready.
+    announce : callable
+        Prints the message that everything is ready.
 
     Returns
     -------
@@ -58,80 +57,80 @@ def run(
     Raises
     ------
     LabMissing
-        If it is not installed.
+        If JupyterLab is not installed.
     """
     if importlib.util.find_spec("jupyterlab") is None:
-        raise LabMissing("JupyterLab is not here: pip install 'exchange-toolkit[lab]'")
+        raise LabMissing("JupyterLab is not installed: pip install 'exchange-toolkit[lab]'")
     key = secrets.token_urlsafe(24)
     with (
-        running(site_of(store, Access([Key("lab", key)]))) as address,
+        run_server(site_of(store, Access([Key("lab", key)]))) as address,
         TemporaryDirectory(prefix="toolkit-lab-") as private,
     ):
-        command = [sys.executable, "-m", "jupyterlab", *_options(folder, port, browser)]
-        command += _opened(folder, Path(private), store, address)
+        command = [sys.executable, "-m", "jupyterlab", *_server_options(folder, port, browser)]
+        command += _content_options(folder, Path(private), store, address)
         environment = {**os.environ, "TOOLKIT_BASE_URL": address, "TOOLKIT_API_KEY": key}
-        tell(_ready(store, address, folder))
-        return _run_to_its_end(command, environment)
+        announce(_ready_message(store, address, folder))
+        return _run_until_end(command, environment)
 
 
-def _options(folder: Path, port: int, browser: bool) -> list[str]:
-    """Say where JupyterLab runs."""
+def _server_options(folder: Path, port: int, browser: bool) -> list[str]:
+    """Return the options for JupyterLab's address and folder."""
     options = [f"--ServerApp.root_dir={folder.absolute()}"]
-    options += ["--ServerApp.ip=127.0.0.1"]  # `localhost` may be another address alone
+    options += ["--ServerApp.ip=127.0.0.1"]  # `localhost` may mean another address
     options += [f"--ServerApp.port={port}"] if port else []
     options += [] if browser else ["--no-browser"]
-    # JupyterLab refuses to run as root, as one does in a container, unless it is told to.
+    # Without this option JupyterLab refuses to run as root, which is usual in a container.
     options += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     return options
 
 
-def _opened(folder: Path, private: Path, store: Store, address: str) -> list[str]:
-    """Say what JupyterLab opens: the notebooks and the note, from files of this session alone."""
+def _content_options(folder: Path, private: Path, store: Store, address: str) -> list[str]:
+    """Return the options for the notebooks and the note; they need files of this session only."""
     from toolkit.lab.contents import NOTE, FolderAndNote
 
-    notebooks = sorted(folder.glob("*.ipynb"))[:_TABS]
-    text = private / "note.md"
-    text.write_text(note(store.about, address, notebooks), encoding="utf-8")
+    notebooks = sorted(folder.glob("*.ipynb"))[:_MOST_TABS]
+    note = private / "note.md"
+    note.write_text(make_note(store.about, address, notebooks), encoding="utf-8")
     workspaces = private / "workspaces"
-    keep_workspace(workspaces, [path.name for path in notebooks], NOTE)
+    save_workspace(workspaces, [path.name for path in notebooks], NOTE)
     contents = f"{FolderAndNote.__module__}.{FolderAndNote.__name__}"
     return [
         f"--LabApp.workspaces_dir={workspaces}",
         f"--LabApp.extra_labextensions_path={Path(__file__).with_name('extension')}",
         f"--ServerApp.contents_manager_class={contents}",
-        f"--{FolderAndNote.__name__}.note={text}",
+        f"--{FolderAndNote.__name__}.note={note}",
     ]
 
 
-def _ready(store: Store, address: str, folder: Path) -> str:
-    """Say what is ready, and how to use it; the key stands in the environment of kernels alone."""
-    end = iso(store.about["now_ms"])[:10]
+def _ready_message(store: Store, address: str, folder: Path) -> str:
+    """Return what runs, and how to use it. The key is only in the environment of the kernels."""
+    end = to_iso(store.about["now_ms"])[:10]
     return (
         f"JupyterLab on {folder}; Ctrl-C ends it, the service and every kernel.\n"
         f"Ready in every kernel: {store.about['label']}, at {address}.\n"
         "  import toolkit as tk; session = tk.connect()    # address and key are set\n"
-        f"Its history ends on {end}: that is its present, from which '7d' counts back.\n"
-        "tk.local() is the same without a port. The note beside the notebooks says more."
+        f"Its history ends on {end}. This is its present: '7d' means the seven days before it.\n"
+        "tk.local() is the same without a port. The note beside the notebooks has more details."
     )
 
 
-def _run_to_its_end(command: list[str], environment: dict[str, str]) -> int:
-    """Run a program; whatever ends us ends it, too."""
-    before = signal.signal(signal.SIGTERM, _leave)
-    # In a session of its own, or the terminal would send Ctrl-C to JupyterLab as well, which
-    # asks before it stops, and goes on when nobody answers.
+def _run_until_end(command: list[str], environment: dict[str, str]) -> int:
+    """Run a program, and end it if this process ends."""
+    previous = signal.signal(signal.SIGTERM, _exit_on_signal)
+    # The program gets a session of its own. Otherwise the terminal would also send Ctrl-C to
+    # JupyterLab, which asks before it stops, and goes on without an answer.
     program = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
         return program.wait()
     except KeyboardInterrupt:
         return 0
     finally:
-        signal.signal(signal.SIGTERM, before)
-        _end(program)
+        signal.signal(signal.SIGTERM, previous)
+        _end_program(program)
 
 
-def _end(program: subprocess.Popen[bytes]) -> None:
-    """End a program and all that it started: JupyterLab ends its kernels, if it is given time."""
+def _end_program(program: subprocess.Popen[bytes]) -> None:
+    """End a program and all that it started. JupyterLab needs some time to end its kernels."""
     if program.poll() is None:
         program.terminate()
         try:
@@ -141,5 +140,5 @@ def _end(program: subprocess.Popen[bytes]) -> None:
             program.wait()
 
 
-def _leave(number: int, _: object) -> NoReturn:
+def _exit_on_signal(number: int, _: object) -> NoReturn:
     raise SystemExit(128 + number)

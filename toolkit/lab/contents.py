@@ -1,4 +1,4 @@
-"""The files that JupyterLab sees: those of a folder, and a note that stands in none."""
+"""The files that JupyterLab shows: those of a folder, and a note that is in no folder."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,38 +11,38 @@ from traitlets import Unicode
 __all__ = ["NOTE", "FolderAndNote"]
 
 NOTE: Final = "About this laboratory.md"
-"""Where JupyterLab finds the note."""
+"""Path of the note in JupyterLab."""
 
 
 class FolderAndNote(AsyncLargeFileManager):
-    """Serves a folder, and the note of the session as a file of it that cannot be written.
+    """Serves a folder, and the note of the session as a read-only file in it.
 
-    So the note leaves nothing in the folder: no file, and no checkpoint of one.
+    So the session writes nothing into the folder: neither the note nor a checkpoint of it.
     """
 
-    note = Unicode(help="The file that holds the note.").tag(config=True)
+    note = Unicode(help="The file that contains the note.").tag(config=True)
 
     async def file_exists(self, path: str) -> bool:
-        """Say whether there is such a file: the note is, in the folder's root."""
+        """Return whether a file exists; the note exists in the root of the folder."""
         return _is_note(path) or bool(await super().file_exists(path))
 
     async def get(self, path: str, content: bool = True, *args: Any, **options: Any) -> Any:
-        """Give a file as Jupyter's contents API describes it, or the note."""
+        """Return the model of a file or the note, in the format of Jupyter's contents API."""
         if not _is_note(path):
             return await super().get(path, content, *args, **options)  # type: ignore[no-untyped-call]
-        return self._note(content)
+        return self._note_model(content)
 
     async def save(self, model: dict[str, Any], path: str = "") -> Any:
-        """Save a file; the note is not to be written."""
+        """Save a file; raise an error for the note."""
         if _is_note(path):
-            raise HTTPError(403, f"{NOTE} is made for this session, and cannot be changed")
+            raise HTTPError(403, f"{NOTE} belongs to this session and cannot be changed")
         return await super().save(model, path)  # type: ignore[no-untyped-call]
 
-    def _note(self, content: bool) -> dict[str, Any]:
+    def _note_model(self, content: bool) -> dict[str, Any]:
         file = Path(self.note)
-        made = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
         model = {"name": NOTE, "path": NOTE, "type": "file", "writable": False}
-        model |= {"created": made, "last_modified": made, "size": file.stat().st_size}
+        model |= {"created": modified, "last_modified": modified, "size": file.stat().st_size}
         model |= {"hash": None, "hash_algorithm": None}
         text = file.read_text(encoding="utf-8") if content else None
         return model | {

@@ -1,41 +1,132 @@
-"""The tabs that JupyterLab begins with: a workspace of the session's own, the user's untouched."""
+"""What JupyterLab opens: the notebooks as tabs, and a note beside them.
+
+The session has a workspace of its own, so the user's workspaces do not change.
+"""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
-__all__ = ["keep_workspace", "workspace"]
+from toolkit.times import to_iso
 
-_NAME: Final = "default"  # the one that `/lab` opens, in a folder that holds no other
-# JupyterLab restores a kernel with every tab, and twelve take some 900 MB. So none has one; the
-# extension beside this file starts a tab's kernel when the tab first comes to the front.
+__all__ = ["make_layout", "make_note", "save_workspace"]
+
+_NAME: Final = "default"  # `/lab` opens this one, and the folder contains no other
+# JupyterLab restores a kernel with every tab, and twelve kernels take some 900 MB. So no tab has a
+# kernel; the extension beside this file starts one when the tab first comes to the front.
 _NO_KERNEL: Final = {"kernelPreference": {"shouldStart": False, "autoStartDefault": True}}
 
+_NOTE: Final = """\
+# About this laboratory
 
-def keep_workspace(folder: Path, notebooks: list[str], note: str) -> None:
-    """Write the workspace where JupyterLab, told of the folder, looks for it.
+**{label}** runs at `{address}` until this JupyterLab ends.{simulated}
+Its history ends on {end}. This is its present: `"7d"` means the seven days before it.
+
+## In every kernel
+
+```python
+import toolkit as tk
+session = tk.connect()
+```
+
+`tk.connect()` needs no arguments, because every kernel has two environment variables:
+
+- `TOOLKIT_BASE_URL`: the address above;
+- `TOOLKIT_API_KEY`: a key for this session only, which is shown nowhere.
+
+The notebooks begin with `tk.local()`: the same service inside the kernel, without a port.
+
+## The notebooks, in their order
+
+{notebooks}
+
+The kernel of a notebook starts when you first open its tab.
+
+## Against the live service
+
+```python
+from getpass import getpass
+session = tk.connect("https://address-of-the-service", getpass("key: "))
+```
+
+Use these lines instead of the first lines of a notebook: the key that you type is in no cell and in
+no output. Or start JupyterLab yourself, with the live service's `TOOLKIT_BASE_URL` and
+`TOOLKIT_API_KEY` in its environment, and call `tk.connect()`.
+
+## To stop
+
+Press Ctrl-C in the terminal, or choose *File → Shut Down*: either ends JupyterLab, the service and
+every kernel. Your notebooks stay. The next session opens the same tabs again. Your own workspaces
+and settings do not change.
+"""
+
+
+def make_note(about: Mapping[str, Any], address: str, notebooks: Sequence[Path]) -> str:
+    """Return the note, in Markdown.
+
+    Parameters
+    ----------
+    about : mapping
+        Facts about the store: ``label``, ``now_ms``, ``simulated``.
+    address : str
+        Address of the service.
+    notebooks : sequence of Path
+        The notebooks that are open, in their order.
+
+    Examples
+    --------
+    >>> about = {"label": "simulated, seed 7, size tiny", "now_ms": 0, "simulated": True}
+    >>> print(make_note(about, "http://127.0.0.1:8000", []).splitlines()[2])
+    **simulated, seed 7, size tiny** runs at `http://127.0.0.1:8000` until this JupyterLab ends.
+    Nothing in it is real.
+    """
+    lines = [f"1. [{_notebook_title(path)}]({quote(path.name)})" for path in notebooks]
+    return _NOTE.format(
+        label=about["label"],
+        address=address,
+        end=to_iso(about["now_ms"])[:10],
+        simulated=" Nothing in it is real." if about["simulated"] else "",
+        notebooks="\n".join(lines) or "There is none in this folder yet.",
+    )
+
+
+def _notebook_title(path: Path) -> str:
+    """Return the heading of a notebook; without a heading, its file name."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells[:1])
+    except (ValueError, KeyError, TypeError):  # not a notebook; JupyterLab reports that
+        return path.stem
+    heading = text.partition("\n")[0]
+    return heading.removeprefix("# ") if heading.startswith("# ") else path.stem
+
+
+def save_workspace(folder: Path, notebooks: list[str], note: str) -> None:
+    """Write the workspace into a folder, in JupyterLab's format.
 
     Parameters
     ----------
     folder : Path
-        The folder of workspaces, the session's own.
+        The folder for the workspaces of this session.
     notebooks : list of str
-        Paths of the notebooks to open, below the folder that JupyterLab shows.
+        Paths of the notebooks to open, relative to the folder that JupyterLab shows.
     note : str
-        Path of the note, likewise.
+        Path of the note, relative to the same folder.
     """
     from jupyterlab_server.workspaces_handler import WorkspacesManager
 
-    content = {"data": workspace(notebooks, note), "metadata": {"id": _NAME}}
+    content = {"data": make_layout(notebooks, note), "metadata": {"id": _NAME}}
     WorkspacesManager(str(folder)).save(_NAME, json.dumps(content))
 
 
-def workspace(notebooks: list[str], note: str) -> dict[str, Any]:
-    """Give the layout: the notebooks as tabs, the first in front, and the note beside them.
+def make_layout(notebooks: list[str], note: str) -> dict[str, Any]:
+    """Return the layout: the notebooks as tabs, the first in front, and the note beside them.
 
     Examples
     --------
-    >>> layout = workspace(["01.ipynb", "02.ipynb"], "note.md")
+    >>> layout = make_layout(["01.ipynb", "02.ipynb"], "note.md")
     >>> layout["layout-restorer:data"]["main"]["current"]
     'notebook:01.ipynb'
     >>> layout["markdownviewer-widget:note.md"]["data"]
@@ -43,7 +134,7 @@ def workspace(notebooks: list[str], note: str) -> dict[str, Any]:
     """
     tabs = [f"notebook:{path}" for path in notebooks]
     beside = f"markdownviewer-widget:{note}"
-    areas = [_tabs(tabs), _tabs([beside])] if tabs else [_tabs([beside])]
+    areas = [_tab_area(tabs), _tab_area([beside])] if tabs else [_tab_area([beside])]
     sizes = [0.7, 0.3] if tabs else [1.0]
     dock = {"type": "split-area", "orientation": "horizontal", "sizes": sizes, "children": areas}
     layout: dict[str, Any] = {
@@ -59,5 +150,5 @@ def workspace(notebooks: list[str], note: str) -> dict[str, Any]:
     return {"layout-restorer:data": layout, **opened, **shown}
 
 
-def _tabs(widgets: list[str]) -> dict[str, Any]:
+def _tab_area(widgets: list[str]) -> dict[str, Any]:
     return {"type": "tab-area", "currentIndex": 0, "widgets": widgets}

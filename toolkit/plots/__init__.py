@@ -1,28 +1,28 @@
-"""Figures of results: one function for each, drawn with matplotlib, without pyplot.
+"""Plots of results: one function for each, drawn with matplotlib, without pyplot.
 
-Every function takes a result of an analysis helper and gives a `matplotlib.figure.Figure`. It
-draws for light or dark surroundings, marks simulated data, and carries its meaning in words:
-`alt`.
+Every function takes a result of an analysis helper. A function that draws one panel takes ``ax=``
+and returns the matplotlib Axes. A function that draws several panels returns a Figure; with ``ax=``
+it draws the first panel alone and returns the Axes.
+
+Plots have a light and a dark theme, mark simulated data, and have an alternative text (`alt`). A
+notebook shows the plot if a cell ends in it. In a script, ``ax.figure.savefig(...)`` writes it.
 """
 
 from toolkit.plots.accounts import lorenz_curve, migration_map
-from toolkit.plots.accrual import funding_accrual
 from toolkit.plots.auctions import auction_line
 from toolkit.plots.builders import builder_cohorts, builder_routing, lifetime_value
-from toolkit.plots.cumulative import cumulative_pnl
 from toolkit.plots.depth import depth_profile, resilience
 from toolkit.plots.equity import equity_curve, positions_over_time
 from toolkit.plots.execution import markout, spreads
-from toolkit.plots.fill_times import fill_times
-from toolkit.plots.funding import funding_by_coin, funding_over_time
+from toolkit.plots.funding import funding_accrual, funding_by_coin, funding_over_time
 from toolkit.plots.liquidations import liquidation_map, trip_returns
-from toolkit.plots.orders import order_mix, order_transitions
+from toolkit.plots.orders import fill_times, order_mix, order_transitions
+from toolkit.plots.pnl import cumulative_pnl, waterfall
 from toolkit.plots.slippage import slippage_curve
 from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
 from toolkit.plots.staking import validator_ranks, validator_yields
 from toolkit.plots.style import alt
 from toolkit.plots.twaps import twap_adherence, twap_pressure, twap_quality
-from toolkit.plots.waterfall import waterfall
 
 __all__ = [
     "alt",

@@ -1,17 +1,15 @@
-"""Deploy auctions: the line their price falls along."""
+"""Deploy auctions: how their price falls."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from toolkit.plots import style
-from toolkit.plots.periods import time_axis
+from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Theme, ThemeName
 
-_LINES = ("-", "--", "-.", ":")
+_DASHES = ("-", "--", "-.", ":")
 
 
 def auction_line(
@@ -20,97 +18,101 @@ def auction_line(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw how the price of each auction falls, and where it stands or stopped.
+) -> Axes:
+    """Draw the falling price of each auction, and the price now or the price paid.
 
     Parameters
     ----------
     decay : DataFrame
         `tk.auctions.decay`.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        A line for each auction in gas over time (UTC). A running one has a mark at its price
-        now, one that is over at the price that was paid; without a known floor the line stops
-        there.
+    Axes
+        A line for each auction in gas over time (UTC). A running auction has a mark at its price
+        now. An auction that is over has a mark at the price that was paid. If the lowest price
+        is not known, the line ends at the mark.
 
     Examples
     --------
     >>> stamps = pd.to_datetime(["2025-09-30", "2025-10-01"], utc=True)
     >>> rows = pd.DataFrame({"start": stamps[:1], "end": stamps[1:], "start_gas": [600.0],
     ...     "gas": [575.0], "floor_gas": [500.0], "elapsed": [0.25], "over": [False]})
-    >>> auction_line(rows).axes[0].get_ylabel()
+    >>> auction_line(rows).get_ylabel()
     'gas price'
     """
-    colours = style.theme_of(theme)
-    figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
-    _draw(ax, colours, decay) if len(decay) else style.nothing(ax, colours)
-    return style.finish(figure, ax, colours, _words(decay), style.is_simulated(decay))
+    colours = style.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    _draw_auctions(ax, colours, decay) if len(decay) else style.draw_no_data(ax, colours)
+    return style.finish_axes(ax, colours, _describe_auctions(decay), style.is_simulated(decay))
 
 
-def _draw(ax: Axes, theme: Theme, decay: pd.DataFrame) -> None:
-    few = len(decay) <= 6
+def _draw_auctions(ax: Axes, theme: Theme, decay: pd.DataFrame) -> None:
+    has_labels = len(decay) <= 6
     rows: Any = decay.itertuples()
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         colour = theme.bad if row.over else theme.good
-        stop = row.start + (row.end - row.start) * _share(row)
-        known = row.floor_gas == row.floor_gas
-        end, low = (row.end, row.floor_gas) if known else (stop, row.gas)
+        stop = row.start + (row.end - row.start) * _mark_position(row)
+        has_floor = row.floor_gas == row.floor_gas  # it is not NaN
+        end, low = (row.end, row.floor_gas) if has_floor else (stop, row.gas)
         ax.plot(
-            _plain([row.start, end]),
+            _naive_times([row.start, end]),
             [row.start_gas, low],
             color=colour,
-            linestyle=_LINES[place % len(_LINES)],
+            linestyle=_DASHES[number % len(_DASHES)],
             linewidth=1.6,
         )
         ax.plot(
-            _plain([stop]),
+            _naive_times([stop]),
             [row.gas],
             "s" if row.over else "o",
             color=colour,
             markersize=7,
             markeredgecolor=theme.background,
         )
-        if few:
+        if has_labels:
             word = "paid" if row.over else "now"
             ax.annotate(
-                f"{word} {style.usd(row.gas)}",
-                (_plain([stop])[0], row.gas),
+                f"{word} {formats.usd_amount(row.gas)}",
+                (_naive_times([stop])[0], row.gas),
                 xytext=(-8, -12) if row.over else (8, 4),
                 textcoords="offset points",
                 ha="right" if row.over else "left",
                 fontsize=9,
                 color=theme.text,
             )
-    time_axis(ax, decay["start"].min(), decay["end"].max())
+    axes.set_time_axis(ax, decay["start"].min(), decay["end"].max())
     ax.set_ylim(0, None)
     ax.set_ylabel("gas price")
-    style.usd_axis(ax.yaxis.set_major_formatter)
+    axes.set_usd_ticks(ax.yaxis)
 
 
-def _share(row: Any) -> float:
-    """Give where on the line the mark is: for one that is over, where the line was at its price."""
+def _mark_position(row: Any) -> float:
+    """Return the position of the mark on the line, from 0 to 1.
+
+    For an auction that is over, this is where the line reached the price that was paid.
+    """
     if row.over and row.floor_gas < row.start_gas:
         return float((row.start_gas - row.gas) / (row.start_gas - row.floor_gas))
     return float(row.elapsed)
 
 
-def _plain(times: list[pd.Timestamp]) -> Any:
+def _naive_times(times: list[pd.Timestamp]) -> Any:
     return np.array([stamp.tz_convert("UTC").tz_localize(None) for stamp in times], dtype="M8[ms]")
 
 
-def _words(decay: pd.DataFrame) -> str:
+def _describe_auctions(decay: pd.DataFrame) -> str:
     if not len(decay):
         return "Deploy auctions: no data."
     parts = [
-        f"from {style.usd(row.start_gas)}, {'paid' if row.over else 'now'} {style.usd(row.gas)}"
+        f"from {formats.usd_amount(row.start_gas)}, "
+        f"{'paid' if row.over else 'now'} {formats.usd_amount(row.gas)}"
         for row in decay.itertuples()
     ]
-    return f"The price of {len(decay)} deploy auctions, in gas: {'; '.join(parts)}."
+    return f"Prices of {len(decay)} deploy auctions in gas: {'; '.join(parts)}."

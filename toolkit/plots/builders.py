@@ -1,27 +1,26 @@
-"""Builders: where their users' trading goes, who stays, what a user brings."""
+"""Builders: where their users trade, how many users stay, what a user pays."""
 
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from toolkit.plots import cells, style
+from toolkit.plots import axes, formats, matrix, style
 from toolkit.plots.style import Theme, ThemeName
 
 if TYPE_CHECKING:
-    from toolkit.analysis.builders import LifetimeValue
+    from toolkit.builders import LifetimeValue
 
-_WAYS: Final = (
+_ROUTES: Final = (
     ("routed_usd", "through the builder", None),
     ("elsewhere_usd", "through another one", "///"),
     ("direct_usd", "direct", "..."),
     ("unroutable_usd", "could not be routed", "xxx"),
 )
 _MOST = 20
-_ROOM = 3.0  # heights of a curve that its axis shows at most
+_AXIS_HEIGHT = 3.0  # the axis is at most this many times as high as the curve
 
 
 def builder_routing(
@@ -30,62 +29,62 @@ def builder_routing(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw where the volume of a builder's users went.
+) -> Axes:
+    """Draw how the volume of a builder's users was routed.
 
     Parameters
     ----------
     routing : DataFrame
         `tk.builders.routing` by one column (``"user"``, ``"coin"``, ``"week"``, ...).
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        A stacked bar in USD for each row; times in their order, others by volume, the 20
-        largest.
+    Axes
+        A stacked bar in USD for each row, at most 20. Times are in their order; other rows are
+        sorted by volume, and the largest are drawn.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"coin": ["BTC"], "volume": [3.0], "routed_usd": [2.0],
     ...     "elsewhere_usd": [1.0], "direct_usd": [0.0], "unroutable_usd": [0.0]})
-    >>> [text.get_text() for text in builder_routing(rows).axes[0].get_yticklabels()]
+    >>> [text.get_text() for text in builder_routing(rows).get_yticklabels()]
     ['BTC']
     """
-    colours = style.theme_of(theme)
-    rows = _named(routing) if len(routing) else routing
+    colours = style.get_theme(theme)
+    rows = _name_rows(routing) if len(routing) else routing
     size = (7.2, 1.6 + 0.27 * max(4, len(rows)))
-    figure, ax = style.canvas(colours, ax=ax, size=size, transparent=transparent)
-    _draw_routing(ax, colours, rows) if len(rows) else style.nothing(ax, colours)
-    return style.finish(figure, ax, colours, _routing_words(rows), style.is_simulated(routing))
+    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    _draw_routing(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
+    return style.finish_axes(ax, colours, _describe_routing(rows), style.is_simulated(routing))
 
 
-def _named(routing: pd.DataFrame) -> pd.DataFrame:
+def _name_rows(routing: pd.DataFrame) -> pd.DataFrame:
     key = routing.iloc[:, 0]
     if key.name == "fills":
         return routing.assign(name="all")
     if pd.api.types.is_datetime64_any_dtype(key.dtype):
         pattern = "%d %b, %H:%M" if key.name == "hour" else "%d %b"
         return routing.assign(name=key.dt.strftime(pattern)).iloc[::-1].tail(_MOST)
-    made = routing.assign(name=[_short(str(one)) for one in key])
-    return made.nlargest(_MOST, "volume").iloc[::-1]
+    rows = routing.assign(name=[_short_name(str(value)) for value in key])
+    return rows.nlargest(_MOST, "volume").iloc[::-1]
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return f"{name[:6]}...{name[-4:]}" if name[:2] == "0x" and len(name) > 14 else name
 
 
 def _draw_routing(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    style.dress(ax, theme, grid="x")
+    style.style_axes(ax, theme, grid="x")
     at = np.arange(len(rows))
     left = np.zeros(len(rows))
     colours = (theme.good, theme.bad, theme.accent, theme.muted)
-    for (column, label, hatch), colour in zip(_WAYS, colours, strict=True):
+    for (column, label, hatch), colour in zip(_ROUTES, colours, strict=True):
         width = rows[column].to_numpy(dtype="float64")
         ax.barh(
             at,
@@ -102,17 +101,19 @@ def _draw_routing(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     ax.set_yticks(at, rows["name"].tolist(), parse_math=False)
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlabel("volume, USD")
-    style.usd_axis(ax.xaxis.set_major_formatter)
+    axes.set_usd_ticks(ax.xaxis)
     ax.xaxis.set_major_locator(MaxNLocator(6))
-    style.legend(ax, theme, ncols=4)
+    axes.add_legend(ax, theme, ncols=4)
 
 
-def _routing_words(rows: pd.DataFrame) -> str:
+def _describe_routing(rows: pd.DataFrame) -> str:
     if not len(rows):
-        return "Where a builder's users trade: no data."
+        return "Where the users of a builder trade: no data."
     total = rows["volume"].sum()
-    parts = [f"{label} {rows[column].sum() / total:.0%}" for column, label, _ in _WAYS if total]
-    return f"Where a builder's users traded {style.usd(total)} USD: {', '.join(parts)}."
+    parts = [f"{label} {rows[column].sum() / total:.0%}" for column, label, _ in _ROUTES if total]
+    return (
+        f"Where the users of a builder traded {formats.usd_amount(total)} USD: {', '.join(parts)}."
+    )
 
 
 def builder_cohorts(
@@ -121,41 +122,41 @@ def builder_cohorts(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw how many of each week's new users come back.
+) -> Axes:
+    """Draw the share of each week's new users that comes back.
 
     Parameters
     ----------
     cohorts : DataFrame
         `tk.builders.cohorts`.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        A row for each cohort with its size, a column for each week since; shades and figures
-        are the share that traded in that week. Hatched: the week is not over. An asterisk: the
-        users may have come before the data begins.
+    Axes
+        A row for each cohort with its number of users, a column for each week since. Shades and
+        numbers are the share of users that traded in that week. A week that is not over is
+        hatched. An asterisk means that the users may have started before the data begins.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"cohort": pd.to_datetime(["2025-09-01"], utc=True), "age": [0],
     ...     "users": [4], "retention": [1.0], "complete": [True], "earlier": [False]})
-    >>> [text.get_text() for text in builder_cohorts(rows).axes[0].get_yticklabels()]
+    >>> [text.get_text() for text in builder_cohorts(rows).get_yticklabels()]
     ['01 Sep 2025 (4)']
     """
-    colours = style.theme_of(theme)
+    colours = style.get_theme(theme)
     starts = cohorts["cohort"].nunique() if len(cohorts) else 0
     ages = int(cohorts["age"].max()) + 1 if starts else 0
     size = (max(5.0, 2.4 + 0.55 * ages), 1.6 + 0.36 * max(3, starts))
-    figure, ax = style.canvas(colours, ax=ax, size=size, transparent=transparent)
-    _draw_cohorts(ax, colours, cohorts) if starts else style.nothing(ax, colours)
-    return style.finish(figure, ax, colours, _cohort_words(cohorts), style.is_simulated(cohorts))
+    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    _draw_cohorts(ax, colours, cohorts) if starts else style.draw_no_data(ax, colours)
+    return style.finish_axes(ax, colours, _describe_cohorts(cohorts), style.is_simulated(cohorts))
 
 
 def _draw_cohorts(ax: Axes, theme: Theme, cohorts: pd.DataFrame) -> None:
@@ -165,34 +166,37 @@ def _draw_cohorts(ax: Axes, theme: Theme, cohorts: pd.DataFrame) -> None:
         )
         for name in ("retention", "complete")
     }
-    share, over = (one.to_numpy(dtype="float64") for one in wide.values())
+    share, is_over = (table.to_numpy(dtype="float64") for table in wide.values())
     texts = np.array(
         [
-            ["..." if done == 0 else "" if kept != kept else f"{kept:.0%}" for kept, done in pairs]
-            for pairs in (zip(a, b, strict=True) for a, b in zip(share, over, strict=True))
+            [
+                matrix.UNKNOWN if over == 0 else "" if value != value else f"{value:.0%}"
+                for value, over in zip(shares, overs, strict=True)
+            ]
+            for shares, overs in zip(share, is_over, strict=True)
         ],
         dtype=object,
     )
-    cells.shaded(ax, theme, share, texts)
+    matrix.draw_matrix(ax, theme, share, texts)
     first = cohorts.drop_duplicates("cohort").sort_values("cohort")
     rows = [
         f"{row.cohort:%d %b %Y}{'*' if row.earlier else ''} ({row.users:,})"
         for row in first.itertuples()
     ]
-    cells.names(ax, rows, [str(age) for age in wide["retention"].columns])
+    matrix.name_rows_and_columns(ax, rows, [str(age) for age in wide["retention"].columns])
     ax.set_ylabel("first week (users)")
     note = "; * or earlier" if first["earlier"].any() else ""
     ax.set_xlabel(f"weeks since; hatched: not over yet{note}")
 
 
-def _cohort_words(cohorts: pd.DataFrame) -> str:
+def _describe_cohorts(cohorts: pd.DataFrame) -> str:
     if not len(cohorts):
         return "Cohorts of a builder's users: no data."
     known = cohorts[cohorts["complete"] & (cohorts["age"] > 0)]
-    kept = (known["retention"] * known["users"]).sum() / max(known["users"].sum(), 1)
+    share = (known["retention"] * known["users"]).sum() / max(known["users"].sum(), 1)
     users = cohorts.loc[cohorts["age"] == 0, "users"].sum()
-    said = f"{kept:.0%} of them trade in a later week" if len(known) else "no later week is over"
-    return f"{users:,} users of a builder by the week they came in: {said}."
+    later = f"{share:.0%} of them trade in a later week" if len(known) else "no later week is over"
+    return f"{users:,} users of a builder by their first week: {later}."
 
 
 def lifetime_value(
@@ -201,42 +205,43 @@ def lifetime_value(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw what a user brings a builder, by weeks.
+) -> Axes:
+    """Draw the revenue of a builder from a user, by weeks since the first fill.
 
     Parameters
     ----------
     value : LifetimeValue
         `tk.builders.lifetime_value`.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        Mean revenue in USD, cumulative, with its interval, and how many users were watched so
-        long. It ends where nobody was. An interval of many times the mean runs off the axis.
+    Axes
+        Cumulative mean revenue in USD, with its interval and the number of users that were
+        observed for that long. The curve ends where no user was. An interval of many times the
+        mean is cut off by the axis.
 
     Examples
     --------
-    >>> from toolkit.analysis.builders import lifetime_value as estimate
+    >>> from toolkit.builders import lifetime_value as estimate
     >>> fills = pd.DataFrame({
     ...     "user": ["a", "b"], "coin": "BTC", "px": 100.0, "sz": 1.0, "side": "B", "fee": 0.2,
     ...     "time": pd.to_datetime(["2025-09-01", "2025-09-02"], utc=True),
     ...     "builder": "0xb", "builder_fee": [0.1, 0.3]})
-    >>> lifetime_value(estimate(fills, "0xb", until="2025-09-16")).axes[0].get_ylabel()
+    >>> lifetime_value(estimate(fills, "0xb", until="2025-09-16")).get_ylabel()
     'revenue a user, USD'
     """
-    colours = style.theme_of(theme)
-    figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
+    colours = style.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
     curve = value.curve[value.curve["value"].notna()]
-    _draw_value(ax, colours, curve) if len(curve) else style.nothing(ax, colours)
-    words = _value_words(curve)
-    return style.finish(figure, ax, colours, words, style.is_simulated(value.curve))
+    _draw_value(ax, colours, curve) if len(curve) else style.draw_no_data(ax, colours)
+    words = _describe_value(curve)
+    return style.finish_axes(ax, colours, words, style.is_simulated(value.curve))
 
 
 def _draw_value(ax: Axes, theme: Theme, curve: pd.DataFrame) -> None:
@@ -255,18 +260,18 @@ def _draw_value(ax: Axes, theme: Theme, curve: pd.DataFrame) -> None:
             color=theme.muted,
         )
     ax.set_xlim(0, float(weeks[-1]) + 0.3)
-    # Of two or three users little is known: their band runs off, or the curve would lie flat.
-    ax.set_ylim(0, min(ax.get_ylim()[1], _ROOM * value.max()) if value.max() > 0 else None)
+    # The band of two or three users is very wide: it is cut off, or the curve would look flat.
+    ax.set_ylim(0, min(ax.get_ylim()[1], _AXIS_HEIGHT * value.max()) if value.max() > 0 else None)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("weeks since the first routed fill; figures: users watched so long")
     ax.set_ylabel("revenue a user, USD")
 
 
-def _value_words(curve: pd.DataFrame) -> str:
+def _describe_value(curve: pd.DataFrame) -> str:
     if not len(curve):
-        return "What a user brings a builder: no data."
+        return "Revenue of a builder from a user: no data."
     last = curve.iloc[-1]
     return (
-        f"What a user brings a builder: {style.usd(last['value'])} USD within "
+        f"Revenue of a builder from a user: {formats.usd_amount(last['value'])} USD within "
         f"{int(last['weeks'])} weeks."
     )

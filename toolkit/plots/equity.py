@@ -1,6 +1,6 @@
-"""Equity over time with how far it fell, and positions as they ran."""
+"""Equity and drawdown over time, and positions over time."""
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, overload
 
 import numpy as np
 import pandas as pd
@@ -8,17 +8,40 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.errors import MissingColumns
-from toolkit.plots import style
-from toolkit.plots.periods import time_axis
+from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Theme, ThemeName
 
-_MOST: Final = 6
-_KINDS: Final = {
+_MAX_COINS: Final = 6
+_CURVE_NAMES: Final = {
     "equity": "Equity",
-    "pnl": "PnL with what is unrealised",
-    "realised": "realised PnL",
+    "pnl": "PnL with unrealised PnL",
+    "realised": "Realised PnL",
 }
 _DASHES: Final = ("-", "--", "-.", ":")
+
+
+@overload
+def equity_curve(
+    curve: pd.DataFrame,
+    *,
+    of: Literal["pnl", "equity"] = "pnl",
+    note: str = "",
+    ax: None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Figure: ...
+
+
+@overload
+def equity_curve(
+    curve: pd.DataFrame,
+    *,
+    of: Literal["pnl", "equity"] = "pnl",
+    note: str = "",
+    ax: Axes,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes: ...
 
 
 def equity_curve(
@@ -29,34 +52,36 @@ def equity_curve(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw an account's PnL or equity over time, and below it how far PnL lies under its height.
+) -> Figure | Axes:
+    """Draw PnL or equity of an account over time, and the drawdown of PnL in a panel below.
 
-    Without marks (`tk.pnl.equity`) what is unrealised is not known: then the panel shows the
-    drawdown of what was realised, and says so.
+    Without marks (`tk.pnl.equity`) unrealised PnL is not known. The panel then shows the drawdown
+    of realised PnL, and its label states this.
 
     Parameters
     ----------
     curve : DataFrame
         `tk.pnl.equity` of one account, or `tk.pnl.drawdown` of it: ``time, realised, pnl``, and
-        ``equity`` where that is drawn.
+        ``equity`` if you draw it.
     of : {"pnl", "equity"}, default "pnl"
-        Whether to draw PnL, or equity: with what flowed in and out. Drawdowns are of PnL.
+        Whether to draw PnL, or equity, which contains deposits and withdrawals. The drawdown is
+        always of PnL.
     note : str
-        What else to say above it, such as how positions were marked.
+        Text above the curve, such as how positions were marked.
     ax : Axes, optional
-        Where to draw the curve alone; a new figure when not given.
+        Axes to draw the curve on, without the panel below.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        USD over time (UTC). Realised PnL is dashed; with what is unrealised, where that is
-        known, it is a full line. A gap is a gap, not a 0. Drawdowns are those of the column
-        ``drawdown``; where that is missing, or all of it, of ``pnl``, else of ``realised``.
+    Figure or Axes
+        A new figure with both panels; or `ax`, with the curve. USD over time (UTC). Realised PnL
+        is a dashed line; PnL with unrealised PnL, if it is known, is a solid line. Missing values
+        are gaps, not 0. The drawdown is the column ``drawdown``; if it is missing or empty, it is
+        computed from ``pnl``, or else from ``realised``.
 
     Raises
     ------
@@ -72,45 +97,47 @@ def equity_curve(
     >>> len(equity_curve(rows).axes)  # the curve, and the panel below it
     2
     """
-    colours = style.theme_of(theme)
+    colours = style.get_theme(theme)
     if "user" in curve.columns and curve["user"].nunique() > 1:
-        raise ValueError(f"a curve is of one account, not {curve['user'].nunique()}: pick one")
-    rows, fell = _with_falls(curve, of)
-    draw = _curve if of == "pnl" else _equity
+        raise ValueError(f"a curve shows one account, not {curve['user'].nunique()}: pick one")
+    rows, drawdown_of = _with_drawdown(curve, of)
+    draw = _draw_pnl if of == "pnl" else _draw_equity
+    has_panel = ax is None
     if ax is not None or not len(curve):
-        figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
-        draw(ax, colours, rows) if len(curve) else style.nothing(ax, colours)
+        ax = style.new_axes(colours, ax=ax, transparent=transparent)
+        draw(ax, colours, rows) if len(curve) else style.draw_no_data(ax, colours)
     else:
         figure = style.new_figure(colours, (7.2, 4.4), transparent)
         ax, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2.6, 1])
-        for one in (ax, lower):
-            style.dress(one, colours)
+        for panel in (ax, lower):
+            style.style_axes(panel, colours)
         draw(ax, colours, rows)
-        _under(lower, colours, rows, fell)
+        _draw_drawdown(lower, colours, rows, drawdown_of)
         ax.set_xlabel("")
     if note:
         ax.set_title(note, loc="left", fontsize=9, color=colours.text)
-    words = " ".join(
-        filter(None, (_words(rows, fell, of), note and f"{note[:1].upper()}{note[1:]}."))
-    )
-    return style.finish(figure, ax, colours, words, style.is_simulated(curve))
+    words = _describe_curve(rows, drawdown_of, of)
+    if note:
+        words = f"{words} {note[:1].upper()}{note[1:]}."
+    style.finish_axes(ax, colours, words, style.is_simulated(curve))
+    return style.root_figure(ax) if has_panel else ax
 
 
-def _with_falls(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
-    """Give the rows in order of time with their drawdown, and of what, if not of PnL."""
+def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
+    """Return the rows by time with their drawdown, and ``"realised"`` if it is not of PnL."""
     if not len(curve):
         return curve, ""
     needed = ("time", "realised", "pnl", *([drawn] if drawn != "pnl" else []))
     if missing := [name for name in needed if name not in curve.columns]:
         raise MissingColumns(
             f"curve: columns {', '.join(missing)} missing; "
-            "give what tk.pnl.equity or tk.pnl.drawdown gives"
+            "pass a result of tk.pnl.equity or tk.pnl.drawdown"
         )
     rows = curve.sort_values("time", kind="stable")
     of = "pnl" if rows["pnl"].notna().any() else "realised"
     if "drawdown" not in rows.columns or rows["drawdown"].isna().all():
         values = rows[of].astype("float64")
-        # The account began at 0; a gap stays one.
+        # PnL began at 0. A missing value stays missing.
         rows = rows.assign(drawdown=values - values.cummax().clip(lower=0.0))
     return rows, "" if of == "pnl" else of
 
@@ -121,7 +148,7 @@ def positions_over_time(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
+) -> Axes:
     """Draw the notional of an account's positions over time, by coin.
 
     Parameters
@@ -129,17 +156,17 @@ def positions_over_time(
     positions : DataFrame
         `tk.pnl.positions`, of one account and up to six coins.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        Signed notional in USD at the price of the last fill, over time (UTC); above 0
-        is long. A cross marks where fills are missing.
+    Axes
+        Signed notional in USD at the price of the last fill, over time (UTC); positive is long.
+        A cross marks a place where fills are missing.
 
     Raises
     ------
@@ -150,36 +177,40 @@ def positions_over_time(
     --------
     >>> rows = pd.DataFrame({"coin": "BTC", "position": [1.0, 0.0], "px": [100.0, 110.0],
     ...     "time": pd.to_datetime([0, 1], unit="h", utc=True), "chain_break": False})
-    >>> positions_over_time(rows).axes[0].get_ylabel()
+    >>> positions_over_time(rows).get_ylabel()
     'position, USD'
     """
-    colours = style.theme_of(theme)
+    colours = style.get_theme(theme)
     if "user" in positions.columns and positions["user"].nunique() > 1:
-        raise ValueError(f"positions of one account, not {positions['user'].nunique()}: pick one")
+        raise ValueError(
+            f"a figure shows positions of one account, not {positions['user'].nunique()}: pick one"
+        )
     coins = list(dict.fromkeys(positions["coin"])) if len(positions) else []
-    if len(coins) > _MOST:
-        raise ValueError(f"at most {_MOST} coins can be drawn here, not {len(coins)}: pick some")
-    figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
-    _runs(ax, colours, positions, coins) if coins else style.nothing(ax, colours)
+    if len(coins) > _MAX_COINS:
+        raise ValueError(
+            f"at most {_MAX_COINS} coins can be drawn here, not {len(coins)}: pick some"
+        )
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    _draw_positions(ax, colours, positions, coins) if coins else style.draw_no_data(ax, colours)
     simulated = style.is_simulated(positions)
-    return style.finish(figure, ax, colours, _position_words(positions, coins), simulated)
+    return style.finish_axes(ax, colours, _describe_positions(positions, coins), simulated)
 
 
-def _moments(rows: pd.DataFrame) -> list[Any]:
+def _plain_times(rows: pd.DataFrame) -> list[Any]:
     return [time.to_pydatetime() for time in rows["time"]]
 
 
-def _floats(rows: pd.DataFrame, name: str) -> Any:
+def _float_column(rows: pd.DataFrame, name: str) -> Any:
     return rows[name].astype("float64").to_numpy()
 
 
-def _curve(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    moments = _moments(rows)
-    realised, whole = _floats(rows, "realised"), _floats(rows, "pnl")
-    if np.isfinite(whole).any():
-        ax.plot(moments, whole, color=theme.good, linewidth=1.8, label="with unrealised")
+def _draw_pnl(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
+    times = _plain_times(rows)
+    realised, pnl = _float_column(rows, "realised"), _float_column(rows, "pnl")
+    if np.isfinite(pnl).any():
+        ax.plot(times, pnl, color=theme.good, linewidth=1.8, label="with unrealised")
     ax.plot(
-        moments,
+        times,
         realised,
         color=theme.bad,
         linestyle="--",
@@ -192,71 +223,72 @@ def _curve(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     ax.spines["bottom"].set_visible(False)
     ax.margins(x=0.01, y=0.08)
     ax.set_ylabel("PnL, USD")
-    time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
-    style.usd_axis(ax.yaxis.set_major_formatter)
-    style.legend(ax, theme, ncols=2)
+    axes.set_time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
+    axes.set_usd_ticks(ax.yaxis)
+    axes.add_legend(ax, theme, ncols=2)
 
 
-def _equity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    """Draw equity; 0 is far from most accounts, and is not drawn in."""
-    ax.plot(_moments(rows), _floats(rows, "equity"), color=theme.good, linewidth=1.8)
+def _draw_equity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
+    """Draw equity; 0 is far from the equity of most accounts, and the axis does not contain it."""
+    ax.plot(_plain_times(rows), _float_column(rows, "equity"), color=theme.good, linewidth=1.8)
     ax.margins(x=0.01, y=0.08)
     ax.set_ylabel("equity, USD")
-    time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
-    style.usd_axis(ax.yaxis.set_major_formatter)
+    axes.set_time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
+    axes.set_usd_ticks(ax.yaxis)
 
 
-def _under(ax: Axes, theme: Theme, rows: pd.DataFrame, of: str) -> None:
-    fall = _floats(rows, "drawdown")
-    moments = _moments(rows)
-    ax.fill_between(moments, fall, 0, color=theme.bad, alpha=0.35, linewidth=0)
-    ax.plot(moments, fall, color=theme.bad, linewidth=1.2)
-    if np.isfinite(fall).any():
-        deepest = int(np.nanargmin(fall))
-        ax.plot(moments[deepest], fall[deepest], "v", color=theme.text, markersize=5)
-        left = deepest > len(moments) / 2
+def _draw_drawdown(ax: Axes, theme: Theme, rows: pd.DataFrame, of: str) -> None:
+    drawdown = _float_column(rows, "drawdown")
+    times = _plain_times(rows)
+    ax.fill_between(times, drawdown, 0, color=theme.bad, alpha=0.35, linewidth=0)
+    ax.plot(times, drawdown, color=theme.bad, linewidth=1.2)
+    if np.isfinite(drawdown).any():
+        deepest = int(np.nanargmin(drawdown))
+        ax.plot(times[deepest], drawdown[deepest], "v", color=theme.text, markersize=5)
+        is_right_half = deepest > len(times) / 2
         ax.annotate(
-            style.usd(fall[deepest]),
-            (moments[deepest], fall[deepest]),
-            xytext=(-7 if left else 7, 0),
+            formats.usd_amount(drawdown[deepest]),
+            (times[deepest], drawdown[deepest]),
+            xytext=(-7 if is_right_half else 7, 0),
             textcoords="offset points",
-            ha="right" if left else "left",
+            ha="right" if is_right_half else "left",
             va="center",
             fontsize=9,
             color=theme.text,
         )
     ax.margins(x=0.01, y=0.22)
     ax.set_ylabel("drawdown of\nrealised, USD" if of else "drawdown, USD")
-    time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
-    style.usd_axis(ax.yaxis.set_major_formatter)
+    axes.set_time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
+    axes.set_usd_ticks(ax.yaxis)
 
 
-def _words(rows: pd.DataFrame, of: str, drawn: str) -> str:
+def _describe_curve(rows: pd.DataFrame, of: str, drawn: str) -> str:
     if not len(rows):
         return "Equity over time: no data."
-    times = rows["time"]
+    time = rows["time"]
     last = rows.iloc[-1]
     name = drawn if drawn == "equity" else "realised" if pd.isna(last["pnl"]) else "pnl"
-    falls = rows["drawdown"].dropna()
-    deepest = style.usd(falls.min()) if len(falls) else "not known"
-    kind = _KINDS[name]
-    told = "not known" if pd.isna(last[name]) else style.usd(last[name], signed=name != "equity")
+    drawdowns = rows["drawdown"].dropna()
+    deepest = formats.usd_amount(drawdowns.min()) if len(drawdowns) else "not known"
+    end = "not known"
+    if pd.notna(last[name]):
+        end = formats.usd_amount(last[name], signed=name != "equity")
     return (
-        f"{kind} in USD from {times.iloc[0]:%Y-%m-%d %H:%M} to {times.iloc[-1]:%Y-%m-%d %H:%M} "
-        f"UTC: it ends at {told}; "
-        f"the deepest drawdown{' of what was realised' * bool(of)} is {deepest}."
+        f"{_CURVE_NAMES[name]} in USD from {time.iloc[0]:%Y-%m-%d %H:%M} to "
+        f"{time.iloc[-1]:%Y-%m-%d %H:%M} UTC: it ends at {end}; "
+        f"the deepest drawdown{' of realised PnL' * bool(of)} is {deepest}."
     )
 
 
-def _runs(ax: Axes, theme: Theme, positions: pd.DataFrame, coins: list[str]) -> None:
+def _draw_positions(ax: Axes, theme: Theme, positions: pd.DataFrame, coins: list[str]) -> None:
     colours = (theme.good, theme.bad, theme.accent, theme.total)
     for number, coin in enumerate(coins):
         rows = positions[positions["coin"] == coin]
-        notional = _floats(rows, "position") * _floats(rows, "px")
-        moments = _moments(rows)
+        notional = _float_column(rows, "position") * _float_column(rows, "px")
+        times = _plain_times(rows)
         colour = colours[number % len(colours)]
         ax.plot(
-            moments,
+            times,
             notional,
             drawstyle="steps-post",
             color=colour,
@@ -265,25 +297,25 @@ def _runs(ax: Axes, theme: Theme, positions: pd.DataFrame, coins: list[str]) -> 
             marker="o" if len(rows) == 1 else None,
             label=coin,
         )
-        broken = rows["chain_break"].to_numpy(dtype=bool)
-        if broken.any():
-            where = [moment for moment, odd in zip(moments, broken, strict=True) if odd]
-            ax.plot(where, notional[broken], "x", color=theme.text, markersize=6)
+        is_break = rows["chain_break"].to_numpy(dtype=bool)
+        if is_break.any():
+            breaks = [times[place] for place in np.flatnonzero(is_break)]
+            ax.plot(breaks, notional[is_break], "x", color=theme.text, markersize=6)
     ax.axhline(0, color=theme.muted, linewidth=0.8)
     ax.spines["bottom"].set_visible(False)
     ax.margins(x=0.01, y=0.08)
     ax.set_ylabel("position, USD")
-    time_axis(ax, positions["time"].min(), positions["time"].max())
-    style.usd_axis(ax.yaxis.set_major_formatter)
-    style.legend(ax, theme, ncols=min(len(coins), 6))
+    axes.set_time_axis(ax, positions["time"].min(), positions["time"].max())
+    axes.set_usd_ticks(ax.yaxis)
+    axes.add_legend(ax, theme, ncols=min(len(coins), 6))
 
 
-def _position_words(positions: pd.DataFrame, coins: list[str]) -> str:
+def _describe_positions(positions: pd.DataFrame, coins: list[str]) -> str:
     if not coins:
         return "Positions over time: no data."
-    notional = _floats(positions, "position") * _floats(positions, "px")
+    notional = _float_column(positions, "position") * _float_column(positions, "px")
     return (
         f"Positions in {', '.join(coins)} over time, in USD: between "
-        f"{style.usd(notional.min())} and {style.usd(notional.max())}; "
+        f"{formats.usd_amount(notional.min())} and {formats.usd_amount(notional.max())}; "
         f"{int(positions['chain_break'].sum())} places where fills are missing."
     )

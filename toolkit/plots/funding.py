@@ -1,15 +1,14 @@
-"""Funding: who paid, who received; by coin, and over time."""
+"""Funding: paid and received by coin and over time, and its running total."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from toolkit.plots import style
-from toolkit.plots.periods import LENGTHS, period_of, time_axis
+from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Theme, ThemeName
 
-_MOST = 16  # bars that can be read in one figure
+_MAX_BARS = 16
+_NOT_KEYS = {"time", "usdc", "payments", "total"}
 
 
 def funding_by_coin(
@@ -18,58 +17,58 @@ def funding_by_coin(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw funding paid and received for each coin, the best net on top.
+) -> Axes:
+    """Draw funding paid and received for each coin, sorted by net.
 
     Parameters
     ----------
     sums : DataFrame
         `tk.funding.sums` by one column (``"coin"``, ``"user"``, ``"dex"``, ...), float or exact.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        Horizontal bars in USD: paid to the left, received to the right, net as a mark. Beyond
-        16 rows the smallest are joined in one.
+    Axes
+        Horizontal bars in USD: paid to the left, received to the right, and a mark at net. With
+        more than 16 rows, the smallest are summed in one bar.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"coin": ["BTC", "ETH"], "paid": [-2.0, 0.0],
     ...                      "received": [0.5, 1.0], "net": [-1.5, 1.0]})
-    >>> [text.get_text() for text in funding_by_coin(rows).axes[0].get_yticklabels()]
+    >>> [text.get_text() for text in funding_by_coin(rows).get_yticklabels()]
     ['BTC', 'ETH']
     """
-    colours = style.theme_of(theme)
-    rows = _ranked(sums) if len(sums) else sums
+    colours = style.get_theme(theme)
+    rows = _rank_rows(sums) if len(sums) else sums
     size = (7.2, 1.5 + 0.27 * max(4, len(rows)))
-    figure, ax = style.canvas(colours, ax=ax, size=size, transparent=transparent)
-    _draw_coins(ax, colours, rows) if len(rows) else style.nothing(ax, colours)
-    words = _coin_words(rows)
-    return style.finish(figure, ax, colours, words, style.is_simulated(sums))
+    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    _draw_coin_bars(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
+    words = _describe_coins(rows)
+    return style.finish_axes(ax, colours, words, style.is_simulated(sums))
 
 
-def _ranked(sums: pd.DataFrame) -> pd.DataFrame:
-    """Give names and floats, worst net first (bars are drawn from below), the small ones joined."""
+def _rank_rows(sums: pd.DataFrame) -> pd.DataFrame:
+    """Return names and floats, the lowest net first: the first bar is at the bottom."""
     key = next(name for name in sums.columns if name not in ("paid", "received", "net"))
     rows = sums[["paid", "received", "net"]].astype("float64").reset_index(drop=True)
     rows.insert(0, "name", sums[key].astype(str).to_numpy())
-    if len(rows) > _MOST:
+    if len(rows) > _MAX_BARS:
         size = (rows["received"] - rows["paid"]).sort_values(ascending=False, kind="stable")
-        rest = rows.loc[size.index[_MOST - 1 :]]
-        joined = rest[["paid", "received", "net"]].sum().to_frame().T
-        joined.insert(0, "name", f"{len(rest)} others")
-        rows = pd.concat([rows.drop(rest.index), joined])
+        rest = rows.loc[size.index[_MAX_BARS - 1 :]]
+        others = rest[["paid", "received", "net"]].sum().to_frame().T
+        others.insert(0, "name", f"{len(rest)} others")
+        rows = pd.concat([rows.drop(rest.index), others])
     return rows.sort_values(["net", "name"], kind="stable").reset_index(drop=True)
 
 
-def _draw_coins(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    style.dress(ax, theme, grid="x")
+def _draw_coin_bars(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
+    style.style_axes(ax, theme, grid="x")
     at = np.arange(len(rows))
     ax.barh(at, rows["paid"], height=0.62, color=theme.bad, label="paid")
     ax.barh(at, rows["received"], height=0.62, color=theme.good, label="received")
@@ -84,23 +83,23 @@ def _draw_coins(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     )
     ax.axvline(0, color=theme.muted, linewidth=0.8)
     for y, net in enumerate(rows["net"]):
-        style.beside(ax, y, style.usd(net, signed=True), theme.text)
+        axes.label_right_edge(ax, y, formats.usd_amount(net, signed=True), theme.text)
     ax.set_yticks(at, rows["name"].tolist(), parse_math=False)
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlabel("USD; net in figures at the right")
-    style.usd_axis(ax.xaxis.set_major_formatter)
+    axes.set_usd_ticks(ax.xaxis)
     handles, _ = ax.get_legend_handles_labels()
-    style.legend(ax, theme, ncols=3, handles=[*handles[1:], handles[0]])
+    axes.add_legend(ax, theme, ncols=3, handles=[*handles[1:], handles[0]])
 
 
-def _coin_words(rows: pd.DataFrame) -> str:
+def _describe_coins(rows: pd.DataFrame) -> str:
     if not len(rows):
         return "Funding by coin: no data."
     parts = [
-        f"{row.name_} {style.usd(row.net, signed=True)}"
+        f"{row.name_} {formats.usd_amount(row.net, signed=True)}"
         for row in rows.rename(columns={"name": "name_"}).iloc[::-1].itertuples()
     ]
-    total = style.usd(rows["net"].sum(), signed=True)
+    total = formats.usd_amount(rows["net"].sum(), signed=True)
     return f"Funding by coin in USD, net {total} in all: {', '.join(parts)}."
 
 
@@ -110,7 +109,7 @@ def funding_over_time(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
+) -> Axes:
     """Draw funding paid and received in each hour, day or week, and the running net.
 
     Parameters
@@ -118,15 +117,15 @@ def funding_over_time(
     sums : DataFrame
         `tk.funding.sums` by ``"hour"``, ``"day"`` or ``"week"``, float or exact.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
+    Axes
         Bars and a line in USD over time (UTC).
 
     Raises
@@ -138,37 +137,125 @@ def funding_over_time(
     --------
     >>> rows = pd.DataFrame({"day": pd.to_datetime([0], unit="ms", utc=True), "paid": [-2.0],
     ...                      "received": [0.5], "net": [-1.5]})
-    >>> funding_over_time(rows).axes[0].get_xlabel()
+    >>> funding_over_time(rows).get_xlabel()
     '01 Jan 1970 to 01 Jan 1970, UTC'
     """
-    colours = style.theme_of(theme)
-    figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
+    colours = style.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
     words = "Funding over time: no data."
     if len(sums):
-        words = _draw_times(ax, colours, sums)
+        words = _draw_periods(ax, colours, sums)
     else:
-        style.nothing(ax, colours)
-    return style.finish(figure, ax, colours, words, style.is_simulated(sums))
+        style.draw_no_data(ax, colours)
+    return style.finish_axes(ax, colours, words, style.is_simulated(sums))
 
 
-def _draw_times(ax: Axes, theme: Theme, sums: pd.DataFrame) -> str:
-    key = period_of(sums)
+def _draw_periods(ax: Axes, theme: Theme, sums: pd.DataFrame) -> str:
+    key = axes.period_column(sums)
     rows = sums.sort_values(key, kind="stable")
     net = rows["net"].astype("float64").to_numpy().cumsum()
     for name, colour in (("paid", theme.bad), ("received", theme.good)):
         heights = rows[name].astype("float64")
-        width = 0.86 * (LENGTHS[key] / LENGTHS["day"])
+        width = 0.86 * (axes.PERIOD_LENGTHS[key] / axes.PERIOD_LENGTHS["day"])
         ax.bar(rows[key], heights, width=width, align="edge", color=colour, label=name)
-    label = f"running net {style.usd(net[-1], signed=True)}"
-    ax.plot(rows[key] + LENGTHS[key], net, color=theme.text, linewidth=1.8, label=label)
+    label = f"running net {formats.usd_amount(net[-1], signed=True)}"
+    ax.plot(rows[key] + axes.PERIOD_LENGTHS[key], net, color=theme.text, linewidth=1.8, label=label)
     ax.axhline(0, color=theme.muted, linewidth=0.8)
     ax.spines["bottom"].set_visible(False)
-    time_axis(ax, rows[key].iloc[0], rows[key].iloc[-1])
+    axes.set_time_axis(ax, rows[key].iloc[0], rows[key].iloc[-1])
     ax.set_ylabel("USD")
-    style.usd_axis(ax.yaxis.set_major_formatter)
-    style.legend(ax, theme, ncols=3)
+    axes.set_usd_ticks(ax.yaxis)
+    axes.add_legend(ax, theme, ncols=3)
     first, last = f"{rows[key].iloc[0]:%Y-%m-%d}", f"{rows[key].iloc[-1]:%Y-%m-%d}"
     return (
         f"Funding in USD by {key} from {first} to {last} UTC; "
-        f"the running net ends at {style.usd(net[-1], signed=True)}."
+        f"the running net ends at {formats.usd_amount(net[-1], signed=True)}."
     )
+
+
+def funding_accrual(
+    accrual: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes:
+    """Draw the running total of funding over time, a line for each group.
+
+    Parameters
+    ----------
+    accrual : DataFrame
+        `tk.funding.accrual`, float or exact.
+    ax : Axes, optional
+        Axes to draw on; by default those of a new figure.
+    theme : {"light", "dark"}
+        Colours for a light or a dark background.
+    transparent : bool
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        Steps in USD over time (UTC), positive if received. With more than six groups, those with
+        the largest totals are drawn, and the label states how many are left out.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"coin": "BTC", "time": pd.to_datetime([0, 1], unit="h", utc=True),
+    ...                      "usdc": [1.0, 2.0], "payments": 1, "total": [1.0, 3.0]})
+    >>> funding_accrual(rows).get_ylabel()
+    'funding received, USD'
+    """
+    colours = style.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    lines = _accrual_lines(accrual) if len(accrual) else []
+    _draw_accrual(ax, colours, lines) if lines else style.draw_no_data(ax, colours)
+    return style.finish_axes(ax, colours, _describe_accrual(lines), style.is_simulated(accrual))
+
+
+def _accrual_lines(accrual: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    keys = [name for name in accrual.columns if name not in _NOT_KEYS]
+    rows = accrual.assign(total=accrual["total"].astype("float64"))
+    split = rows.groupby(keys, sort=True) if keys else [("all", rows)]
+    lines = [(axes.group_name(key), group.sort_values("time")) for key, group in split]
+    return sorted(lines, key=lambda line: -abs(float(line[1]["total"].iloc[-1])))
+
+
+def _draw_accrual(ax: Axes, theme: Theme, lines: list[tuple[str, pd.DataFrame]]) -> None:
+    first = min(rows["time"].iloc[0] for _, rows in lines)
+    last = max(rows["time"].iloc[-1] for _, rows in lines)
+    axes.add_zero_line(ax, theme)
+    for number, (name, rows) in enumerate(lines[: axes.MAX_LINES]):
+        line = axes.line_style(theme, number)
+        ax.plot(
+            [*rows["time"], last],
+            [*rows["total"], rows["total"].iloc[-1]],
+            drawstyle="steps-post",
+            color=line.colour,
+            linestyle=line.dashes,
+            linewidth=1.8,
+            marker=line.marker,
+            markevery=[len(rows)],
+            markersize=6,
+            label=name,
+        )
+    axes.set_usd_ticks(ax.yaxis)
+    axes.set_time_axis(ax, first, last)
+    left_out = len(lines) - axes.MAX_LINES
+    if left_out > 0:
+        ax.set_xlabel(f"{ax.get_xlabel()}; {left_out} smaller ones not drawn")
+    ax.set_ylabel("funding received, USD")
+    handles, labels = ax.get_legend_handles_labels()
+    axes.add_legend(ax, theme, ncols=min(6, len(labels)), handles=handles)
+
+
+def _describe_accrual(lines: list[tuple[str, pd.DataFrame]]) -> str:
+    if not lines:
+        return "Running total of funding: no data."
+    ends = [
+        f"{name} {formats.usd_amount(rows['total'].iloc[-1], signed=True)}"
+        for name, rows in lines[: axes.MAX_LINES]
+    ]
+    more = len(lines) - axes.MAX_LINES
+    others = f"; {more} smaller ones not drawn" if more > 0 else ""
+    return f"Running total of funding in USD at the end: {', '.join(ends)}{others}."

@@ -1,20 +1,47 @@
-"""What becomes of orders: from status to status, and how they end."""
+"""Orders: transitions between statuses, last statuses, and times until orders end."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
-from toolkit.plots import cells, style
+from toolkit.plots import axes, matrix, style
 from toolkit.plots.style import Theme, ThemeName
 
+if TYPE_CHECKING:
+    from toolkit.orders import FillTimes
+
 _FIRST, _LAST = "(placed)", "(last)"
-_MOST = 24
-_CELLS: Final = ("share", "orders")
-_ENDS: Final = ("filled", "canceled", "rejected", "active", "unknown")
+_MAX_STATUSES = 24
+_END_GROUPS: Final = ("filled", "canceled", "rejected", "active", "unknown")
+
+
+class _Cause(NamedTuple):
+    name: str
+    dashes: str
+    label: str
+
+
+_CAUSES: Final = (
+    _Cause("filled", "-", "filled"),
+    _Cause("canceled", "--", "cancelled"),
+    _Cause("rejected", ":", "rejected"),
+)
+_NOT_KEYS: Final = ("cause", "seconds", "probability", "name", "estimate", "low", "high")
+_AGE_NAMES: Final = {
+    0.001: "1 ms",
+    0.1: "0.1 s",
+    1: "1 s",
+    10: "10 s",
+    60: "1 min",
+    600: "10 min",
+    3600: "1 h",
+    21_600: "6 h",
+    86_400: "1 d",
+    864_000: "10 d",
+}
 
 
 def order_transitions(
@@ -23,25 +50,25 @@ def order_transitions(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw the matrix of statuses: of the orders in one, how many went to which other.
+) -> Axes:
+    """Draw the matrix of transitions between statuses of orders.
 
     Parameters
     ----------
     transitions : DataFrame
         `tk.orders.transitions` without groups.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        A row for each status that orders left, a column for each they came to, shaded by the
-        share of the row, with the number of orders.
+    Axes
+        A row for each status before, a column for each status after. A cell has the number of
+        orders and is shaded by its share of the row.
 
     Raises
     ------
@@ -52,27 +79,27 @@ def order_transitions(
     --------
     >>> rows = pd.DataFrame({"before": ["(placed)", "open"], "after": ["open", "filled"],
     ...                      "orders": [2, 2], "share": [1.0, 1.0]})
-    >>> [text.get_text() for text in order_transitions(rows).axes[0].get_yticklabels()]
+    >>> [text.get_text() for text in order_transitions(rows).get_yticklabels()]
     ['(placed)', 'open']
     """
-    colours = style.theme_of(theme)
+    colours = style.get_theme(theme)
     if len(transitions) and transitions.duplicated(["before", "after"]).any():
-        raise ValueError("one matrix can be drawn, not one for each group: pick a group")
-    before, after = _statuses(transitions) if len(transitions) else ([], [])
+        raise ValueError("a figure shows one matrix, not one for each group: pick a group")
+    before, after = _sort_statuses(transitions) if len(transitions) else ([], [])
     size = (max(6.0, 2.2 + 0.5 * len(after)), 2.4 + 0.3 * len(before))
-    figure, ax = style.canvas(colours, ax=ax, size=size, transparent=transparent)
+    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
     if before:
         _draw_matrix(ax, colours, transitions, before, after)
     else:
-        style.nothing(ax, colours)
-    words = _matrix_words(transitions)
-    return style.finish(figure, ax, colours, words, style.is_simulated(transitions))
+        style.draw_no_data(ax, colours)
+    words = _describe_matrix(transitions)
+    return style.finish_axes(ax, colours, words, style.is_simulated(transitions))
 
 
-def _statuses(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Give the statuses that can be left, and those that can be entered, the most frequent first.
+def _sort_statuses(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the statuses before and the statuses after, the most frequent first.
 
-    One that only ever ends an order needs no row: all that was there stayed.
+    A status that always ends an order has no row.
     """
     size = rows.groupby("after")["orders"].sum().sort_values(ascending=False, kind="stable")
     left = set(rows.loc[rows["after"] != _LAST, "before"]) - {_FIRST}
@@ -84,30 +111,34 @@ def _statuses(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
 def _draw_matrix(
     ax: Axes, theme: Theme, rows: pd.DataFrame, before: list[str], after: list[str]
 ) -> None:
-    wide = {name: rows.pivot(index="before", columns="after", values=name) for name in _CELLS}
-    share, count = (wide[name].reindex(index=before, columns=after) for name in _CELLS)
+    share, count = (
+        rows.pivot(index="before", columns="after", values=name).reindex(
+            index=before, columns=after
+        )
+        for name in ("share", "orders")
+    )
     texts = np.array(
         [
-            ["" if n != n else f"{int(n):,}" for n in line]
-            for line in count.to_numpy(dtype="float64")
+            ["" if number != number else f"{int(number):,}" for number in row]
+            for row in count.to_numpy(dtype="float64")
         ],
         dtype=object,
     )
-    cells.shaded(ax, theme, share.to_numpy(dtype="float64"), texts)
-    shown = ["stays so" if name == _LAST else name for name in after]
-    cells.names(ax, before, shown, turned=True)
+    matrix.draw_matrix(ax, theme, share.to_numpy(dtype="float64"), texts)
+    columns = ["no change" if name == _LAST else name for name in after]
+    matrix.name_rows_and_columns(ax, before, columns, has_long_names=True)
     ax.set_ylabel("from")
     ax.set_xlabel("to; number of orders, shaded by their share of the row")
 
 
-def _matrix_words(rows: pd.DataFrame) -> str:
+def _describe_matrix(rows: pd.DataFrame) -> str:
     if not len(rows):
-        return "From status to status: no data."
+        return "Transitions between statuses of orders: no data."
     moved = rows[(rows["before"] != _FIRST) & (rows["after"] != _LAST)]
     top = moved.sort_values("orders", ascending=False, kind="stable").head(5)
     parts = [f"{r.before} to {r.after} {r.orders:,} ({r.share:.0%})" for r in top.itertuples()]
     placed = rows.loc[rows["before"] == _FIRST, "orders"].sum()
-    return f"How {placed:,} orders go from status to status: {', '.join(parts) or 'none moves'}."
+    return f"Transitions of {placed:,} orders between statuses: {', '.join(parts) or 'none'}."
 
 
 def order_mix(
@@ -116,25 +147,25 @@ def order_mix(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw how orders ended: the share of each status, with its interval.
+) -> Axes:
+    """Draw the share of each last status of orders, with its interval.
 
     Parameters
     ----------
     mix : DataFrame
         `tk.orders.mix` without groups.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        A dot for each status on a logarithmic axis in per cent, with its interval and number;
-        the 24 most frequent.
+    Axes
+        A dot for each of the 24 most frequent statuses on a logarithmic axis in percent, with its
+        interval and its number of orders.
 
     Raises
     ------
@@ -145,57 +176,194 @@ def order_mix(
     --------
     >>> rows = pd.DataFrame({"group": ["filled"], "status": ["filled"], "orders": [3], "n": [4],
     ...                      "share": [0.75], "low": [0.3], "high": [0.95]})
-    >>> [text.get_text() for text in order_mix(rows).axes[0].get_yticklabels()]
+    >>> [text.get_text() for text in order_mix(rows).get_yticklabels()]
     ['filled']
     """
-    colours = style.theme_of(theme)
+    colours = style.get_theme(theme)
     if len(mix) and mix.duplicated("status").any():
-        raise ValueError("one mix can be drawn, not one for each group: pick a group")
+        raise ValueError("a figure shows one mix, not one for each group: pick a group")
     rows = mix
     if len(mix):
-        rows = mix.sort_values(["orders", "status"], ascending=[False, True]).head(_MOST)
+        rows = mix.sort_values(["orders", "status"], ascending=[False, True]).head(_MAX_STATUSES)
     size = (7.2, 1.5 + 0.24 * max(4, len(rows)))
-    figure, ax = style.canvas(colours, ax=ax, size=size, transparent=transparent)
-    _draw_mix(ax, colours, rows) if len(rows) else style.nothing(ax, colours)
-    return style.finish(figure, ax, colours, _mix_words(rows), style.is_simulated(mix))
+    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    _draw_mix(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
+    return style.finish_axes(ax, colours, _describe_mix(rows), style.is_simulated(mix))
 
 
-def _marks(theme: Theme) -> dict[str, tuple[str, str]]:
+def _group_marks(theme: Theme) -> dict[str, tuple[str, str]]:
     colours = (theme.good, theme.accent, theme.bad, theme.total, theme.muted)
-    return dict(zip(_ENDS, zip(colours, "osDv^", strict=True), strict=True))
+    return dict(zip(_END_GROUPS, zip(colours, "osDv^", strict=True), strict=True))
 
 
 def _draw_mix(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    style.dress(ax, theme, grid="x")
+    style.style_axes(ax, theme, grid="x")
     rows = rows.iloc[::-1].reset_index(drop=True)
-    marks = _marks(theme)
-    for name in _ENDS:
+    marks = _group_marks(theme)
+    for name in _END_GROUPS:
         part = rows[rows["group"] == name]
         if part.empty:
             continue
         colour, marker = marks[name]
         at = part.index.to_numpy()
-        span = part[["low", "high"]].to_numpy(dtype="float64")
-        ax.hlines(at, span[:, 0], span[:, 1], color=colour, linewidth=1.6)
+        interval = part[["low", "high"]].to_numpy(dtype="float64")
+        ax.hlines(at, interval[:, 0], interval[:, 1], color=colour, linewidth=1.6)
         ax.plot(part["share"], at, marker, color=colour, markersize=5.5, label=name)
     ax.set_xscale("log")
     ax.set_xlim(None, 1.3)
-    ax.xaxis.set_major_formatter(FuncFormatter(_percent))
+    ax.xaxis.set_major_formatter(FuncFormatter(_percent_tick))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_yticks(range(len(rows)), rows["status"].tolist(), parse_math=False)
     ax.set_ylim(-0.7, len(rows) - 0.3)
     for y, count in enumerate(rows["orders"]):
-        style.beside(ax, y, f"{count:,}", theme.text)
-    ax.set_xlabel("share of orders by last status; their number at the right")
-    style.legend(ax, theme, ncols=5)
+        axes.label_right_edge(ax, y, f"{count:,}", theme.text)
+    ax.set_xlabel("share of orders by last status; number of orders at the right")
+    axes.add_legend(ax, theme, ncols=5)
 
 
-def _percent(share: float, _: int | None = None) -> str:
+def _percent_tick(share: float, _: int | None = None) -> str:
     return f"{100 * share:g} %"
 
 
-def _mix_words(rows: pd.DataFrame) -> str:
+def _describe_mix(rows: pd.DataFrame) -> str:
     if not len(rows):
-        return "How orders ended: no data."
+        return "Last statuses of orders: no data."
     parts = [f"{r.status} {r.share:.1%}" for r in rows.head(8).itertuples()]
-    return f"How {rows['n'].iloc[0]:,} orders ended: {', '.join(parts)}."
+    return f"Last statuses of {rows['n'].iloc[0]:,} orders: {', '.join(parts)}."
+
+
+def fill_times(
+    times: "FillTimes",
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes:
+    """Draw the probability of each end of an order by its age.
+
+    Parameters
+    ----------
+    times : FillTimes
+        `tk.orders.time_to_fill`; with groups, of at most six.
+    ax : Axes, optional
+        Axes to draw on; by default those of a new figure.
+    theme : {"light", "dark"}
+        Colours for a light or a dark background.
+    transparent : bool
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        Steps of the cumulative incidence of fills, cancellations and rejections over time on a
+        logarithmic axis, with the bands of the intervals. With groups, there is one line of
+        fills for each group.
+
+    Raises
+    ------
+    ValueError
+        If there are too many groups.
+
+    Examples
+    --------
+    >>> from toolkit.orders import time_to_fill
+    >>> stamps = pd.to_datetime([0, 1, 2], unit="s", utc=True)
+    >>> orders = pd.DataFrame({"oid": [1, 2, 3], "status": "filled", "timestamp": stamps[0],
+    ...                        "status_timestamp": stamps})
+    >>> fill_times(time_to_fill(orders)).get_ylabel()
+    'share of orders'
+    """
+    colours = style.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    curves = times.curves
+    _draw_times(ax, colours, _time_lines(curves, colours)) if len(curves) else style.draw_no_data(
+        ax, colours
+    )
+    return style.finish_axes(ax, colours, _describe_times(times), style.is_simulated(curves))
+
+
+def _group_columns(frame: pd.DataFrame) -> list[str]:
+    return [str(name) for name in frame.columns if name not in _NOT_KEYS]
+
+
+def _time_lines(
+    curves: pd.DataFrame, theme: Theme
+) -> list[tuple[axes.LineStyle, str, pd.DataFrame]]:
+    """Return the style, the label and the points of each line: one for each cause or group."""
+    keys, last = _group_columns(curves), float(curves["seconds"].max())
+    if not keys:
+        cause_colours = (theme.good, theme.accent, theme.bad)
+        return [
+            (axes.LineStyle(colour, cause.dashes, "", False), cause.label, own)
+            for cause, colour in zip(_CAUSES, cause_colours, strict=True)
+            if len(own := curves[curves["cause"] == cause.name])
+        ]
+    groups = curves.groupby(keys, sort=True, dropna=False)
+    if groups.ngroups > axes.MAX_LINES:
+        raise ValueError(
+            f"at most {axes.MAX_LINES} groups can be drawn, not {groups.ngroups}: pick some"
+        )
+    return [
+        (axes.line_style(theme, number), axes.group_name(key), _extend_line(own, group, last))
+        for number, (key, group) in enumerate(groups)
+        if len(own := group[group["cause"] == "filled"])
+    ]
+
+
+def _extend_line(own: pd.DataFrame, group: pd.DataFrame, last: float) -> pd.DataFrame:
+    """Return a line that goes on to the last age if all orders of its group have ended."""
+    ended = group.groupby("cause")["probability"].last().sum()
+    end = own.iloc[[-1]]
+    if ended < 1 - 1e-9 or end["seconds"].item() >= last:
+        return own
+    return pd.concat([own, end.assign(seconds=last)], ignore_index=True)
+
+
+def _draw_times(
+    ax: Axes, theme: Theme, lines: list[tuple[axes.LineStyle, str, pd.DataFrame]]
+) -> None:
+    ages = np.concatenate([own["seconds"].to_numpy(dtype="float64") for *_, own in lines])
+    positive = ages[ages > 0]
+    # A logarithmic axis has no 0: orders that ended at once are drawn at its left edge.
+    edge = max(float(positive.min()) / 2, 0.001) if len(positive) else 0.001
+    last = max(float(ages.max()), 2 * edge)
+    for line, label, own in lines:
+        x: Any = np.maximum(own["seconds"].to_numpy(dtype="float64"), edge)
+        ax.fill_between(
+            x, own["low"], own["high"], step="post", color=line.colour, alpha=0.18, linewidth=0
+        )
+        ax.step(
+            x,
+            own["probability"],
+            where="post",
+            color=line.colour,
+            linestyle=line.dashes,
+            label=label,
+        )
+    ax.set_xscale("log")
+    ticks = [age for age in _AGE_NAMES if edge <= age <= last]
+    ax.set_xlim(edge, last)
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(_age_tick))
+    ax.set_ylim(0, 1)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    ax.set_xlabel("time since the order was placed")
+    ax.set_ylabel("share of orders")
+    axes.add_legend(ax, theme, ncols=3)
+
+
+def _age_tick(seconds: float, _: int | None = None) -> str:
+    return _AGE_NAMES.get(seconds, f"{seconds:g} s")
+
+
+def _describe_times(times: "FillTimes") -> str:
+    if not len(times.curves):
+        return "Ends of orders by age: no data."
+    keys = _group_columns(times.params)
+    parts = [
+        " ".join([*(f"{row[key]}:" for key in keys), f"{row['name']} {row['estimate']:.0%}"])
+        for row in times.params.dropna(subset="estimate").to_dict("records")
+        if row["name"].startswith("filled")
+    ]
+    return f"Ends of {times.n:,} orders by age, {times.open:,} still open: {', '.join(parts)}."

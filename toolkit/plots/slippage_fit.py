@@ -1,6 +1,6 @@
-"""The fitted cost of a size, and when trading is dear."""
+"""Fitted slippage: the cost of a size, and the cost by hour of the week."""
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
@@ -9,13 +9,33 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from toolkit.analysis.slippage_fit import LARGE_MISFIT, misfit_words
-from toolkit.plots import series, style
+from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, misfit_words
+from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Theme, ThemeName
 
-_MOST = 4
+_MAX_COINS = 4
 _SIDES = ("buy", "sell")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+@overload
+def slippage_fit(
+    fit: Any,
+    *,
+    ax: None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Figure: ...
+
+
+@overload
+def slippage_fit(
+    fit: Any,
+    *,
+    ax: Axes,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes: ...
 
 
 def slippage_fit(
@@ -24,28 +44,28 @@ def slippage_fit(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw fitted costs by size over the medians of the samples.
+) -> Figure | Axes:
+    """Draw the fitted cost of each size, and the medians of the samples.
 
     Parameters
     ----------
     fit : SlippageFit
         `tk.slippage.fit` of up to four coins.
     ax : Axes, optional
-        Where to draw one coin; a new figure when not given.
+        Axes to draw one coin on.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        Slippage in basis points over size in USD, both logarithmic: a line and the band of its
-        interval for each side, medians as marks. A size whose median book was too thin has no
-        median: a triangle at the top edge stands for it. The legend says where the law misses a
-        sampled mean by a tenth of it or more: it does not hold then, `tk.slippage.cost` goes by
-        the means.
+    Figure or Axes
+        A new figure with one panel for each coin; or `ax`, with one coin. Slippage in basis points
+        over size in USD, both on logarithmic axes: a line and the band of its interval for each
+        side, and medians as marks. A size without a median, since the book was too thin in most
+        samples, has a triangle at the top edge. The legend states if the fit misses a sampled mean
+        by a tenth or more. Then the power law is wrong, and `tk.slippage.cost` uses the means.
 
     Raises
     ------
@@ -54,7 +74,7 @@ def slippage_fit(
 
     Examples
     --------
-    >>> from toolkit.analysis import slippage
+    >>> from toolkit import slippage
     >>> usd = pd.Series([1e3, 1e4, 1e5])
     >>> rows = pd.DataFrame({"timestamp": pd.to_datetime([0] * 3, unit="ms", utc=True),
     ...     "coin": "XYZ", "amount_usd": usd, "half_spread_bps": 1.0,
@@ -62,31 +82,32 @@ def slippage_fit(
     >>> slippage_fit(slippage.fit(rows)).axes[0].get_xlabel()
     'size, USD'
     """
-    colours = style.theme_of(theme)
+    colours = style.get_theme(theme)
     coins = list(dict.fromkeys(fit.groups["coin"]))
-    most = 1 if ax is not None else _MOST
-    if len(coins) > most:
-        raise ValueError(f"at most {most} coins can be drawn here, not {len(coins)}: fit fewer")
+    limit = 1 if ax is not None else _MAX_COINS
+    if len(coins) > limit:
+        raise ValueError(f"at most {limit} coins can be drawn here, not {len(coins)}: fit fewer")
     simulated = style.is_simulated(fit.params)
     if len(coins) <= 1:
-        figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
-        _draw(ax, colours, fit, coins[0]) if coins else style.nothing(ax, colours)
-        return style.finish(figure, ax, colours, _words(fit, coins), simulated)
+        drawn = style.new_axes(colours, ax=ax, transparent=transparent)
+        _draw_fit(drawn, colours, fit, coins[0]) if coins else style.draw_no_data(drawn, colours)
+        style.finish_axes(drawn, colours, _describe_fit(fit, coins), simulated)
+        return style.root_figure(drawn) if ax is None else drawn
     figure = style.new_figure(colours, (3.0 * len(coins) + 1, 3.8), transparent)
-    for one, coin in zip(figure.subplots(1, len(coins)), coins, strict=True):
-        style.dress(one, colours)
-        _draw(one, colours, fit, coin)
-        style.finish(figure, one, colours, _words(fit, [coin]), simulated)
+    for panel, coin in zip(figure.subplots(1, len(coins)), coins, strict=True):
+        style.style_axes(panel, colours)
+        _draw_fit(panel, colours, fit, coin)
+        style.finish_axes(panel, colours, _describe_fit(fit, [coin]), simulated)
     return figure
 
 
-def _draw(ax: Axes, theme: Theme, fit: Any, coin: str) -> None:
+def _draw_fit(ax: Axes, theme: Theme, fit: Any, coin: str) -> None:
     ax.set_xscale("log")
     ax.set_yscale("log")
     for number, side in enumerate(_SIDES):
         group = fit.groups[(fit.groups["coin"] == coin) & (fit.groups["side"] == side)]
         if len(group):
-            _draw_side(ax, theme, fit, group.iloc[0], series.look(theme, number))
+            _draw_side(ax, theme, fit, group.iloc[0], axes.line_style(theme, number))
     low, high = ax.get_ylim()
     subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
     ax.yaxis.set_major_locator(LogLocator(subs=subs))
@@ -94,75 +115,77 @@ def _draw(ax: Axes, theme: Theme, fit: Any, coin: str) -> None:
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_major_locator(LogLocator())
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.short_usd(value)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.short_usd(value)))
     ax.set_xlabel("size, USD")
     ax.set_ylabel("slippage against mid, bps")
-    taller = any(_missed(group) for group in fit.groups.to_dict("records"))
-    series.title(ax, theme, coin, pad=62 if taller else 38)
-    style.legend(ax, theme, ncols=1)
+    has_misfit = any(_is_misfit(group) for group in fit.groups.to_dict("records"))
+    axes.set_title(ax, theme, coin, pad=62 if has_misfit else 38)
+    axes.add_legend(ax, theme, ncols=1)
 
 
-def _draw_side(ax: Axes, theme: Theme, fit: Any, group: Any, look: series.Look) -> None:
-    mine = (fit.samples["coin"] == group["coin"]) & (fit.samples["side"] == group["side"])
-    points = fit.samples[mine]
+def _draw_side(ax: Axes, theme: Theme, fit: Any, group: Any, line: axes.LineStyle) -> None:
+    is_group = (fit.samples["coin"] == group["coin"]) & (fit.samples["side"] == group["side"])
+    points = fit.samples[is_group]
     known = points[points["q50"].notna()]
     ax.plot(
         known["amount_usd"],
         np.maximum(known["q50"], 0.01),
         linestyle="",
-        marker=look.marker,
-        markersize=7 if look.hollow else 4,
-        markerfacecolor="none" if look.hollow else look.colour,
-        color=look.colour,
+        marker=line.marker,
+        markersize=7 if line.is_hollow else 4,
+        markerfacecolor="none" if line.is_hollow else line.colour,
+        color=line.colour,
     )
     thin = points[points["q50"].isna()]
     ax.plot(
-        thin["amount_usd"] * (1.06 if look.hollow else 0.94),
+        thin["amount_usd"] * (1.06 if line.is_hollow else 0.94),
         np.full(len(thin), 0.97),
         linestyle="",
         marker="^",
-        color=look.colour,
+        color=line.colour,
         transform=ax.get_xaxis_transform(),
     )
     blocks, draws = fit.draws[group["coin"], group["side"]]
     sizes = np.geomspace(group["smallest_usd"], group["largest_usd"], 60)
     if not np.isfinite(draws[0]).all() or sizes[0] == sizes[-1]:
         return
-    half, a, k = (draws[:, place, None] for place in range(3))
+    half, a, k = (draws[:, column, None] for column in range(3))
     costs = half + a * (sizes / 1e5) ** k
-    ax.plot(sizes, costs[0], color=look.colour, linestyle=look.line, label=_label(fit, group))
+    ax.plot(sizes, costs[0], color=line.colour, linestyle=line.dashes, label=_fit_label(fit, group))
     if blocks > 1:
         tail = (1 - fit.level) / 2
         low, high = np.quantile(costs[1:], [tail, 1 - tail], axis=0)
-        ax.fill_between(sizes, low, high, color=look.colour, alpha=0.2, linewidth=0)
+        ax.fill_between(sizes, low, high, color=line.colour, alpha=0.2, linewidth=0)
 
 
-def _label(fit: Any, group: Any) -> str:
+def _fit_label(fit: Any, group: Any) -> str:
     params = fit.params
-    mine = (params["coin"] == group["coin"]) & (params["side"] == group["side"])
-    k = params[mine & (params["name"] == "k")].iloc[0]
+    is_group = (params["coin"] == group["coin"]) & (params["side"] == group["side"])
+    k = params[is_group & (params["name"] == "k")].iloc[0]
     interval = f" ({k['low']:.3f} to {k['high']:.3f})" if k["low"] == k["low"] else ""
     label = f"{group['side']}: exponent {k['estimate']:.3f}{interval}"
-    return label + (f"\nmisses a mean by {100 * group['misfit']:.0f} %" if _missed(group) else "")
+    return label + (
+        f"\nmisses a mean by {100 * group['misfit']:.0f} %" if _is_misfit(group) else ""
+    )
 
 
-def _missed(group: Any) -> bool:
+def _is_misfit(group: Any) -> bool:
     return bool(group["misfit"] > LARGE_MISFIT)
 
 
-def _words(fit: Any, coins: list[str]) -> str:
+def _describe_fit(fit: Any, coins: list[str]) -> str:
     if not coins:
         return "Fitted slippage by size: no data."
     parts = []
     for coin in coins:
         for group in fit.groups[fit.groups["coin"] == coin].to_dict("records"):
             params = fit.params
-            mine = (params["coin"] == coin) & (params["side"] == group["side"])
-            half, a, k, _ = params.loc[mine, "estimate"]
+            is_group = (params["coin"] == coin) & (params["side"] == group["side"])
+            half, a, k, _ = params.loc[is_group, "estimate"]
             parts.append(
                 f"{coin}, {group['side']}: {half:.2f} bps half spread, {a:.2f} bps more at 100k "
                 f"USD, exponent {k:.3f}; {group['missing']} of {group['n']} samples too thin"
-                + (f"; {misfit_words(group['misfit'])}" if _missed(group) else "")
+                + (f"; {misfit_words(group['misfit'])}" if _is_misfit(group) else "")
             )
     return f"Fitted slippage by size. {'. '.join(parts)}."
 
@@ -174,7 +197,7 @@ def slippage_heatmap(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
+) -> Axes:
     """Draw slippage by hour of the week: days from top to bottom, hours from left to right.
 
     Parameters
@@ -182,50 +205,52 @@ def slippage_heatmap(
     heatmap : DataFrame
         `tk.slippage.heatmap` of one coin and amount.
     side : {"buy", "sell"}
-        Which side.
+        Side of the order.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        A cell for each hour (UTC), the darker or brighter the dearer. Bare cells have no
-        samples, hatched ones no value: the book was too thin too often.
+    Axes
+        A cell for each hour (UTC), shaded by its slippage. An empty cell has no samples. A hatched
+        cell has no value: the book was too thin in too many samples.
 
     Raises
     ------
     ValueError
-        If there is more than one coin or amount, or no such side.
+        If there is more than one coin or amount, or the side is unknown.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"coin": "XYZ", "amount_usd": 1e4, "hour_of_week": [0, 1],
     ...     "weekday": 0, "hour_of_day": [0, 1], "side": "buy", "bps": [2.0, 3.0]})
-    >>> slippage_heatmap(rows).axes[0].get_xlabel()
+    >>> slippage_heatmap(rows).get_xlabel()
     'hour, UTC'
     """
-    colours = style.theme_of(theme)
+    colours = style.get_theme(theme)
     if side not in _SIDES:
         raise ValueError(f"side must be 'buy' or 'sell', not {side!r}")
     rows = heatmap[heatmap["side"] == side] if len(heatmap) else heatmap
-    what = [name for name in ("coin", "amount_usd") if name in rows]
-    if len(rows) and len(rows[what].drop_duplicates()) > 1:
-        raise ValueError("a heatmap shows one coin and amount: pick one")
-    figure, ax = style.canvas(colours, ax=ax, size=(7.6, 3.2), transparent=transparent)
-    _draw_hours(figure, ax, colours, rows, side) if len(rows) else style.nothing(ax, colours)
-    words = _hour_words(rows, side)
-    return style.finish(figure, ax, colours, words, style.is_simulated(heatmap))
+    keys = [name for name in ("coin", "amount_usd") if name in rows]
+    if len(rows) and len(rows[keys].drop_duplicates()) > 1:
+        raise ValueError(
+            "a heatmap shows one coin and amount, and the rows are of several: pick one"
+        )
+    ax = style.new_axes(colours, ax=ax, size=(7.6, 3.2), transparent=transparent)
+    _draw_hours(ax, colours, rows, side) if len(rows) else style.draw_no_data(ax, colours)
+    words = _describe_hours(rows, side)
+    return style.finish_axes(ax, colours, words, style.is_simulated(heatmap))
 
 
-def _draw_hours(figure: Figure, ax: Axes, theme: Theme, rows: pd.DataFrame, side: str) -> None:
+def _draw_hours(ax: Axes, theme: Theme, rows: pd.DataFrame, side: str) -> None:
     grid = np.full((7, 24), np.nan)
-    there = np.zeros((7, 24), dtype=bool)
+    has_samples = np.zeros((7, 24), dtype=bool)
     place = rows["weekday"].to_numpy(), rows["hour_of_day"].to_numpy()
-    grid[place], there[place] = rows["bps"].to_numpy(dtype="float64"), True
+    grid[place], has_samples[place] = rows["bps"].to_numpy(dtype="float64"), True
     ax.grid(False)
     for spine in ax.spines.values():
         spine.set_visible(False)
@@ -238,7 +263,7 @@ def _draw_hours(figure: Figure, ax: Axes, theme: Theme, rows: pd.DataFrame, side
         edgecolors=theme.background,
         linewidth=0.6,
     )
-    for day, hour in zip(*np.nonzero(there & np.isnan(grid)), strict=True):
+    for day, hour in zip(*np.nonzero(has_samples & np.isnan(grid)), strict=True):
         ax.fill(
             [hour - 0.5, hour + 0.5, hour + 0.5, hour - 0.5],
             [day - 0.5, day - 0.5, day + 0.5, day + 0.5],
@@ -253,24 +278,24 @@ def _draw_hours(figure: Figure, ax: Axes, theme: Theme, rows: pd.DataFrame, side
     ax.set_xticks(range(0, 24, 3))
     ax.set_xlabel("hour, UTC")
     coin = rows["coin"].iloc[0] if "coin" in rows else ""
-    usd = f"{style.short_usd(rows['amount_usd'].iloc[0])} USD" if "amount_usd" in rows else ""
-    series.title(ax, theme, f"{coin}  {side} {usd}".strip())
+    usd = f"{formats.short_usd(rows['amount_usd'].iloc[0])} USD" if "amount_usd" in rows else ""
+    axes.set_title(ax, theme, f"{coin}  {side} {usd}".strip())
     if np.isfinite(grid).any():
-        # Inside of the axes given: a figure of several keeps the axes that it has.
-        bar = figure.colorbar(mesh, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
+        # The colour bar is inside these axes: a figure of several panels keeps its layout.
+        bar = style.root_figure(ax).colorbar(mesh, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
         bar.set_label("slippage against mid, bps", color=theme.text, fontsize=9)
         bar.ax.tick_params(colors=theme.muted, labelcolor=theme.text, labelsize=9, length=0)
         bar.outline.set_visible(False)
 
 
-def _hour_words(rows: pd.DataFrame, side: str) -> str:
+def _describe_hours(rows: pd.DataFrame, side: str) -> str:
     known = rows[rows["bps"].notna()] if len(rows) else rows
     if not len(known):
         return "Slippage by hour of the week: no data."
-    cheap, dear = (known.loc[known["bps"].agg(which)] for which in ("idxmin", "idxmax"))
+    cheapest, dearest = (known.loc[known["bps"].agg(which)] for which in ("idxmin", "idxmax"))
     ends = [
         f"{row['bps']:.2f} bps on {_DAYS[int(row['weekday'])]} at {int(row['hour_of_day']):02d}:00"
-        for row in (cheap, dear)
+        for row in (cheapest, dearest)
     ]
     thin = len(rows) - len(known)
     return (

@@ -1,39 +1,37 @@
-"""What every figure looks like: themes, numbers, axes, the mark of simulated data.
+"""Style of the figures: themes, new figures and axes, alternative text, mark of simulated data.
 
-Nothing here touches pyplot or rcParams: a figure belongs to whoever made it, also on the
-threads of widgets.
+Nothing here uses pyplot or rcParams. A figure belongs to its caller, no list keeps it open, and
+figures can be drawn on the threads of widgets.
 """
 
 import base64
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter
 
-from toolkit.plots.texts import MINUS
-
-__all__ = ["Picture", "Theme", "ThemeName", "alt", "theme_of"]
+__all__ = ["NotebookAxes", "NotebookFigure", "Theme", "ThemeName", "alt", "get_theme"]
 
 ThemeName = Literal["light", "dark"]
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colours of a figure: Okabe and Ito's, which most eyes tell apart.
+    """The colours of a figure, by Okabe and Ito: most people can tell them apart.
 
     Attributes
     ----------
     text, muted, grid, background : str
-        Colours of labels, of what stands back, of grid lines, of the paper.
+        Colours of labels, of secondary elements, of grid lines, of the background.
     good, bad, total, accent : str
-        Colours of gains (also: buys, received), losses (sells, paid), totals, a third series.
+        Colours of gains (also: buys, received), of losses (sells, paid), of totals, of a third
+        group.
     """
 
     text: str
@@ -70,8 +68,8 @@ _THEMES: Final[Mapping[str, Theme]] = {
 }
 
 
-class Picture(Figure):
-    """A figure that a notebook shows with its alternative text."""
+class NotebookFigure(Figure):
+    """A figure that a notebook shows at the end of a cell, with its alternative text."""
 
     def _repr_html_(self) -> str:
         buffer = io.BytesIO()
@@ -83,63 +81,69 @@ class Picture(Figure):
         )
 
 
-def alt(figure: Figure) -> str:
-    """Give the alternative text of a figure: what its axes show, in words.
+class NotebookAxes(Axes):
+    """Axes of a figure of their own: at the end of a cell a notebook shows that figure."""
+
+    def _repr_html_(self) -> str | None:
+        figure = root_figure(self)
+        return figure._repr_html_() if isinstance(figure, NotebookFigure) else None
+
+
+def alt(drawn: Axes | Figure) -> str:
+    """Return the alternative text of a plot: what it shows, in words.
 
     Parameters
     ----------
-    figure : Figure
-        A figure drawn here, or one with axes drawn here.
+    drawn : Axes or Figure
+        What a function of `toolkit.plots` returned. For a figure, the texts of all of its axes.
 
     Returns
     -------
     str
-        One or more sentences; empty for a figure without any.
+        One or more sentences; empty if nothing of `toolkit.plots` was drawn there.
 
     Examples
     --------
     >>> from toolkit import plots
-    >>> figure = plots.funding_by_coin(pd.DataFrame())
-    >>> alt(figure)
+    >>> alt(plots.funding_by_coin(pd.DataFrame()))
     'Funding by coin: no data. Simulated data: no.'
     """
-    labels = [str(ax.get_label()) for ax in figure.axes if str(ax.get_label())[:1] != "<"]
+    every_axes = drawn.axes if isinstance(drawn, Figure) else [drawn]
+    # matplotlib's own labels of axes begin with "<".
+    labels = [str(ax.get_label()) for ax in every_axes if str(ax.get_label())[:1] != "<"]
     return " ".join(label for label in labels if label)
 
 
-def theme_of(name: str) -> Theme:
-    """Give the theme of a name.
+def get_theme(name: str) -> Theme:
+    """Return the theme with a name.
 
     Raises
     ------
     ValueError
-        If there is none of that name.
+        If there is no such theme.
     """
     if name not in _THEMES:
         raise ValueError(f"theme must be {' or '.join(map(repr, _THEMES))}, not {name!r}")
     return _THEMES[name]
 
 
-def canvas(
+def new_axes(
     theme: Theme,
     *,
     ax: Axes | None = None,
     size: tuple[float, float] = (7.2, 3.6),
     transparent: bool = False,
-) -> tuple[Figure, Axes]:
-    """Give the axes to draw on: those given, or those of a new figure."""
+) -> Axes:
+    """Return the axes to draw on, styled: `ax`, or by default those of a new figure."""
     if ax is None:
-        figure: Figure = new_figure(theme, size, transparent)
-        ax = figure.add_subplot()
-    else:
-        figure = root(ax.figure)
-    dress(ax, theme)
-    return figure, ax
+        ax = new_figure(theme, size, transparent).add_subplot(axes_class=NotebookAxes)
+    style_axes(ax, theme)
+    return ax
 
 
-def new_figure(theme: Theme, size: tuple[float, float], transparent: bool) -> Picture:
-    """Make an empty figure, its layout computed when it is drawn."""
-    figure = Picture(figsize=size, dpi=144)
+def new_figure(theme: Theme, size: tuple[float, float], transparent: bool) -> NotebookFigure:
+    """Return an empty figure; its layout is computed when it is drawn."""
+    figure = NotebookFigure(figsize=size, dpi=144)
     # The strip at the top is for the mark of simulated data.
     strip = (0.0, 0.0, 1.0, 1.0 - 0.14 / size[1])
     figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06, rect=strip))
@@ -147,18 +151,22 @@ def new_figure(theme: Theme, size: tuple[float, float], transparent: bool) -> Pi
     return figure
 
 
-def root(figure: Figure | SubFigure | None) -> Figure:
-    """Give the whole figure that axes stand on."""
+def root_figure(drawn: Axes | Figure | SubFigure) -> Figure:
+    """Return the outermost figure of axes or of a subfigure.
+
+    Raises
+    ------
+    ValueError
+        If the axes belong to no figure.
+    """
+    figure = drawn.get_figure(root=True)
     if figure is None:
         raise ValueError("these axes belong to no figure")
-    whole = figure.get_figure(root=True)
-    if whole is None:
-        raise ValueError("these axes belong to no figure")
-    return whole
+    return figure
 
 
-def dress(ax: Axes, theme: Theme, grid: Literal["x", "y"] = "y") -> None:
-    """Give axes their colours: a light grid along one axis, no box."""
+def style_axes(ax: Axes, theme: Theme, grid: Literal["x", "y"] = "y") -> None:
+    """Set the colours of the axes, and a light grid along one axis; hide the box."""
     ax.set_facecolor("none")
     for side, spine in ax.spines.items():
         spine.set_visible(side == "bottom")
@@ -174,41 +182,10 @@ def dress(ax: Axes, theme: Theme, grid: Literal["x", "y"] = "y") -> None:
         axis.get_offset_text().set_color(theme.muted)
 
 
-def legend(ax: Axes, theme: Theme, **options: Any) -> None:
-    """Put the legend in one line above the axes, so that it hides nothing."""
-    made = ax.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        frameon=False,
-        fontsize=9,
-        labelcolor=theme.text,
-        borderaxespad=0.2,
-        handlelength=2.2,
-        columnspacing=1.3,
-        **options,
-    )
-    for text in made.get_texts():
-        text.set_parse_math(False)
-
-
-def beside(ax: Axes, y: float, text: str, colour: str) -> None:
-    """Write beside the right edge of the axes, at a height of the data."""
-    ax.annotate(
-        text,
-        (1.0, y),
-        xytext=(6, 0),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        va="center",
-        fontsize=9,
-        color=colour,
-        parse_math=False,
-    )
-
-
-def finish(figure: Figure, ax: Axes, theme: Theme, words: str, simulated: bool) -> Figure:
-    """Set the alternative text, and mark simulated data in a corner."""
+def finish_axes(ax: Axes, theme: Theme, words: str, simulated: bool) -> Axes:
+    """Set the alternative text, and mark simulated data in the corner of the figure."""
     ax.set_label(f"{words} Simulated data: {'yes' if simulated else 'no'}.")
+    figure = root_figure(ax)
     if simulated and not any(text.get_gid() == "simulated" for text in figure.texts):
         figure.text(
             0.99,
@@ -221,54 +198,15 @@ def finish(figure: Figure, ax: Axes, theme: Theme, words: str, simulated: bool) 
             color=theme.muted,
             gid="simulated",
         )
-    return figure
+    return ax
 
 
-def nothing(ax: Axes, theme: Theme, text: str = "no data") -> None:
-    """Say that there is nothing to show, instead of showing empty axes."""
+def draw_no_data(ax: Axes, theme: Theme, text: str = "no data") -> None:
+    """Write that there is no data, in place of empty axes."""
     ax.set_axis_off()
     ax.text(0.5, 0.5, text, ha="center", va="center", color=theme.muted, transform=ax.transAxes)
 
 
 def is_simulated(frame: pd.DataFrame) -> bool:
-    """Tell whether a frame's provenance says that its data is invented."""
+    """Return whether the provenance of a frame states that its data is simulated."""
     return bool(frame.attrs.get("toolkit", {}).get("simulated", False))
-
-
-def usd(value: Any, signed: bool = False) -> str:
-    """Write an amount: cents below 10,000, whole dollars above, a true minus sign.
-
-    Examples
-    --------
-    >>> usd(1234.5), usd(1234567.8), usd(12, signed=True), usd(0, signed=True)
-    ('1,234.50', '1,234,568', '+12.00', '0.00')
-    """
-    digits = 2 if abs(value) < 10_000 else 0
-    text = f"{abs(value):,.{digits}f}"
-    zero = not text.strip("0.,")
-    sign = "" if zero else MINUS if value < 0 else "+" if signed else ""
-    return sign + text
-
-
-def short_usd(value: float) -> str:
-    """Write a size in as few characters as it needs.
-
-    Examples
-    --------
-    >>> [short_usd(size) for size in (500, 1_000, 250_000, 1_000_000)]
-    ['500', '1k', '250k', '1M']
-    """
-    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= unit:
-            return f"{value / unit:g}{letter}".replace("-", MINUS)
-    return f"{value:g}".replace("-", MINUS)
-
-
-def _axis_usd(value: float, _: int | None = None) -> str:
-    text = f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:,.4g}"
-    return text.replace("-", MINUS)
-
-
-def usd_axis(set_formatter: Callable[[FuncFormatter], None]) -> None:
-    """Give an axis thousands separators and a true minus sign."""
-    set_formatter(FuncFormatter(_axis_usd))

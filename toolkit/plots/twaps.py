@@ -1,17 +1,16 @@
-"""TWAP orders: what they will still trade, their schedules, what they achieved."""
+"""TWAP orders: outstanding sizes, progress against schedule, and quality of execution."""
 
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from toolkit.plots import style, texts
+from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Theme, ThemeName
 
-_MOST = 16
+_MAX_BARS = 16
 
 
 def twap_pressure(
@@ -20,55 +19,55 @@ def twap_pressure(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw what TWAP orders will still buy and sell in each market.
+) -> Axes:
+    """Draw the notional that TWAP orders will still buy and sell in each market.
 
     Parameters
     ----------
     pressure : DataFrame
         `tk.twaps.pressure` by one column, with prices.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        Horizontal bars in USD: sells to the left, buys to the right, net as a mark. The 16
-        largest; rows without a price are named below, not drawn.
+    Axes
+        Horizontal bars in USD of the 16 largest rows: sells to the left, buys to the right, and a
+        mark at net. Rows without a price are not drawn; the label lists them.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"market": ["BTC"], "buy_usd": [5.0], "sell_usd": [2.0],
     ...                      "net_usd": [3.0]})
-    >>> [text.get_text() for text in twap_pressure(rows).axes[0].get_yticklabels()]
+    >>> [text.get_text() for text in twap_pressure(rows).get_yticklabels()]
     ['BTC']
     """
-    colours = style.theme_of(theme)
-    rows, lost = _priced(pressure)
+    colours = style.get_theme(theme)
+    rows, unpriced = _split_by_price(pressure)
     size = (7.2, 1.5 + 0.3 * max(4, len(rows)))
-    figure, ax = style.canvas(colours, ax=ax, size=size, transparent=transparent)
-    _draw_pressure(ax, colours, rows, lost) if len(rows) else style.nothing(ax, colours)
-    words = _pressure_words(rows, lost)
-    return style.finish(figure, ax, colours, words, style.is_simulated(pressure))
+    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    _draw_pressure(ax, colours, rows, unpriced) if len(rows) else style.draw_no_data(ax, colours)
+    words = _describe_pressure(rows, unpriced)
+    return style.finish_axes(ax, colours, words, style.is_simulated(pressure))
 
 
-def _priced(pressure: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def _split_by_price(pressure: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     if not len(pressure):
         return pressure, []
     rows = pressure.assign(name=pressure.iloc[:, 0].astype(str))
-    runs = rows["orders"] > 0 if "orders" in rows else True
-    lost = rows.loc[rows["net_usd"].isna() & runs, "name"].tolist()
+    has_orders = rows["orders"] > 0 if "orders" in rows else True
+    unpriced = rows.loc[rows["net_usd"].isna() & has_orders, "name"].tolist()
     rows = rows[rows["net_usd"].notna()]
-    rows = rows.assign(size=rows["buy_usd"] + rows["sell_usd"]).nlargest(_MOST, "size")
-    return rows.sort_values(["net_usd", "name"]).reset_index(drop=True), lost
+    rows = rows.assign(size=rows["buy_usd"] + rows["sell_usd"]).nlargest(_MAX_BARS, "size")
+    return rows.sort_values(["net_usd", "name"]).reset_index(drop=True), unpriced
 
 
-def _draw_pressure(ax: Axes, theme: Theme, rows: pd.DataFrame, lost: list[str]) -> None:
-    style.dress(ax, theme, grid="x")
+def _draw_pressure(ax: Axes, theme: Theme, rows: pd.DataFrame, unpriced: list[str]) -> None:
+    style.style_axes(ax, theme, grid="x")
     at = np.arange(len(rows))
     ax.barh(at, rows["buy_usd"], height=0.6, color=theme.good, label="to buy")
     ax.barh(at, -rows["sell_usd"], height=0.6, color=theme.bad, hatch="///", label="to sell",
@@ -85,20 +84,20 @@ def _draw_pressure(ax: Axes, theme: Theme, rows: pd.DataFrame, lost: list[str]) 
     ax.axvline(0, color=theme.muted, linewidth=0.8)
     ax.set_yticks(at, rows["name"].tolist(), parse_math=False)
     ax.set_ylim(-0.7, len(rows) - 0.3)
-    without = f"; without a price: {', '.join(lost)}" if lost else ""
+    without = f"; without a price: {', '.join(unpriced)}" if unpriced else ""
     ax.set_xlabel(f"outstanding in TWAP orders, USD{without}", parse_math=False)
-    style.usd_axis(ax.xaxis.set_major_formatter)
-    style.legend(ax, theme, ncols=3)
+    axes.set_usd_ticks(ax.xaxis)
+    axes.add_legend(ax, theme, ncols=3)
 
 
-def _pressure_words(rows: pd.DataFrame, lost: list[str]) -> str:
+def _describe_pressure(rows: pd.DataFrame, unpriced: list[str]) -> str:
     if not len(rows):
         return "Outstanding in TWAP orders: no data."
     parts = [
-        f"{row.name} {style.usd(row.net_usd, signed=True)}"
+        f"{row.name} {formats.usd_amount(row.net_usd, signed=True)}"
         for _, row in rows.iloc[::-1].set_index("name").iterrows()
     ]
-    without = f"; {len(lost)} without a price" if lost else ""
+    without = f"; {len(unpriced)} without a price" if unpriced else ""
     return f"Outstanding in TWAP orders in USD, net: {', '.join(parts)}{without}."
 
 
@@ -108,51 +107,54 @@ def twap_adherence(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw what each TWAP order has done against the time that is over.
+) -> Axes:
+    """Draw the executed share of each TWAP order over its elapsed share of time.
 
     Parameters
     ----------
     adherence : DataFrame
         `tk.twaps.adherence`.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        A mark for each running order: share of its size that is done over share of its time;
-        on the diagonal it keeps its schedule, below it is behind. Waiting orders are counted.
+    Axes
+        A mark for each running order: share of its size that is executed over share of its time
+        that has elapsed. On the diagonal an order is on schedule, below it is behind. The label
+        counts waiting orders.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"market": ["BTC"], "is_buy": [True], "elapsed": [0.5],
     ...                      "progress": [0.4]})
-    >>> twap_adherence(rows).axes[0].get_xlabel()
+    >>> twap_adherence(rows).get_xlabel()
     'time over'
     """
-    colours = style.theme_of(theme)
-    figure, ax = style.canvas(colours, ax=ax, size=(5.2, 4.6), transparent=transparent)
-    runs = adherence[adherence["elapsed"].notna()] if len(adherence) else adherence
-    waits = len(adherence) - len(runs)
-    _draw_adherence(ax, colours, runs, waits) if len(runs) else style.nothing(ax, colours)
-    words = _adherence_words(runs, waits)
-    return style.finish(figure, ax, colours, words, style.is_simulated(adherence))
+    colours = style.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, size=(5.2, 4.6), transparent=transparent)
+    running = adherence[adherence["elapsed"].notna()] if len(adherence) else adherence
+    waiting = len(adherence) - len(running)
+    _draw_adherence(ax, colours, running, waiting) if len(running) else style.draw_no_data(
+        ax, colours
+    )
+    words = _describe_adherence(running, waiting)
+    return style.finish_axes(ax, colours, words, style.is_simulated(adherence))
 
 
-def _draw_adherence(ax: Axes, theme: Theme, runs: pd.DataFrame, waits: int) -> None:
-    style.dress(ax, theme)
+def _draw_adherence(ax: Axes, theme: Theme, running: pd.DataFrame, waiting: int) -> None:
+    style.style_axes(ax, theme)
     ax.grid(True, axis="both", color=theme.grid, linewidth=0.8)
     ax.plot([0, 1], [0, 1], color=theme.muted, linestyle=":", linewidth=1.4, label="on schedule")
-    for buys, colour, marker, name in (
+    for is_buy, colour, marker, name in (
         (True, theme.good, "o", "buys"),
         (False, theme.bad, "s", "sells"),
     ):
-        part = runs[runs["is_buy"].astype(bool) == buys]
+        part = running[running["is_buy"].astype(bool) == is_buy]
         ax.plot(
             part["elapsed"],
             part["progress"],
@@ -163,28 +165,28 @@ def _draw_adherence(ax: Axes, theme: Theme, runs: pd.DataFrame, waits: int) -> N
             label=name,
             clip_on=False,
         )
-    if len(runs) <= 12:
-        _label_orders(ax, theme, runs)
+    if len(running) <= 12:
+        _label_orders(ax, theme, running)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_aspect("equal")
-    ax.set_xlabel(f"time over; {waits} more wait for a trigger" if waits else "time over")
+    ax.set_xlabel(f"time over; {waiting} more wait for a trigger" if waiting else "time over")
     ax.set_ylabel("size done")
-    style.legend(ax, theme, ncols=3)
+    axes.add_legend(ax, theme, ncols=3)
 
 
-def _label_orders(ax: Axes, theme: Theme, runs: pd.DataFrame) -> None:
-    rows: Any = runs.itertuples()
+def _label_orders(ax: Axes, theme: Theme, running: pd.DataFrame) -> None:
+    rows: Any = running.itertuples()
     for row in rows:
-        right = row.elapsed < 0.75
+        is_right = row.elapsed < 0.75
         ax.annotate(
             str(row.market),
             (row.elapsed, row.progress),
-            xytext=(6 if right else -6, -2),
+            xytext=(6 if is_right else -6, -2),
             textcoords="offset points",
-            ha="left" if right else "right",
+            ha="left" if is_right else "right",
             va="top",
             fontsize=8,
             color=theme.text,
@@ -192,13 +194,13 @@ def _label_orders(ax: Axes, theme: Theme, runs: pd.DataFrame) -> None:
         )
 
 
-def _adherence_words(runs: pd.DataFrame, waits: int) -> str:
-    if not len(runs):
+def _describe_adherence(running: pd.DataFrame, waiting: int) -> str:
+    if not len(running):
         return "Schedules of TWAP orders: no data."
-    behind = (runs["elapsed"] - runs["progress"]).median()
+    behind = (running["elapsed"] - running["progress"]).median()
     return (
-        f"Size done over time passed of {len(runs)} TWAP orders: on the median {behind:.0%} behind "
-        f"schedule; {waits} wait for a trigger."
+        f"Executed size over elapsed time of {len(running)} TWAP orders: the median is "
+        f"{behind:.0%} behind schedule; {waiting} wait for a trigger."
     )
 
 
@@ -215,72 +217,73 @@ def twap_quality(
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
-) -> Figure:
-    """Draw how much better TWAP orders were than three benchmarks.
+) -> Axes:
+    """Draw the prices of TWAP orders against three benchmarks.
 
     Parameters
     ----------
     quality : DataFrame
         `tk.twaps.quality`.
     ax : Axes, optional
-        Where to draw; a new figure when not given.
+        Axes to draw on; by default those of a new figure.
     theme : {"light", "dark"}
-        Colours for light or dark surroundings.
+        Colours for a light or a dark background.
     transparent : bool
-        Leave out the background of a new figure.
+        Whether a new figure has no background.
 
     Returns
     -------
-    Figure
-        For each benchmark a mark for each order, in basis points, positive is good for the
-        account, and the median as a bar with its figure.
+    Axes
+        For each benchmark, a mark for each order and a bar with a label at the median. In basis
+        points; positive is good for the account.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"vs_vwap_bps": [1.0, -2.0], "vs_twap_bps": [0.5, 0.1],
     ...                      "vs_arrival_bps": [None, 3.0]})
-    >>> twap_quality(rows).axes[0].get_xlabel()
+    >>> twap_quality(rows).get_xlabel()
     'better than the benchmark, bps'
     """
-    colours = style.theme_of(theme)
-    figure, ax = style.canvas(colours, ax=ax, size=(7.2, 2.8), transparent=transparent)
-    _draw_quality(ax, colours, quality) if len(quality) else style.nothing(ax, colours)
-    words = _quality_words(quality)
-    return style.finish(figure, ax, colours, words, style.is_simulated(quality))
+    colours = style.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, size=(7.2, 2.8), transparent=transparent)
+    _draw_quality(ax, colours, quality) if len(quality) else style.draw_no_data(ax, colours)
+    words = _describe_quality(quality)
+    return style.finish_axes(ax, colours, words, style.is_simulated(quality))
 
 
 def _draw_quality(ax: Axes, theme: Theme, quality: pd.DataFrame) -> None:
-    style.dress(ax, theme, grid="x")
+    style.style_axes(ax, theme, grid="x")
     colours = (theme.good, theme.accent, theme.bad)
     ax.axvline(0, color=theme.muted, linewidth=0.8)
     for row, ((column, _, marker), colour) in enumerate(zip(_BENCHMARKS, colours, strict=True)):
         values = quality[column].astype("float64").dropna().sort_values().to_numpy()
         if not len(values):
             continue
-        # Side by side in turn, so that marks do not hide each other.
+        # Marks are shifted in turn, so that they do not hide each other.
         shift = ((np.arange(len(values)) * 7) % 11 - 5) * 0.05
         ax.plot(values, row + shift, marker, color=colour, markersize=4, alpha=0.6)
-        middle = float(np.median(values))
-        ax.plot([middle] * 2, [row - 0.36, row + 0.36], color=theme.text, linewidth=2)
-        style.beside(ax, row, _signed(middle), theme.text)
+        median = float(np.median(values))
+        ax.plot([median] * 2, [row - 0.36, row + 0.36], color=theme.text, linewidth=2)
+        axes.label_right_edge(ax, row, _bps_text(median), theme.text)
     ax.set_yticks(range(3), [name for _, name, _ in _BENCHMARKS])
     ax.set_ylim(2.6, -0.6)
     ax.set_xlabel("better than the benchmark, bps")
     ax.set_title("median", loc="right", fontsize=9, color=theme.text)
 
 
-def _quality_words(quality: pd.DataFrame) -> str:
+def _describe_quality(quality: pd.DataFrame) -> str:
     if not len(quality):
         return "TWAP orders against benchmarks: no data."
     parts = [
-        f"{name} " + _signed(quality[column].astype("float64").median())
+        f"{name} " + _bps_text(quality[column].astype("float64").median())
         for column, name, _ in _BENCHMARKS
     ]
     return (
-        f"How much better {len(quality)} TWAP orders were than benchmarks, median in basis points: "
+        f"Prices of {len(quality)} TWAP orders, better than benchmarks by a median in basis points "
+        f"of: "
         f"{', '.join(parts)}."
     )
 
 
-def _signed(bps: float) -> str:
-    return "unknown" if bps != bps else f"{bps:+.1f}".replace("-", texts.MINUS)
+def _bps_text(bps: float) -> str:
+    return "unknown" if bps != bps else f"{bps:+.1f}".replace("-", formats.MINUS)

@@ -1,9 +1,9 @@
-"""Reports: one self-contained HTML file each, the same bytes for the same data."""
+"""Reports: self-contained HTML files; the same data gives the same bytes."""
 
 from toolkit.reports import blocks
-from toolkit.reports.building import template
+from toolkit.reports.build import template
 from toolkit.reports.example import example_account
-from toolkit.reports.making import builder, market, market_quality, run, wallet
+from toolkit.reports.standard_reports import builder, market, market_quality, run, wallet
 
 __all__ = [
     "blocks",

@@ -1,7 +1,6 @@
-"""What a report's notebook shows: title, headline numbers, words, tables, figures, provenance.
+"""Blocks of a report: title, headline numbers, paragraphs, figures, checks, provenance.
 
-Each block draws itself in a notebook and in the page of a report, with the same HTML. Text is
-escaped.
+A block has the same HTML in a notebook and in the page of a report. Text is escaped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,21 +9,21 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.reports.figures import PageFigure, page_figure
-from toolkit.reports.filling import fill
-from toolkit.reports.provenance import Source, sources_of, versions
+from toolkit.reports.figures import PageFigure, draw_page_figure
+from toolkit.reports.html_parts import render_part
+from toolkit.reports.provenance import FrameSource, describe_frames, library_versions
 from toolkit.reports.sentences import Headline
 
 __all__ = [
     "FACTS",
-    "Blocks",
-    "Checks",
+    "BlockList",
+    "CaptionedFigure",
+    "CheckBlock",
     "Headline",
-    "Provenance",
-    "Shown",
-    "Tiles",
-    "Title",
-    "Words",
+    "ProvenanceBlock",
+    "TextBlock",
+    "TileBlock",
+    "TitleBlock",
     "checks",
     "figure",
     "provenance",
@@ -34,12 +33,12 @@ __all__ = [
 ]
 
 FACTS: Final = "application/vnd.exchange-toolkit.facts+json"
-"""Beside the HTML of a block: what the page and the command line take from it."""
+"""The MIME type of facts that a block has for the page and for the command line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Title:
-    """Head of a report: its kind, what it is about, the source, from when to when."""
+class TitleBlock:
+    """The head of a report: its kind, its subject, the period and the source."""
 
     kind: str
     subject: str
@@ -48,143 +47,147 @@ class Title:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         facts = {"title": f"{self.kind}: {self.subject}", "subject": self.subject}
-        return _bundle(fill("title.html", title=self), f"{self.kind}: {self.subject}", facts)
+        return _bundle(render_part("title.html", title=self), f"{self.kind}: {self.subject}", facts)
 
 
 @dataclass(frozen=True, slots=True)
-class Tiles:
-    """Headline numbers, side by side."""
+class TileBlock:
+    """Headline numbers side by side."""
 
     headlines: Sequence[Headline]
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        lines = [one.text for one in self.headlines]
-        facts = {"headlines": [list(one) for one in self.headlines]}
-        return _bundle(fill("tiles.html", headlines=self.headlines), "\n".join(lines), facts)
+        lines = [headline.text for headline in self.headlines]
+        facts = {"headlines": [list(headline) for headline in self.headlines]}
+        return _bundle(render_part("tiles.html", headlines=self.headlines), "\n".join(lines), facts)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """A paragraph that was computed."""
+class TextBlock:
+    """A computed paragraph."""
 
     text: str
     lead: bool
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return _bundle(fill("words.html", words=self), self.text)
+        return _bundle(render_part("words.html", words=self), self.text)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CaptionedFigure:
     """A figure with its caption."""
 
     figure: PageFigure
     caption: str
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        html = fill("figure.html", figure=self.figure, caption=self.caption)
+        html = render_part("figure.html", figure=self.figure, caption=self.caption)
         return _bundle(html, self.figure.alt)
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
-    """What was checked: the check, its result, what it means."""
+class CheckBlock:
+    """Checks: name, result and meaning of each."""
 
     rows: Sequence[tuple[str, str, str]]
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         lines = [f"{name}: {value}" for name, value, _ in self.rows]
-        return _bundle(fill("checks.html", checks=self.rows), "\n".join(lines))
+        return _bundle(render_part("checks.html", checks=self.rows), "\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
-    """Where a report comes from: parameters, what was asked and came, versions."""
+class ProvenanceBlock:
+    """The provenance of a report: parameters, fetched frames, versions of libraries."""
 
     parameters: Mapping[str, Any]
-    sources: Sequence[Source]
+    sources: Sequence[FrameSource]
     versions: Mapping[str, str]
     source: str
     simulated: bool
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        html = fill("provenance.html", provenance=self)
+        html = render_part("provenance.html", provenance=self)
         facts = {
-            "sources": [asdict(one) for one in self.sources],
+            "sources": [asdict(source) for source in self.sources],
             "source": self.source,
             "simulated": self.simulated,
         }
-        return _bundle(html, "\n".join(f"{one.name}: {one.digest}" for one in self.sources), facts)
+        return _bundle(
+            html, "\n".join(f"{source.name}: {source.digest}" for source in self.sources), facts
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
-    """Several blocks, one below the other; or none."""
+class BlockList:
+    """Any number of blocks, one below the other."""
 
     blocks: Sequence[Any]
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        bundles = [one._repr_mimebundle_() for one in self.blocks]
-        joined = {kind: "\n".join(one[kind] for one in bundles) for kind in _TEXTS}
+        bundles = [block._repr_mimebundle_() for block in self.blocks]
+        joined = {kind: "\n".join(bundle[kind] for bundle in bundles) for kind in _JOINED_TYPES}
         return _bundle(joined["text/html"], joined["text/plain"])
 
 
-_TEXTS: Final = ("text/html", "text/plain")
+_JOINED_TYPES: Final = ("text/html", "text/plain")
 
 
-def title(kind: str, subject: str, line: str = "", *, simulated: bool = False) -> Title:
-    """Head a report.
+def title(kind: str, subject: str, line: str = "", *, simulated: bool = False) -> TitleBlock:
+    """Return the title of a report.
 
     Parameters
     ----------
     kind : str
-        What sort of report it is, such as ``"Wallet report"``.
+        Kind of report, such as ``"Wallet report"``.
     subject : str
-        What it is about, such as an address.
+        Subject, such as an address.
     line : str, default ""
         Period and source.
     simulated : bool, default False
-        Whether the data is invented.
+        Whether the data is simulated.
     """
-    return Title(kind, subject, line, simulated)
+    return TitleBlock(kind, subject, line, simulated)
 
 
-def tiles(headlines: Sequence[Headline | tuple[str, str] | tuple[str, str, str]]) -> Tiles:
-    """Show headline numbers: label, value, note.
+def tiles(headlines: Sequence[Headline | tuple[str, str] | tuple[str, str, str]]) -> TileBlock:
+    """Return headline numbers: label, value, note.
 
     Examples
     --------
     >>> print(tiles([("net", "+1,160.77 USD", "after fees")])._repr_mimebundle_()["text/plain"])
     net: +1,160.77 USD (after fees)
     """
-    return Tiles([Headline(*one) for one in headlines])
+    return TileBlock([Headline(*headline) for headline in headlines])
 
 
-def words(text: str, *, lead: bool = False) -> Words:
-    """Show a computed paragraph; `lead` sets it a little larger."""
-    return Words(text, lead)
+def words(text: str, *, lead: bool = False) -> TextBlock:
+    """Return a computed paragraph; with `lead` in larger letters."""
+    return TextBlock(text, lead)
 
 
-def figure(draw: Callable[..., Any], *results: Any, caption: str, **options: Any) -> Shown:
-    """Draw results for light and for dark.
+def figure(
+    draw: Callable[..., Any], *results: Any, caption: str, **options: Any
+) -> CaptionedFigure:
+    """Return a figure of results in both themes.
 
     Parameters
     ----------
     draw : callable
         A function of `toolkit.plots`, or one that takes ``theme`` and ``transparent`` as they do.
     *results
-        What it draws.
+        Arguments of `draw`.
     caption : str
-        What stands below.
+        Text below the figure.
     **options
-        Passed on to `draw`.
+        Options of `draw`.
     """
-    return Shown(page_figure(draw, *results, **options), caption)
+    return CaptionedFigure(draw_page_figure(draw, *results, **options), caption)
 
 
-def checks(rows: Sequence[Headline | tuple[str, str, str]]) -> Checks:
-    """Show what was checked: the check, its result, what it means."""
-    return Checks([(name, value, meaning) for name, value, meaning in rows])
+def checks(rows: Sequence[Headline | tuple[str, str, str]]) -> CheckBlock:
+    """Return checks: name, result and meaning of each."""
+    return CheckBlock([(name, value, meaning) for name, value, meaning in rows])
 
 
 def provenance(
@@ -193,21 +196,23 @@ def provenance(
     source: str,
     *,
     simulated: bool,
-) -> Provenance:
-    """Show where a report comes from.
+) -> ProvenanceBlock:
+    """Return the provenance of a report.
 
     Parameters
     ----------
     frames : mapping
-        What was fetched, by name; None for what could not be had.
+        Name -> fetched frame, or None for a missing frame.
     parameters : mapping
-        What the report was asked for.
+        Parameters of the report.
     source : str
-        What the session calls its source.
+        Label of the source.
     simulated : bool
-        Whether it is invented.
+        Whether the source is simulated.
     """
-    return Provenance(dict(parameters), sources_of(frames), versions(), source, simulated)
+    return ProvenanceBlock(
+        dict(parameters), describe_frames(frames), library_versions(), source, simulated
+    )
 
 
 def _bundle(html: str, plain: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:

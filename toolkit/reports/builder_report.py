@@ -1,6 +1,6 @@
-"""The builder report: what a builder earns, from whom, and what its users do elsewhere.
+"""The builder report: revenue of a builder, its users, and their other trading.
 
-Its prose stands in ``notebooks/builder.py``; here is what that notebook calls.
+The notebook ``notebooks/builder.py`` has the prose, and calls these functions.
 """
 
 from dataclasses import dataclass
@@ -9,80 +9,80 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.analysis import builders, orders
-from toolkit.analysis.builder_cohorts import LifetimeValue
+from toolkit import builders, orders
+from toolkit.analysis.builders.cohorts import LifetimeValue
 from toolkit.client import Session
 from toolkit.errors import ReportFailed
 from toolkit.fetch import builder_approved_fills_by_time, builder_orders_by_time
-from toolkit.plots import texts
+from toolkit.plots import formats
 from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import Title
+from toolkit.reports.blocks import TitleBlock
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
-from toolkit.reports.tables import Column, Table, table
-from toolkit.times import Time, iso, to_ms
+from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.times import Time, to_iso, to_ms
 
-__all__ = ["Builder", "gather"]
+__all__ = ["BuilderReport", "fetch_report"]
 
 SENTENCES: Final = {
-    "traded": "Through this builder {volume:dollars} USD were traded, for {revenue:cents} USD of "
-    "builder fees.",
-    "all": "While they had approved it, its users traded {volume:dollars} USD in all, of which "
-    "{could:dollars} USD could have gone through a builder.",
-    "share": "Of what could have, {rate:share} went through this one.",
-    "unnamed": "Of the fills {unnamed:count} of {fills:count} do not name their user: what stands "
-    "by user or cohort is without them.",
+    "traded": "Users traded {volume:dollars} USD through this builder, and paid "
+    "{revenue:cents} USD of builder fees.",
+    "all": "While they had approved it, its users traded {volume:dollars} USD in total. Of this "
+    "volume, {could:dollars} USD could have been routed through a builder.",
+    "share": "Of the volume that could be routed, {rate:share} was routed through this builder.",
+    "unnamed": "Of the fills {unnamed:count} of {fills:count} do not name their user. Tables by "
+    "user and by cohort do not contain them.",
 }
 HEADLINES: Final = {
     "revenue": ("revenue", "{revenue:cents} USD", "builder fees"),
     "volume": ("routed volume", "{volume:dollars} USD", "{fills:count} fills"),
     "fee": ("fee", "{fee:bps} bps", "of the routed volume"),
     "share": (
-        "share of what could go through it",
+        "share of volume that could be routed",
         "{rate:share}",
         "in USD; 95 %: {low:share} to {high:share}",
     ),
     "elsewhere": (
         "through other builders",
         "{elsewhere:dollars} USD",
-        "and {direct:dollars} USD through none",
+        "and {direct:dollars} USD without a builder",
     ),
     "users": ("users", "{users:count}", "{through:count} traded through it"),
 }
 _USERS: Final = (
-    Column("user", "user", texts.short, number=False),
-    Column("fills", "fills", texts.count),
-    Column("volume", "volume, USD", texts.dollars),
-    Column("revenue", "revenue, USD", tables.cents),
-    Column("fee_bps", "fee, bps", texts.bps),
+    TextColumn("user", "user", formats.short_address, number=False),
+    TextColumn("fills", "fills", formats.whole_number),
+    TextColumn("volume", "volume, USD", formats.whole_dollars),
+    TextColumn("revenue", "revenue, USD", tables.usd_cents),
+    TextColumn("fee_bps", "fee, bps", formats.basis_points),
 )
-_COINS: Final = (Column("coin", "coin", tables.text, number=False), *_USERS[1:])
-_WEEKS: Final = (Column("week", "week of", texts.day, number=False), *_USERS[1:])
+_COINS: Final = (TextColumn("coin", "coin", tables.plain_text, number=False), *_USERS[1:])
+_WEEKS: Final = (TextColumn("week", "week of", formats.utc_day, number=False), *_USERS[1:])
 _ENDS: Final = (
-    Column("status", "status", tables.text, number=False),
-    Column("orders", "orders", texts.count),
-    Column("share", "share", texts.share),
-    Column("low", "from", texts.share),
-    Column("high", "to", texts.share),
+    TextColumn("status", "status", tables.plain_text, number=False),
+    TextColumn("orders", "orders", formats.whole_number),
+    TextColumn("share", "share", formats.percent_share),
+    TextColumn("low", "from", formats.percent_share),
+    TextColumn("high", "to", formats.percent_share),
 )
 _COHORTS: Final = (
-    Column("cohort", "week of first trade", texts.day, number=False),
-    Column("users", "users", texts.count),
-    Column("age", "weeks later", texts.count),
-    Column("active", "still trading", texts.count),
-    Column("retention", "share", texts.share),
-    Column("revenue", "revenue, USD", tables.cents),
+    TextColumn("cohort", "week of first trade", formats.utc_day, number=False),
+    TextColumn("users", "users", formats.whole_number),
+    TextColumn("age", "weeks later", formats.whole_number),
+    TextColumn("active", "still trading", formats.whole_number),
+    TextColumn("retention", "share", formats.percent_share),
+    TextColumn("revenue", "revenue, USD", tables.usd_cents),
 )
 _VALUES: Final = (
-    Column("name", "", tables.text, number=False),
-    Column("estimate", "USD a user", tables.cents),
-    Column("low", "from", tables.cents),
-    Column("high", "to", tables.cents),
+    TextColumn("name", "", tables.plain_text, number=False),
+    TextColumn("estimate", "USD a user", tables.usd_cents),
+    TextColumn("low", "from", tables.usd_cents),
+    TextColumn("high", "to", tables.usd_cents),
 )
 
 
 @dataclass(frozen=True)
-class Builder:
-    """What a builder report is made of.
+class BuilderReport:
+    """The frames and results of a builder report.
 
     Attributes
     ----------
@@ -91,13 +91,13 @@ class Builder:
     start_ms, end_ms : int
         The period, both ends inclusive.
     fills : DataFrame
-        The fills of its users while they had approved it, through it and elsewhere.
+        The fills of its users while they had approved it, all of them.
     orders : DataFrame
         Status events of the orders placed through it.
     source : str
-        What the session calls its source.
+        Label of the source.
     simulated : bool
-        Whether the source is invented.
+        Whether the source is simulated.
     """
 
     address: str
@@ -109,32 +109,32 @@ class Builder:
     simulated: bool
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
-        """Give what was fetched, by name, for the provenance."""
+        """Return the fetched frames by name, for the provenance."""
         return {"fills": self.fills, "orders": self.orders}
 
-    def title(self) -> Title:
-        """Head the report."""
-        first, last = (iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
+    def title(self) -> TitleBlock:
+        """Return the title of the report."""
+        first, last = (to_iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
         if self.start_ms == 0:
             first = f"{self.fills['time'].min():%Y-%m-%d %H:%M}"
         line = f"{first} to {last} UTC · {self.source}"
         return blocks.title("Builder report", self.address, line, simulated=self.simulated)
 
     @cached_property
-    def whole(self) -> pd.Series:
-        """Revenue of the whole period."""
+    def total(self) -> pd.Series:
+        """Revenue in the whole period."""
         row: pd.Series = self._revenue(None).iloc[0]
         return row
 
     @cached_property
-    def routing(self) -> pd.Series:
-        """Where the users' volume went."""
+    def route_row(self) -> pd.Series:
+        """Volume of the users by route."""
         row: pd.Series = builders.routing(self.fills, self.address).iloc[0]
         return row
 
     @cached_property
-    def attached(self) -> pd.Series:
-        """Which share of its users' volume went through it."""
+    def attach_rate(self) -> pd.Series:
+        """Share of its users' volume that was routed through it."""
         row: pd.Series = builders.attach_rate(self.fills, self.address).iloc[0]
         return row
 
@@ -145,44 +145,44 @@ class Builder:
 
     @cached_property
     def lifetime(self) -> LifetimeValue:
-        """What a user brings in the end."""
+        """Revenue from a user over time."""
         named = self.fills[self.fills["user"].notna()]
-        weeks = max(1, min(12, (self.end_ms - self._first()) // (7 * 86_400_000)))
+        weeks = max(1, min(12, (self.end_ms - self._first_ms()) // (7 * 86_400_000)))
         return builders.lifetime_value(named, self.address, weeks=weeks, until=self.end_ms)
 
     def weeks(self) -> pd.DataFrame:
-        """Give where the users' volume went, by week."""
+        """Return the volume of the users by route and week."""
         rows: pd.DataFrame = builders.routing(self.fills, self.address, by="week")
         return rows
 
-    def periods(self) -> Table:
-        """Write revenue by week."""
+    def periods(self) -> TextTable:
+        """Return revenue by week."""
         return table("Revenue by week.", self._revenue("week"), _WEEKS)
 
     def sentences(self) -> list[Sentence | Headline]:
-        """Return all that this report says with numbers, outside of tables and figures."""
+        """Return every text with numbers in this report, outside of tables and figures."""
         return [*self.summary().sentences, *self.headlines()]
 
     def headlines(self) -> list[Headline]:
         """Return the headline numbers, the most important first."""
-        whole, routing, attached = self.whole, self.routing, self.attached
+        total, route, rate = self.total, self.route_row, self.attach_rate
         own = self.fills[self.fills["builder"] == self.address]
         return [
-            headline(HEADLINES, "revenue", revenue=whole["revenue"]),
-            headline(HEADLINES, "volume", volume=whole["volume"], fills=whole["fills"]),
-            headline(HEADLINES, "fee", fee=whole["fee_bps"]),
+            headline(HEADLINES, "revenue", revenue=total["revenue"]),
+            headline(HEADLINES, "volume", volume=total["volume"], fills=total["fills"]),
+            headline(HEADLINES, "fee", fee=total["fee_bps"]),
             headline(
                 HEADLINES,
                 "share",
-                rate=attached["rate"],
-                low=attached["low"],
-                high=attached["high"],
+                rate=rate["rate"],
+                low=rate["low"],
+                high=rate["high"],
             ),
             headline(
                 HEADLINES,
                 "elsewhere",
-                elsewhere=routing["elsewhere_usd"],
-                direct=routing["direct_usd"],
+                elsewhere=route["elsewhere_usd"],
+                direct=route["direct_usd"],
             ),
             headline(
                 HEADLINES,
@@ -193,64 +193,66 @@ class Builder:
         ]
 
     def summary(self) -> Paragraph:
-        """Return the result in a few sentences."""
-        whole, routing = self.whole, self.routing
-        could = routing["volume"] - routing["unroutable_usd"]
-        said = [
-            sentence(SENTENCES, "traded", volume=whole["volume"], revenue=whole["revenue"]),
-            sentence(SENTENCES, "all", volume=routing["volume"], could=could),
-            sentence(SENTENCES, "share", rate=self.attached["rate"]),
+        """Return the results in a few sentences."""
+        total, route = self.total, self.route_row
+        could = route["volume"] - route["unroutable_usd"]
+        sentences = [
+            sentence(SENTENCES, "traded", volume=total["volume"], revenue=total["revenue"]),
+            sentence(SENTENCES, "all", volume=route["volume"], could=could),
+            sentence(SENTENCES, "share", rate=self.attach_rate["rate"]),
         ]
         unnamed = int(self.fills["user"].isna().sum())
         if unnamed:
             fills = len(self.fills)
-            said.append(sentence(SENTENCES, "unnamed", unnamed=unnamed, fills=fills))
-        return Paragraph(said)
+            sentences.append(sentence(SENTENCES, "unnamed", unnamed=unnamed, fills=fills))
+        return Paragraph(sentences)
 
-    def top(self, by: str) -> Table:
-        """Write the revenue of the ten largest users or coins."""
+    def top(self, by: str) -> TextTable:
+        """Return the revenue from the ten largest users or coins."""
         rows = self._revenue(by).sort_values("revenue", ascending=False, kind="stable")
-        many = "users" if by == "user" else "coins"
+        group = "users" if by == "user" else "coins"
         shown = rows.head(10)
-        caption = f"The {many} that brought most, {len(shown)} of {len(rows)}."
+        caption = f"The {group} with most revenue, {len(shown)} of {len(rows)}."
         return table(caption, shown, _USERS if by == "user" else _COINS)
 
-    def ends(self) -> Table:
-        """Write how its orders ended."""
+    def ends(self) -> TextTable:
+        """Return the last statuses of its orders."""
         rows = orders.mix(self.orders) if len(self.orders) else pd.DataFrame()
-        return table("How orders placed through it ended.", rows, _ENDS)
+        return table("Last statuses of orders placed through it.", rows, _ENDS)
 
-    def retention(self) -> Table:
-        """Write the weeks of its cohorts that are over."""
+    def retention(self) -> TextTable:
+        """Return the finished weeks of its cohorts."""
         rows = self.cohorts[self.cohorts["complete"]]
         return table("Users by the week of their first trade through it.", rows, _COHORTS)
 
-    def values(self) -> Table:
-        """Write what a user brings within some weeks."""
-        return table("What a user brings, on average.", self.lifetime.params, _VALUES)
+    def values(self) -> TextTable:
+        """Return the revenue from a user within some weeks."""
+        return table("Revenue from a user, on average.", self.lifetime.params, _VALUES)
 
     def _revenue(self, by: str | None) -> Any:
         return builders.revenue(self.fills, self.address, by=by)
 
-    def _first(self) -> int:
+    def _first_ms(self) -> int:
         return int(self.fills["time"].min().timestamp() * 1000)
 
 
-def gather(session: Session, address: str, start: Time = 0, end: Time | None = None) -> Builder:
+def fetch_report(
+    session: Session, address: str, start: Time = 0, end: Time | None = None
+) -> BuilderReport:
     """Fetch everything that a builder report shows.
 
     Raises
     ------
     ReportFailed
-        If nobody traded through it.
+        If there are no fills through it.
     """
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
     fills = builder_approved_fills_by_time(address, start_ms, end_ms, session=session)
     if not (fills["builder"] == address.lower()).any():
-        raise ReportFailed(f"nobody traded through {address} in this period")
-    return Builder(
+        raise ReportFailed(f"there are no fills through {address} in this period")
+    return BuilderReport(
         address=address.lower(),
         start_ms=start_ms,
         end_ms=end_ms,

@@ -1,4 +1,4 @@
-"""The example account of a simulated exchange: one about which everything can be said."""
+"""The example account of a simulated exchange: an account with complete data."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -8,43 +8,43 @@ from weakref import WeakKeyDictionary
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis import directions
+from toolkit.analysis.common import directions
 from toolkit.client import Session, current_session
 from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
-from toolkit.reports.coverage import coverage
-from toolkit.reports.material import builders_of, payments_to, shown
+from toolkit.reports.funding_coverage import compare_funding
+from toolkit.reports.report_frames import account_payments, fetch_optional, find_builders
 
 __all__ = ["example_account"]
 
-_TRIES: Final = 40
-_FILLS: Final = 50  # with fewer there is little to show
-# What was found in each session, and when: reading all payments takes seconds.
+_MAX_ACCOUNTS: Final = 40
+_MIN_FILLS: Final = 50  # a report of fewer fills shows little
+# Session -> time and account of the last search, which reads all payments and takes seconds.
 _found: WeakKeyDictionary[Session, tuple[int, str]] = WeakKeyDictionary()
 
 
 def example_account(session: Session | None = None) -> str:
-    """Choose the account that a report shows when none is named.
+    """Return the account of a report for which no account was chosen.
 
-    Of the clients of the exchange's builders it is the one that paid and received most funding,
-    among those with at least 50 fills, some of which close a position of its own accord, whose
-    funding rows cover every position. A session finds it once, as long as its time stands still.
+    It is the client of the exchange's builders with most funding paid and received, of those that
+    have at least 50 fills, closed a position themselves, and have funding rows for every position
+    hour. A session searches once, as long as its time does not change.
 
     Parameters
     ----------
     session : Session, optional
-        A session of `toolkit.local`, whose ``world`` names the builders; the default one when
-        not given.
+        A session of `toolkit.local`, whose ``world`` names the builders; by default the default
+        session.
 
     Returns
     -------
     str
-        Its address. If no account is covered that well, the one covered best; without funding,
-        the first account.
+        Its address. If no account has all funding rows, the account with most of them; without any
+        funding, the first account.
 
     Raises
     ------
     ValueError
-        If the session does not say what is in its source.
+        If the source does not name its accounts.
 
     Examples
     --------
@@ -56,56 +56,61 @@ def example_account(session: Session | None = None) -> str:
     session = current_session(session)
     world: Any = session.world or {}
     if not world.get("users"):
-        raise ValueError("no account was named, and this source does not say which it has: user=")
+        raise ValueError("This source does not name its accounts: pass user=")
     now, known = session.now_ms(), _found.get(session)
     if known is None or known[0] != now:
-        known = _found[session] = (now, _chosen(session, world))
+        known = _found[session] = (now, _choose_account(session, world))
     return known[1]
 
 
-def _chosen(session: Session, world: Mapping[str, Any]) -> str:
+def _choose_account(session: Session, world: Mapping[str, Any]) -> str:
     fetch = partial(builder_approved_funding_by_time, numbers="exact", session=session)
-    found = {one: shown({}, "", fetch, one, 0) for one in world.get("builders", ())}
-    payments = {one: rows for one, rows in found.items() if rows is not None}
-    ranked = _by_funding(payments)
-    best, most = (ranked or [str(world["users"][0])])[0], 0.0
-    for user in ranked[:_TRIES]:
-        share = _covered(session, user, payments)
-        if share > most:
-            best, most = user, share
+    answers = {
+        builder: fetch_optional({}, "", fetch, builder, 0) for builder in world.get("builders", ())
+    }
+    payments = {builder: rows for builder, rows in answers.items() if rows is not None}
+    ranked = _rank_by_funding(payments)
+    best, largest = (ranked or [str(world["users"][0])])[0], 0.0
+    for user in ranked[:_MAX_ACCOUNTS]:
+        share = _covered_share(session, user, payments)
+        if share > largest:
+            best, largest = user, share
         if share == 1.0:
             break
     return best
 
 
-def _by_funding(payments: Mapping[str, pd.DataFrame]) -> list[str]:
-    """List the clients of builders, those with most funding first."""
+def _rank_by_funding(payments: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return the clients of builders, those with most funding first."""
     if not payments:
         return []
     rows = pd.concat([frame[["user", "coin", "time", "usdc"]] for frame in payments.values()])
     rows = rows.drop_duplicates(["user", "coin", "time"])
-    turned = rows["usdc"].astype("float64").abs().groupby(rows["user"]).sum()
-    return [str(user) for user in turned.sort_values(ascending=False, kind="stable").index]
+    sums = rows["usdc"].astype("float64").abs().groupby(rows["user"]).sum()
+    return [str(user) for user in sums.sort_values(ascending=False, kind="stable").index]
 
 
-def _covered(session: Session, user: str, payments: Mapping[str, pd.DataFrame]) -> float:
-    """Give the share of position hours with a funding row; 0 for an account of few fills.
+def _covered_share(session: Session, user: str, payments: Mapping[str, pd.DataFrame]) -> float:
+    """Return the share of position hours with a funding row.
 
-    Likewise for one that closed nothing itself: of its PnL there is little to say. A row too
-    many makes it less than 1.
+    It is 0 for an account with few fills, and for one that closed no position itself: a report of
+    it shows little. It is less than 1 if there is a row without a position.
     """
-    own = [payments[one] for one in builders_of(session, user) if one in payments]
+    builders = find_builders(session, user)
+    own = {builder: payments[builder] for builder in builders if builder in payments}
     if not own:
         return 0.0
     now = session.now_ms()
-    fills = shown({}, "", user_fills_by_time, user, 0, now, numbers="exact", session=session)
-    if fills is None or len(fills) < _FILLS or not _closed_any(fills, user):
+    fills = fetch_optional(
+        {}, "", user_fills_by_time, user, 0, now, numbers="exact", session=session
+    )
+    if fills is None or len(fills) < _MIN_FILLS or not _has_closed(fills, user):
         return 0.0
-    found = coverage(fills, payments_to(user, own), now)
+    found = compare_funding(fills, account_payments(user, own), now)
     return found.covered / (found.held + found.beyond) if found.covered else 0.0
 
 
-def _closed_any(fills: pd.DataFrame, user: str) -> bool:
+def _has_closed(fills: pd.DataFrame, user: str) -> bool:
     """Return whether an account closed positions that the exchange did not close."""
     frame = nw.from_native(fills, eager_only=True)
     free = frame.filter(~directions.is_forced_close(frame.columns, user))["closed_pnl"]

@@ -1,4 +1,4 @@
-"""Figures inside a page: SVG in both themes, always the same bytes, nothing outside the page."""
+"""Figures of a page: SVG in both themes, inside the page, with the same bytes each time."""
 
 import base64
 import io
@@ -7,24 +7,25 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toolkit import plots
+from toolkit.plots import style
 
-__all__ = ["PageFigure", "page_figure"]
+__all__ = ["PageFigure", "draw_page_figure"]
 
-_PIXELS: Final = 120  # to the inch: a usual figure is as wide as the page
+_PIXELS: Final = 120  # per inch: a figure of usual size is as wide as the page
 
-Draw = Callable[..., Figure]
+Draw = Callable[..., Axes | Figure]
 
-# Without these an SVG names the moment and the program that made it, and draws random ids.
-_NAMELESS: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-_SAME_BYTES: Final[Any] = {"svg.hashsalt": "toolkit", "svg.fonttype": "path"}
+# By default an SVG contains the time, the name of the program and random ids.
+_NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+_FIXED_IDS: Final[Any] = {"svg.hashsalt": "toolkit", "svg.fonttype": "path"}
 
 
 @dataclass(frozen=True, slots=True)
 class PageFigure:
-    """A figure of a page: data URIs for light and dark, words, size in CSS pixels."""
+    """A figure of a page: data URIs for both themes, alternative text, size in CSS pixels."""
 
     light: str
     dark: str
@@ -33,27 +34,28 @@ class PageFigure:
     height: int
 
 
-def page_figure(draw: Draw, *results: Any, **options: Any) -> PageFigure:
-    """Draw results for light and for dark, with a transparent background.
+def draw_page_figure(draw: Draw, *results: Any, **options: Any) -> PageFigure:
+    """Draw results in both themes, with a transparent background.
 
     Parameters
     ----------
     draw : callable
         A function of `toolkit.plots`.
     *results
-        What it draws.
+        Arguments of `draw`.
     **options
-        Passed on to `draw`.
+        Options of `draw`.
     """
-    light = draw(*results, theme="light", transparent=True, **options)
-    dark = draw(*results, theme="dark", transparent=True, **options)
+    drawn = draw(*results, theme="light", transparent=True, **options)
+    light = style.root_figure(drawn)
+    dark = style.root_figure(draw(*results, theme="dark", transparent=True, **options))
     width, height = (round(_PIXELS * inches) for inches in light.get_size_inches())
-    return PageFigure(_uri(light), _uri(dark), plots.alt(light), width, height)
+    return PageFigure(_data_uri(light), _data_uri(dark), style.alt(drawn), width, height)
 
 
-def _uri(figure: Figure) -> str:
+def _data_uri(figure: Figure) -> str:
     buffer = io.BytesIO()
-    with mpl.rc_context(_SAME_BYTES):
-        figure.savefig(buffer, format="svg", metadata=_NAMELESS)
+    with mpl.rc_context(_FIXED_IDS):
+        figure.savefig(buffer, format="svg", metadata=_NO_METADATA)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f"data:image/svg+xml;base64,{data}"

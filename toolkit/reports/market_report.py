@@ -1,6 +1,6 @@
-"""The market report: what a perp costs to trade, when, and what its book holds.
+"""The market report: the cost of trading a perp, by size and hour, and its book.
 
-Its prose stands in ``notebooks/market.py``; here is what that notebook calls.
+The notebook ``notebooks/market.py`` has the prose, and calls these functions.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.analysis import depth as depths
-from toolkit.analysis import slippage, twaps
-from toolkit.analysis.slippage import SlippageFit
-from toolkit.analysis.slippage_fit import LARGE_MISFIT
+from toolkit import slippage, twaps
+from toolkit.analysis.market import depth as depths
+from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, SlippageFit
 from toolkit.client import Session
-from toolkit.contract.dexes import coin_dex, join, name_in, native_bare
+from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin, strip_native_dex
 from toolkit.errors import ReportFailed
 from toolkit.fetch import (
     current_depth,
@@ -23,15 +22,15 @@ from toolkit.fetch import (
     perp_dex_limits,
     perp_twap_snapshots,
 )
-from toolkit.plots import texts
+from toolkit.plots import formats
 from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import Title
-from toolkit.reports.material import listed_reasons, samples_of, shown
+from toolkit.reports.blocks import TitleBlock
+from toolkit.reports.report_frames import fetch_optional, fetch_samples, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
-from toolkit.reports.tables import Column, Table, table
-from toolkit.times import Time, iso, to_ms
+from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.times import Time, to_iso, to_ms
 
-__all__ = ["Market", "gather"]
+__all__ = ["MarketReport", "fetch_report"]
 
 _SIZE: Final = 100_000.0  # USD, of the headline
 _BPS: Final = 10.0  # of the headline
@@ -41,22 +40,22 @@ SENTENCES: Final = {
     "cost": "Buying {size:short_usd} USD of {coin} at once costs {buy:bps} bps (95 %: "
     "{buy_low:bps} to {buy_high:bps}) against the mid price on average, selling it {sell:bps} bps "
     "(95 %: {sell_low:bps} to {sell_high:bps}).",
-    "misfit": "Cost does not grow as one power of size: the best that fits misses the mean of a "
-    "sampled size by {misfit:share}.",
+    "misfit": "Cost does not grow as one power of size: the best fit misses the mean of a sampled "
+    "size by {misfit:share}.",
     "power": "Beyond half the spread, cost grows as size to the power of {power:power} (95 %: "
     "{low:power} to {high:power}).",
     "thin": "The book was too thin for {size:short_usd} USD in {share:share} of the samples.",
-    "left_out": "Left out, since the source does not have it all: {what}.",
-    "twaps_hidden": "The service shows no TWAP order of this market.",
+    "left_out": "The source does not have these data, and the report leaves them out: {what}.",
+    "twaps_hidden": "The service has no TWAP orders of this market.",
     "twaps_none": "No TWAP order runs on this market now.",
     "twaps": "{orders:count} TWAP orders run on this market.",
     "twap_flow": "They will still buy {buy:dollars} USD and sell {sell:dollars} USD at the mark "
     "price, {net:signed} USD an hour net.",
     "limits_unknown": "The source does not have the limits of this dex.",
-    "limits_none": "The native dex has no limits of this kind.",
-    "dex_limits": "All markets of this dex together may hold {interest:dollars} USD of open "
-    "interest; one transfer may move {transfer:dollars} USD.",
-    "coin_limit": "This market may hold {cap:dollars} USD.",
+    "limits_none": "The native dex has no such limits.",
+    "dex_limits": "Open interest of all markets of this dex together may be at most "
+    "{interest:dollars} USD; one transfer may move at most {transfer:dollars} USD.",
+    "coin_limit": "Open interest of this market may be at most {cap:dollars} USD.",
 }
 HEADLINES: Final = {
     "buying": (
@@ -75,29 +74,29 @@ HEADLINES: Final = {
     "funding": ("funding now", "{yearly:rate}", "a year; positive: longs pay"),
 }
 _COSTS: Final = (
-    Column("amount_usd", "size, USD", texts.count),
-    Column("side", "side", tables.text, number=False),
-    Column("median", "median, bps", texts.bps),
-    Column("cost_bps", "expected, bps", texts.bps),
-    Column("low", "from", texts.bps),
-    Column("high", "to", texts.bps),
-    Column("cost_usd", "expected, USD", tables.cents),
-    Column("missing_share", "book too thin", texts.share),
+    TextColumn("amount_usd", "size, USD", formats.whole_number),
+    TextColumn("side", "side", tables.plain_text, number=False),
+    TextColumn("median", "median, bps", formats.basis_points),
+    TextColumn("cost_bps", "expected, bps", formats.basis_points),
+    TextColumn("low", "from", formats.basis_points),
+    TextColumn("high", "to", formats.basis_points),
+    TextColumn("cost_usd", "expected, USD", tables.usd_cents),
+    TextColumn("missing_share", "book too thin", formats.percent_share),
 )
 _TWAPS: Final = (
-    Column("address", "account", texts.short, number=False),
-    Column("twap_id", "id", tables.text, number=False),
-    Column("direction", "side", tables.text, number=False),
-    Column("total_sz", "size", texts.number),
-    Column("remaining_sz", "still to trade", texts.number),
-    Column("progress_pct", "done, %", texts.bps),
-    Column("state", "state", tables.text, number=False),
+    TextColumn("address", "account", formats.short_address, number=False),
+    TextColumn("twap_id", "id", tables.plain_text, number=False),
+    TextColumn("direction", "side", tables.plain_text, number=False),
+    TextColumn("total_sz", "size", formats.exact_number),
+    TextColumn("remaining_sz", "remaining size", formats.exact_number),
+    TextColumn("progress_pct", "done, %", formats.basis_points),
+    TextColumn("state", "state", tables.plain_text, number=False),
 )
 
 
 @dataclass(frozen=True)
-class Market:
-    """What a market report is made of.
+class MarketReport:
+    """The frames and results of a market report.
 
     Attributes
     ----------
@@ -110,15 +109,15 @@ class Market:
     samples : DataFrame
         Slippage samples of all sizes.
     depth, running : DataFrame or None
-        Its book now, and the TWAP orders on it; None where the service does not show them.
+        Its book now, and its TWAP orders; None if the service does not show them.
     limits : tuple or None
         Limits of a builder-deployed dex, None on the native one.
     source : str
-        What the session calls its source.
+        Label of the source.
     simulated : bool
-        Whether the source is invented.
-    lacking : mapping of str to str
-        What the source, as an archive, does not have of all that -> why.
+        Whether the source is simulated.
+    missing_reasons : mapping of str to str
+        Data that the source, such as an archive, does not have -> the reason.
     """
 
     coin: str
@@ -131,10 +130,10 @@ class Market:
     limits: Any
     source: str
     simulated: bool
-    lacking: Mapping[str, str] = field(default_factory=dict)
+    missing_reasons: Mapping[str, str] = field(default_factory=dict)
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
-        """Give what was fetched, by name, for the provenance."""
+        """Return the fetched frames by name, for the provenance."""
         return {
             "market": self.context,
             "slippage": self.samples,
@@ -143,9 +142,9 @@ class Market:
             "limits": None if self.limits is None else self.limits.dex,
         }
 
-    def title(self) -> Title:
-        """Head the report."""
-        first, last = (iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
+    def title(self) -> TitleBlock:
+        """Return the title of the report."""
+        first, last = (to_iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
         line = f"slippage from {first} to {last} UTC · {self.source}"
         return blocks.title("Market report", self.coin, line, simulated=self.simulated)
 
@@ -157,49 +156,49 @@ class Market:
     @cached_property
     def curve(self) -> pd.DataFrame:
         """Quantiles of slippage by size and side."""
-        made: pd.DataFrame = slippage.curve(self.samples)
-        return made
+        curve: pd.DataFrame = slippage.curve(self.samples)
+        return curve
 
     @cached_property
     def heat(self) -> pd.DataFrame:
         """Median slippage of the headline's size by hour of the week."""
         size = self.samples[self.samples["amount_usd"] == _SIZE]
-        made: pd.DataFrame = slippage.heatmap(size)
-        return made
+        heatmap: pd.DataFrame = slippage.heatmap(size)
+        return heatmap
 
     @cached_property
     def book(self) -> pd.DataFrame:
-        """Depth by distance from mid; empty where the service does not show it."""
+        """Depth by distance from mid; empty if the service does not show it."""
         if self.depth is None:
             return pd.DataFrame()
-        made: pd.DataFrame = depths.profile(self.depth)
-        return made
+        profile: pd.DataFrame = depths.profile(self.depth)
+        return profile
 
     @cached_property
     def pressure(self) -> pd.Series | None:
-        """What TWAP orders will still buy and sell; None where there are none."""
+        """Remaining sizes of TWAP orders; None if there are none."""
         if self.running is None or self.running.empty:
             return None
         row: pd.Series = twaps.pressure(self.running, self.context).iloc[0]
         return row
 
     def cost(self, side: str) -> pd.Series:
-        """Give the expected cost of the headline's size: the mean of its samples."""
+        """Return the expected cost of the headline's size: the mean of its samples."""
         row: pd.Series = slippage.cost(self.fit, _SIZE, side=side).iloc[0]
         return row
 
     def capacity(self, side: str) -> pd.Series:
-        """Give the largest size within the headline's bound."""
+        """Return the largest size that costs at most the headline's limit."""
         row: pd.Series = slippage.capacity(self.fit, _BPS, side=side).iloc[0]
         return row
 
     def sentences(self) -> list[Sentence | Headline]:
-        """Return all that this report says with numbers, outside of tables and figures."""
+        """Return every text with numbers in this report, outside of tables and figures."""
         return [
             *self.headlines(),
             *self.summary().sentences,
-            *self.twap_words().sentences,
-            *self.limit_words().sentences,
+            *self.describe_twaps().sentences,
+            *self.describe_limits().sentences,
         ]
 
     def headlines(self) -> list[Headline]:
@@ -224,9 +223,9 @@ class Market:
         ]
 
     def summary(self) -> Paragraph:
-        """Return the result in a few sentences."""
+        """Return the results in a few sentences."""
         buy, sell = self.cost("buy"), self.cost("sell")
-        said = [
+        sentences = [
             sentence(
                 SENTENCES,
                 "cost",
@@ -242,22 +241,24 @@ class Market:
         ]
         params = self.fit.params
         power = params[(params["side"] == "buy") & (params["name"] == "k")].iloc[0]
-        apart = self.fit.groups.set_index("side")["misfit"]["buy"]
-        if apart > LARGE_MISFIT:
-            said.append(sentence(SENTENCES, "misfit", misfit=apart))
+        misfit = self.fit.groups.set_index("side")["misfit"]["buy"]
+        if misfit > LARGE_MISFIT:
+            sentences.append(sentence(SENTENCES, "misfit", misfit=misfit))
         else:
             ends = {"low": power["low"], "high": power["high"]}
-            said.append(sentence(SENTENCES, "power", power=power["estimate"], **ends))
+            sentences.append(sentence(SENTENCES, "power", power=power["estimate"], **ends))
         thin = self.curve.sort_values("missing_share", ascending=False, kind="stable").iloc[0]
         if thin["missing_share"] > 0:
             share = thin["missing_share"]
-            said.append(sentence(SENTENCES, "thin", size=thin["amount_usd"], share=share))
-        if self.lacking:
-            said.append(sentence(SENTENCES, "left_out", what=listed_reasons(self.lacking)))
-        return Paragraph(said)
+            sentences.append(sentence(SENTENCES, "thin", size=thin["amount_usd"], share=share))
+        if self.missing_reasons:
+            sentences.append(
+                sentence(SENTENCES, "left_out", what=join_reasons(self.missing_reasons))
+            )
+        return Paragraph(sentences)
 
-    def twap_words(self) -> Paragraph:
-        """Return what TWAP orders will still do."""
+    def describe_twaps(self) -> Paragraph:
+        """Return the remaining trading of TWAP orders."""
         if self.running is None:
             return Paragraph([sentence(SENTENCES, "twaps_hidden")])
         row = self.pressure
@@ -271,18 +272,18 @@ class Market:
             ]
         )
 
-    def costs(self) -> Table:
-        """Write what each size costs: median and mean of its samples."""
+    def costs(self) -> TextTable:
+        """Return the cost of each size: median and mean of its samples."""
         sizes = sorted(self.curve["amount_usd"].unique())
         means = slippage.cost(self.fit, sizes)
         median = self.curve.rename(columns={"q50": "median"})
         keys = ["amount_usd", "side"]
         rows = means.merge(median[[*keys, "median", "missing_share"]], on=keys)
         rows = rows.sort_values(keys, kind="stable")
-        return table("What a size costs at once, against mid.", rows, _COSTS)
+        return table("Cost of a size at once, against mid.", rows, _COSTS)
 
-    def orders(self) -> Table:
-        """Write the TWAP orders with most left to trade."""
+    def orders(self) -> TextTable:
+        """Return the TWAP orders with the largest remaining sizes."""
         rows = pd.DataFrame() if self.running is None else self.running
         if len(rows):
             rows = rows.sort_values("remaining_sz", ascending=False, kind="stable").head(10)
@@ -290,23 +291,25 @@ class Market:
                 direction=rows["is_buy"].map({True: "buy", False: "sell"}),
                 state=rows["waiting"].map({True: "waits", False: "runs"}),
             )
-        return table("TWAP orders with most left to trade.", rows, _TWAPS)
+        return table("TWAP orders with the largest remaining sizes.", rows, _TWAPS)
 
-    def limit_words(self) -> Paragraph:
+    def describe_limits(self) -> Paragraph:
         """Return the limits of a builder-deployed dex."""
         if self.limits is None:
             name = "limits_unknown" if coin_dex(self.coin) else "limits_none"
             return Paragraph([sentence(SENTENCES, name)])
         dex, coins = self.limits.dex.iloc[0], self.limits.coins
         cap = coins.loc[coins["coin"] == self.coin, "oi_cap"]
-        most = {"interest": dex["total_oi_cap"], "transfer": dex["max_transfer_ntl"]}
-        said = [sentence(SENTENCES, "dex_limits", **most)]
+        limits = {"interest": dex["total_oi_cap"], "transfer": dex["max_transfer_ntl"]}
+        sentences = [sentence(SENTENCES, "dex_limits", **limits)]
         if len(cap):
-            said.append(sentence(SENTENCES, "coin_limit", cap=cap.iloc[0]))
-        return Paragraph(said)
+            sentences.append(sentence(SENTENCES, "coin_limit", cap=cap.iloc[0]))
+        return Paragraph(sentences)
 
 
-def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = None) -> Market:
+def fetch_report(
+    session: Session, coin: str, start: Time = "30d", end: Time | None = None
+) -> MarketReport:
     """Fetch everything that a market report shows.
 
     Raises
@@ -317,37 +320,43 @@ def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = 
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
-    coin = native_bare(coin)
+    coin = strip_native_dex(coin)
     dex = coin_dex(coin)
     listed = meta_and_asset_ctxs(dex=dex, session=session)
     context = listed[listed["name"] == coin].reset_index(drop=True)
     if context.empty:
         names = ", ".join(listed["name"].head(12))
-        where = name_in("rows", dex)
-        raise ReportFailed(f"there is no perp {coin} on dex {where}; it has {names}, ...")
-    samples = samples_of(session, coin, start_ms, end_ms)
+        dex_name = dex_name_in("rows", dex)
+        raise ReportFailed(f"there is no perp {coin} on dex {dex_name}; it has {names}, ...")
+    samples = fetch_samples(session, coin, start_ms, end_ms)
     if samples.empty:
         raise ReportFailed(f"there are no slippage samples of {coin} in this period")
-    lacking: dict[str, str] = {}
-    depth = shown(lacking, "its book", current_depth, dex=dex, session=session)
-    running = shown(lacking, "TWAP orders", perp_twap_snapshots, [coin], session=session)
-    limits = shown(lacking, "limits", perp_dex_limits, dex, session=session) if dex else None
-    return Market(
+    missing_reasons: dict[str, str] = {}
+    depth = fetch_optional(missing_reasons, "its book", current_depth, dex=dex, session=session)
+    running = fetch_optional(
+        missing_reasons, "TWAP orders", perp_twap_snapshots, [coin], session=session
+    )
+    limits = (
+        fetch_optional(missing_reasons, "limits", perp_dex_limits, dex, session=session)
+        if dex
+        else None
+    )
+    return MarketReport(
         coin=coin,
         start_ms=start_ms,
         end_ms=end_ms,
         context=context,
         samples=samples,
-        depth=None if depth is None else _of_market(depth, dex, coin),
+        depth=None if depth is None else _market_rows(depth, dex, coin),
         running=running,
         limits=limits,
         source=session.label,
         simulated=session.simulated,
-        lacking=lacking,
+        missing_reasons=missing_reasons,
     )
 
 
-def _of_market(depth: pd.DataFrame, dex: str, coin: str) -> pd.DataFrame:
+def _market_rows(depth: pd.DataFrame, dex: str, coin: str) -> pd.DataFrame:
     """Return the rows of one market; depth may or may not write the dex in front of a coin."""
-    names = depth["coin"].map(lambda name: join(dex, name))
+    names = depth["coin"].map(lambda name: join_coin(dex, name))
     return depth[names == coin].reset_index(drop=True)

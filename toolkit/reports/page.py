@@ -1,4 +1,4 @@
-"""From a notebook that has run to one HTML page that needs nothing else."""
+"""The page of an executed notebook: one self-contained HTML file."""
 
 import base64
 import re
@@ -10,10 +10,10 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 
 from toolkit.errors import ReportFailed
-from toolkit.reports.blocks import FACTS, Title
-from toolkit.reports.filling import fill
+from toolkit.reports.blocks import FACTS, TitleBlock
+from toolkit.reports.html_parts import render_part
 
-__all__ = ["Page", "page_of"]
+__all__ = ["ReportPage", "make_page"]
 
 _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
 _OUTSIDE: Final = re.compile(
@@ -24,17 +24,17 @@ _OUTSIDE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A page, and what it says of itself.
+class ReportPage:
+    """A page, its title, and facts about it.
 
     Attributes
     ----------
     html : str
         The page.
     title : str
-        Its title.
+        Title of the page.
     facts : mapping
-        What its blocks tell the command line: ``subject``, ``headlines``, ``sources``.
+        Facts from the blocks for the command line: ``subject``, ``headlines``, ``sources``.
     """
 
     html: str
@@ -53,51 +53,50 @@ class _Section:
         return "\n".join(self.parts)
 
 
-def page_of(notebook: Any, *, code: bool = False) -> Page:
-    """Make the page of a notebook that has run.
+def make_page(notebook: Any, *, code: bool = False) -> ReportPage:
+    """Return the page of an executed notebook.
 
     Parameters
     ----------
     notebook : notebook
-        Its Markdown cells are the prose; headings of the second level make the table of contents.
-        Of its outputs the HTML is taken as it is, so it has to be escaped already, as that of
-        pandas and of this package is.
+        Its Markdown cells are the prose; headings of the second level are the table of contents.
+        HTML outputs are not changed, so they must be escaped, as in pandas and in this package.
     code : bool, default False
-        Whether to show its code as well, folded.
+        Whether to show the code, folded.
 
     Raises
     ------
     ReportFailed
-        If an output would load something from elsewhere.
+        If an output would load something from outside the page.
     """
-    facts = _facts(notebook)
+    facts = _collect_facts(notebook)
     head, title = "", str(facts.get("title", ""))
     sections = [_Section("", "")]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            heading = _read_prose(cell.source, sections)
+            heading = _add_prose(cell.source, sections)
             if heading and not title:
                 title = heading
-                head = fill("title.html", title=_plain_title(heading, facts))
+                head = render_part("title.html", title=_plain_title(heading, facts))
         elif cell.cell_type == "code":
             if code and "hidden" not in cell.metadata.get("tags", []):
-                sections[-1].parts.append(_folded(cell.source))
-            for html, is_head in _shown(cell):
+                sections[-1].parts.append(_folded_code(cell.source))
+            for html, is_head in _cell_outputs(cell):
                 if is_head:
                     head = html
                 else:
                     sections[-1].parts.append(html)
-    html = fill(
+    html = render_part(
         "page.html",
         title=title or "Report",
         head=head,
         opening=sections[0].html,
         sections=sections[1:],
     )
-    return Page(html, title or "Report", facts)
+    return ReportPage(html, title or "Report", facts)
 
 
-def _facts(notebook: Any) -> dict[str, Any]:
+def _collect_facts(notebook: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -105,14 +104,17 @@ def _facts(notebook: Any) -> dict[str, Any]:
     return facts
 
 
-def _plain_title(heading: str, facts: Mapping[str, Any]) -> Title:
-    """Head a report that has no title of its own: by its first heading and its source."""
+def _plain_title(heading: str, facts: Mapping[str, Any]) -> TitleBlock:
+    """Return a title from the first heading and the source, for a report without a title block."""
     simulated = bool(facts.get("simulated", False))
-    return Title("Report", heading, str(facts.get("source", "")), simulated)
+    return TitleBlock("Report", heading, str(facts.get("source", "")), simulated)
 
 
-def _read_prose(source: str, sections: list[_Section]) -> str:
-    """Add a Markdown cell to the sections; a heading of the second level opens one."""
+def _add_prose(source: str, sections: list[_Section]) -> str:
+    """Add a Markdown cell to the sections, and return its first-level heading, if any.
+
+    A heading of the second level begins a section.
+    """
     tokens = _MARKDOWN.parse(source)
     title = ""
     place = 0
@@ -121,7 +123,7 @@ def _read_prose(source: str, sections: list[_Section]) -> str:
         if token.type == "heading_open" and token.tag in ("h1", "h2"):
             words = tokens[place + 1].content
             if token.tag == "h2":
-                sections.append(_Section(_id(words, sections), words))
+                sections.append(_Section(_section_id(words, sections), words))
             else:
                 title = words
             place += 3
@@ -141,51 +143,51 @@ def _read_prose(source: str, sections: list[_Section]) -> str:
     return title
 
 
-def _id(words: str, sections: list[_Section]) -> str:
-    wanted = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "section"
+def _section_id(words: str, sections: list[_Section]) -> str:
+    name = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "section"
     taken = {section.id for section in sections}
-    tries = (wanted, *(f"{wanted}-{number}" for number in range(2, len(taken) + 2)))
-    return next(one for one in tries if one not in taken)
+    candidates = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 2)))
+    return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def _shown(cell: Any) -> Iterator[tuple[str, bool]]:
-    """Give the HTML of each output of a cell, and whether it is the head of the page."""
+def _cell_outputs(cell: Any) -> Iterator[tuple[str, bool]]:
+    """Yield the HTML of each output of a cell, and whether it is the head of the page."""
     for output in cell.get("outputs", []):
         if output.output_type == "stream":
             if output.name == "stdout":
                 yield f"<pre>{escape(output.text)}</pre>", False
         elif output.output_type in ("display_data", "execute_result"):
-            html = _html(output.data, output.get("metadata", {}))
+            html = _output_html(output.data, output.get("metadata", {}))
             outside = _OUTSIDE.search(html)
             if outside:
                 raise ReportFailed(
-                    f"an output would load something from elsewhere ({outside.group()}...), and a "
-                    f"report is one file that needs nothing else. The cell: {cell.source[:200]}"
+                    f"An output would load something from outside the page ({outside.group()}...), "
+                    f"but a report is one self-contained file. The cell: {cell.source[:200]}"
                 )
             yield html, "title" in output.data.get(FACTS, {})
 
 
-def _html(data: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
+def _output_html(data: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
     if "text/html" in data:
         html = str(data["text/html"])
-        return _scrolled(html) if "<table" in html and 'class="scroll"' not in html else html
+        return _scrollable(html) if "<table" in html and 'class="scroll"' not in html else html
     for kind in ("image/svg+xml", "image/png"):
         if kind in data:
-            return _picture(kind, data[kind], metadata)
+            return _image_html(kind, data[kind], metadata)
     if "application/vnd.jupyter.widget-view+json" in data:
-        return ""  # a widget without a kernel shows nothing
+        return ""  # a widget needs a running kernel
     return f"<pre>{escape(str(data.get('text/plain', '')))}</pre>"
 
 
-def _scrolled(html: str) -> str:
+def _scrollable(html: str) -> str:
     return f'<div class="scroll" role="region" aria-label="Table" tabindex="0">{html}</div>'
 
 
-def _picture(kind: str, content: str, metadata: Mapping[str, Any]) -> str:
+def _image_html(kind: str, content: str, metadata: Mapping[str, Any]) -> str:
     encoded = content if kind == "image/png" else base64.b64encode(content.encode()).decode()
     alt = escape(str(metadata.get("alt", "A figure without a description.")))
     return f'<figure><img alt="{alt}" src="data:{kind};base64,{encoded.strip()}"></figure>'
 
 
-def _folded(source: str) -> str:
+def _folded_code(source: str) -> str:
     return f"<details><summary>code</summary><pre><code>{escape(source)}</code></pre></details>"

@@ -1,4 +1,4 @@
-"""Where a report comes from: what was asked, what came, which programs made the page of it."""
+"""Provenance of a report: the request and digest of each frame, and versions of libraries."""
 
 import hashlib
 import platform
@@ -9,30 +9,30 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.times import iso
+from toolkit.times import to_iso
 
-__all__ = ["Source", "digest", "sources_of", "versions"]
+__all__ = ["FrameSource", "describe_frames", "frame_digest", "library_versions"]
 
-_PROGRAMS: Final = ("exchange-toolkit", "pandas", "numpy", "pyarrow", "narwhals", "matplotlib")
+_LIBRARIES: Final = ("exchange-toolkit", "pandas", "numpy", "pyarrow", "narwhals", "matplotlib")
 _TIMES: Final = ("start", "end")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One frame of a report: what was asked for it, and what came.
+class FrameSource:
+    """The provenance of one frame of a report.
 
     Attributes
     ----------
     name, operation : str
-        What the report calls it, and what the service does.
+        Name of the frame in the report, and operation of the service.
     parameters : list of str
-        What was asked, ``name = value``.
+        Parameters of the request as ``name = value``.
     rows : int
-        How many came.
+        Number of rows.
     complete : str
-        ``yes``, or what is known.
+        ``yes``, or how complete the rows are.
     digest : str
-        SHA-256 of the rows, as `digest` computes it.
+        SHA-256 of the rows, as `frame_digest` computes it.
     """
 
     name: str
@@ -43,46 +43,46 @@ class Source:
     digest: str
 
 
-def sources_of(frames: Mapping[str, pd.DataFrame | None]) -> list[Source]:
-    """Describe the frames of a report; those that could not be had are left out.
+def describe_frames(frames: Mapping[str, pd.DataFrame | None]) -> list[FrameSource]:
+    """Return the provenance of the frames of a report; missing frames are left out.
 
-    The moment of asking is left out as well: the same data must give the same page.
+    The time of the request is left out, too: the same data must give the same page.
     """
-    return [_source(name, frame) for name, frame in frames.items() if frame is not None]
+    return [_describe_frame(name, frame) for name, frame in frames.items() if frame is not None]
 
 
-def digest(frame: pd.DataFrame) -> str:
-    r"""Give the SHA-256 of a frame written as CSV.
+def frame_digest(frame: pd.DataFrame) -> str:
+    r"""Return the SHA-256 of a frame as CSV.
 
     Examples
     --------
-    >>> digest(pd.DataFrame({"a": [1]})) == hashlib.sha256(b"a\n1\n").hexdigest()
+    >>> frame_digest(pd.DataFrame({"a": [1]})) == hashlib.sha256(b"a\n1\n").hexdigest()
     True
     """
-    written = frame.to_csv(index=False, lineterminator="\n")
-    return hashlib.sha256(written.encode()).hexdigest()
+    csv = frame.to_csv(index=False, lineterminator="\n")
+    return hashlib.sha256(csv.encode()).hexdigest()
 
 
-def versions() -> dict[str, str]:
-    """Give the versions of what computes and draws."""
-    programs = {name: version(name) for name in _PROGRAMS}
-    return {**programs, "Python": platform.python_version()}
+def library_versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that compute and draw."""
+    libraries = {name: version(name) for name in _LIBRARIES}
+    return {**libraries, "Python": platform.python_version()}
 
 
-def _source(name: str, frame: pd.DataFrame) -> Source:
+def _describe_frame(name: str, frame: pd.DataFrame) -> FrameSource:
     facts: Mapping[str, Any] = frame.attrs.get("toolkit", {})
-    asked = facts.get("parameters", {})
-    return Source(
+    parameters = facts.get("parameters", {})
+    return FrameSource(
         name=name,
         operation=str(facts.get("operation", "")),
-        parameters=[f"{key} = {_shown(key, value)}" for key, value in asked.items()],
+        parameters=[f"{key} = {_parameter_text(key, value)}" for key, value in parameters.items()],
         rows=len(frame),
         complete=str(facts.get("complete", "")),
-        digest=digest(frame),
+        digest=frame_digest(frame),
     )
 
 
-def _shown(name: str, value: Any) -> str:
+def _parameter_text(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
-    return iso(value) if name in _TIMES and isinstance(value, int) else str(value) or '""'
+    return to_iso(value) if name in _TIMES and isinstance(value, int) else str(value) or '""'

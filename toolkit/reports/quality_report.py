@@ -1,6 +1,6 @@
-"""The market-quality report: which perps are cheap to trade, how much, and can one trust it.
+"""The market-quality report: the costs of trading perps compared, and checks of the data.
 
-Its prose stands in ``notebooks/market_quality.py``; here is what that notebook calls.
+The notebook ``notebooks/market_quality.py`` has the prose, and calls these functions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,40 +10,40 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.analysis import depth as depths
-from toolkit.analysis import slippage
-from toolkit.analysis.slippage import SlippageFit
+from toolkit import slippage
+from toolkit.analysis.market import depth as depths
+from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.client import Session
-from toolkit.contract.dexes import join, native_bare
+from toolkit.contract.dexes import join_coin, strip_native_dex
 from toolkit.errors import ReportFailed
 from toolkit.fetch import current_depth, meta_and_asset_ctxs
-from toolkit.plots import texts
+from toolkit.plots import formats
 from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import Title
-from toolkit.reports.material import joined, listed_reasons, samples_of, shown
+from toolkit.reports.blocks import TitleBlock
+from toolkit.reports.report_frames import concat_frames, fetch_optional, fetch_samples, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
-from toolkit.reports.tables import Column, Table, table
-from toolkit.times import Time, iso, to_ms
+from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.times import Time, to_iso, to_ms
 
-__all__ = ["Quality", "gather"]
+__all__ = ["QualityReport", "fetch_report"]
 
 AMOUNTS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
-"""Sizes that are asked for, in USD: four of the nine, to save points."""
+"""Sizes of the samples in USD: four of the nine, to save points."""
 
 _SIZE: Final = 100_000.0
 _BPS: Final = 10.0
-_RARE: Final = 0.01  # share of samples whose book was too thin that is not worth a word
-_MOST: Final = 12  # markets, those traded most
+_RARE: Final = 0.01  # share of samples with too thin a book that is not mentioned
+_MARKETS: Final = 12  # those with the largest volume
 
 SENTENCES: Final = {
-    "ends": "Buying {size:short_usd} USD at once costs {best:bps} bps of {best_coin} and "
-    "{worst:bps} bps of {worst_coin}, {times:times} times as much: the cheapest and the dearest of "
-    "the {markets:count} {which}.",
+    "ends": "Buying {size:short_usd} USD at once costs {best:bps} bps in {best_coin} and "
+    "{worst:bps} bps in {worst_coin}, {times:times} times as much. They are the cheapest and the "
+    "most expensive of the {markets:count} {which}.",
     "thin": "An order to buy {size:short_usd} USD could not always be filled in {coins}.",
-    "left_out": "Left out, since the source does not have it all: {what}.",
-    "no_check": "No sample was taken near enough to a book to hold one against the other.",
+    "left_out": "The source does not have these data, and the report leaves them out: {what}.",
+    "no_check": "No sample was taken close enough in time to a book to compare the two.",
     "check": "{samples:count} samples were taken within a minute of these books; {agreeing:count} "
-    "of them cost what the books allow.",
+    "of them have a cost that the books allow.",
 }
 HEADLINES: Final = {
     "cheapest": (
@@ -52,53 +52,53 @@ HEADLINES: Final = {
         "buying {size:short_usd} USD costs {cost:bps} bps",
     ),
     "dearest": (
-        "dearest of the {markets:count} {which}",
+        "most expensive of the {markets:count} {which}",
         "{coin}",
         "buying {size:short_usd} USD costs {cost:bps} bps",
     ),
     "half_spread": ("half spread", "{half:bps} bps", "median of the markets"),
 }
 _RANKED: Final = (
-    Column("coin", "coin", tables.text, number=False),
-    Column("volume", "volume a day, USD", texts.dollars),
-    Column("half_spread_bps", "half spread, bps", texts.bps),
-    Column("cost_bps", "buying 100k costs, bps", texts.bps),
-    Column("low", "from", texts.bps),
-    Column("high", "to", texts.bps),
-    Column("k", "exponent", texts.bps),
-    Column("room", "largest order to buy for 10 bps or less", tables.text),
-    Column("missing_share", "1M: too thin", texts.share),
+    TextColumn("coin", "coin", tables.plain_text, number=False),
+    TextColumn("volume", "volume a day, USD", formats.whole_dollars),
+    TextColumn("half_spread_bps", "half spread, bps", formats.basis_points),
+    TextColumn("cost_bps", "buying 100k costs, bps", formats.basis_points),
+    TextColumn("low", "from", formats.basis_points),
+    TextColumn("high", "to", formats.basis_points),
+    TextColumn("k", "exponent", formats.basis_points),
+    TextColumn("room", "largest order to buy for 10 bps or less", tables.plain_text),
+    TextColumn("missing_share", "1M: too thin", formats.percent_share),
 )
 _BOOKS: Final = (
-    Column("coin", "coin", tables.text, number=False),
-    Column("bid", "bids within 50 bps of mid, USD", texts.dollars),
-    Column("ask", "asks within 50 bps of mid, USD", texts.dollars),
-    Column("imbalance", "imbalance", texts.bps),
+    TextColumn("coin", "coin", tables.plain_text, number=False),
+    TextColumn("bid", "bids within 50 bps of mid, USD", formats.whole_dollars),
+    TextColumn("ask", "asks within 50 bps of mid, USD", formats.whole_dollars),
+    TextColumn("imbalance", "imbalance", formats.basis_points),
 )
 
 
 @dataclass(frozen=True)
-class Quality:
-    """What a market-quality report is made of.
+class QualityReport:
+    """The frames and results of a market-quality report.
 
     Attributes
     ----------
     dex : str
-        Whose markets; empty for the native dex.
+        Dex of the markets; empty for the native dex.
     start_ms, end_ms : int
         Period of the samples, both ends inclusive.
     contexts, samples : DataFrame
         The markets, and their slippage samples.
     depth : DataFrame or None
-        Their books now; None where the service does not show them.
+        Their books now; None if the service does not show them.
     source : str
-        What the session calls its source.
+        Label of the source.
     simulated : bool
-        Whether the source is invented.
-    picked : bool
-        Whether the markets were named, rather than those traded most.
-    lacking : mapping of str to str
-        What the source, as an archive, does not have of all that -> why.
+        Whether the source is simulated.
+    is_chosen : bool
+        Whether the caller chose the markets; else they are those with the largest volume.
+    missing_reasons : mapping of str to str
+        Data that the source, such as an archive, does not have -> the reason.
     """
 
     dex: str
@@ -109,16 +109,16 @@ class Quality:
     depth: pd.DataFrame | None
     source: str
     simulated: bool
-    picked: bool = False
-    lacking: Mapping[str, str] = field(default_factory=dict)
+    is_chosen: bool = False
+    missing_reasons: Mapping[str, str] = field(default_factory=dict)
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
-        """Give what was fetched, by name, for the provenance."""
+        """Return the fetched frames by name, for the provenance."""
         return {"markets": self.contexts, "slippage": self.samples, "depth": self.depth}
 
-    def title(self) -> Title:
-        """Head the report."""
-        first, last = (iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
+    def title(self) -> TitleBlock:
+        """Return the title of the report."""
+        first, last = (to_iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
         subject = f"dex {self.dex}" if self.dex else "native perps"
         line = f"{len(self.contexts)} markets, {first} to {last} UTC · {self.source}"
         return blocks.title("Market quality", subject, line, simulated=self.simulated)
@@ -131,15 +131,15 @@ class Quality:
     @cached_property
     def curve(self) -> pd.DataFrame:
         """Quantiles of slippage by market, size and side."""
-        made: pd.DataFrame = slippage.curve(self.samples)
-        return made
+        curve: pd.DataFrame = slippage.curve(self.samples)
+        return curve
 
     @cached_property
-    def ranked(self) -> pd.DataFrame:
+    def ranking(self) -> pd.DataFrame:
         """Every market, the cheapest to buy 100k USD of first."""
         cost = slippage.cost(self.fit, _SIZE, side="buy")[["coin", "cost_bps", "low", "high"]]
         room = slippage.capacity(self.fit, _BPS, side="buy")
-        room = room.assign(room=[texts.capacity(row) for row in room.to_dict("records")])
+        room = room.assign(room=[formats.order_capacity(row) for row in room.to_dict("records")])
         room = room[["coin", "capacity_usd", "range", "room"]]
         params = self.fit.params
         power = params[(params["side"] == "buy") & (params["name"] == "k")]
@@ -149,13 +149,13 @@ class Quality:
         thin = buys[buys["amount_usd"] == AMOUNTS[-1]][["coin", "missing_share"]]
         rows = self.contexts.rename(columns={"name": "coin", "day_ntl_vlm": "volume"})
         rows = rows[["coin", "volume"]]
-        for one in (cost, room, power, spread, thin):
-            rows = rows.merge(one, on="coin", how="left")
+        for part in (cost, room, power, spread, thin):
+            rows = rows.merge(part, on="coin", how="left")
         return rows.sort_values("cost_bps", kind="stable", ignore_index=True)
 
     @cached_property
     def books(self) -> pd.DataFrame:
-        """What rests within 50 bps of mid now, and how far the sides differ."""
+        """Depth within 50 bps of mid now, and the imbalance of the sides."""
         if self.depth is None:
             return pd.DataFrame()
         bands = self.depth[self.depth["bps"] == 50]
@@ -165,35 +165,38 @@ class Quality:
         return joined.sort_values("bid", ascending=False, kind="stable", ignore_index=True)
 
     @cached_property
-    def checked(self) -> pd.DataFrame:
-        """Samples beside the book of their moment: what the one allows the other."""
+    def comparison(self) -> pd.DataFrame:
+        """Samples with the book of the same time: whether the book allows the cost."""
         if self.depth is None:
             return pd.DataFrame()
         return depths.consistency(self.depth, self.samples, max_age=60.0)
 
-    def drawn(self) -> pd.DataFrame:
-        """Give the curves of four markets, from the cheapest to the dearest."""
-        names = self.ranked["coin"]
+    def drawn_curves(self) -> pd.DataFrame:
+        """Return the curves of four markets, from the cheapest to the most expensive."""
+        names = self.ranking["coin"]
         places = sorted({round(part * (len(names) - 1) / 3) for part in range(4)})
         return self.curve[self.curve["coin"].isin(names.iloc[places])]
 
-    def _ends(self) -> tuple[pd.Series, pd.Series]:
-        """Give the cheapest and the dearest market of which the cost is known."""
-        known = self.ranked[self.ranked["cost_bps"].notna()]
-        known = self.ranked if known.empty else known
+    def _extremes(self) -> tuple[pd.Series, pd.Series]:
+        """Return the cheapest and the most expensive market with a known cost."""
+        known = self.ranking[self.ranking["cost_bps"].notna()]
+        known = self.ranking if known.empty else known
         return known.iloc[0], known.iloc[-1]
 
-    def _which(self) -> dict[str, Any]:
-        return {"markets": len(self.ranked), "which": "named" if self.picked else "most traded"}
+    def _market_words(self) -> dict[str, Any]:
+        return {
+            "markets": len(self.ranking),
+            "which": "chosen" if self.is_chosen else "largest by volume",
+        }
 
     def sentences(self) -> list[Sentence | Headline]:
-        """Return all that this report says with numbers, outside of tables and figures."""
-        return [*self.headlines(), *self.summary().sentences, *self.check_words().sentences]
+        """Return every text with numbers in this report, outside of tables and figures."""
+        return [*self.headlines(), *self.summary().sentences, *self.describe_checks().sentences]
 
     def headlines(self) -> list[Headline]:
         """Return the headline numbers."""
-        ends = zip(("cheapest", "dearest"), self._ends(), strict=True)
-        median = self.ranked["half_spread_bps"].median()
+        ends = zip(("cheapest", "dearest"), self._extremes(), strict=True)
+        median = self.ranking["half_spread_bps"].median()
         return [
             *(
                 headline(
@@ -202,7 +205,7 @@ class Quality:
                     coin=row["coin"],
                     size=_SIZE,
                     cost=row["cost_bps"],
-                    **self._which(),
+                    **self._market_words(),
                 )
                 for name, row in ends
             ),
@@ -210,9 +213,9 @@ class Quality:
         ]
 
     def summary(self) -> Paragraph:
-        """Return the result in a few sentences."""
-        best, worst = self._ends()
-        said = [
+        """Return the results in a few sentences."""
+        best, worst = self._extremes()
+        sentences = [
             sentence(
                 SENTENCES,
                 "ends",
@@ -222,80 +225,84 @@ class Quality:
                 worst=worst["cost_bps"],
                 worst_coin=worst["coin"],
                 times=worst["cost_bps"] / best["cost_bps"],
-                **self._which(),
+                **self._market_words(),
             )
         ]
-        thin = self.ranked[self.ranked["missing_share"] > _RARE]
+        thin = self.ranking[self.ranking["missing_share"] > _RARE]
         if len(thin):
             coins = ", ".join(thin["coin"])
-            said.append(sentence(SENTENCES, "thin", size=AMOUNTS[-1], coins=coins))
-        if self.lacking:
-            said.append(sentence(SENTENCES, "left_out", what=listed_reasons(self.lacking)))
-        return Paragraph(said)
+            sentences.append(sentence(SENTENCES, "thin", size=AMOUNTS[-1], coins=coins))
+        if self.missing_reasons:
+            sentences.append(
+                sentence(SENTENCES, "left_out", what=join_reasons(self.missing_reasons))
+            )
+        return Paragraph(sentences)
 
-    def check_words(self) -> Paragraph:
+    def describe_checks(self) -> Paragraph:
         """Return whether samples and books agree."""
-        known = self.checked.get("consistent", pd.Series(dtype="boolean")).dropna()
+        known = self.comparison.get("consistent", pd.Series(dtype="boolean")).dropna()
         if known.empty:
             return Paragraph([sentence(SENTENCES, "no_check")])
         counts = {"samples": len(known), "agreeing": known.sum()}
         return Paragraph([sentence(SENTENCES, "check", **counts)])
 
-    def table(self) -> Table:
-        """Write the ranking."""
-        return table("Markets, the cheapest first; 95 % intervals.", self.ranked, _RANKED)
+    def table(self) -> TextTable:
+        """Return the ranking as a table."""
+        return table("Markets, the cheapest first; 95 % intervals.", self.ranking, _RANKED)
 
-    def book_table(self) -> Table:
-        """Write the books."""
+    def book_table(self) -> TextTable:
+        """Return the books as a table."""
         caption = "The books now; imbalance is (bids - asks) / (bids + asks)."
         return table(caption, self.books, _BOOKS)
 
 
-def gather(
+def fetch_report(
     session: Session,
     dex: str = "",
     start: Time = "7d",
     end: Time | None = None,
     coins: Sequence[str] | None = None,
-) -> Quality:
+) -> QualityReport:
     """Fetch everything that a market-quality report shows.
 
     Raises
     ------
     ReportFailed
-        If a coin is not of the dex, or nothing was sampled.
+        If a coin is not on the dex, or there are no samples.
     """
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
-    contexts = _markets(meta_and_asset_ctxs(dex=dex, session=session), coins)
-    frames = [samples_of(session, one, start_ms, end_ms, AMOUNTS) for one in contexts["name"]]
-    samples = joined(frames, coin=", ".join(contexts["name"]))
+    contexts = _choose_markets(meta_and_asset_ctxs(dex=dex, session=session), coins)
+    frames = {
+        coin: fetch_samples(session, coin, start_ms, end_ms, AMOUNTS) for coin in contexts["name"]
+    }
+    samples = concat_frames(frames, "coin")
     if samples.empty:
         raise ReportFailed("there are no slippage samples in this period")
-    lacking: dict[str, str] = {}
-    return Quality(
+    missing_reasons: dict[str, str] = {}
+    return QualityReport(
         dex=dex,
         start_ms=start_ms,
         end_ms=end_ms,
         contexts=contexts,
         samples=samples,
-        depth=_depth(session, dex, contexts, lacking),
+        depth=_fetch_depth(session, dex, contexts, missing_reasons),
         source=session.label,
         simulated=session.simulated,
-        picked=coins is not None,
-        lacking=lacking,
+        is_chosen=coins is not None,
+        missing_reasons=missing_reasons,
     )
 
 
-def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
+def _choose_markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
     if listed.empty:
-        raise ReportFailed("this dex has no perps: see that its name is right")
+        raise ReportFailed("this dex has no perps: check its name")
     if coins is None:
-        open_ = listed[~listed["is_delisted"].fillna(False).astype(bool)]
-        busiest = open_.sort_values("day_ntl_vlm", ascending=False, kind="stable")
-        return busiest.head(_MOST).reset_index(drop=True)
-    coins = [native_bare(coin) for coin in ([coins] if isinstance(coins, str) else coins)]
+        tradable = listed[~listed["is_delisted"].fillna(False).astype(bool)]
+        busiest = tradable.sort_values("day_ntl_vlm", ascending=False, kind="stable")
+        return busiest.head(_MARKETS).reset_index(drop=True)
+    coins = [strip_native_dex(coin) for coin in ([coins] if isinstance(coins, str) else coins)]
     missing = sorted(set(coins) - set(listed["name"]))
     if missing:
         names = ", ".join(listed["name"])
@@ -303,12 +310,12 @@ def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
     return listed[listed["name"].isin(coins)].reset_index(drop=True)
 
 
-def _depth(
-    session: Session, dex: str, contexts: pd.DataFrame, lacking: dict[str, str]
+def _fetch_depth(
+    session: Session, dex: str, contexts: pd.DataFrame, missing_reasons: dict[str, str]
 ) -> pd.DataFrame | None:
-    depth = shown(lacking, "books", current_depth, dex=dex, session=session)
+    depth = fetch_optional(missing_reasons, "books", current_depth, dex=dex, session=session)
     if depth is None:
         return None
     # Depth may or may not write the dex in front of a coin.
-    names = depth["coin"].map(lambda name: join(dex, name))
+    names = depth["coin"].map(lambda name: join_coin(dex, name))
     return depth[names.isin(contexts["name"])].reset_index(drop=True)

@@ -1,8 +1,8 @@
-"""Sentences and headline numbers of reports: text with places, and the values that fill them.
+"""Sentences and headline numbers of reports: texts with places, and the values in them.
 
-A report keeps its sentences in tables: name -> text, where ``{volume:dollars}`` is a place for the
-value `volume`, written by `texts.dollars`. No other number stands in the text. So the values of a
-sentence are data, and a test recomputes each of them from the report's frames.
+A report has its sentences in tables: name -> text. ``{volume:dollars}`` is a place for the value
+`volume`, which `formats.whole_dollars` writes. The text has no other numbers, so the values
+of a sentence are data, and a test recomputes each of them from the frames of the report.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.plots import texts
-from toolkit.plots.style import short_usd
+from toolkit.plots import formats
+from toolkit.plots.formats import short_usd
 from toolkit.reports import tables
 
-__all__ = ["Headline", "Paragraph", "Sentence", "fill_text", "headline", "places", "sentence"]
+__all__ = ["Headline", "Paragraph", "Sentence", "fill_text", "headline", "place_names", "sentence"]
 
-_TAKES_MISSING: Final = ("funding",)
+_ACCEPT_MISSING: Final = ("funding",)
 
 
 def _write_funding(value: Any) -> str:
@@ -27,22 +27,22 @@ def _write_funding(value: Any) -> str:
 
 WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
     "": str,
-    "bps": texts.bps,
-    "capacity": texts.capacity,
-    "cents": tables.cents,
-    "count": texts.count,
-    "dollars": texts.dollars,
+    "bps": formats.basis_points,
+    "capacity": formats.order_capacity,
+    "cents": tables.usd_cents,
+    "count": formats.whole_number,
+    "dollars": formats.whole_dollars,
     "exact": tables.exact_usd,
     "funding": _write_funding,
-    "number": texts.number,
+    "number": formats.exact_number,
     "power": "{:.2f}".format,
-    "rate": lambda value: texts.signed(f"{value:+.1%}").replace("%", " %"),
-    "share": texts.share,
+    "rate": lambda value: formats.true_minus(f"{value:+.1%}").replace("%", " %"),
+    "share": formats.percent_share,
     "short_usd": short_usd,
     "signed": tables.signed_usd,
     "times": lambda value: f"{value:,.{0 if value >= 10 else 1}f}",
 }
-"""How a value is written: what stands behind the colon of a place."""
+"""The name after the colon of a place -> the function that writes the value."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Sentence:
     Attributes
     ----------
     name : str
-        Which one of the report's sentences it is.
+        Name of the sentence in its table.
     text : str
-        As it is read.
+        The text with its values.
     values : mapping
-        What its places were filled with.
+        Place -> value.
     """
 
     name: str
@@ -65,30 +65,30 @@ class Sentence:
 
 
 class Paragraph(str):
-    """The text of sentences, one behind the other, which knows them as `sentences`."""
+    """The text of several sentences, and the sentences in `sentences`."""
 
     sentences: tuple[Sentence, ...]
 
     def __new__(cls, sentences: Iterable[Sentence]) -> "Paragraph":
         """Join the sentences with a space."""
-        kept = tuple(sentences)
-        made = super().__new__(cls, " ".join(one.text for one in kept))
-        made.sentences = kept
-        return made
+        parts = tuple(sentences)
+        paragraph = super().__new__(cls, " ".join(part.text for part in parts))
+        paragraph.sentences = parts
+        return paragraph
 
 
 @dataclass(frozen=True)
 class Headline:
-    """A headline number: what it is, its value, what to know about it.
+    """A headline number: a label, a value, and a note on it.
 
     Attributes
     ----------
     label, value, note : str
-        As they are read.
+        The texts with their values.
     name : str
-        Which one of the report's headline numbers it is.
+        Name of the headline in its table.
     values : mapping
-        What its places were filled with.
+        Place -> value.
     """
 
     label: str
@@ -102,41 +102,41 @@ class Headline:
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
+        """The three texts in one line."""
         return f"{self.label}: {self.value} ({self.note})"
 
 
 def sentence(table: Mapping[str, str], name: str, **values: Any) -> Sentence:
-    """Return a sentence of a report's table with its places filled.
+    """Return a sentence of a table with its values.
 
     Examples
     --------
-    >>> said = sentence({"fees": "Fees came to {paid:cents} USD."}, "fees", paid=1234.5)
-    >>> said.text, said.values
+    >>> fees = sentence({"fees": "Fees came to {paid:cents} USD."}, "fees", paid=1234.5)
+    >>> fees.text, fees.values
     ('Fees came to 1,234.50 USD.', {'paid': 1234.5})
     """
     return Sentence(name, fill_text(table[name], values), values)
 
 
 def headline(table: Mapping[str, tuple[str, str, str]], name: str, **values: Any) -> Headline:
-    """Return a headline number of a report's table with its places filled."""
+    """Return a headline number of a table with its values."""
     label, value, note = (fill_text(text, values) for text in table[name])
     return Headline(label, value, note, name, values)
 
 
 def fill_text(text: str, values: Mapping[str, Any]) -> str:
-    """Fill the places of a text; a value that is missing is a dash, never 0."""
+    """Return a text with its values; a missing value is a dash, never 0."""
     parts = []
     for before, place, writer, _ in Formatter().parse(text):
         parts.append(before)
         if place is not None:
             value = values[place]
-            told = isinstance(value, str | Mapping) or writer in _TAKES_MISSING
-            missing = not told and pd.isna(value)
-            parts.append(tables.MISSING if missing else WRITERS[writer or ""](value))
+            is_known = isinstance(value, str | Mapping) or writer in _ACCEPT_MISSING
+            is_missing = not is_known and pd.isna(value)
+            parts.append(tables.MISSING if is_missing else WRITERS[writer or ""](value))
     return "".join(parts)
 
 
-def places(text: str) -> set[str]:
-    """Return the names of a text's places."""
+def place_names(text: str) -> set[str]:
+    """Return the names of the places in a text."""
     return {place for _, place, _, _ in Formatter().parse(text) if place is not None}

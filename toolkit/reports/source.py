@@ -1,4 +1,4 @@
-"""Where a report's kernel gets its data: an expression that makes the session."""
+"""Sources of data for the kernel of a report: expressions that make a session."""
 
 import os
 from collections.abc import Mapping
@@ -8,71 +8,77 @@ from typing import Any, Final
 from toolkit.client import Session
 from toolkit.errors import ReportFailed
 
-__all__ = ["archived", "live", "recorded", "simulated", "source_of"]
+__all__ = [
+    "archive_source",
+    "live_source",
+    "recording_source",
+    "session_source",
+    "simulated_source",
+]
 
 _FOLDERS: Final = ("recordings", "archive")
 
 
-def simulated(seed: int, size: str) -> str:
-    """Name a simulated exchange."""
+def simulated_source(seed: int, size: str) -> str:
+    """Return the expression for a simulated exchange."""
     return f"tk.local(seed={seed!r}, size={size!r})"
 
 
-def recorded(folder: str | os.PathLike[str]) -> str:
-    """Name a folder of recorded answers."""
+def recording_source(folder: str | os.PathLike[str]) -> str:
+    """Return the expression for a folder of recorded answers."""
     return f"tk.local(recordings={os.path.abspath(folder)!r})"
 
 
-def archived(archive: str) -> str:
-    """Name an archive, ``@<id>`` behind it for a freeze."""
+def archive_source(archive: str) -> str:
+    """Return the expression for an archive; ``@<id>`` after its path names a freeze."""
     return f"tk.local(archive={_literal('archive', archive)!r})"
 
 
-def live() -> str:
-    """Name the service of ``TOOLKIT_BASE_URL``; its key is that of ``TOOLKIT_API_KEY``."""
+def live_source() -> str:
+    """Return the expression for the service of ``TOOLKIT_BASE_URL`` and ``TOOLKIT_API_KEY``."""
     return "tk.connect()"
 
 
-def source_of(session: Session) -> str:
-    """Name the source of a session, so that another process can open it; without its key.
+def session_source(session: Session) -> str:
+    """Return the expression with which another process opens the same source, without the key.
 
     Raises
     ------
     ReportFailed
-        If it cannot be opened again, or its key is not in the environment.
+        If the source cannot be opened again, or its key is not in the environment.
 
     Examples
     --------
     >>> import toolkit as tk
-    >>> source_of(tk.local(seed=7, size="tiny", default=False))
+    >>> session_source(tk.local(seed=7, size="tiny", default=False))
     "tk.local(seed=7, size='tiny')"
     """
     recipe = session.recipe
     if recipe is None:
         raise ReportFailed(
-            f"a report runs in a process of its own, which cannot open {session.label} again: "
-            "make the session with tk.connect or tk.local"
+            f"A report runs in a process of its own, which cannot open {session.label} again. "
+            "Make the session with tk.connect or tk.local."
         )
     if recipe.needs_key and not os.environ.get("TOOLKIT_API_KEY"):
         raise ReportFailed(
-            "a report runs in a process of its own, and the key is not sent to it: set "
-            "TOOLKIT_API_KEY in the environment"
+            "A report runs in a process of its own, and the key is not sent to it: set "
+            "TOOLKIT_API_KEY in the environment."
         )
-    return f"tk.{recipe.make.__name__}({_written(recipe.arguments)})"
+    return f"tk.{recipe.make.__name__}({_argument_text(recipe.arguments)})"
 
 
-def _written(arguments: Mapping[str, Any]) -> str:
-    given = {name: _literal(name, value) for name, value in arguments.items() if value is not None}
-    if given.keys() & set(_FOLDERS):
-        given = {name: value for name, value in given.items() if name not in ("seed", "size")}
-    usual = {"cursors": "exclusive", "clock": "fixed", "strict": False}
+def _argument_text(arguments: Mapping[str, Any]) -> str:
+    chosen = {name: _literal(name, value) for name, value in arguments.items() if value is not None}
+    if chosen.keys() & set(_FOLDERS):
+        chosen = {name: value for name, value in chosen.items() if name not in ("seed", "size")}
+    defaults = {"cursors": "exclusive", "clock": "fixed", "strict": False}
     return ", ".join(
-        f"{name}={value!r}" for name, value in given.items() if usual.get(name) != value
+        f"{name}={value!r}" for name, value in chosen.items() if defaults.get(name) != value
     )
 
 
 def _literal(name: str, value: Any) -> Any:
-    """Give a value that can be written down; a folder from wherever the kernel runs."""
+    """Return a value with a literal; folders as absolute paths, for any working directory."""
     if name not in _FOLDERS or "://" in str(value):
         return str(value) if isinstance(value, Path) else value
     return os.path.abspath(value)

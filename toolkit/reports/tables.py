@@ -1,4 +1,4 @@
-"""Frames as tables of text: what a column is called, and how its values are written."""
+"""Tables of text from frames: headings of columns, and values as text."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,76 +7,78 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit.plots import texts
-from toolkit.reports.filling import fill
+from toolkit.plots import formats
+from toolkit.reports.html_parts import render_part
 
-__all__ = ["Column", "Table", "table"]
+__all__ = ["TextColumn", "TextTable", "table"]
 
-Writer = Callable[[Any], str]
 MISSING = "\N{EM DASH}"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table: from which column of the frame, its heading, how it is written."""
+class TextColumn:
+    """One column of a table: its column of the frame, its heading, and the format of values."""
 
     name: str
     heading: str
-    write: Writer
+    write: Callable[[Any], str]
     number: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table of text, ready for a template; `total` is its last row, set apart."""
+class TextTable:
+    """A table of text for a template; `total` is a last row below a line."""
 
     caption: str
-    columns: Sequence[Column]
+    columns: Sequence[TextColumn]
     rows: Sequence[Sequence[str]]
     total: Sequence[str] = ()
 
     def _repr_html_(self) -> str:
-        return fill("table.html", table=self)
+        return render_part("table.html", table=self)
 
 
-def table(caption: str, frame: pd.DataFrame, columns: Sequence[Column]) -> Table:
-    """Write a frame as a table; what is missing is a dash, never 0.
+def table(caption: str, frame: pd.DataFrame, columns: Sequence[TextColumn]) -> TextTable:
+    """Return a frame as a table; a missing value is a dash, never 0.
 
     Examples
     --------
     >>> frame = pd.DataFrame({"coin": ["BTC", "ETH"], "net": [1234.5, None]})
-    >>> columns = [Column("coin", "coin", text, False), Column("net", "net", texts.dollars)]
-    >>> made = table("Net", frame, columns)
-    >>> [row[0] for row in made.rows], made.rows[0][1]
+    >>> columns = [
+    ...     TextColumn("coin", "coin", plain_text, False),
+    ...     TextColumn("net", "net", formats.whole_dollars),
+    ... ]
+    >>> net = table("Net", frame, columns)
+    >>> [row[0] for row in net.rows], net.rows[0][1]
     (['BTC', 'ETH'], '1,234')
     """
     if frame.empty:
-        return Table(caption, columns, [])
-    written = [
-        [MISSING if pd.isna(value) else one.write(value) for value in frame[one.name]]
-        for one in columns
+        return TextTable(caption, columns, [])
+    texts = [
+        [MISSING if pd.isna(value) else column.write(value) for value in frame[column.name]]
+        for column in columns
     ]
-    return Table(caption, columns, [list(row) for row in zip(*written, strict=True)])
+    return TextTable(caption, columns, [list(row) for row in zip(*texts, strict=True)])
 
 
-def text(value: Any) -> str:
-    """Write text as it is."""
+def plain_text(value: Any) -> str:
+    """Return the value as text."""
     return str(value)
 
 
-def cents(value: Any) -> str:
-    """Write an amount to the cent that cannot be negative, such as a cost: without a sign.
+def usd_cents(value: Any) -> str:
+    """Return an amount in cents without a plus sign, such as a cost.
 
     Examples
     --------
-    >>> cents(Decimal("12345.678")), cents(0)
+    >>> usd_cents(Decimal("12345.678")), usd_cents(0)
     ('12,345.68', '0.00')
     """
-    return texts.signed(f"{value:,.2f}")
+    return formats.true_minus(f"{value:,.2f}")
 
 
 def signed_usd(value: Any) -> str:
-    """Write an amount to the cent, with its sign.
+    """Return an amount in cents with its sign.
 
     Examples
     --------
@@ -86,11 +88,11 @@ def signed_usd(value: Any) -> str:
     text = f"{abs(value):,.2f}"
     if text == "0.00":
         return text
-    return f"{texts.MINUS if value < 0 else '+'}{text}"
+    return f"{formats.MINUS if value < 0 else '+'}{text}"
 
 
 def exact_usd(value: Any) -> str:
-    """Write an amount with every digit it has, at least two after the point.
+    """Return an amount with all of its digits, at least two after the point.
 
     Examples
     --------
@@ -98,14 +100,14 @@ def exact_usd(value: Any) -> str:
     ('1,234.50', '0.000001')
     """
     whole, _, digits = f"{abs(Decimal(value)):,f}".partition(".")
-    return f"{texts.MINUS if value < 0 else ''}{whole}.{digits.rstrip('0').ljust(2, '0')}"
+    return f"{formats.MINUS if value < 0 else ''}{whole}.{digits.rstrip('0').ljust(2, '0')}"
 
 
-def moment(value: Any) -> str:
-    """Write a time to the millisecond."""
+def time_text(value: Any) -> str:
+    """Return a time with milliseconds."""
     return f"{value:%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03d}"
 
 
 def yes_no(value: Any) -> str:
-    """Write a flag."""
+    """Return ``yes`` or ``no``."""
     return "yes" if value else "no"

@@ -1,71 +1,245 @@
 """The wallet report: what one account earned, paid and traded.
 
-Its prose stands in ``notebooks/wallet.py``; here is what that notebook calls.
+The notebook ``notebooks/wallet.py`` has the prose, and calls these functions.
 """
 
+import warnings
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 
 import pandas as pd
 
-from toolkit import plots
+from toolkit import funding, plots, pnl, slippage
+from toolkit.analysis.common import fees
 from toolkit.client import Session
-from toolkit.errors import ReportFailed
+from toolkit.errors import MissingColumns, ReportFailed
 from toolkit.reports import blocks
-from toolkit.reports.blocks import Blocks, Title
+from toolkit.reports.blocks import BlockList, TitleBlock
 from toolkit.reports.example import example_account
-from toolkit.reports.material import Material, gather
-from toolkit.reports.results import Results
-from toolkit.times import Time, iso
+from toolkit.reports.funding_coverage import FundingCoverage, compare_funding
+from toolkit.reports.report_frames import is_perp
+from toolkit.reports.wallet_frames import WalletFrames, fetch_wallet
+from toolkit.times import Time, to_iso
 
-__all__ = ["frames_of", "funding_figures", "results_of", "title_of"]
+__all__ = ["PARTS", "WalletResults", "draw_funding", "fetch_results", "make_title", "source_frames"]
 
+PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
+"""The parts whose sum is net."""
+_EXPECTED: Final = ("closed_pnl", "fee", "start_position")
+_FEES: Final = ("trading_fee", "builder_fee", "rebate", "other_fees")
 _BY_COIN: Final = "Funding paid and received by coin, in USD."
 _BY_DAY: Final = "Funding by day, and its running sum, in USD."
 
 
-def results_of(
+@dataclass(frozen=True)
+class WalletResults:
+    """The results of a wallet report; each is computed once.
+
+    Parameters
+    ----------
+    frames : WalletFrames
+        The fetched frames.
+    """
+
+    frames: WalletFrames
+
+    def attribution(self, by: str | None = None) -> pd.DataFrame:
+        """Return the attribution of PnL; by coin without the ledger, which has no coins."""
+        frames = self.frames
+        ledger = None if by == "coin" else frames.ledger
+        with warnings.catch_warnings():
+            # The report states the missing amounts itself (`missing_counts`).
+            warnings.simplefilter("ignore", fees.MissingAmounts)
+            result: pd.DataFrame = pnl.attribution(
+                frames.fills,
+                self.funding,
+                ledger,
+                by=by,
+                account=frames.user,
+                start_time=frames.start_ms,
+                end_time=frames.end_ms,
+            )
+        return result
+
+    @cached_property
+    def missing_counts(self) -> dict[str, int]:
+        """Column -> number of fills without it, for columns that every fill should have."""
+        fills = self.frames.fills
+        counts = {name: int(fills[name].isna().sum()) for name in _EXPECTED}
+        return {name: count for name, count in counts.items() if count}
+
+    @cached_property
+    def fills_without_amounts(self) -> int:
+        """Number of fills without closed PnL or fee; if there are any, net is not known."""
+        fills = self.frames.fills
+        return int((fills["closed_pnl"].isna() | fills["fee"].isna()).sum())
+
+    @cached_property
+    def fills_without_position(self) -> int:
+        """Number of perp fills without the position before them."""
+        fills = self.frames.fills
+        return int((fills["start_position"].isna() & is_perp(fills["coin"])).sum())
+
+    def plot_rows(self, by: str | None = None) -> pd.DataFrame:
+        """Return the attribution for a figure; empty without fills, or if net is not known."""
+        rows = self.attribution(by=by)
+        return rows if self.total["fills"] and not self.fills_without_amounts else rows.iloc[:0]
+
+    def mask_unknown(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return rows of an attribution; sums of missing amounts are missing, too."""
+        is_partial = rows["missing_amounts"] > 0
+        if not is_partial.any():
+            return rows
+        names = ["net"]
+        names += ["closed_pnl"] if "closed_pnl" in self.missing_counts else []
+        names += [name for name in _FEES if name in rows] if "fee" in self.missing_counts else []
+        return rows.assign(
+            **{name: rows[name].astype("object").mask(is_partial, None) for name in names}
+        )
+
+    @cached_property
+    def funding(self) -> pd.DataFrame | None:
+        """The funding rows; None if there are none, although there may have been positions."""
+        if self.fills_without_position:
+            paid = self.frames.funding
+            return None if paid is None or paid.empty else paid
+        found = self.coverage
+        if found is None or not (found.covered or found.beyond):
+            return None
+        return self.frames.funding
+
+    @cached_property
+    def total(self) -> pd.Series:
+        """The attribution of the whole period."""
+        return self.attribution().iloc[0]
+
+    @cached_property
+    def par_tokens(self) -> list[str]:
+        """The tokens other than USDC in fills, which count at par."""
+        return fees.tokens_at_par(self.frames.fills)
+
+    @cached_property
+    def coverage(self) -> FundingCoverage | None:
+        """The coverage of funding; None if it is not known.
+
+        It is not known without funding rows, or if fills have no position before them.
+        """
+        frames = self.frames
+        if frames.funding is None or self.fills_without_position:
+            return None
+        return compare_funding(frames.fills, frames.funding, frames.end_ms)
+
+    @cached_property
+    def residual(self) -> Decimal:
+        """Net less the sum of its parts; it is 0 unless this program has an error."""
+        parts = [self.total[name] for name in PARTS]
+        return Decimal(self.total["net"]) - sum((p for p in parts if not pd.isna(p)), Decimal(0))
+
+    @cached_property
+    def reconciliation(self) -> pd.Series | None:
+        """The account value explained by the frames; None if they do not begin with the account."""
+        frames = self.frames
+        if frames.states is None or frames.start_ms > 0:
+            return None
+        rows = pnl.reconcile(
+            None, frames.states, frames.fills, frames.funding, frames.ledger, account=frames.user
+        )
+        row: pd.Series = rows.iloc[0]
+        return row
+
+    @cached_property
+    def audit(self) -> pd.DataFrame | None:
+        """The fills with recomputed closed PnL; None if columns for it are missing."""
+        try:
+            audit: pd.DataFrame = pnl.audit(self.frames.fills, self.frames.perps)
+        except MissingColumns:
+            return None
+        return audit
+
+    @cached_property
+    def fees(self) -> Decimal:
+        """All fees with rebates, negative if paid; without fees in the cost of spot tokens."""
+        names = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
+        return sum((Decimal(self.total[name]) for name in names), Decimal(0))
+
+    @cached_property
+    def fee_bps(self) -> float | None:
+        """Fees in basis points of volume, negative if paid; None without volume.
+
+        They include the fees that spot buys paid in the bought token.
+        """
+        volume = float(self.total["volume"])
+        paid = self.fees + Decimal(self.total["fees_in_cost"])
+        return None if volume == 0 else float(paid) / volume * 1e4
+
+    def funding_sums(self, by: str) -> pd.DataFrame:
+        """Return sums of funding; empty if funding is not covered."""
+        if self.funding is None:
+            return pd.DataFrame()
+        sums: pd.DataFrame = funding.sums(self.funding, by=by)
+        return sums
+
+    @cached_property
+    def slippage(self) -> pd.DataFrame:
+        """Slippage by size of the coins with the largest volume; empty without samples."""
+        samples = self.frames.slippage
+        return slippage.curve(samples) if len(samples) else pd.DataFrame()
+
+    def largest_fills(self, count: int = 10) -> pd.DataFrame:
+        """Return the fills with the largest notional, with a column `notional` (float64, USD)."""
+        fills = self.frames.fills
+        notional: Any = fills["px"].astype("float64") * fills["sz"].astype("float64")
+        fills = fills.assign(notional=notional)
+        return fills.sort_values(["notional", "time"], ascending=[False, True], kind="stable").head(
+            count
+        )
+
+
+def fetch_results(
     session: Session,
     user: str | None,
     start: Time = 0,
     end: Time | None = None,
     builders: list[str] | None = None,
-) -> Results:
-    """Fetch everything about an account, and compute what the report says.
+) -> WalletResults:
+    """Fetch the frames of an account, and return the results of its report.
 
     Raises
     ------
     BadRequest
         If the address is malformed.
     ReportFailed
-        If nothing is known of the account.
+        If there are no rows of the account.
     """
     account = example_account(session) if user is None else user
-    material = gather(session, account, start, end, builders)
-    if material.is_empty:
+    frames = fetch_wallet(session, account, start, end, builders)
+    if frames.is_empty:
         raise ReportFailed(
-            f"nothing is known of {account} in this period: no fills, no ledger updates, no funding"
+            f"there is no data of {account} in this period: no fills, no ledger updates, no funding"
         )
-    return Results(material)
+    return WalletResults(frames)
 
 
-def title_of(results: Results) -> Title:
-    """Head the report."""
-    made = results.material
-    first, last = _period(made)
+def make_title(results: WalletResults) -> TitleBlock:
+    """Return the title of the report."""
+    frames = results.frames
+    first, last = _period(frames)
     return blocks.title(
         "Wallet report",
-        made.user,
-        f"{first} to {last} UTC · {made.source}",
-        simulated=made.simulated,
+        frames.user,
+        f"{first} to {last} UTC · {frames.source}",
+        simulated=frames.simulated,
     )
 
 
-def funding_figures(results: Results) -> Blocks:
-    """Draw funding where it is covered; nothing else is drawn as 0."""
+def draw_funding(results: WalletResults) -> BlockList:
+    """Return figures of funding; none if funding is not covered."""
     if results.funding is None:
-        return Blocks([])
+        return BlockList([])
     coins, days = results.funding_sums("coin"), results.funding_sums("day")
-    return Blocks(
+    return BlockList(
         [
             blocks.figure(plots.funding_by_coin, coins, caption=_BY_COIN),
             blocks.figure(plots.funding_over_time, days, caption=_BY_DAY),
@@ -73,22 +247,22 @@ def funding_figures(results: Results) -> Blocks:
     )
 
 
-def frames_of(results: Results) -> dict[str, pd.DataFrame | None]:
-    """Give what was fetched, by name, for the provenance."""
-    material = results.material
+def source_frames(results: WalletResults) -> dict[str, pd.DataFrame | None]:
+    """Return the fetched frames by name, for the provenance."""
+    frames = results.frames
     return {
-        "fills": material.fills,
-        "funding": material.funding,
-        "ledger": material.ledger,
-        "slippage": material.slippage if len(material.slippage) else None,
-        "positions": None if material.states is None else material.states.positions,
+        "fills": frames.fills,
+        "funding": frames.funding,
+        "ledger": frames.ledger,
+        "slippage": frames.slippage if len(frames.slippage) else None,
+        "positions": None if frames.states is None else frames.states.positions,
     }
 
 
-def _period(material: Material) -> tuple[str, str]:
-    """Say from when to when: without a start, the first thing that happened."""
-    first: Any = iso(material.start_ms)[:16].replace("T", " ")
-    if material.start_ms == 0 and len(material.fills) + len(material.ledger):
-        times = pd.concat([material.fills["time"], material.ledger["time"]])
+def _period(frames: WalletFrames) -> tuple[str, str]:
+    """Return the first and the last time; without a start, the time of the first row."""
+    first: Any = to_iso(frames.start_ms)[:16].replace("T", " ")
+    if frames.start_ms == 0 and len(frames.fills) + len(frames.ledger):
+        times = pd.concat([frames.fills["time"], frames.ledger["time"]])
         first = f"{times.min():%Y-%m-%d %H:%M}"
-    return first, iso(material.end_ms)[:16].replace("T", " ")
+    return first, to_iso(frames.end_ms)[:16].replace("T", " ")

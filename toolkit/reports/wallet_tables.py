@@ -4,152 +4,156 @@ from typing import Final
 
 import pandas as pd
 
-from toolkit.plots import texts
-from toolkit.plots.waterfall import STEPS
+from toolkit.plots import formats
+from toolkit.plots.pnl import STEP_NAMES
 from toolkit.reports import tables
-from toolkit.reports.results import PARTS, Results
-from toolkit.reports.tables import Column, Table, table
+from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.reports.wallet_report import PARTS, WalletResults
 
-__all__ = ["tables_of"]
+__all__ = ["make_tables"]
 
-_DAYS: Final = 62  # of more than that, weeks are shown
+_DAYS: Final = 62  # with more days, the table is by week
 _LEDGER_ROWS: Final = 20
 
 _MONEY: Final = (
-    Column("closed_pnl", "closed PnL", tables.signed_usd),
-    Column("trading_fee", "trading fees", tables.signed_usd),
-    Column("builder_fee", "builder fees", tables.signed_usd),
-    Column("other_fees", "deployer fees, rebates", tables.signed_usd),
-    Column("funding", "funding", tables.signed_usd),
-    Column("net", "net", tables.signed_usd),
+    TextColumn("closed_pnl", "closed PnL", tables.signed_usd),
+    TextColumn("trading_fee", "trading fees", tables.signed_usd),
+    TextColumn("builder_fee", "builder fees", tables.signed_usd),
+    TextColumn("other_fees", "deployer fees, rebates", tables.signed_usd),
+    TextColumn("funding", "funding", tables.signed_usd),
+    TextColumn("net", "net", tables.signed_usd),
 )
 _TRADED: Final = (
-    Column("fills", "fills", texts.count),
-    Column("volume", "volume", texts.dollars),
+    TextColumn("fills", "fills", formats.whole_number),
+    TextColumn("volume", "volume", formats.whole_dollars),
 )
 _FILLS: Final = (
-    Column("time", "time, UTC", tables.moment, number=False),
-    Column("coin", "coin", tables.text, number=False),
-    Column("dir", "direction", tables.text, number=False),
-    Column("px", "price", texts.number),
-    Column("sz", "size", texts.number),
-    Column("notional", "notional, USD", texts.dollars),
-    Column("closed_pnl", "closed PnL", tables.signed_usd),
-    Column("fee", "fee", texts.number),
-    Column("fee_token", "fee token", tables.text, number=False),
-    Column("crossed", "taker", tables.yes_no, number=False),
+    TextColumn("time", "time, UTC", tables.time_text, number=False),
+    TextColumn("coin", "coin", tables.plain_text, number=False),
+    TextColumn("dir", "direction", tables.plain_text, number=False),
+    TextColumn("px", "price", formats.exact_number),
+    TextColumn("sz", "size", formats.exact_number),
+    TextColumn("notional", "notional, USD", formats.whole_dollars),
+    TextColumn("closed_pnl", "closed PnL", tables.signed_usd),
+    TextColumn("fee", "fee", formats.exact_number),
+    TextColumn("fee_token", "fee token", tables.plain_text, number=False),
+    TextColumn("crossed", "taker", tables.yes_no, number=False),
 )
 _LEDGER: Final = (
-    Column("time", "time, UTC", tables.moment, number=False),
-    Column("type", "type", tables.text, number=False),
-    Column("value", "amount", texts.number),
-    Column("unit", "token", tables.text, number=False),
-    Column("user", "from", texts.short, number=False),
-    Column("destination", "to", texts.short, number=False),
+    TextColumn("time", "time, UTC", tables.time_text, number=False),
+    TextColumn("type", "type", tables.plain_text, number=False),
+    TextColumn("value", "amount", formats.exact_number),
+    TextColumn("unit", "token", tables.plain_text, number=False),
+    TextColumn("user", "from", formats.short_address, number=False),
+    TextColumn("destination", "to", formats.short_address, number=False),
 )
 _OPEN: Final = (
-    Column("coin", "coin", tables.text, number=False),
-    Column("szi", "size", texts.number),
-    Column("entry_px", "entry price", texts.number),
-    Column("position_value", "value, USD", texts.dollars),
-    Column("unrealized_pnl", "unrealised PnL", tables.signed_usd),
-    Column("margin_used", "margin, USD", texts.dollars),
-    Column("liquidation_px", "liquidation price", texts.number),
+    TextColumn("coin", "coin", tables.plain_text, number=False),
+    TextColumn("szi", "size", formats.exact_number),
+    TextColumn("entry_px", "entry price", formats.exact_number),
+    TextColumn("position_value", "value, USD", formats.whole_dollars),
+    TextColumn("unrealized_pnl", "unrealised PnL", tables.signed_usd),
+    TextColumn("margin_used", "margin, USD", formats.whole_dollars),
+    TextColumn("liquidation_px", "liquidation price", formats.exact_number),
 )
 _SLIPPAGE: Final = (
-    Column("coin", "coin", tables.text, number=False),
-    Column("amount_usd", "size, USD", texts.count),
-    Column("buy_q50", "buy, median", texts.bps),
-    Column("buy_q90", "buy, 90 %", texts.bps),
-    Column("sell_q50", "sell, median", texts.bps),
-    Column("sell_q90", "sell, 90 %", texts.bps),
-    Column("missing_share", "book too thin", texts.share),
-    Column("n", "samples", texts.count),
+    TextColumn("coin", "coin", tables.plain_text, number=False),
+    TextColumn("amount_usd", "size, USD", formats.whole_number),
+    TextColumn("buy_q50", "buy, median", formats.basis_points),
+    TextColumn("buy_q90", "buy, 90 %", formats.basis_points),
+    TextColumn("sell_q50", "sell, median", formats.basis_points),
+    TextColumn("sell_q90", "sell, 90 %", formats.basis_points),
+    TextColumn("missing_share", "book too thin", formats.percent_share),
+    TextColumn("n", "samples", formats.whole_number),
 )
 
 
-def tables_of(results: Results) -> dict[str, Table]:
-    """Make every table of the report."""
+def make_tables(results: WalletResults) -> dict[str, TextTable]:
+    """Return every table of the report."""
     return {
-        "parts": _parts(results),
-        "coins": _coins(results),
-        "days": _days(results),
+        "parts": _parts_table(results),
+        "coins": _coin_table(results),
+        "days": _day_table(results),
         "fills": table("The ten largest fills by notional.", results.largest_fills(), _FILLS),
-        "ledger": _ledger(results),
-        "slippage": _slippage(results),
-        "open": _open(results),
+        "ledger": _ledger_table(results),
+        "slippage": _slippage_table(results),
+        "open": _position_table(results),
     }
 
 
-def _parts(results: Results) -> Table:
-    """Write the parts of net, every digit."""
-    whole = results.without_unknown(results.attribution()).iloc[0]
+def _parts_table(results: WalletResults) -> TextTable:
+    """Return the parts of net with all digits."""
+    whole = results.mask_unknown(results.attribution()).iloc[0]
     names = [name for name in (*PARTS, "net") if not pd.isna(whole[name])]
-    rows = [[STEPS[name], tables.exact_usd(whole[name])] for name in names]
+    rows = [[STEP_NAMES[name], tables.exact_usd(whole[name])] for name in names]
     columns = (
-        Column("part", "part", tables.text, number=False),
-        Column("usd", "USD, exact", tables.exact_usd),
+        TextColumn("part", "part", tables.plain_text, number=False),
+        TextColumn("usd", "USD, exact", tables.exact_usd),
     )
     if "net" not in names:
-        return Table("The parts of net that are known, every digit.", columns, rows)
-    return Table("Net and its parts, every digit.", columns, rows[:-1], rows[-1])
+        return TextTable("The parts of net that are known, every digit.", columns, rows)
+    return TextTable("Net and its parts, every digit.", columns, rows[:-1], rows[-1])
 
 
-def _coins(results: Results) -> Table:
-    rows = results.without_unknown(_with_other_fees(results.attribution(by="coin")))
+def _coin_table(results: WalletResults) -> TextTable:
+    rows = results.mask_unknown(_with_other_fees(results.attribution(by="coin")))
     rows = rows.sort_values("net", ascending=False, kind="stable")
-    columns = (Column("coin", "coin", tables.text, number=False), *_TRADED, *_money(rows))
-    made = table("By coin, the best net first, in USD.", rows, columns)
-    whole = results.without_unknown(_with_other_fees(results.attribution()))
+    columns = (
+        TextColumn("coin", "coin", tables.plain_text, number=False),
+        *_TRADED,
+        *_money_columns(rows),
+    )
+    coins = table("By coin, the best net first, in USD.", rows, columns)
+    whole = results.mask_unknown(_with_other_fees(results.attribution()))
     total = table("", whole.assign(coin="all"), columns).rows
-    return Table(made.caption, made.columns, made.rows, total[0] if made.rows else ())
+    return TextTable(coins.caption, coins.columns, coins.rows, total[0] if coins.rows else ())
 
 
-def _days(results: Results) -> Table:
+def _day_table(results: WalletResults) -> TextTable:
     by = "day"
     rows = results.attribution(by=by)
     if len(rows) > _DAYS:
         by = "week"
         rows = results.attribution(by=by)
-    first = Column(by, f"{by}, UTC", texts.day, number=False)
-    last = Column("ledger", "cash in, less out", tables.signed_usd)
-    rows = results.without_unknown(_with_other_fees(rows))
-    return table(f"By {by}, in USD.", rows, (first, *_TRADED, *_money(rows), last))
+    first = TextColumn(by, f"{by}, UTC", formats.utc_day, number=False)
+    last = TextColumn("ledger", "cash in, less out", tables.signed_usd)
+    rows = results.mask_unknown(_with_other_fees(rows))
+    return table(f"By {by}, in USD.", rows, (first, *_TRADED, *_money_columns(rows), last))
 
 
-def _money(rows: pd.DataFrame) -> list[Column]:
-    """Give the columns of money, without the one that is mostly 0 where it is all 0."""
-    none = not any(rows["other_fees"].dropna())
-    return [one for one in _MONEY if not (none and one.name == "other_fees")]
+def _money_columns(rows: pd.DataFrame) -> list[TextColumn]:
+    """Return the columns of money, without the column of other fees if it is all 0."""
+    has_other_fees = any(rows["other_fees"].dropna())
+    return [column for column in _MONEY if has_other_fees or column.name != "other_fees"]
 
 
 def _with_other_fees(rows: pd.DataFrame) -> pd.DataFrame:
-    """Join the two columns that are mostly 0."""
+    """Return rows with the sum of two columns that are mostly 0."""
     other = [d + r for d, r in zip(rows["deployer_fee"], rows["rebate"], strict=True)]
     return rows.assign(other_fees=pd.Series(other, dtype="object", index=rows.index))
 
 
-def _ledger(results: Results) -> Table:
-    ledger = results.material.ledger
+def _ledger_table(results: WalletResults) -> TextTable:
+    ledger = results.frames.ledger
     latest = ledger.iloc[::-1].head(_LEDGER_ROWS)
-    in_usd = latest["usdc"].notna()
+    is_usd = latest["usdc"].notna()
     rows = latest.assign(
-        value=latest["usdc"].where(in_usd, latest["amount"]),
-        unit=latest["token"].mask(in_usd, "USDC"),
+        value=latest["usdc"].where(is_usd, latest["amount"]),
+        unit=latest["token"].mask(is_usd, "USDC"),
     )
     shown = f"the latest {len(rows)} of {len(ledger)}" if len(ledger) > len(rows) else "all"
     return table(f"Ledger updates, {shown}, newest first; amounts as recorded.", rows, _LEDGER)
 
 
-def _open(results: Results) -> Table:
-    states = results.material.states
+def _position_table(results: WalletResults) -> TextTable:
+    states = results.frames.states
     rows = pd.DataFrame() if states is None else states.positions
     if len(rows):
         rows = rows.sort_values("position_value", ascending=False, kind="stable")
     return table("Open positions, now.", rows, _OPEN)
 
 
-def _slippage(results: Results) -> Table:
+def _slippage_table(results: WalletResults) -> TextTable:
     curve = results.slippage
     caption = "Slippage against mid in basis points, by size."
     if curve.empty:

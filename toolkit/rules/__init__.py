@@ -1,1 +1,1 @@
-"""How the exchange accounts and measures: pure functions of numbers, one topic a module."""
+"""The exchange's arithmetic that several packages use: pure functions of numbers, by topic."""

@@ -1,24 +1,25 @@
-"""The price of a deploy auction.
+"""The price of a deploy auction: exact as the service shows it, and in floats along its line.
 
 Source: specification, "Deploy auction status".
 """
 
 from fractions import Fraction
+from typing import Any
 
-__all__ = ["GAS_DECIMALS", "auction_price"]
+__all__ = ["GAS_DECIMALS", "auction_price", "elapsed_at", "floor_price", "price_at"]
 
 GAS_DECIMALS = 8
 
 
 def auction_price(start: Fraction, floor: Fraction, elapsed: int, duration: int) -> int:
-    """Give the price of an auction while nobody has bought.
+    """Return the exact price of an auction without a buyer.
 
     Parameters
     ----------
     start, floor : Fraction
         Prices at its start and at its end, in tokens.
     elapsed, duration : int
-        Time since its start and its whole length, in seconds; it stays at its floor afterwards.
+        Time since its start and its total length, in seconds. Afterwards it stays at its floor.
 
     Returns
     -------
@@ -36,3 +37,36 @@ def auction_price(start: Fraction, floor: Fraction, elapsed: int, duration: int)
     fallen = (start - floor) * Fraction(min(elapsed, duration), duration)
     price: int = round((start - fallen) * 10**GAS_DECIMALS)
     return price
+
+
+def price_at(start: Any, floor: Any, elapsed: Any, duration: Any) -> Any:
+    """Return the price after `elapsed` of `duration`.
+
+    Examples
+    --------
+    >>> price_at(600.0, 500.0, 25, 100)
+    575.0
+    """
+    return start - (start - floor) * elapsed / duration
+
+
+def floor_price(start: Any, current: Any, elapsed: Any, duration: Any) -> Any:
+    """Return the price at the end of the line that is at `current` after `elapsed`.
+
+    Examples
+    --------
+    >>> floor_price(600.0, 575.0, 25, 100)
+    500.0
+    """
+    return start - (start - current) * duration / elapsed
+
+
+def elapsed_at(start: Any, floor: Any, price: Any, duration: Any) -> Any:
+    """Return the elapsed time when the line is at `price`.
+
+    Examples
+    --------
+    >>> elapsed_at(600.0, 500.0, 575.0, 100)
+    25.0
+    """
+    return (start - price) * duration / (start - floor)

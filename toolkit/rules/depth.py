@@ -1,6 +1,6 @@
-"""Depth of a book: cumulative USD within so many basis points of mid.
+"""Depth of a book: cumulative USD within given basis points of mid.
 
-Specification, "Depth response": levels at 10, 25, 50, 100, 200 and 500 bps. A book is given as
+Specification, "Depth response": levels at 10, 25, 50, 100, 200 and 500 bps. A book consists of
 two arrays of levels, best first: prices and sizes of the bids (falling) and asks (rising).
 """
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BANDS_BPS", "Book", "Levels", "bands", "mid", "slippage_bounds"]
+__all__ = ["BANDS_BPS", "Book", "Levels", "depth_bands", "mid_price", "slippage_bounds"]
 
 BANDS_BPS = (10, 25, 50, 100, 200, 500)
 
@@ -18,18 +18,18 @@ Floats = npt.NDArray[np.float64]
 
 
 class Book(NamedTuple):
-    """One side's levels as an array of rows (price, size), best price first."""
+    """Both sides of a book: each an array of rows (price, size), best price first."""
 
     bids: Levels
     asks: Levels
 
 
-def mid(book: Book) -> float | None:
-    """Give the price half-way between best bid and best ask; None for a one-sided book.
+def mid_price(book: Book) -> float | None:
+    """Return the price half-way between best bid and best ask; None for a one-sided book.
 
     Examples
     --------
-    >>> mid(Book(np.array([[99.0, 1.0]]), np.array([[101.0, 2.0]])))
+    >>> mid_price(Book(np.array([[99.0, 1.0]]), np.array([[101.0, 2.0]])))
     100.0
     """
     if not len(book.bids) or not len(book.asks):
@@ -37,8 +37,8 @@ def mid(book: Book) -> float | None:
     return float(book.bids[0, 0] + book.asks[0, 0]) / 2
 
 
-def bands(book: Book, bps: tuple[int, ...] = BANDS_BPS) -> list[tuple[int, float, float]]:
-    """Give the cumulative depth of both sides within each band of mid.
+def depth_bands(book: Book, bps: tuple[int, ...] = BANDS_BPS) -> list[tuple[int, float, float]]:
+    """Return the cumulative depth of both sides within each band around mid.
 
     Parameters
     ----------
@@ -50,26 +50,26 @@ def bands(book: Book, bps: tuple[int, ...] = BANDS_BPS) -> list[tuple[int, float
     Returns
     -------
     list of (bps, bid_depth_usd, ask_depth_usd)
-        Price times size summed over the levels not further from mid than the band is wide; 0
-        for a one-sided book, which has no mid.
+        Price times size, summed over the levels whose distance from mid is at most the width of
+        the band; 0 for a one-sided book, which has no mid.
 
     Examples
     --------
     >>> book = Book(np.array([[99.9, 1.0], [99.0, 1.0]]), np.array([[100.1, 2.0]]))
-    >>> bands(book, (10, 100))
+    >>> depth_bands(book, (10, 100))
     [(10, 99.9, 200.2), (100, 198.9, 200.2)]
     """
-    middle = mid(book)
-    if middle is None:
+    mid = mid_price(book)
+    if mid is None:
         return [(width, 0.0, 0.0) for width in bps]
-    # A level that lies on the edge of a band belongs to it, whatever its distance rounds to.
-    away = [np.abs(side[:, 0] / middle - 1) * 1e4 - 1e-9 for side in book]
+    # The small number makes a level at the edge of a band belong to it in spite of rounding.
+    distances = [np.abs(side[:, 0] / mid - 1) * 1e4 - 1e-9 for side in book]
     usd = [side[:, 0] * side[:, 1] for side in book]
     return [
         (
             width,
-            float(usd[0][away[0] <= width].sum()),
-            float(usd[1][away[1] <= width].sum()),
+            float(usd[0][distances[0] <= width].sum()),
+            float(usd[1][distances[1] <= width].sum()),
         )
         for width in bps
     ]
@@ -78,17 +78,17 @@ def bands(book: Book, bps: tuple[int, ...] = BANDS_BPS) -> list[tuple[int, float
 def slippage_bounds(
     usd: Floats, depth: Floats, bps: Floats, half_spread: Floats, sign: int
 ) -> tuple[Floats, Floats]:
-    """Give the least and the most that sizes can cost in books of known depth.
+    """Return the least and the most that orders can cost in books of known depth.
 
-    What a band adds to the one inside it rests between the two widths: never nearer than the
-    inner one or the best price, never further than the outer one.
+    The depth that a band adds to the next narrower one lies between the two widths: not nearer
+    than the narrower one or the best price, and not further than the wider one.
 
     Parameters
     ----------
     usd : array of float, (n,)
         Notional of each order.
     depth : array of float, (n, bands)
-        Cumulative depth of the side that it takes from, USD, the narrowest band first.
+        Cumulative depth of the side that the order takes from, USD, the narrowest band first.
     bps : array of float, (bands,)
         Widths of the bands, rising.
     half_spread : array of float, (n,)
@@ -99,12 +99,12 @@ def slippage_bounds(
     Returns
     -------
     least, most : array of float, (n,)
-        Slippage in bps of mid; `most` is infinite where the size is larger than the depth.
+        Slippage in bps of mid; `most` is infinite if the order is larger than the depth.
 
     Examples
     --------
     1000 USD within 10 bps, 3000 within 25, best price 2 bps from mid. Buying 2000 costs at least
-    1000 at 2 and 1000 at 10 bps, at most 1000 at 10 and 1000 at 25; 4000 may cost anything above
+    1000 at 2 and 1000 at 10 bps, at most 1000 at 10 and 1000 at 25. 4000 may cost anything above
     1000 at 2, 2000 at 10 and 1000 at 25.
 
     >>> books, widths = np.array([[1000.0, 3000.0]] * 2), np.array([10.0, 25.0])
@@ -119,14 +119,14 @@ def slippage_bounds(
     inner = np.maximum(
         np.concatenate([np.zeros((len(usd), 1)), outer], axis=1), half_spread[:, None]
     )
-    least = _averaged(usd, np.column_stack([taken, rest]), inner, sign)
-    # The best price may be beyond the narrowest band, which then is empty.
-    most = _averaged(usd, taken, np.maximum(outer, half_spread[:, None]), sign)
+    least = _average_slippage(usd, np.column_stack([taken, rest]), inner, sign)
+    # The best price may be beyond the narrowest band, which is then empty.
+    most = _average_slippage(usd, taken, np.maximum(outer, half_spread[:, None]), sign)
     return least, np.where(rest > 0, np.inf, most)
 
 
-def _averaged(usd: Floats, parts: Floats, bps: Floats, sign: int) -> Floats:
-    """Give the slippage of an order whose parts are filled at these distances."""
+def _average_slippage(usd: Floats, parts: Floats, bps: Floats, sign: int) -> Floats:
+    """Return the slippage of an order whose parts are filled at these distances."""
     size = (parts / (1 + sign * bps / 1e4)).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(sign * (usd / size - 1) * 1e4)

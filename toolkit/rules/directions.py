@@ -1,7 +1,7 @@
-"""The `dir` words of fills that are no ordinary trades (docs/live_service.md, sections 2 and 7).
+"""Values of `dir` of fills that are no ordinary trades (docs/live_service.md, sections 2 and 7).
 
-An ordinary fill says `Open Long`, `Close Short`, `Buy`, `Sell`, ... and comes from an order that
-its account placed. The words here say that something else happened.
+An ordinary fill has `Open Long`, `Close Short`, `Buy`, `Sell`, ... and comes from an order of its
+account. The values here mean something else.
 """
 
 __all__ = [
@@ -15,22 +15,22 @@ __all__ = [
 ]
 
 CONVERSIONS = ("Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question")
-"""One outcome token becomes others, or USD does, at a conventional price (section 7)."""
+"""Outcome tokens or USD become other tokens at a conventional price (section 7)."""
 
 SETTLEMENT = "Settlement"
-"""A market ends and pays its price: outcomes, and coins that are delisted."""
+"""A market ends and pays its price: an outcome, or a delisted coin."""
 
 NET_CHILD_VAULTS = "Net Child Vaults"
 """Opposite positions of a vault's child vaults cancel."""
 
 SPOT_DUST = "Spot Dust Conversion"
-"""A spot balance that is worth less than a dollar becomes USDC."""
+"""A spot balance below one dollar becomes USDC."""
 
 NOT_TRADED = (*CONVERSIONS, SETTLEMENT, NET_CHILD_VAULTS, SPOT_DUST)
-"""No order met another one on a book."""
+"""Fills without two orders that met on a book."""
 
 LIQUIDATED = "Liquidated"
-"""How the word of a backstop liquidation begins: `Liquidated Cross Long`, ... (section 2)."""
+"""The start of `dir` of a backstop liquidation: `Liquidated Cross Long`, ... (section 2)."""
 
 AUTO_DELEVERAGING = "Auto-Deleveraging"
-"""The exchange closes a position against a bankrupt one: forced, but no liquidation."""
+"""The exchange closes a position against a bankrupt one: forced, but not a liquidation."""

@@ -1,94 +1,76 @@
-"""Funding payments: usdc = -szi * oracle price * rate.
+"""Funding payments: usdc = -szi * oracle price * rate, in millionths of a USD.
 
 Source: clarifications, "How the exchange accounts".
-
-Whole numbers in, whole numbers out: sizes in 10**-a, prices in 10**-b and rates in 10**-c of
-their units, so that the product is in 10**-(a + b + c) USD; payments are millionths of a USD.
 """
 
-from fractions import Fraction
+from typing import Any, Final
 
-__all__ = ["USDC_DECIMALS", "implied_oracle", "payment"]
+__all__ = ["LAST_DIGIT", "USDC_DECIMALS", "implied_range", "round_payments"]
 
-USDC_DECIMALS = 6
+USDC_DECIMALS: Final = 6
+"""Decimals of a payment."""
+
+LAST_DIGIT: Final = 1e-6
+"""The last digit of a payment, in USD."""
 
 
-def payment(szi: int, oracle: int, rate: int, decimals: int) -> int:
-    """Give the funding that a position receives (positive) or pays (negative).
+def round_payments(due: dict[int, int], decimals: int) -> dict[int, int]:
+    """Round payments that sum to zero to millionths of a USD that still sum to zero.
+
+    Each payment is rounded down. The missing millionths go, one each, to the accounts that lost
+    most by it (the method of largest remainders). Each rounded payment is therefore less than a
+    millionth of a USD from the exact one.
 
     Parameters
     ----------
-    szi : int
-        Signed position size.
-    oracle : int
-        Oracle price.
-    rate : int
-        Funding rate of the hour; positive: longs pay.
+    due : dict of int to int
+        Account -> exact payment, in units of ``10**-decimals`` USD.
     decimals : int
-        Decimals of the three together.
+        More than six.
 
     Returns
     -------
-    int
-        Millionths of a USD, rounded to the nearest, halves away from zero, so that both sides of
-        a position pay and receive the same.
+    dict of int to int
+        Account -> payment in millionths of a USD.
 
     Examples
     --------
-    2 long at an oracle price of 100.5 and a rate of 0.0000125:
-
-    >>> payment(2, 1005, 125, 1 + 7)
-    -2513
+    >>> round_payments({1: 15 * 10**9, 2: -25 * 10**9, 3: 10**10}, 16)
+    {1: 2, 2: -3, 3: 1}
     """
-    # ASSUMED: funding is rounded to the nearest millionth of a USD, halves away from zero.
-    owed = abs(szi * oracle * rate)
-    unit = 10 ** (decimals - USDC_DECIMALS) if decimals > USDC_DECIMALS else 1
-    finer = 10 ** (USDC_DECIMALS - decimals) if decimals < USDC_DECIMALS else 1
-    paid = (2 * owed * finer + unit) // (2 * unit)
-    return paid if szi * oracle * rate < 0 else -paid
+    unit = 10 ** (decimals - USDC_DECIMALS)
+    payments = {account: exact // unit for account, exact in due.items()}
+    lost = sorted((-(exact % unit), account) for account, exact in due.items())
+    for _, account in lost[: -sum(payments.values())]:
+        payments[account] += 1
+    return payments
 
 
-def implied_oracle(
-    usdc: Fraction, szi: Fraction, rate: Fraction, samples: int = 1
-) -> tuple[Fraction, Fraction]:
-    """Return the range of oracle prices that a recorded row allows.
+def implied_range(paid: Any, weight: Any, last_digit: Any) -> tuple[Any, Any]:
+    """Return the lowest and the highest oracle price that a recorded payment allows.
+
+    The function works on numbers, arrays and column expressions. A row that sums n payments
+    implies the mean of their oracle prices (docs/live_service.md, section 5).
 
     Parameters
     ----------
-    usdc : Fraction
-        The payment, USD, as recorded with six decimals.
-    szi, rate : Fraction
-        Position size and funding rate, both not 0.
-    samples : int, default 1
-        How many payments the row sums, each at this rate (docs/live_service.md, section 5).
-
-    Returns
-    -------
-    lowest, highest : Fraction
-        However it was rounded, a payment is less than a millionth of a USD from the exact one.
-        Of several payments, their mean oracle price.
-
-    Raises
-    ------
-    ValueError
-        If size or rate is 0, since then any price fits; or if there is no sample.
+    paid : number, array or expression
+        The unsigned payment, USD.
+    weight : number, array or expression
+        The unsigned size times rate, times n; not 0.
+    last_digit : number, array or expression
+        n times `LAST_DIGIT`: a payment is less than a millionth of a USD from the exact one.
 
     Examples
     --------
-    >>> low, high = implied_oracle(Fraction("-0.002513"), Fraction(2), Fraction("0.0000125"))
-    >>> float(low), float(high)
+    >>> low, high = implied_range(0.002513, 2.0 * 0.0000125, LAST_DIGIT)
+    >>> round(low, 2), round(high, 2)
     (100.48, 100.56)
 
-    Three payments in one row, of 2.9 USD on 0.1 BTC at 0.0003333: not 87,009, but
+    Three payments in one row, together 2.9 USD on 0.1 BTC at 0.0003333:
 
-    >>> low, high = implied_oracle(Fraction("-2.9"), Fraction("0.1"), Fraction("0.0003333"), 3)
-    >>> round((low + high) / 2, 2) == Fraction("29002.90")
-    True
+    >>> low, high = implied_range(2.9, 0.1 * 0.0003333 * 3, 3 * LAST_DIGIT)
+    >>> round((low + high) / 2, 2)
+    29002.9
     """
-    if not szi or not rate:
-        raise ValueError("a payment on no position or at no rate implies no price")
-    if samples < 1:
-        raise ValueError(f"samples must be at least 1, not {samples!r}")
-    last_digit = Fraction(samples, 10**USDC_DECIMALS)
-    ends = [-(usdc + shift) / (szi * rate * samples) for shift in (-last_digit, last_digit)]
-    return min(ends), max(ends)
+    return (paid - last_digit) / weight, (paid + last_digit) / weight

@@ -1,16 +1,16 @@
-"""Maintenance margin, in one tier or in several, and how far it is until a liquidation.
+"""Maintenance margin in one tier or in several, and the distance to a liquidation.
 
-In one tier, maintenance margin is half of what opening at the largest leverage asks for:
+In one tier, maintenance margin is half of what opening at the largest leverage requires:
 ``notional / (2 * max_leverage)``. A table of margin tiers gives a smaller largest leverage to
 larger positions: in a tier the margin is ``notional * rate - deduction``, with
 ``rate = 1 / (2 * max_leverage)`` of the tier and
 ``deduction(n) = deduction(n - 1) + lower_bound(n) * (rate(n) - rate(n - 1))``, so that the margin
 has no jump at a lower bound (docs/live_service.md, section 4; specification, `meta`:
 maxLeverage). An account, or an isolated position, is liquidated when its equity falls below the
-sum over what it stands behind.
+sum of the maintenance margins of its positions.
 
-Tiers are given as two arrays whose last axis is the tier: largest leverages, and lower bounds
-that begin with 0 and rise. `pad_tiers` makes both from tables of different lengths.
+Tiers are two arrays whose last axis is the tier: largest leverages, and lower bounds that begin
+with 0 and rise. `pad_tiers` makes both from tables of different lengths.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "adverse_move",
-    "deductions",
     "exact_liquidation_price",
     "exact_maintenance",
     "liquidation_price",
@@ -50,8 +48,8 @@ def maintenance(
         Unsigned position values at mark, USD.
     max_leverage : array_like of float
         The largest leverage of each position's asset. With `lower_bound` it has one more axis
-        than `notional`: the largest leverage of each tier. One table for all positions may be
-        given as one row.
+        than `notional`: the largest leverage of each tier. One row is one table for all
+        positions.
     lower_bound : array_like of float, optional
         The notional at which each tier begins, USD, in the shape of `max_leverage`. Without it
         every asset has one tier.
@@ -59,7 +57,7 @@ def maintenance(
     Returns
     -------
     array of float
-        USD; NaN where the notional or the largest leverage is not known.
+        USD; NaN if the notional or the largest leverage is unknown.
 
     Examples
     --------
@@ -74,38 +72,14 @@ def maintenance(
     notional = np.asarray(notional, np.float64)
     if lower_bound is None:
         return notional / (2 * np.asarray(max_leverage, np.float64))
-    most, low = _tiers(max_leverage, lower_bound)
+    most, low = _tier_arrays(max_leverage, lower_bound)
     high = np.concatenate([low[..., 1:], np.full_like(low[..., :1], np.inf)], axis=-1)
-    # Each tier asks its own rate for the part of the notional that lies in it. The first tier
-    # goes on below 0, so that one tier gives the same as no tiers for every number.
+    # Each tier applies its own rate to the part of the notional that lies in it. The first tier
+    # continues below 0, so that one tier gives the same as no tiers for every number.
     bottom = np.where(np.arange(low.shape[-1]) == 0, -np.inf, low)
     part = np.clip(notional[..., None], bottom, high) - np.where(np.isfinite(low), low, 0.0)
     part = np.where(np.isfinite(low), part, 0.0)
     return np.asarray((part / (2 * most)).sum(axis=-1))
-
-
-def deductions(max_leverage: npt.ArrayLike, lower_bound: npt.ArrayLike) -> Floats:
-    """Return what each tier deducts, so that the margin has no jump where the tier begins.
-
-    Parameters
-    ----------
-    max_leverage, lower_bound : array_like of float, (..., tiers)
-        As in `maintenance`.
-
-    Returns
-    -------
-    array of float, (..., tiers)
-        USD; 0 for the first tier.
-
-    Examples
-    --------
-    >>> deductions([10, 5], [0.0, 3e6]).tolist()
-    [0.0, 150000.0]
-    """
-    most, low = _tiers(max_leverage, lower_bound)
-    rate = 1 / (2 * most)
-    low = np.where(np.isfinite(low), low, 0.0)
-    return np.cumsum(low * np.diff(rate, axis=-1, prepend=rate[..., :1]), axis=-1)
 
 
 def pad_tiers(tables: Sequence[Sequence[tuple[float, float]]]) -> tuple[Floats, Floats]:
@@ -119,8 +93,8 @@ def pad_tiers(tables: Sequence[Sequence[tuple[float, float]]]) -> tuple[Floats, 
     Returns
     -------
     max_leverage, lower_bound : array of float, (tables, most tiers)
-        A shorter table is filled up with tiers that begin at infinity. An empty table is not
-        known: it is NaN.
+        A shorter table is filled up with tiers that begin at infinity. An empty table is
+        unknown: it is NaN.
 
     Raises
     ------
@@ -149,49 +123,6 @@ def pad_tiers(tables: Sequence[Sequence[tuple[float, float]]]) -> tuple[Floats, 
     return most, low
 
 
-def adverse_move(
-    equity: npt.ArrayLike,
-    long: npt.ArrayLike,
-    short: npt.ArrayLike,
-    long_margin: npt.ArrayLike,
-    short_margin: npt.ArrayLike,
-) -> Floats:
-    """Return how far all prices may move against an account until it is liquidated.
-
-    The share d by which everything it holds long falls, and everything it holds short rises:
-    ``equity - d (long + short) = long_margin (1 - d) + short_margin (1 + d)``. This holds for
-    assets of one tier; `tiered_adverse_move` is for all.
-
-    Parameters
-    ----------
-    equity : array_like of float
-        Account value now, USD.
-    long, short : array_like of float
-        Unsigned notionals now, USD.
-    long_margin, short_margin : array_like of float
-        Their maintenance margins now, USD.
-
-    Returns
-    -------
-    array of float
-        As a fraction: 0.1 is 10 %; negative below maintenance; NaN without positions.
-
-    Examples
-    --------
-    >>> adverse_move(100.0, 400.0, 0.0, 4.0, 0.0).round(4).item()  # 0.2424 * 396 = 96
-    0.2424
-    >>> bool(np.isnan(adverse_move(100.0, 0.0, 0.0, 0.0, 0.0)))
-    True
-    """
-    equity, long, short, long_margin, short_margin = (
-        np.asarray(one, np.float64) for one in (equity, long, short, long_margin, short_margin)
-    )
-    slope = np.asarray(long + short - long_margin + short_margin)
-    room = equity - long_margin - short_margin
-    move: Floats = np.divide(room, slope, out=np.full(slope.shape, np.nan), where=slope > 0)
-    return move
-
-
 def tiered_adverse_move(
     equity: npt.ArrayLike,
     owner: npt.ArrayLike,
@@ -201,9 +132,11 @@ def tiered_adverse_move(
 ) -> Floats:
     """Return how far all prices may move against each account until it is liquidated.
 
-    As `adverse_move`, where a position changes its tier on the way: the largest d with
+    Everything that is long falls by the share d, and everything that is short rises by it. The
+    result is the largest d with
     ``equity - d * sum(|notional|) >= sum(maintenance(notional moved by d))``. Both sides are
-    piecewise linear in d and their difference falls, so there is one such d.
+    piecewise linear in d and their difference falls, so there is only one such d. A position may
+    change its tier on the way.
 
     Parameters
     ----------
@@ -219,8 +152,8 @@ def tiered_adverse_move(
     Returns
     -------
     array of float, (accounts,)
-        As a fraction; negative below maintenance; NaN without positions, or where something of
-        the account is not known.
+        As a fraction; negative below maintenance; NaN without positions, or if a value of the
+        account is unknown.
 
     Examples
     --------
@@ -232,7 +165,7 @@ def tiered_adverse_move(
     """
     equity, notional = np.asarray(equity, np.float64), np.asarray(notional, np.float64)
     owner = np.asarray(owner, np.int64)
-    most, low = _tiers(max_leverage, lower_bound)
+    most, low = _tier_arrays(max_leverage, lower_bound)
     size, sign = np.abs(notional), np.sign(notional)
     count = len(equity)
     gross = np.bincount(owner, size, count)
@@ -273,7 +206,7 @@ def liquidation_price(
     mark, szi : array_like of float, (positions,)
         Mark prices now, and signed sizes.
     equity : array_like of float, (positions,)
-        What each position stands on: the account value less the maintenance margins of the
+        The equity behind each position: the account value less the maintenance margins of the
         account's other cross positions, or an isolated position's margin with its PnL.
     max_leverage, lower_bound : array_like of float, (positions, tiers)
         As in `maintenance`.
@@ -281,7 +214,7 @@ def liquidation_price(
     Returns
     -------
     array of float, (positions,)
-        NaN where no price above zero liquidates it, or where something is not known.
+        NaN if no price above zero liquidates it, or if a value is unknown.
 
     Examples
     --------
@@ -319,7 +252,7 @@ def exact_maintenance(notional: int, tiers: ExactTiers) -> int:
     """
     if len(tiers) == 1 or notional < tiers[1][0]:
         return notional // (2 * tiers[0][1])
-    rate, deduction = _terms(notional, tiers)
+    rate, deduction = _tier_terms(notional, tiers)
     return floor(notional * rate - deduction)
 
 
@@ -331,14 +264,14 @@ def exact_liquidation_price(mark: int, szi: int, equity: int, tiers: ExactTiers)
     mark, szi : int
         Mark price now, and signed size: their product is in units of the money.
     equity : int
-        What the position stands on, as in `liquidation_price`.
+        The equity behind the position, as in `liquidation_price`.
     tiers : sequence of (int, int)
         As in `exact_maintenance`.
 
     Returns
     -------
     Fraction
-        In the units of `mark`; 0 or below where no price liquidates it.
+        In the units of `mark`; 0 or below if no price liquidates it.
 
     Examples
     --------
@@ -346,11 +279,11 @@ def exact_liquidation_price(mark: int, szi: int, equity: int, tiers: ExactTiers)
     Fraction(950, 1)
     """
     size, sign = abs(szi), 1 if szi > 0 else -1
-    # The equity left less the margin asked for falls along the way, so its sign at the lower
-    # bounds tells in which tier it is 0.
+    # Equity less margin falls along the way. Its sign at the lower bounds therefore shows the
+    # tier in which it is 0.
     px = Fraction(0)
     for place in range(len(tiers)):
-        rate, deduction = _terms(tiers[place][0], tiers)
+        rate, deduction = _tier_terms(tiers[place][0], tiers)
         away = (equity + deduction - rate * size * mark) / (size * (1 - sign * rate))
         px = mark - sign * away
         top = tiers[place + 1][0] if place + 1 < len(tiers) else None
@@ -359,8 +292,8 @@ def exact_liquidation_price(mark: int, szi: int, equity: int, tiers: ExactTiers)
     return px
 
 
-def _terms(notional: int, tiers: ExactTiers) -> tuple[Fraction, Fraction]:
-    """Return rate and deduction of the tier that a notional lies in."""
+def _tier_terms(notional: int, tiers: ExactTiers) -> tuple[Fraction, Fraction]:
+    """Return rate and deduction of the tier of a notional."""
     rate, deduction = Fraction(1, 2 * tiers[0][1]), Fraction(0)
     for lower_bound, leverage in tiers[1:]:
         if notional < lower_bound:
@@ -370,7 +303,7 @@ def _terms(notional: int, tiers: ExactTiers) -> tuple[Fraction, Fraction]:
     return rate, deduction
 
 
-def _tiers(max_leverage: npt.ArrayLike, lower_bound: npt.ArrayLike) -> tuple[Floats, Floats]:
+def _tier_arrays(max_leverage: npt.ArrayLike, lower_bound: npt.ArrayLike) -> tuple[Floats, Floats]:
     most, low = np.asarray(max_leverage, np.float64), np.asarray(lower_bound, np.float64)
     most, low = np.broadcast_arrays(most, low)
     return most, low

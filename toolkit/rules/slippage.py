@@ -1,82 +1,52 @@
-"""Slippage: what walking a book costs against mid (specification, "Slippage sample")."""
+"""Slippage: the cost of taking from a book against mid (specification, "Slippage sample")."""
 
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.rules.depth import Book, Levels, mid
-
-__all__ = ["half_spread_bps", "least_beyond_bps", "slippage_bps", "walk_bps"]
+__all__ = ["average_prices", "least_beyond_bps"]
 
 Floats = npt.NDArray[np.float64]
 
-_DECIMALS = 2
 
+def average_prices(px: Floats, sz: Floats, usd: float) -> Floats:
+    """Return the average price of an order in each book, or NaN if a book is too thin.
 
-def half_spread_bps(book: Book) -> float | None:
-    """Give half the distance of best ask and best bid, in bps of mid, with two decimals.
-
-    Examples
-    --------
-    >>> half_spread_bps(Book(np.array([[99.0, 1.0]]), np.array([[101.0, 2.0]])))
-    100.0
-    """
-    middle = mid(book)
-    if middle is None:
-        return None
-    return round(float(book.asks[0, 0] - book.bids[0, 0]) / 2 / middle * 1e4, _DECIMALS)
-
-
-def slippage_bps(book: Book, usd: float) -> tuple[float | None, float | None]:
-    """Give the slippage of buying and of selling a notional at once.
+    The average price is the notional over the size that the order buys or sells, level by level.
 
     Parameters
     ----------
-    book : Book
-        Both sides, best first.
+    px, sz : array of float, (moments, levels)
+        One side of the books, best level first.
     usd : float
-        Notional to trade, positive.
+        Notional of the order.
 
     Returns
     -------
-    buy, sell : float or None
-        Basis points of mid that the average price is worse than mid, with two decimals; None
-        where the side does not hold that notional.
+    array of float, (moments,)
+        Average prices, USD.
 
     Examples
     --------
-    >>> book = Book(np.array([[99.0, 1.0]]), np.array([[101.0, 1.0], [102.0, 10.0]]))
-    >>> slippage_bps(book, 203.0)
-    (150.0, None)
+    >>> px, sz = np.array([[101.0, 102.0]] * 2), np.array([[1.0, 10.0], [1.0, 0.5]])
+    >>> average_prices(px, sz, 203.0)
+    array([101.5,   nan])
     """
-    middle = mid(book)
-    if middle is None:
-        return None, None
-    return walk_bps(book.asks, usd, middle), walk_bps(book.bids, usd, middle)
-
-
-def walk_bps(levels: Levels, usd: float, middle: float) -> float | None:
-    """Give the cost of taking `usd` from one side, in bps of mid, or None where it is too thin.
-
-    The average price is the notional over the size that it buys or sells, level by level.
-    """
-    # ASSUMED: the notional of a slippage sample is what is paid or received, not size at mid.
-    notional = levels[:, 0] * levels[:, 1]
-    filled = np.cumsum(notional)
-    if not len(filled) or filled[-1] < usd:
-        return None
-    last = int(np.searchsorted(filled, usd))
-    before = float(filled[last - 1]) if last else 0.0
-    size = float(levels[:last, 1].sum()) + (usd - before) / float(levels[last, 0])
-    return round(abs(usd / size / middle - 1) * 1e4, _DECIMALS)
+    # ASSUMED: the notional of a slippage sample is the amount paid or received, not size at mid.
+    notional = px * sz
+    before = np.cumsum(notional, axis=1) - notional
+    taken = np.clip(usd - before, 0.0, notional)
+    coins = np.cumsum(taken / px, axis=1)[:, -1]
+    is_enough = before[:, -1] + notional[:, -1] >= usd
+    return np.asarray(np.where(is_enough, usd / coins, np.nan))
 
 
 def least_beyond_bps(
     usd: Floats, larger: tuple[Floats, Floats], smaller: tuple[Floats, Floats], sign: int
 ) -> Floats:
-    """Give the least that a size can cost, from what two smaller sizes cost in the same book.
+    """Return the least possible slippage of an order, from two smaller ones in the same book.
 
-    A taker meets worse and worse prices: every dollar beyond the larger of two sizes buys no
-    more than the dollars between them did on average.
+    A taker meets worse and worse prices. Each dollar beyond the larger of the two sizes
+    therefore costs at least as much as the dollars between them did on average.
 
     Parameters
     ----------
@@ -101,9 +71,9 @@ def least_beyond_bps(
     >>> least_beyond_bps(np.array([4000.0]), *pair, 1).round(2)
     array([21.25])
     """
-    (usd_two, two), (usd_one, one) = larger, smaller
+    (large_usd, large_bps), (small_usd, small_bps) = larger, smaller
     # Sizes at mid: notional over the average price.
-    size_two = usd_two / (1 + sign * two / 1e4)
-    size_one = usd_one / (1 + sign * one / 1e4)
-    size = size_two + (usd - usd_two) * (size_two - size_one) / (usd_two - usd_one)
+    large_size = large_usd / (1 + sign * large_bps / 1e4)
+    small_size = small_usd / (1 + sign * small_bps / 1e4)
+    size = large_size + (usd - large_usd) * (large_size - small_size) / (large_usd - small_usd)
     return np.asarray(sign * (usd / size - 1) * 1e4)

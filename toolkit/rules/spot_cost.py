@@ -4,13 +4,13 @@ Source: docs/live_service.md, section 3 (spot, measured) and section 7 (outcome 
 
 The rule, for one account and one token:
 
-- the account holds q tokens with a total cost N;
+- the account has q tokens with a total cost N;
 - a buy adds px * sz to N, and sz - fee to q, where the fee is paid in the bought token. A fee in
   another token leaves q at sz, and is no part of N;
 - a sell of c tokens closes c * (px - N / q) and takes the share c / q out of N. The sell's own
   fee is not deducted;
 - tokens also enter and leave without a trade (transfers, staking, priority gas). Then the next
-  fill starts from another balance than the last one left. `adjust` takes this gap into account.
+  fill starts from another balance than the last one left. `adjust_balance` covers this gap.
 
 From a flat balance to a flat balance without a gap, the closed PnL is exactly the cash:
 sum(-side * px * sz) = sum(closed_pnl). The token fee of a buy is inside the cost.
@@ -19,45 +19,46 @@ Units
 -----
 Everything is a Python int: sizes in units of the finest size, prices in units of the finest
 price, costs and closed PnL in price units times size units. Exact decimals and floats are scaled
-first (`toolkit.analysis.scaled.whole`). The cost that leaves with a sell is rounded to a multiple
-of `unit`, and N keeps the rest. So nothing is lost, and every sum is exact. `unit` is the money
-unit of the exchange, 1e-8 USD, as soon as the numbers are finer than that.
+first. The cost that leaves with a sell is rounded to a multiple of `unit`, and N keeps the rest.
+So nothing is lost, and every sum is exact. `unit` is the money unit of the exchange, 1e-8 USD, as
+soon as the numbers are finer than that.
 
 Tokens of unknown cost
 ----------------------
-Tokens that come in through a gap have no cost that fills could tell. They are counted in
-`unknown`. A sell takes tokens of known and of unknown cost in proportion, and prices both at the
+The fills do not contain the cost of tokens that come in through a gap. `unknown` counts these
+tokens. A sell takes tokens of known and of unknown cost in proportion, and prices both at the
 average cost of those that were bought, N / (q - unknown). Without unknown tokens this is N / q.
-If nothing was bought, the closed PnL is None. A caller that must not guess takes a sell with
-`unknown` > 0 before it as not known.
+If nothing was bought, the closed PnL is None. A caller that must not guess treats a sell with
+`unknown` > 0 before it as unknown.
 
 Conversions of outcome tokens
 -----------------------------
 `Split Outcome` buys both legs of an outcome at the conventional price, `Merge Outcome` and `Merge
-Question` sell legs at it, `Settlement` sells at what the outcome pays: `step` applies to each of
-these fills. The prices of the legs add up to 1, so their cash is right. `Negate Outcome` swaps
-tokens without any cash, so its prices mean nothing: `convert` moves the cost of the leg that
-leaves to the legs that come in. The fills of one conversion have the same time and hash.
+Question` sell legs at it, `Settlement` sells at what the outcome pays: `apply_spot_fill` applies
+to each of these fills. The prices of the legs add up to 1, so their cash is right. `Negate
+Outcome` swaps tokens without any cash, so its prices mean nothing: `swap_tokens` moves the cost
+of the leg that leaves to the legs that come in. The fills of one conversion have the same time
+and hash.
 
 >>> basis = FLAT
->>> closed, basis = step(basis, 10_000, 10, fee=7)  # buy 100 at 10, pay 0.07 of the token
+>>> closed, basis = apply_spot_fill(basis, 10_000, 10, fee=7)  # pay 0.07 of the token
 >>> basis
 Basis(size=9993, cost=100000, unknown=0)
->>> step(basis, -9_993, 11)
+>>> apply_spot_fill(basis, -9_993, 11)
 (9923, Basis(size=0, cost=0, unknown=0))
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["FLAT", "SWAPS", "Basis", "adjust", "average_cost", "convert", "replay", "step"]
+__all__ = ["FLAT", "SWAPS", "Basis", "adjust_balance", "apply_spot_fill", "swap_tokens"]
 
 SWAPS = ("Negate Outcome",)
-"""The `dir` words of conversions without cash: `convert` applies, not `step`."""
+"""The `dir` words of conversions without cash, for `swap_tokens`."""
 
 
 class Basis(NamedTuple):
-    """What an account holds of a token, and what it cost.
+    """An account's balance of a token, and its cost.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ FLAT = Basis(0, 0, 0)
 """An empty balance."""
 
 
-def step(
+def apply_spot_fill(
     basis: Basis, change: int, px: int, fee: int = 0, unit: int = 1
 ) -> tuple[int | None, Basis]:
     """Apply one fill to a balance.
@@ -91,7 +92,7 @@ def step(
     Parameters
     ----------
     basis : Basis
-        What the account holds before the fill.
+        The balance before the fill.
     change : int
         Signed size of the fill: positive for a buy (side ``B``), negative for a sell (``A``).
         A sell of more than the balance first adds the missing tokens, at unknown cost.
@@ -108,64 +109,64 @@ def step(
         In price units times size units; positive is a gain. 0 for a buy; None for a sell of
         tokens of which none was bought.
     basis : Basis
-        What the account holds after the fill.
+        The balance after the fill.
 
     Examples
     --------
     Three bought at 10 and 13, one sold at 12: it cost (20 + 13) / 3 = 11.
 
-    >>> step(Basis(3, 33, 0), -1, 12)
+    >>> apply_spot_fill(Basis(3, 33, 0), -1, 12)
     (1, Basis(size=2, cost=22, unknown=0))
 
-    One of four tokens came in at unknown cost; what is sold counts at the average of the others:
+    One of four tokens came in at unknown cost; all four count at the average of the others:
 
-    >>> step(Basis(4, 33, 1), -4, 12)
+    >>> apply_spot_fill(Basis(4, 33, 1), -4, 12)
     (4, Basis(size=0, cost=0, unknown=0))
     """
     if change >= 0:
         return 0, Basis(basis.size + change - fee, basis.cost + change * px, basis.unknown)
     sold = -change
     if sold > basis.size:
-        _, basis = adjust(basis, sold, tolerance=0)
-    cost, left = _take(basis, sold, unit)
+        _, basis = adjust_balance(basis, sold, tolerance=0)
+    cost, left = _remove_tokens(basis, sold, unit)
     known = basis.size - basis.unknown
     if not known:
         return None, left
     if basis.unknown:
         # ASSUMED: tokens of unknown cost count at the average cost of those that were bought.
-        cost = _share(basis.cost, sold, known, unit)
+        cost = _cost_share(basis.cost, sold, known, unit)
     return sold * px - cost, left
 
 
-def adjust(basis: Basis, size: int, tolerance: int = 1, unit: int = 1) -> tuple[int, Basis]:
-    """Set a balance to the recorded one: dispose of or add what moved without a trade.
+def adjust_balance(basis: Basis, size: int, tolerance: int = 1, unit: int = 1) -> tuple[int, Basis]:
+    """Return the recorded balance: remove or add the tokens that moved without a trade.
 
     Parameters
     ----------
     basis : Basis
-        What the fills so far have left.
+        The balance after the fills so far.
     size : int
         The recorded balance (`startPosition` of the next fill), in size units.
     tolerance : int, default 1
-        A gap up to this is rounding: the balance is corrected and the cost stays. It should be
-        one unit of the recorded precision.
+        A gap up to this is rounding: the balance is corrected and the cost stays. Use one unit
+        of the recorded precision.
     unit : int, default 1
-        As in `step`.
+        As in `apply_spot_fill`.
 
     Returns
     -------
     disposed : int
-        The cost of what left without proceeds, at average cost; 0 if tokens came in.
+        The average cost of the tokens that left without proceeds; 0 if tokens came in.
     basis : Basis
-        With the recorded size. What came in is of unknown cost.
+        With the recorded size. Tokens that came in are of unknown cost.
 
     Examples
     --------
-    >>> adjust(Basis(100, 500, 0), 80)
+    >>> adjust_balance(Basis(100, 500, 0), 80)
     (100, Basis(size=80, cost=400, unknown=0))
-    >>> adjust(Basis(100, 500, 0), 130)
+    >>> adjust_balance(Basis(100, 500, 0), 130)
     (0, Basis(size=130, cost=500, unknown=30))
-    >>> adjust(Basis(100, 500, 0), 99)
+    >>> adjust_balance(Basis(100, 500, 0), 99)
     (0, Basis(size=99, cost=500, unknown=0))
     """
     gap = size - basis.size
@@ -175,33 +176,33 @@ def adjust(basis: Basis, size: int, tolerance: int = 1, unit: int = 1) -> tuple[
         return 0, Basis(size, basis.cost, min(basis.unknown, size))
     if gap >= 0:
         return 0, Basis(size, basis.cost, basis.unknown + gap)
-    return _take(basis, -gap, unit)
+    return _remove_tokens(basis, -gap, unit)
 
 
-def convert(
+def swap_tokens(
     sources: Sequence[tuple[Basis, int]], targets: Sequence[tuple[Basis, int]], unit: int = 1
 ) -> tuple[list[Basis], list[Basis]]:
-    """Swap tokens for others without cash, as `Negate Outcome` does: the cost moves along.
+    """Swap tokens for others without cash, as `Negate Outcome` does; the cost moves along.
 
     Parameters
     ----------
     sources : sequence of (Basis, int)
-        What the account holds of each token that leaves, and how much of it leaves.
+        The balance of each token that leaves, and the size that leaves.
     targets : sequence of (Basis, int)
-        What it holds of each token that comes in, and how much comes in.
+        The balance of each token that comes in, and the size that comes in.
     unit : int, default 1
-        As in `step`.
+        As in `apply_spot_fill`.
 
     Returns
     -------
     sources, targets : list of Basis
-        What the account holds after the swap, in the same order. The cost of what left is shared
-        among what came in, in proportion to the sizes. If tokens of unknown cost left, the same
-        share of what came in is of unknown cost.
+        The balances after the swap, in the same order. The tokens that came in share the cost of
+        those that left, in proportion to their sizes. If tokens of unknown cost left, the same
+        share of the tokens that came in is of unknown cost.
 
     Examples
     --------
-    >>> convert([(Basis(20, 60, 0), 10)], [(FLAT, 10), (Basis(5, 2, 0), 10), (FLAT, 10)])[1]
+    >>> swap_tokens([(Basis(20, 60, 0), 10)], [(FLAT, 10), (Basis(5, 2, 0), 10), (FLAT, 10)])[1]
     [Basis(size=10, cost=10, unknown=0), Basis(size=15, cost=12, unknown=0), \
 Basis(size=10, cost=10, unknown=0)]
     """
@@ -209,78 +210,33 @@ Basis(size=10, cost=10, unknown=0)]
     left, moved, gone, gone_unknown = [], 0, 0, 0
     for basis, size in sources:
         if size > basis.size:
-            _, basis = adjust(basis, size, tolerance=0)
-        cost, rest = _take(basis, size, unit)
+            _, basis = adjust_balance(basis, size, tolerance=0)
+        cost, rest = _remove_tokens(basis, size, unit)
         left.append(rest)
         moved += cost
         gone += size
         gone_unknown += basis.unknown - rest.unknown
     came, coming = [], sum(size for _, size in targets)
     for basis, size in targets:
-        cost = _share(moved, size, coming, unit) if coming != size else moved
+        cost = _cost_share(moved, size, coming, unit) if coming != size else moved
         moved, coming = moved - cost, coming - size
         unknown = size * gone_unknown // gone if gone else size
         came.append(Basis(basis.size + size, basis.cost + cost, basis.unknown + unknown))
     return left, came
 
 
-def average_cost(basis: Basis) -> tuple[int, int] | None:
-    """Return the average cost of a token as a fraction, or None if none was bought.
-
-    Returns
-    -------
-    tuple of (int, int) or None
-        N and q - unknown, numerator and denominator, in price units.
-    """
-    known = basis.size - basis.unknown
-    return (basis.cost, known) if known else None
-
-
-def replay(
-    fills: Iterable[tuple[int, int, int, int]], unit: int = 1, tolerance: int = 1
-) -> list[int | None]:
-    """Return the closed PnL of each fill of one account in one token.
-
-    Parameters
-    ----------
-    fills : iterable of (start, change, px, fee)
-        In the order of execution: the recorded balance before the fill, then as `step` takes
-        them.
-    unit, tolerance : int, default 1
-        As in `step` and `adjust`.
-
-    Returns
-    -------
-    list of int or None
-        One closed PnL a fill; None where it is not known.
-
-    Examples
-    --------
-    Two tokens leave between the fills, with their cost of 20:
-
-    >>> replay([(0, 10, 10, 0), (8, -8, 12, 0)])
-    [0, 16]
-    """
-    closed, basis = [], FLAT
-    for start, change, px, fee in fills:
-        _, basis = adjust(basis, start, tolerance, unit)
-        gain, basis = step(basis, change, px, fee, unit)
-        closed.append(gain)
-    return closed
-
-
-def _take(basis: Basis, size: int, unit: int) -> tuple[int, Basis]:
-    """Take tokens out at average cost; return their cost and what is left."""
+def _remove_tokens(basis: Basis, size: int, unit: int) -> tuple[int, Basis]:
+    """Remove tokens at average cost; return their cost and the remaining balance."""
     left = basis.size - size
     if not left:
         return basis.cost, FLAT
-    cost = min(_share(basis.cost, size, basis.size, unit), basis.cost)
-    # Rounded down, so that some of what is left stays of known cost.
+    cost = min(_cost_share(basis.cost, size, basis.size, unit), basis.cost)
+    # Rounded down, so that some of the remaining tokens stay of known cost.
     unknown = basis.unknown * left // basis.size
     return cost, Basis(left, basis.cost - cost, unknown)
 
 
-def _share(amount: int, part: int, whole: int, unit: int) -> int:
-    """Return `amount` * `part` / `whole`, rounded half up to a multiple of `unit`."""
+def _cost_share(amount: int, part: int, total: int, unit: int) -> int:
+    """Return `amount` * `part` / `total`, rounded half up to a multiple of `unit`."""
     # ASSUMED: the exchange rounds the cost that leaves with a sell to 1e-8 USD, half up.
-    return (2 * amount * part + whole * unit) // (2 * whole * unit) * unit
+    return (2 * amount * part + total * unit) // (2 * total * unit) * unit

@@ -1,6 +1,6 @@
-"""What a stake earns (specification, "Validator weekly APR entry").
+"""Rewards of a stake: APR, APY and commission (specification, "Validator weekly APR entry").
 
-Plain arithmetic, for decimals as for arrays.
+The functions work on decimals and on arrays.
 """
 
 from typing import Any, Final
@@ -8,11 +8,11 @@ from typing import Any, Final
 __all__ = ["WEEKS", "apr", "apy", "implied_fee"]
 
 WEEKS: Final = 365 / 7
-"""Weeks in a year, as the APR counts them: 365 days."""
+"""Weeks in a year of 365 days, as in the APR."""
 
 
 def apr(rewards: Any, staked: Any) -> Any:
-    """Give the APR of rewards on the sum of the daily stakes that earned them, not compounded.
+    """Return the APR of rewards on the sum of the daily stakes that earned them, not compounded.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def apr(rewards: Any, staked: Any) -> Any:
 
 
 def apy(weekly_apr: Any, compounds: float = WEEKS) -> Any:
-    """Give the yield of a year of such weeks, rewards staked again at the end of each.
+    """Return the yield of a year of such weeks if rewards are staked at the end of each.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def apy(weekly_apr: Any, compounds: float = WEEKS) -> Any:
 
 
 def implied_fee(net_apr: Any, gross_apr: Any) -> Any:
-    """Give the share of the rewards that the validator kept.
+    """Return the share of the rewards that the validator kept.
 
     Examples
     --------

@@ -1,27 +1,29 @@
-"""The query service itself: bytes in, bytes out, on this machine."""
+"""The query service: a request arrives as bytes, and a response leaves as bytes.
+
+The stages of a request, each a function of the stage before: `site` (path, key, points),
+`messages` (the checked request), `answers` (rows from the store, then a page of them),
+`encodings` (compression).
+"""
 
 from toolkit.service.access import Access, Key, KeysUnreadable, read_keys
-from toolkit.service.answer import answer
-from toolkit.service.asked import Answer
-from toolkit.service.latest import latest_of
+from toolkit.service.live import LiveDocuments, read_present
+from toolkit.service.messages import Response
 from toolkit.service.mirror import Upstream
-from toolkit.service.moving import Moving
 from toolkit.service.site import Site
-from toolkit.service.store import Store, StoreDamaged, build, open_store
+from toolkit.service.store import Store, StoreDamaged, build_store, open_store
 
 __all__ = [
     "Access",
-    "Answer",
     "Key",
     "KeysUnreadable",
-    "Moving",
+    "LiveDocuments",
+    "Response",
     "Site",
     "Store",
     "StoreDamaged",
     "Upstream",
-    "answer",
-    "build",
-    "latest_of",
+    "build_store",
     "open_store",
     "read_keys",
+    "read_present",
 ]

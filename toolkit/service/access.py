@@ -1,4 +1,7 @@
-"""Who may ask: keys, add-ons, points. Specification, "Authentication"; clarifications, "Keys"."""
+"""API keys, their add-ons and their points.
+
+Specification, "Authentication"; clarifications, "Keys".
+"""
 
 import base64
 import hmac
@@ -7,7 +10,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from toolkit.contract.operations import OPERATIONS, CallLimit, Operation
 from toolkit.errors import InvalidKey, RateLimited
@@ -18,21 +21,21 @@ _MINUTE = 60_000
 
 
 class KeysUnreadable(ValueError):
-    """A keys file that cannot be used; the message says why, without a secret."""
+    """A keys file cannot be used. The message contains no secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One API key.
+    """An API key.
 
     Parameters
     ----------
     name : str
-        What it is called, in messages.
+        Its name in messages.
     secret : str
-        The key itself; never shown.
+        The key itself. It is never shown.
     add_ons : frozenset of str or "all"
-        Add-on operations that it may use.
+        The add-on operations that it may use.
     points_per_minute : int or None
         Its quota; None for no limit.
     """
@@ -42,26 +45,28 @@ class Key:
     add_ons: frozenset[str] | Literal["all"] = "all"
     points_per_minute: int | None = None
 
-    def may(self, operation: Operation) -> bool:
-        """Say whether it may use an operation."""
+    def may_use(self, operation: Operation) -> bool:
+        """Return whether the key may use an operation."""
         return not operation.add_on or self.add_ons == "all" or operation.type in self.add_ons
 
 
 @dataclass(slots=True)
-class _Spent:
+class _Usage:
+    """What a key has used: the points of a minute, and the calls of limited operations."""
+
     minute: int = 0
     points: int = 0
     calls: dict[str, list[int]] = field(default_factory=dict)
-    """Type of an operation with a limit of its own -> when it was asked, in milliseconds."""
+    """Type of an operation with a call limit -> times of its calls, in milliseconds."""
 
 
 class Access:
-    """The keys of a service, and the points they have spent in the current minute.
+    """The keys of a service, and the points that they spend in the current minute.
 
     Examples
     --------
     >>> access = Access([Key("mine", "s3cret", points_per_minute=10)])
-    >>> key = access.key_of({"authorization": "Bearer s3cret"})
+    >>> key = access.find_key({"authorization": "Bearer s3cret"})
     >>> access.charge(key, 10, at_ms=0)
     >>> access.charge(key, 10, at_ms=59_000)
     Traceback (most recent call last):
@@ -70,73 +75,73 @@ class Access:
 
     def __init__(self, keys: Iterable[Key]) -> None:
         self._keys = tuple(keys)
-        self._spent = {key.name: _Spent() for key in self._keys}
+        self._usage = {key.name: _Usage() for key in self._keys}
         self._lock = threading.Lock()
 
-    def key_of(self, headers: Mapping[str, str]) -> Key:
-        """Find the key that a request carries; `headers` has names in lower case.
+    def find_key(self, headers: Mapping[str, str]) -> Key:
+        """Return the key that a request sends; names in `headers` are in lower case.
 
         Raises
         ------
         InvalidKey
-            If it carries none, or one that is not known.
+            If the request sends no key, or an unknown one.
         """
-        given = _carried(headers).encode("utf-8", "surrogateescape")
-        found = None
+        secret = _read_secret(headers).encode("utf-8", "surrogateescape")
+        match = None
         for key in self._keys:
-            # Every key is compared, whichever matches: the time taken tells nothing.
-            if hmac.compare_digest(given, key.secret.encode()):
-                found = key
-        if found is None or not given:
+            # Compare every key, so that the duration reveals nothing about the match.
+            if hmac.compare_digest(secret, key.secret.encode()):
+                match = key
+        if match is None or not secret:
             raise InvalidKey("Invalid API key")
-        return found
+        return match
 
     def charge(
         self, key: Key, points: int, *, at_ms: int, operation: Operation | None = None
     ) -> None:
-        """Spend points of a key; 0 asks only whether there are any left.
+        """Charge a request to a key; with 0 points, only check that points remain.
 
         Parameters
         ----------
         key : Key
-            Who asks; a key without a quota is never refused.
+            The key of the request. A key without a quota is never refused.
         points : int
-            What the request costs.
+            The points of the request.
         at_ms : int
-            The present, in milliseconds.
+            The present, in Unix milliseconds.
         operation : Operation, optional
-            What is asked: it may have a limit of its own.
+            The requested operation, which may have a call limit.
 
         Raises
         ------
         RateLimited
-            If the key has too few left in this minute, or asked this operation too often.
+            If the key has too few points in this minute, or reached the operation's call limit.
         """
         if key.points_per_minute is None:
             return
         minute = at_ms // _MINUTE
         with self._lock:
-            spent = self._spent[key.name]
-            if spent.minute != minute:
-                spent.minute, spent.points = minute, 0
-            # ASSUMED: the quota counts whole minutes of the clock, and a refused request is free.
-            if spent.points + max(points, 1) > key.points_per_minute:
+            usage = self._usage[key.name]
+            if usage.minute != minute:
+                usage.minute, usage.points = minute, 0
+            # ASSUMED: the quota counts minutes of the clock, and a refused request costs no points.
+            if usage.points + max(points, 1) > key.points_per_minute:
                 wait = (_MINUTE - at_ms % _MINUTE + 999) // 1000
                 raise RateLimited("Rate limit exceeded", retry_after=wait)
             if operation is not None and operation.limit is not None:
-                _count_call(spent.calls.setdefault(operation.type, []), operation.limit, at_ms)
-            spent.points += points
+                _count_call(usage.calls.setdefault(operation.type, []), operation.limit, at_ms)
+            usage.points += points
 
 
-def _count_call(asked: list[int], limit: CallLimit, at_ms: int) -> None:
-    """Count a call, or refuse it if the limit is reached; `asked` holds the earlier ones."""
+def _count_call(times: list[int], limit: CallLimit, at_ms: int) -> None:
+    """Add a call to the times of earlier calls, or refuse it if the limit is reached."""
     window = limit.seconds * 1_000
-    asked[:] = [time for time in asked if at_ms - window < time <= at_ms]
-    if len(asked) >= limit.calls:
-        # Like points, a refused call does not count.
-        wait = (asked[0] + window - at_ms + 999) // 1_000
+    times[:] = [time for time in times if at_ms - window < time <= at_ms]
+    if len(times) >= limit.calls:
+        # Like its points, a refused call does not count.
+        wait = (times[0] + window - at_ms + 999) // 1_000
         raise RateLimited("Rate limit exceeded", retry_after=wait)
-    asked.append(at_ms)
+    times.append(at_ms)
 
 
 def read_keys(path: Path) -> list[Key]:
@@ -145,7 +150,7 @@ def read_keys(path: Path) -> list[Key]:
     Raises
     ------
     KeysUnreadable
-        If it cannot be read or says something else.
+        If the file cannot be read, or its content is wrong.
     """
     try:
         text = path.read_text("utf-8")
@@ -153,60 +158,60 @@ def read_keys(path: Path) -> list[Key]:
     except OSError as error:
         raise KeysUnreadable(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise KeysUnreadable(f"{path} is no TOML: {error}") from None
+        raise KeysUnreadable(f"{path} is not TOML: {error}") from None
     if not isinstance(entries, list) or not entries:
         raise KeysUnreadable(f"{path} has no [[key]]")
-    keys = [_key(path, number, entry) for number, entry in enumerate(entries, 1)]
-    for what in ("name", "secret"):
-        if len({getattr(key, what) for key in keys}) < len(keys):
-            raise KeysUnreadable(f"{path}: two keys have the same {what}")
+    keys = [_parse_key(path, number, entry) for number, entry in enumerate(entries, 1)]
+    for setting in ("name", "secret"):
+        if len({getattr(key, setting) for key in keys}) < len(keys):
+            raise KeysUnreadable(f"{path}: two keys have the same {setting}")
     return keys
 
 
-def _key(path: Path, number: int, entry: Any) -> Key:
-    def refuse(what: str) -> KeysUnreadable:
-        return KeysUnreadable(f"{path}: key {number}: {what}")
+def _parse_key(path: Path, number: int, entry: object) -> Key:
+    """Return the key of one entry; every message names the file and the number of the entry."""
+
+    def refusal(reason: str) -> KeysUnreadable:
+        return KeysUnreadable(f"{path}: key {number}: {reason}")
 
     if not isinstance(entry, dict):
-        raise refuse("is no table")
-    if wrong := entry.keys() - {"name", "secret", "add_ons", "points_per_minute"}:
-        raise refuse(f"there is no setting {', '.join(sorted(wrong))}")
+        raise refusal("the entry is not a table")
+    if unknown := entry.keys() - {"name", "secret", "add_ons", "points_per_minute"}:
+        raise refusal(f"unknown setting {', '.join(sorted(unknown))}")
     name, secret = entry.get("name", f"key {number}"), entry.get("secret")
     if not isinstance(name, str):
-        raise refuse("name must be text")
+        raise refusal("name must be text")
     if not isinstance(secret, str) or not secret.isascii() or not secret.strip():
-        raise refuse("secret must be ASCII text that is not empty")
+        raise refusal("secret must be ASCII text that is not empty")
     points = entry.get("points_per_minute")
     if points is not None and (not isinstance(points, int) or points < 1):
-        raise refuse("points_per_minute must be a whole number from 1")
-    return Key(name, secret, _add_ons(entry.get("add_ons", []), refuse), points)
+        raise refusal("points_per_minute must be a whole number from 1")
+    add_ons = entry.get("add_ons", [])
+    if add_ons == "all":
+        return Key(name, secret, "all", points)
+    known = [operation.type for operation in OPERATIONS.values() if operation.add_on]
+    if not isinstance(add_ons, list) or not all(add_on in known for add_on in add_ons):
+        raise refusal(f'add_ons must be "all" or a list of {", ".join(known)}')
+    return Key(name, secret, frozenset(add_ons), points)
 
 
-def _add_ons(given: Any, refuse: Any) -> frozenset[str] | Literal["all"]:
-    if given == "all":
-        return "all"
-    known = [one.type for one in OPERATIONS.values() if one.add_on]
-    if not isinstance(given, list) or not all(one in known for one in given):
-        raise refuse(f'add_ons must be "all" or a list of {", ".join(known)}')
-    return frozenset(given)
-
-
-def _carried(headers: Mapping[str, str]) -> str:
-    # Decided in the clarifications: either header will do, and Bearer wins.
+def _read_secret(headers: Mapping[str, str]) -> str:
+    """Return the key in the headers of a request; empty if there is none."""
+    # Decided in the clarifications: both headers are accepted, and Bearer has priority.
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return secret.strip()
-    if named := headers.get("x-api-key", "").strip():
-        return named
-    return _password(secret.strip()) if scheme.lower() == "basic" else ""
+    if api_key := headers.get("x-api-key", "").strip():
+        return api_key
+    return _basic_password(secret.strip()) if scheme.lower() == "basic" else ""
 
 
-def _password(credentials: str) -> str:
-    """Return the password of Basic credentials; empty where they cannot be read.
+def _basic_password(credentials: str) -> str:
+    """Return the password of Basic credentials; empty if they cannot be decoded.
 
     Clients that set no header send the password of an address like http://key:<secret>@host.
     """
-    # ASSUMED: beyond the specification, the local service takes the key as a Basic password, too.
+    # ASSUMED: beyond the specification, the local service also accepts the key as a Basic password.
     try:
         return base64.b64decode(credentials, validate=True).decode().partition(":")[2]
     except ValueError:

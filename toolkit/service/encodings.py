@@ -1,7 +1,7 @@
-"""Content encodings: which one a client wants, by the weights of its Accept-Encoding header.
+"""Content encodings: compression of responses, by the weights of Accept-Encoding.
 
-RFC 9110, section 12.5.3. Between equal weights gzip wins: several clients claim to read zstd and
-cannot (docs/live_service.md, section 9).
+RFC 9110, section 12.5.3. For equal weights, gzip has priority: several clients claim to read zstd
+and cannot (docs/live_service.md, section 9).
 """
 
 import gzip
@@ -11,50 +11,49 @@ from typing import Final
 
 import zstandard
 
-from toolkit.service.asked import Answer
+from toolkit.service.messages import Response
 
-__all__ = ["choose_encoding", "encode_answer"]
+__all__ = ["choose_encoding", "compress_response"]
 
 _SMALLEST: Final = 1_024
-"""Bytes from which an answer is worth compressing."""
+"""The smallest body that is compressed, in bytes."""
 
 
-def encode_answer(plain: Answer, accepted: str) -> Answer:
-    """Return an answer in the encoding that a client prefers.
+def compress_response(response: Response, accepted: str) -> Response:
+    """Return a response in the encoding that a client prefers.
 
     Parameters
     ----------
-    plain : Answer
-        The answer. Only JSON is compressed, and only where it is worth it, or where the client
-        refuses what is not compressed.
+    response : Response
+        The response. Only JSON is compressed. A small body is compressed only if the client
+        refuses uncompressed bodies.
     accepted : str
-        The client's Accept-Encoding header; empty where it has none.
+        The client's Accept-Encoding header; empty if there is none.
     """
-    if "content-encoding" in plain.headers:
-        return plain
-    if plain.headers.get("content-type") != "application/json":
-        return plain
+    is_json = response.headers.get("content-type") == "application/json"
+    if "content-encoding" in response.headers or not is_json:
+        return response
     name = choose_encoding(accepted)
-    is_small = len(plain.content) < _SMALLEST and _weights(accepted)("identity") > 0
+    is_small = len(response.content) < _SMALLEST and _encoding_weights(accepted)("identity") > 0
     if name == "identity" or is_small:
-        return plain
-    headers = {**plain.headers, "content-encoding": name, "vary": "accept-encoding"}
-    return Answer(plain.status, headers, _COMPRESS[name](plain.content))
+        return response
+    headers = {**response.headers, "content-encoding": name, "vary": "accept-encoding"}
+    return Response(response.status, headers, _COMPRESS[name](response.content))
 
 
 def choose_encoding(accepted: str) -> str:
-    """Return the encoding that a client prefers of those that we write.
+    """Return the encoding that a client prefers, out of those that the service writes.
 
     Parameters
     ----------
     accepted : str
-        Its Accept-Encoding header.
+        The client's Accept-Encoding header.
 
     Returns
     -------
     str
-        ``gzip``, ``zstd`` or ``identity``; the last also where the client accepts none of them,
-        since an answer that it may be able to read is better than none.
+        ``gzip``, ``zstd`` or ``identity``. It is ``identity`` also if the client accepts none of
+        them, because a response that the client may be able to read is better than none.
 
     Examples
     --------
@@ -63,40 +62,40 @@ def choose_encoding(accepted: str) -> str:
     >>> choose_encoding("identity, gzip;q=0.5"), choose_encoding("*;q=0.1"), choose_encoding("")
     ('identity', 'gzip', 'identity')
     """
-    weight = _weights(accepted)
-    # `max` keeps the first of equals.
+    weight = _encoding_weights(accepted)
+    # `max` returns the first of several equal weights.
     best = max(_COMPRESS, key=weight)
     if weight(best) <= 0:
         return "identity"
-    is_named = "identity" in _parse(accepted)
+    is_named = "identity" in _parse_weights(accepted)
     return "identity" if is_named and weight("identity") > weight(best) else best
 
 
-def _weights(accepted: str) -> Callable[[str], float]:
-    """Return the weight that a header gives to an encoding, whether or not it names it."""
-    named = _parse(accepted)
+def _encoding_weights(accepted: str) -> Callable[[str], float]:
+    """Return a function from an encoding to its weight, also for encodings without a name."""
+    named = _parse_weights(accepted)
     rest = named.get("*")
 
     def weight(name: str) -> float:
-        # What is not encoded is acceptable, unless it is refused by its name or by `*`.
+        # `identity` is acceptable unless the header refuses it by name or by `*`.
         unnamed = (1.0 if rest is None else rest) if name == "identity" else (rest or 0.0)
         return named.get(name, unnamed)
 
     return weight
 
 
-def _parse(accepted: str) -> dict[str, float]:
-    """Return the encodings that a header names, with their weights."""
+def _parse_weights(accepted: str) -> dict[str, float]:
+    """Return the encodings in a header, with their weights."""
     weights = {}
     for part in accepted.lower().split(","):
         name, *parameters = (piece.strip() for piece in part.split(";"))
         if name:
-            weights[name] = _quality(parameters)
+            weights[name] = _quality_value(parameters)
     return weights
 
 
-def _quality(parameters: list[str]) -> float:
-    """Return the weight among the parameters of an encoding; 0 where it cannot be read."""
+def _quality_value(parameters: list[str]) -> float:
+    """Return the weight in the parameters of an encoding; 0 if it cannot be read."""
     for parameter in parameters:
         name, _, value = (piece.strip() for piece in parameter.partition("="))
         if name == "q":
@@ -118,4 +117,4 @@ def _zstd(content: bytes) -> bytes:
 
 
 _COMPRESS: Final[dict[str, Callable[[bytes], bytes]]] = {"gzip": _gzip, "zstd": _zstd}
-"""Encodings that we write, the one to prefer first."""
+"""The encodings that the service writes, the preferred one first."""

@@ -1,4 +1,4 @@
-"""The socket: a `Site` behind Starlette and uvicorn."""
+"""The HTTP server: a `Site` behind Starlette and uvicorn."""
 
 import contextlib
 import socket
@@ -12,44 +12,46 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from toolkit.service.answer import LARGEST_BODY
+from toolkit.service.messages import LARGEST_BODY
 from toolkit.service.site import Site
 
-__all__ = ["application", "bind", "running", "server"]
+__all__ = ["bind_socket", "make_application", "make_server", "run_server"]
 
 
-def application(site: Site) -> Starlette:
-    """Make the ASGI application of a site."""
+def make_application(site: Site) -> Starlette:
+    """Return the ASGI application of a site."""
     app = Starlette()
     app.mount("/", _Endpoint(site))
     return app
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """Take an address; port 0 takes any that is free. It refuses connections until it listens.
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; port 0 selects a free port.
+
+    The socket refuses connections until it listens.
 
     Raises
     ------
     OSError
-        If it cannot be had.
+        If the address is not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio sends at once (TCP_NODELAY); else each answer on a
-    # connection that is kept would wait 40 ms.
-    taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # With the protocol named, asyncio sets TCP_NODELAY. Without it, each response on a persistent
+    # connection would wait 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind((host, port))
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
     except OSError:
-        taken.close()
+        bound.close()
         raise
-    return taken
+    return bound
 
 
-def server(site: Site) -> uvicorn.Server:
-    """Make a server; ``run(sockets=[bind(host, port)])`` runs it until it is told to stop."""
+def make_server(site: Site) -> uvicorn.Server:
+    """Return a server; ``run(sockets=[bind_socket(host, port)])`` runs it until it is stopped."""
     config = uvicorn.Config(
-        application(site),
+        make_application(site),
         log_level="warning",
         access_log=False,
         lifespan="off",
@@ -61,23 +63,23 @@ def server(site: Site) -> uvicorn.Server:
 
 
 @contextlib.contextmanager
-def running(site: Site) -> Iterator[str]:
-    """Run a site in a thread, on a free port of this machine, and give its address."""
-    taken = bind("127.0.0.1", 0)
-    taken.listen()
-    serves = server(site)
-    thread = threading.Thread(target=serves.run, kwargs={"sockets": [taken]}, daemon=True)
+def run_server(site: Site) -> Iterator[str]:
+    """Run a site in a thread, on a free port of this machine, and yield its address."""
+    bound = bind_socket("127.0.0.1", 0)
+    bound.listen()
+    server = make_server(site)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
     finally:
-        serves.should_exit = True
+        server.should_exit = True
         thread.join(timeout=10)
-        taken.close()
+        bound.close()
 
 
 class _Endpoint:
-    """Reads a request as far as allowed, and answers it on a worker thread."""
+    """Reads a request up to the largest allowed size, and responds on a worker thread."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -85,19 +87,19 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            content = await _body(request)
+            content = await _read_body(request)
         except ClientDisconnect:
             return
         headers = {name: request.headers[name] for name in request.headers}
-        answer = await run_in_threadpool(
+        response = await run_in_threadpool(
             self._site.respond, request.method, request.url.path, headers, content
         )
-        response = Response(answer.content, answer.status, dict(answer.headers))
-        await response(scope, receive, send)
+        asgi_response = Response(response.content, response.status, dict(response.headers))
+        await asgi_response(scope, receive, send)
 
 
-async def _body(request: Request) -> bytes:
-    """Read a body, one byte beyond the largest at most: enough to see that it is too large."""
+async def _read_body(request: Request) -> bytes:
+    """Return a body. Reading stops as soon as the body is larger than allowed."""
     parts, size = [], 0
     async for part in request.stream():
         parts.append(part)

@@ -1,4 +1,4 @@
-"""Mirror mode: operations of the exchange's info API are forwarded to another server."""
+"""Mirror mode: another server answers the operations of the exchange's info API."""
 
 import json
 from collections.abc import Mapping
@@ -9,24 +9,24 @@ import httpx
 
 from toolkit.contract.answers import encode_error
 from toolkit.contract.operations import Operation
-from toolkit.service.asked import Answer, good
+from toolkit.service.messages import Response, json_response
 
 __all__ = ["Upstream", "is_mirrored"]
 
-_PASSED_ON: Final = (400, 401, 403, 404, 429, 500, 502)
-"""Statuses of the specification; others become the nearest of them."""
+_KNOWN_STATUSES: Final = (400, 401, 403, 404, 429, 500, 502)
+"""The error statuses of the specification. Any other status becomes the nearest of them."""
 
 
 def is_mirrored(operation: Operation) -> bool:
-    """Say whether an operation mirrors the exchange's info API.
+    """Return whether an operation mirrors the exchange's info API.
 
-    Specification, "What the service does", 6 and 7. Timestamps of snapshots belong to the
-    snapshots, which are the service's own.
+    Specification, "What the service does", 6 and 7. Snapshots and their timestamps are the
+    service's own.
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> is_mirrored(operation("userFills")), is_mirrored(operation("currentDepth"))
+    >>> from toolkit.contract.operations import get_operation
+    >>> is_mirrored(get_operation("userFills")), is_mirrored(get_operation("currentDepth"))
     (True, False)
     """
     return not (operation.own or operation.add_on or operation.topic == "snapshots")
@@ -38,18 +38,18 @@ class Upstream:
     Parameters
     ----------
     base_url : str
-        Its address, without ``/info``.
+        The address, without ``/info``.
     key : str, optional
-        Its API key, where it wants one.
+        The API key, if the server needs one.
     timeout : float, default 10
-        Seconds after which it is given up.
+        Seconds to wait for a response.
     transport : httpx.BaseTransport, optional
-        How bytes travel; by default over the network.
+        The transport of requests; by default the network.
 
     Raises
     ------
     ValueError
-        If the address is none.
+        If the address is not valid.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Upstream:
     ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{base_url!r} is no address: give one such as https://host")
+            raise ValueError(f"{base_url!r} is not an address. Use one such as https://host")
         headers = {"Content-Type": "application/json", "User-Agent": "exchange-toolkit"}
         if key:
             headers["Authorization"] = f"Bearer {key}"
@@ -73,34 +73,33 @@ class Upstream:
             transport=transport,
         )
 
-    def ask(self, content: bytes) -> Answer:
-        """Forward the body of a request, and give what came back as our answer."""
+    def forward(self, content: bytes) -> Response:
+        """Forward the body of a request, and return the server's response as ours."""
         try:
-            got = self._client.post("/info", content=content)
+            received = self._client.post("/info", content=content)
         except httpx.HTTPError:
-            # ASSUMED: an upstream that cannot be reached is answered like one that is too slow.
-            return _error(502, "Timeout error")
-        if got.status_code == 200 and _is_json(got.headers):
-            return good(got.content)
-        headers = {"retry-after": again} if (again := got.headers.get("retry-after")) else {}
-        return _error(_nearest(got.status_code), _message(got.content), headers)
+            # ASSUMED: an unreachable upstream gets the same error as one that is too slow.
+            return _error_response(502, "Timeout error")
+        is_json = received.headers.get("content-type", "").startswith("application/json")
+        if received.status_code == 200 and is_json:
+            return json_response(received.content)
+        wait = received.headers.get("retry-after")
+        headers = {"retry-after": wait} if wait else {}
+        status = _nearest_status(received.status_code)
+        return _error_response(status, _error_message(received.content), headers)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close all connections."""
         self._client.close()
 
 
-def _is_json(headers: Mapping[str, str]) -> bool:
-    return headers.get("content-type", "").startswith("application/json")
-
-
-def _nearest(status: int) -> int:
-    if status in _PASSED_ON:
+def _nearest_status(status: int) -> int:
+    if status in _KNOWN_STATUSES:
         return status
     return 400 if 400 <= status < 500 else 502
 
 
-def _message(content: bytes) -> str:
+def _error_message(content: bytes) -> str:
     try:
         message = json.loads(content)["error"]
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -108,6 +107,8 @@ def _message(content: bytes) -> str:
     return message if isinstance(message, str) else "Upstream error"
 
 
-def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Answer:
-    kept = {"content-type": "application/json", **(headers or {})}
-    return Answer(status, kept, encode_error(message))
+def _error_response(
+    status: int, message: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    all_headers = {"content-type": "application/json", **(headers or {})}
+    return Response(status, all_headers, encode_error(message))

@@ -1,4 +1,4 @@
-"""Which orders are open: those whose last status says so, with what is still open of them."""
+"""The open orders at the end of a history, with their remaining sizes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -8,21 +8,21 @@ from typing import Final
 import msgspec
 
 from toolkit.contract.records import Fill, Order, OrderStatus
-from toolkit.service.merging import plain
+from toolkit.service.decimals import format_decimal
 
 __all__ = ["OPEN_STATES", "OpenOrders"]
 
 OPEN_STATES: Final = frozenset({"open", "triggered"})
-"""Last states of an order that rests on a book, or waits for its trigger."""
+"""The last states of orders that rest on a book, or wait for their trigger."""
 
 
 class OpenOrders:
-    """Follows orders through their status events, then through the fills.
+    """The open orders, tracked through status events first and fills afterwards.
 
     Attributes
     ----------
     requests : dict of str to int
-        Account -> how many orders it has placed and canceled itself.
+        Account -> number of orders that it has placed, and canceled itself.
     """
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class OpenOrders:
         self._placed: set[int] = set()
         self.requests: defaultdict[str, int] = defaultdict(int)
 
-    def watch_events(
+    def track_events(
         self, events: Iterable[tuple[str, OrderStatus]]
     ) -> Iterator[tuple[str, OrderStatus]]:
-        """Yield status events in the order of execution, and note which orders are open."""
+        """Track status events in the order of execution, and yield them unchanged."""
         for user, event in events:
             order = (user, event.order.oid)
             if event.status in OPEN_STATES:
@@ -48,34 +48,33 @@ class OpenOrders:
                 self.requests[user] += 1
             yield user, event
 
-    def watch_fills(self, fills: Iterable[tuple[str, Fill]]) -> Iterator[tuple[str, Fill]]:
-        """Yield fills, and note what they took of orders that are open."""
+    def track_fills(self, fills: Iterable[tuple[str, Fill]]) -> Iterator[tuple[str, Fill]]:
+        """Subtract fills from the orders that are open, and yield the fills unchanged."""
         still_open = self._last
         for user, fill in fills:
             event = still_open.get((user, fill.oid))
-            if event is not None and _moment(fill) > _event_moment(event):
+            if event is not None and _fill_key(fill) > _event_key(event):
                 self._filled[user, fill.oid] += Decimal(fill.sz)
             yield user, fill
 
     def by_user(self) -> dict[str, list[Order]]:
         """Return the open orders of each account, newest first."""
-        found: defaultdict[str, list[Order]] = defaultdict(list)
+        by_user: defaultdict[str, list[Order]] = defaultdict(list)
         for (user, oid), event in self._last.items():
             order = event.order
-            if taken := self._filled.get((user, oid)):
-                left = Decimal(order.sz) - taken
-                order = msgspec.structs.replace(order, sz=plain(left))
-            found[user].append(order)
-        return {user: sorted(orders, key=_newest_first) for user, orders in found.items()}
+            if filled := self._filled.get((user, oid)):
+                remaining = Decimal(order.sz) - filled
+                order = msgspec.structs.replace(order, sz=format_decimal(remaining))
+            by_user[user].append(order)
+        return {
+            user: sorted(orders, key=lambda order: (-order.timestamp, -order.oid))
+            for user, orders in by_user.items()
+        }
 
 
-def _moment(fill: Fill) -> tuple[int, int]:
+def _fill_key(fill: Fill) -> tuple[int, int]:
     return fill.time, fill.tx_index or 0
 
 
-def _event_moment(event: OrderStatus) -> tuple[int, int]:
+def _event_key(event: OrderStatus) -> tuple[int, int]:
     return event.status_timestamp, event.tx_index or 0
-
-
-def _newest_first(order: Order) -> tuple[int, int]:
-    return -order.timestamp, -order.oid

@@ -1,7 +1,7 @@
-"""Recorded answers as `Sources`: facts served through the same handlers as simulated ones.
+"""Recorded answers as `Sources`: the same handlers serve them as serve a simulated exchange.
 
-A recording is a JSON file with ``request``, ``status`` and ``response``. Answers of the mirrored
-exchange API are taken, also userFunding and l2Book, which the specification does not have.
+A recording is a JSON file with ``request``, ``status`` and ``response``. It contains an answer of
+the mirrored exchange API, including userFunding and l2Book, which are not in the specification.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from toolkit.contract.recorded import check_values, record_of
+from toolkit.contract.recorded_rows import build_record, check_values
 from toolkit.contract.records import (
     ClearinghouseState,
     Fill,
@@ -32,7 +32,7 @@ __all__ = ["RECORDED_BUILDER", "NoRecordings", "Recordings", "read_recordings"]
 R = TypeVar("R", bound=Record)
 
 # ASSUMED: every recorded account has approved this stand-in builder since time 0, so that its
-# recorded funding can be asked for as builderApprovedFundingByTime.
+# recorded funding is available as builderApprovedFundingByTime.
 RECORDED_BUILDER: Final = "0x" + "0" * 39 + "1"
 
 
@@ -54,23 +54,23 @@ _REFUSALS: Final = (
 
 
 class NoRecordings(ValueError):
-    """A folder without a single recording that can be served."""
+    """A folder contains no recording that can be served."""
 
 
 @dataclass(slots=True)
 class Recordings:
-    """What was found in a folder.
+    """The recordings of a folder.
 
     Parameters
     ----------
     sources : Sources
-        What can be served.
+        The tables of the recordings that can be served.
     world : dict
-        A summary of it: users, builders, coins, first and last time.
+        A summary of the tables: users, builders, coins, first and last time.
     not_served : list of str
-        Files with answers that no operation here shows.
+        Files with answers that no operation of the service shows.
     damaged : list of str
-        Files that are no recordings, each with the reason.
+        Files that are not recordings, each with the reason.
     """
 
     sources: Sources
@@ -80,7 +80,9 @@ class Recordings:
 
 
 @dataclass(slots=True)
-class _Found:
+class _RecordedTables:
+    """The tables that are filled while the recordings are read."""
+
     fills: dict[str, list[Fill]] = field(default_factory=dict)
     funding: dict[tuple[int, str, str], FundingRow] = field(default_factory=dict)
     ledger: dict[str, list[LedgerUpdate]] = field(default_factory=dict)
@@ -91,107 +93,115 @@ class _Found:
 
 
 def read_recordings(folder: Path) -> Recordings:
-    """Read every recording of a folder.
+    """Read all recordings of a folder.
 
     Raises
     ------
     NoRecordings
-        If there is no such folder, or nothing to serve in it; the message says why of each file.
+        If the folder does not exist, or has no recording to serve. The message gives the reason
+        for each file.
     """
     if not folder.is_dir():
         raise NoRecordings(f"There is no folder {folder}")
-    found, not_served, damaged = _Found(), [], []
+    tables, not_served, damaged = _RecordedTables(), [], []
     paths = sorted(folder.glob("*.json"))
     for path in paths:
         try:
-            if not _take(found, path):
+            if not _add_recording(tables, path):
                 not_served.append(path.name)
         except _REFUSALS as error:
-            damaged.append(f"{path.name}: {_words(error)}")
+            damaged.append(f"{path.name}: {_describe_error(error)}")
     if len(not_served) + len(damaged) == len(paths):
-        reasons = [*damaged, *(f"{name}: no operation here serves it" for name in not_served)]
-        why = f": {'; '.join(reasons)}" if reasons else ": it has no file whose name ends in .json"
+        reasons = [
+            *damaged,
+            *(f"{name}: no operation of the service shows it" for name in not_served),
+        ]
+        why = f": {'; '.join(reasons)}" if reasons else ": no file name ends in .json"
         raise NoRecordings(f"There is no recording to serve in {folder}{why}")
-    sources = _sources(found, folder)
-    world = {**_world(found, sources), "not_served": not_served}
+    sources = _make_sources(tables, folder)
+    world = {**_summarize(tables, sources), "not_served": not_served}
     return Recordings(sources, world, not_served, damaged)
 
 
-def _words(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"{error} is missing"
     return str(error) or type(error).__name__
 
 
 def _read_record(record: type[R], row: Any) -> R:
-    """Return a record, whose numbers are numbers and whose key fields are there."""
-    made = record_of(record, row)
-    check_values(made)
-    return made
+    """Return a record with all key fields; its numbers are checked."""
+    result = build_record(record, row)
+    check_values(result)
+    return result
 
 
-def _read_rows(record: type[R], rows: list[Any], **otherwise: Any) -> list[R]:
-    """Return records of rows; `otherwise` stands for what a row lacks."""
+def _read_rows(record: type[R], rows: list[Any], **defaults: Any) -> list[R]:
+    """Return the records of rows; `defaults` replace missing fields."""
     records = []
-    for at, row in enumerate(rows):
+    for number, row in enumerate(rows):
         try:
-            records.append(_read_record(record, {**otherwise, **row}))
+            records.append(_read_record(record, {**defaults, **row}))
         except _REFUSALS as error:
-            raise ValueError(f"row {at}: {_words(error)}") from error
+            raise ValueError(f"row {number}: {_describe_error(error)}") from error
     return records
 
 
-def _name(request: Mapping[str, Any], field: str, *otherwise: str) -> str:
-    name = request.get(field, *otherwise) if otherwise else request[field]
+def _request_text(request: Mapping[str, Any], field: str, *default: str) -> str:
+    name = request.get(field, *default) if default else request[field]
     if not isinstance(name, str):
-        raise ValueError(f"request: {field}: {name!r} is no text")
+        raise ValueError(f"request: {field}: {name!r} is not text")
     return name
 
 
-def _take(found: _Found, path: Path) -> bool:
-    """Take a recording, and say whether it is of a kind that is served."""
+def _add_recording(tables: _RecordedTables, path: Path) -> bool:
+    """Add a recording to the tables, and return whether the service shows such answers."""
     recording = json.loads(path.read_bytes())
     request, status = recording["request"], recording.get("status", 200)
-    take = _TAKERS.get(request["type"])
-    is_rounded = request.get("nSigFigs") is not None  # a book without its exact prices
-    if take is None or status != 200 or is_rounded:
+    add = _READERS.get(request["type"])
+    is_rounded = request.get("nSigFigs") is not None  # such a book does not have the exact prices
+    if add is None or status != 200 or is_rounded:
         return False
-    take(found, request, recording["response"])
+    add(tables, request, recording["response"])
     return True
 
 
-def _take_fills(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
-    # ASSUMED: recorded fills without txIndex have 0: a millisecond counts as one transaction,
-    # whose fills stand in the order of execution, as they are recorded.
+def _add_fills(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
+    # ASSUMED: recorded fills without txIndex have 0: a millisecond is one transaction, and the
+    # recorded order of its fills is the order of execution.
     fills = _read_rows(Fill, rows, txIndex=0)
-    # Recorded newest first, but within a millisecond in the order of execution; sorting is stable.
-    fills = _together(found.fills.get(request["user"].lower(), []), fills)
+    # Recordings are newest first, but in the order of execution within a millisecond. Sorting is
+    # stable.
+    fills = _merge_recordings(tables.fills.get(request["user"].lower(), []), fills)
     fills.sort(key=operator.attrgetter("time", "tx_index"))
-    found.fills[request["user"].lower()] = fills
+    tables.fills[request["user"].lower()] = fills
 
 
-def _take_funding(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
+def _add_funding(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
     user = request["user"].lower()
-    for one in _read_rows(FundingRow, rows, user=user):
-        found.funding[one.time, user, one.delta.coin] = one
+    for row in _read_rows(FundingRow, rows, user=user):
+        tables.funding[row.time, user, row.delta.coin] = row
 
 
-def _take_ledger(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
+def _add_ledger(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
     updates = _read_rows(LedgerUpdate, rows)
-    updates = _together(found.ledger.get(request["user"].lower(), []), updates)
-    found.ledger[request["user"].lower()] = sorted(updates, key=operator.attrgetter("time"))
+    updates = _merge_recordings(tables.ledger.get(request["user"].lower(), []), updates)
+    tables.ledger[request["user"].lower()] = sorted(updates, key=operator.attrgetter("time"))
 
 
-def _take_orders(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
-    # ASSUMED: recorded status events without txIndex have 0 (as recorded fills).
+def _add_orders(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
+    # ASSUMED: recorded status events without txIndex have 0, the same as recorded fills.
     events = _read_rows(OrderStatus, rows, txIndex=0)
-    events = _together(found.orders.get(request["user"].lower(), []), events)
+    events = _merge_recordings(tables.orders.get(request["user"].lower(), []), events)
     events.sort(key=operator.attrgetter("status_timestamp", "tx_index"))
-    found.orders[request["user"].lower()] = events
+    tables.orders[request["user"].lower()] = events
 
 
-def _together(before: list[R], more: list[R]) -> list[R]:
-    """Join two recordings of one account that may overlap: a row stands as often as in either."""
+def _merge_recordings(before: list[R], more: list[R]) -> list[R]:
+    """Return the rows of two recordings that may overlap.
+
+    A row occurs as often as in the recording that has more of it.
+    """
     counted = Counter(map(msgspec.json.encode, before))
     joined = list(before)
     for row in more:
@@ -203,73 +213,73 @@ def _together(before: list[R], more: list[R]) -> list[R]:
     return joined
 
 
-def _take_meta(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
-    found.metas[_name(request, "dex", "")] = _read_record(Meta, answer)
+def _add_meta(tables: _RecordedTables, request: Mapping[str, Any], answer: Any) -> None:
+    tables.metas[_request_text(request, "dex", "")] = _read_record(Meta, answer)
 
 
-def _take_state(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
+def _add_state(tables: _RecordedTables, request: Mapping[str, Any], answer: Any) -> None:
     state = _read_record(ClearinghouseState, answer)
-    found.states.setdefault(_name(request, "dex", ""), {})[request["user"].lower()] = state
+    tables.states.setdefault(_request_text(request, "dex", ""), {})[request["user"].lower()] = state
 
 
-def _take_book(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
+def _add_book(tables: _RecordedTables, request: Mapping[str, Any], answer: Any) -> None:
     if answer is not None:
-        found.books[_name(request, "coin")] = _read_record(L2Book, answer)
+        tables.books[_request_text(request, "coin")] = _read_record(L2Book, answer)
 
 
-_TAKERS: Final[dict[str, Callable[[_Found, Mapping[str, Any], Any], None]]] = {
-    "userFills": _take_fills,
-    "userFillsByTime": _take_fills,
-    "userFunding": _take_funding,
-    "userNonFundingLedgerUpdates": _take_ledger,
-    "historicalOrders": _take_orders,
-    "meta": _take_meta,
-    "clearinghouseState": _take_state,
-    "l2Book": _take_book,
+_READERS: Final[dict[str, Callable[[_RecordedTables, Mapping[str, Any], Any], None]]] = {
+    "userFills": _add_fills,
+    "userFillsByTime": _add_fills,
+    "userFunding": _add_funding,
+    "userNonFundingLedgerUpdates": _add_ledger,
+    "historicalOrders": _add_orders,
+    "meta": _add_meta,
+    "clearinghouseState": _add_state,
+    "l2Book": _add_book,
 }
 
 
-def _sources(found: _Found, folder: Path) -> Sources:
+def _make_sources(tables: _RecordedTables, folder: Path) -> Sources:
     times = [
-        *(fill.time for fills in found.fills.values() for fill in fills),
-        *(key[0] for key in found.funding),
-        *(update.time for updates in found.ledger.values() for update in updates),
-        *(event.status_timestamp for events in found.orders.values() for event in events),
+        *(fill.time for fills in tables.fills.values() for fill in fills),
+        *(key[0] for key in tables.funding),
+        *(update.time for updates in tables.ledger.values() for update in updates),
+        *(event.status_timestamp for events in tables.orders.values() for event in events),
     ]
     return Sources(
         start_ms=min(times, default=0),
         now_ms=max(times, default=0),
         label=f"recordings, {folder.name}",
         simulated=False,
-        fills=[(user, fill) for user, fills in found.fills.items() for fill in fills],
-        funding=[found.funding[key] for key in sorted(found.funding)],
-        ledger=[(user, update) for user, updates in found.ledger.items() for update in updates],
-        orders=[(user, event) for user, events in found.orders.items() for event in events],
-        approvals=[Approval(user, RECORDED_BUILDER, 0, 0, True) for user in _users(found)],
-        metas=found.metas,
-        states=found.states,
-        books=found.books,
+        fills=[(user, fill) for user, fills in tables.fills.items() for fill in fills],
+        funding=[tables.funding[key] for key in sorted(tables.funding)],
+        ledger=[(user, update) for user, updates in tables.ledger.items() for update in updates],
+        orders=[(user, event) for user, events in tables.orders.items() for event in events],
+        approvals=[Approval(user, RECORDED_BUILDER, 0, 0, True) for user in _list_users(tables)],
+        metas=tables.metas,
+        states=tables.states,
+        books=tables.books,
         history=_NOT_ALL,
     )
 
 
-def _users(found: _Found) -> list[str]:
-    funded = {user for _, user, _ in found.funding}
-    states = {user for states in found.states.values() for user in states}
-    return sorted({*found.fills, *found.ledger, *found.orders, *funded, *states})
+def _list_users(tables: _RecordedTables) -> list[str]:
+    funded = {user for _, user, _ in tables.funding}
+    states = {user for states in tables.states.values() for user in states}
+    return sorted({*tables.fills, *tables.ledger, *tables.orders, *funded, *states})
 
 
-def _world(found: _Found, sources: Sources) -> dict[str, Any]:
-    """Summarise, with the names that `World.summary` of a simulation has."""
+def _summarize(tables: _RecordedTables, sources: Sources) -> dict[str, Any]:
+    """Return a summary with the same names as `World.summary` of a simulation."""
     return {
         "start_ms": sources.start_ms,
         "now_ms": sources.now_ms,
-        "users": _users(found),
+        "users": _list_users(tables),
         "builders": [RECORDED_BUILDER],
         "validators": [],
-        "perp_coins": [asset.name for meta in found.metas.values() for asset in meta.universe],
+        "perp_coins": [asset.name for meta in tables.metas.values() for asset in meta.universe],
         "spot_coins": [],
-        "dexes": sorted(dex for dex in found.metas if dex),
+        "dexes": sorted(dex for dex in tables.metas if dex),
         "venues": [],
         "collateral_tokens": [],
     }

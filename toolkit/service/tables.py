@@ -1,11 +1,14 @@
-"""The store's tables: built once from `Sources`, never changed afterwards.
+"""The tables of a store: written once from `Sources`, and never changed afterwards.
 
-A table has the key columns of its record, by which rows are found, and a row number, by which
-their texts are (`texts`). Rows of an account are neighbours, in the order of execution, so that
-a page is one range of rows.
+A table has the key columns of its record and a row number. The row number leads to the finished
+JSON text of the row. Rows of an account are neighbours in the order of execution, so a page is one
+range of rows.
 
-`Sources` may come in parts, so that no more than one has to be in memory. An account's rows are
-all in the same part; of what is served whole, the last part that has it counts.
+Texts are kept in compressed blocks of neighbours. Rows of one table are similar: a block takes a
+tenth of its size, and reading it is faster than encoding its rows again.
+
+`Sources` may come in parts, so that only one part is in memory. All rows of an account are in one
+part. If several parts have the same document, the last one counts.
 """
 
 import functools
@@ -13,31 +16,35 @@ import itertools
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 import zstandard
 
+from toolkit.contract.answers import encode_lines
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
 from toolkit.contract.sources import Sources
 from toolkit.service.approvals import Approvals
-from toolkit.service.documents import documents
-from toolkit.service.extra_documents import extra_documents
+from toolkit.service.documents import extra_documents, usual_documents
 from toolkit.service.open_orders import OpenOrders
-from toolkit.service.tape import Tape
-from toolkit.service.texts import KINDS, Texts
+from toolkit.service.trades import TradeTotals
 
-__all__ = ["create_tables", "fill_tables", "index_tables", "is_current"]
+__all__ = ["create_tables", "fill_tables", "has_current_tables", "index_tables", "read_texts"]
+
+_TEXT_KINDS: Final = ("fill", "funding", "status", "ledger", "slippage")
+"""The tables whose rows have texts."""
+
+_BLOCK_ROWS: Final = 64
 
 _SCHEMA: Final = """
 CREATE TABLE about (name TEXT PRIMARY KEY, json BLOB NOT NULL) WITHOUT ROWID;
--- One text for each (kind, key): meta by dex, and whatever else is served whole.
+-- One finished text for each (kind, key), for example meta by dex.
 CREATE TABLE document (kind TEXT, key TEXT, json BLOB NOT NULL, PRIMARY KEY (kind, key))
     WITHOUT ROWID;
 CREATE TABLE account (id INTEGER PRIMARY KEY, address TEXT NOT NULL UNIQUE);
--- `builder` and `venue` hold what the text has there, '' for null, and NULL where it has none.
+-- `builder` and `venue` are the values in the text: '' for null, and NULL if the text has no field.
 CREATE TABLE fill (account INTEGER, time INTEGER, tx INTEGER, row INTEGER,
     dex TEXT NOT NULL, builder TEXT, venue TEXT,
     PRIMARY KEY (account, time, tx, row)) WITHOUT ROWID;
@@ -47,7 +54,7 @@ CREATE TABLE ledger (account INTEGER, time INTEGER, row INTEGER,
     PRIMARY KEY (account, time, row)) WITHOUT ROWID;
 CREATE TABLE slippage (coin TEXT, amount REAL, time INTEGER, row INTEGER,
     PRIMARY KEY (coin, amount, time)) WITHOUT ROWID;
--- What each builder is shown: rows of users who had approved it, orders placed via it.
+-- The rows that each builder sees: those of users who had approved it, and orders placed via it.
 CREATE TABLE approved_fill (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
     row INTEGER, user INTEGER, routed TEXT, venue TEXT,
     PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
@@ -55,8 +62,8 @@ CREATE TABLE approved_funding (builder TEXT, time INTEGER, user TEXT, coin TEXT,
     PRIMARY KEY (builder, time, user, coin, row)) WITHOUT ROWID;
 CREATE TABLE routed_status (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
     row INTEGER, user INTEGER, PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
--- Beyond the specification: funding of each account; trades by the minute, a part of the sources
--- each; volumes in USD by account and day.
+-- Beyond the specification: the funding of each account; trades by the minute, for each part of the
+-- sources; volumes in USD by account and day.
 CREATE TABLE user_funding (account INTEGER, time INTEGER, row INTEGER,
     PRIMARY KEY (account, time, row)) WITHOUT ROWID;
 CREATE TABLE minutes (coin TEXT, part INTEGER, data BLOB NOT NULL, PRIMARY KEY (coin, part))
@@ -66,7 +73,7 @@ CREATE TABLE volume (user TEXT, day INTEGER, taker TEXT NOT NULL, maker TEXT NOT
 """
 _INDEX: Final = "CREATE INDEX routed_fill ON fill (row, builder) WHERE builder IS NOT NULL"
 _TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
-_CREATE: Final = _SCHEMA + "".join(map(_TEXTS.format, KINDS))
+_CREATE: Final = _SCHEMA + "".join(map(_TEXTS.format, _TEXT_KINDS))
 _VERSION: Final = zlib.crc32((_CREATE + _INDEX).encode()) & 0x7FFF_FFFF
 
 
@@ -76,55 +83,111 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def is_current(connection: sqlite3.Connection) -> bool:
-    """Say whether a file's tables are those that this code creates."""
+def has_current_tables(connection: sqlite3.Connection) -> bool:
+    """Return whether the tables of a file are those that this code creates."""
     return bool(connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION)
 
 
 def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: bool = False) -> None:
-    """Put everything of one part into the tables, behind what is there.
+    """Append one part of the sources to the tables.
 
     Raises
     ------
     ValueError
-        If an account has rows in an earlier part, too, or fills that are not in the order of
+        If an account has rows in an earlier part, too, or fills are not in the order of
         execution.
     """
-    accounts, approvals = _Accounts(connection), Approvals(sources.approvals)
-    tape, open_orders = Tape(), OpenOrders()
+    accounts, approvals = _AccountNumbers(connection), Approvals(sources.approvals)
+    totals, open_orders = TradeTotals(), OpenOrders()
     events, fills = sources.orders, sources.fills
     if not strict:
-        events = open_orders.watch_events(events)
-        fills = tape.watch(open_orders.watch_fills(fills))
-    # Orders first: then it is known which ones are open, and the fills say what is left of them.
+        events = open_orders.track_events(events)
+        fills = totals.count_fills(open_orders.track_fills(fills))
+    # Orders come first: the fills then reduce the sizes of the orders that are open.
     _insert_statuses(connection, events, accounts)
     _insert_fills(connection, fills, accounts, approvals)
-    funded = _insert_funding(connection, sources.funding, approvals)
+    funding_rows = _insert_funding(connection, sources.funding, approvals)
     _insert_ledger(connection, sources.ledger, accounts)
     _insert_slippage(connection, sources.slippage)
-    found = documents(sources)
+    documents = usual_documents(sources)
     if not strict:
-        _insert_user_funding(connection, funded, accounts)
-    accounts.insert(connection)  # it refuses an account that has rows in an earlier part
+        _insert_user_funding(connection, funding_rows, accounts)
+    accounts.insert(connection)  # raises if an account has rows in an earlier part
     if not strict:
-        _insert_tape(connection, tape)
-        found = itertools.chain(found, extra_documents(sources, tape, open_orders))
-    connection.executemany("INSERT OR REPLACE INTO document VALUES (?,?,?)", found)
+        _insert_totals(connection, totals)
+        documents = itertools.chain(documents, extra_documents(sources, totals, open_orders))
+    connection.executemany("INSERT OR REPLACE INTO document VALUES (?,?,?)", documents)
 
 
 def index_tables(connection: sqlite3.Connection) -> None:
-    """Finish the tables once all parts are in them."""
+    """Create the indexes, after the last part."""
     connection.execute(_INDEX)
     connection.execute("ANALYZE")
 
 
-class _Accounts(dict[str, int]):
-    """Address -> small number, given at first sight; numbers go on from those of earlier parts."""
+def read_texts(read_block: Callable[[int], bytes], rows: Sequence[int]) -> list[bytes]:
+    """Return the texts of rows.
+
+    Parameters
+    ----------
+    read_block : callable
+        Returns the data of a block by its number.
+    rows : sequence of int
+        Row numbers in any order. Neighbours are read together.
+    """
+    decompress = zstandard.ZstdDecompressor().decompress
+    blocks: dict[int, list[bytes]] = {}
+    result: list[bytes] = []
+    while (done := len(result)) < len(rows):
+        number, place = divmod(rows[done], _BLOCK_ROWS)
+        texts = blocks.get(number)
+        if texts is None:
+            texts = blocks[number] = decompress(read_block(number)).split(b"\n")
+        candidates = list(rows[done : done + _BLOCK_ROWS - place])
+        # Usually a page continues to the end of the block, so the block is copied at once.
+        is_range = candidates == list(range(candidates[0], candidates[0] + len(candidates)))
+        count = len(candidates) if is_range else 1
+        result += texts[place : place + count]
+    return result
+
+
+class _TextWriter:
+    """Writes the texts of one table's rows, which get numbers in ascending order.
+
+    Every writer begins with a new block, so there are gaps between the numbers of two writers.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, kind: str) -> None:
+        self._insert = f"INSERT INTO {kind}_text VALUES (?, ?)"
+        self._connection = connection
+        self._compress = zstandard.ZstdCompressor(level=1).compress
+        last = f"SELECT coalesce(max(block), -1) FROM {kind}_text"
+        self._block: int = connection.execute(last).fetchone()[0] + 1
+
+    @property
+    def next_row(self) -> int:
+        """The number that the next row gets."""
+        return self._block * _BLOCK_ROWS
+
+    def write_records(self, records: Iterable[object]) -> int:
+        """Write the texts of records, and return the number of the first row."""
+        first = self.next_row
+        remaining = iter(records)
+        while block := list(itertools.islice(remaining, _BLOCK_ROWS)):
+            # JSON texts contain no line break. The one after the last text is left out.
+            data = self._compress(memoryview(encode_lines(block))[:-1])
+            self._connection.execute(self._insert, (self._block, data))
+            self._block += 1
+        return first
+
+
+class _AccountNumbers(dict[str, int]):
+    """Address -> small number; a new address gets the next number, also after earlier parts."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__()
-        found = connection.execute("SELECT coalesce(max(id), 0) FROM account").fetchone()
-        self._last: int = found[0]
+        highest = connection.execute("SELECT coalesce(max(id), 0) FROM account").fetchone()
+        self._last: int = highest[0]
 
     def __missing__(self, address: str) -> int:
         self._last += 1
@@ -132,35 +195,35 @@ class _Accounts(dict[str, int]):
         return self._last
 
     def insert(self, connection: sqlite3.Connection) -> None:
-        """Keep the numbers."""
-        numbered = ((number, address) for address, number in self.items())
+        """Insert the accounts of this part."""
+        accounts = ((number, address) for address, number in self.items())
         try:
-            connection.executemany("INSERT INTO account VALUES (?,?)", numbered)
+            connection.executemany("INSERT INTO account VALUES (?,?)", accounts)
         except sqlite3.IntegrityError:
-            # Its rows would not be neighbours, and a page of them not one range.
+            # The rows of such an account would not be neighbours, so no page would be one range.
             raise ValueError("an account has rows in two parts of the sources") from None
 
 
-def _written(
+def _write_account_rows(
     connection: sqlite3.Connection, kind: str, rows: Iterable[tuple[str, Any]]
 ) -> Iterator[tuple[int, tuple[int, tuple[str, Any]]]]:
-    """Write rows' texts, those of an account as neighbours; give row number, place, row.
+    """Write the texts of rows, and return (row number, (place in the order of execution, row)).
 
-    A place is that in the order of execution, above those of earlier parts, which had a row
-    number for each.
+    Row numbers make the rows of an account neighbours. Places continue after those of earlier
+    parts.
     """
-    texts = Texts(connection, kind)
-    of_account: defaultdict[str, list[tuple[int, tuple[str, Any]]]] = defaultdict(list)
-    for executed, row in enumerate(rows, texts.next_row):
-        of_account[row[0]].append((executed, row))
-    ordered = [one for account in sorted(of_account) for one in of_account[account]]
-    return enumerate(ordered, texts.add(record for _, (_, record) in ordered))
+    texts = _TextWriter(connection, kind)
+    by_account: defaultdict[str, list[tuple[int, tuple[str, Any]]]] = defaultdict(list)
+    for place, row in enumerate(rows, texts.next_row):
+        by_account[row[0]].append((place, row))
+    ordered = [row for account in sorted(by_account) for row in by_account[account]]
+    return enumerate(ordered, texts.write_records(record for _, (_, record) in ordered))
 
 
 def _insert_fills(
     connection: sqlite3.Connection,
     fills: Iterable[tuple[str, Fill]],
-    accounts: _Accounts,
+    accounts: _AccountNumbers,
     approvals: Approvals,
 ) -> None:
     approved: list[tuple[Any, ...]] = []
@@ -168,22 +231,22 @@ def _insert_fills(
     def rows() -> Iterator[tuple[Any, ...]]:
         before = ("", 0, 0)
         dex_of = functools.cache(coin_dex)
-        for row, (executed, (user, fill)) in _written(connection, "fill", fills):
+        for row, (place, (user, fill)) in _write_account_rows(connection, "fill", fills):
             account, time, tx = accounts[user], fill.time, fill.tx_index
             if (user, time, tx) < before:
                 raise ValueError(f"fills of {user} are not in the order of execution: {fill.hash}")
             before = (user, time, tx)
-            routed, venue = _mark(fill.builder), _mark(fill.venue)
-            for builder in approvals.of(user, time):
-                approved.append((builder, time, tx, executed, row, account, routed, venue))
+            routed, venue = _field_value(fill.builder), _field_value(fill.venue)
+            for builder in approvals.builders_at(user, time):
+                approved.append((builder, time, tx, place, row, account, routed, venue))
             yield account, time, tx, row, dex_of(fill.coin), routed, venue
 
     connection.executemany("INSERT INTO fill VALUES (?,?,?,?,?,?,?)", rows())
-    approved.sort(key=lambda one: one[:4])
+    approved.sort(key=lambda row: row[:4])
     connection.executemany("INSERT INTO approved_fill VALUES (?,?,?,?,?,?,?,?)", approved)
 
 
-def _mark(value: str | msgspec.UnsetType | None) -> str | None:
+def _field_value(value: str | msgspec.UnsetType | None) -> str | None:
     return None if value is msgspec.UNSET else value or ""
 
 
@@ -192,38 +255,41 @@ def _insert_funding(
 ) -> list[tuple[str, int, int]]:
     """Insert funding rows, and return user, time and row number of each."""
     approved: list[tuple[Any, ...]] = []
-    rows, written = list(funding), []
-    for row, one in enumerate(rows, Texts(connection, "funding").add(rows)):
-        written.append((one.user, one.time, row))
-        for builder in approvals.of(one.user, one.time):
-            approved.append((builder, one.time, one.user, one.delta.coin, row))
+    records, rows = list(funding), []
+    first = _TextWriter(connection, "funding").write_records(records)
+    for row, record in enumerate(records, first):
+        rows.append((record.user, record.time, row))
+        for builder in approvals.builders_at(record.user, record.time):
+            approved.append((builder, record.time, record.user, record.delta.coin, row))
     approved.sort()
     connection.executemany("INSERT INTO approved_funding VALUES (?,?,?,?,?)", approved)
-    return written
+    return rows
 
 
 def _insert_user_funding(
-    connection: sqlite3.Connection, funded: list[tuple[str, int, int]], accounts: _Accounts
+    connection: sqlite3.Connection,
+    funding_rows: list[tuple[str, int, int]],
+    accounts: _AccountNumbers,
 ) -> None:
-    rows = sorted((accounts[user], time, row) for user, time, row in funded)
+    rows = sorted((accounts[user], time, row) for user, time, row in funding_rows)
     connection.executemany("INSERT INTO user_funding VALUES (?,?,?)", rows)
 
 
-def _insert_tape(connection: sqlite3.Connection, tape: Tape) -> None:
+def _insert_totals(connection: sqlite3.Connection, totals: TradeTotals) -> None:
     last = connection.execute("SELECT coalesce(max(part), 0) FROM minutes").fetchone()
     compress = zstandard.ZstdCompressor(level=1).compress
     connection.executemany(
         "INSERT INTO minutes VALUES (?,?,?)",
         (
             (coin, last[0] + 1, compress(msgspec.msgpack.encode(list(minutes.values()))))
-            for coin, minutes in tape.minutes.items()
+            for coin, minutes in totals.minutes.items()
         ),
     )
     connection.executemany(
         "INSERT INTO volume VALUES (?,?,?,?)",
         (
             (user, day, str(taker), str(maker))
-            for (user, day), (taker, maker) in tape.volumes.items()
+            for (user, day), (taker, maker) in totals.volumes.items()
         ),
     )
 
@@ -231,16 +297,16 @@ def _insert_tape(connection: sqlite3.Connection, tape: Tape) -> None:
 def _insert_statuses(
     connection: sqlite3.Connection,
     orders: Iterable[tuple[str, OrderStatus]],
-    accounts: _Accounts,
+    accounts: _AccountNumbers,
 ) -> None:
     routed: list[tuple[Any, ...]] = []
 
     def rows() -> Iterator[tuple[Any, ...]]:
-        for row, (executed, (user, event)) in _written(connection, "status", orders):
+        for row, (place, (user, event)) in _write_account_rows(connection, "status", orders):
             account = accounts[user]
             time, tx = event.status_timestamp, event.tx_index
             if event.builder is not msgspec.UNSET:
-                routed.append((event.builder, time, tx, executed, row, account))
+                routed.append((event.builder, time, tx, place, row, account))
             yield account, time, tx, row
 
     connection.executemany("INSERT INTO status VALUES (?,?,?,?)", rows())
@@ -251,23 +317,24 @@ def _insert_statuses(
 def _insert_ledger(
     connection: sqlite3.Connection,
     ledger: Iterable[tuple[str, LedgerUpdate]],
-    accounts: _Accounts,
+    accounts: _AccountNumbers,
 ) -> None:
     connection.executemany(
         "INSERT INTO ledger VALUES (?,?,?)",
         (
             (accounts[user], update.time, row)
-            for row, (_, (user, update)) in _written(connection, "ledger", ledger)
+            for row, (_, (user, update)) in _write_account_rows(connection, "ledger", ledger)
         ),
     )
 
 
 def _insert_slippage(connection: sqlite3.Connection, samples: Iterable[SlippageSample]) -> None:
     rows = list(samples)
+    first = _TextWriter(connection, "slippage").write_records(rows)
     connection.executemany(
         "INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)",
         (
-            (one.coin, one.amount_usd, one.timestamp, row)
-            for row, one in enumerate(rows, Texts(connection, "slippage").add(rows))
+            (sample.coin, sample.amount_usd, sample.timestamp, row)
+            for row, sample in enumerate(rows, first)
         ),
     )

@@ -2,39 +2,30 @@
 
 ::
 
-    markets, accounts, roles     who and what there is, as facts and draws
-    prices, ladders, sampling    prices by the minute, books, slippage samples
-    exchange, orders, margins, fees, holdings, quantities
-                                 state, accounting in whole numbers, the journal of orders
-    floor, history               the trading floor, and everything on it in the order of time
-    books, dealing               resting orders, and orders that take
-    trading, hedging, brackets, slicing, twaps, refusals, stories, liquidation, spotting,
-    spot_fills, conversions
-                                 what drives it: happenings with a time
-    transfers, tokens, vaults, ledger, funding, builders
-                                 what moves without a trade
-    states, contexts, snapshots, staking, lending, deploys, spot_tables
-                                 what a service shows of the end
-    world, tiling, variants, truth, digest, examples, live, beginning
-                                 the result: tables, what they must add up to, and its hash
+    markets, draws, quantities   facts about markets, seeded randomness, exact numbers
+    engine/                      accounts, orders, prices, books, margin, liquidation, funding,
+                                 spot, the exchange, and the state with its events
+    agents/                      the population and everything that it does
+    history                      all events in the order of time
+    output/                      the tables at the end of history, their checks, and the live
+                                 exchange after this end
+    world, tiles                 the result, and many worlds as one exchange
 
-A happening is a small frozen dataclass with a `time` and a method `happen(floor)`; a new kind
-of activity is a new module of them and one line in `history`.
+An event is a small frozen dataclass with a `time` and a method `apply(state)`. To add a new kind
+of activity, write a module of such events in `agents` and add one line to `history`.
 """
 
-from toolkit.simulation.tiling import TILES, Tiled, tiles
-from toolkit.simulation.truth import TokenTruth, Truth
-from toolkit.simulation.variants import without_trade_sizes
+from toolkit.simulation.output.checks import ExpectedTokens, ExpectedTotals
+from toolkit.simulation.tiles import TILES, TiledExchange, draw_tiles
 from toolkit.simulation.world import VERSION, World, simulate
 
 __all__ = [
     "TILES",
     "VERSION",
-    "Tiled",
-    "TokenTruth",
-    "Truth",
+    "ExpectedTokens",
+    "ExpectedTotals",
+    "TiledExchange",
     "World",
+    "draw_tiles",
     "simulate",
-    "tiles",
-    "without_trade_sizes",
 ]

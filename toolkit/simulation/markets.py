@@ -1,18 +1,17 @@
-"""The markets of the simulated exchange, as facts, and the rules of their ticks."""
+"""The markets of the simulated exchange: dexes, perps, spot pairs, outcomes, and ticks."""
 
 from dataclasses import dataclass, field
 
-from msgspec import UNSET
-
 from toolkit.contract.dexes import coin_dex
-from toolkit.contract.records import MarginTable, MarginTier, Meta, PerpAsset
 from toolkit.rules.closed_pnl import price_decimals
 from toolkit.times import MINUTE
 
 __all__ = [
+    "COINS",
     "COLLATERAL",
     "COLLATERAL_TOKEN",
     "DEXES",
+    "FOLLOWED_PERPS",
     "MARGIN_TABLES",
     "NATIVE_TOKEN",
     "OUTCOMES",
@@ -25,17 +24,15 @@ __all__ = [
     "Pair",
     "Perp",
     "delisting_time",
-    "meta",
-    "metas",
-    "tick",
+    "tick_size",
 ]
 
 DEXES = ("", "eqx", "pre")
-"""The native dex; ``eqx`` lists equities and has limits; ``pre`` lists private firms."""
+"""The native dex, ``eqx`` for equities (with limits), and ``pre`` for private firms."""
 
 
 COLLATERAL = {"": "USDC", "eqx": "USDC", "pre": "USDH"}
-"""Dex -> the token that its positions are settled in, and its fees paid in.
+"""Dex -> the token in which its positions are settled and its fees are paid.
 
 One USDH is one dollar."""
 
@@ -56,32 +53,19 @@ MARGIN_TABLES = {
 }
 """Id -> lower bound in USD and largest leverage of each tier (docs/live_service.md, section 4).
 
-The bounds are lower than those of the live exchange, as its positions are larger."""
+The bounds are lower than those of the live exchange, because its positions are larger."""
 
 _USD = 10**6
-_LISTED_SINGLE = 3
-"""A margin table of one tier that is listed, too; the others are known by their id alone."""
-
-_GROWTH = {"eqx:GOLD": "2025-09-12T08:00:00.000000"}
-"""Perps in growth mode, and since when."""
-
-_FEE_SCALE = {
-    "eqx": ("1.0", "2025-08-30T12:00:00.000000"),
-    "pre:OPENAI": ("1.0", "2025-09-04T09:30:00.000000"),
-}
-"""Dex or perp -> the scale of the deployer's fee, and since when."""
-
-_NO_SCALE = (UNSET, UNSET)
 
 
 @dataclass(frozen=True, slots=True)
 class Perp:
-    """One perpetual and how it behaves.
+    """The properties of one perpetual.
 
     Parameters
     ----------
     coin : str
-        Its name in requests, with the dex in front where deployed by a builder.
+        Its name in requests; a builder-deployed perp has the dex in front.
     sz_decimals, max_leverage : int
         As in `meta`.
     start_px : float
@@ -95,9 +79,9 @@ class Perp:
     only_isolated, delisted : bool
         As in `meta`.
     margin_table : int
-        Id of its margin table; 0 where it has one tier.
+        Id of its margin table; 0 if it has one tier.
     margin_mode : str
-        As in `meta`; empty where nothing is restricted.
+        As in `meta`; empty if nothing is restricted.
     px_decimals : int
         Decimals of its prices.
     """
@@ -119,7 +103,7 @@ class Perp:
     tiers: tuple[tuple[int, int], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        # Worked out once: it is asked for with every price that is written.
+        # Computed once, because every written price needs them.
         object.__setattr__(self, "px_decimals", price_decimals(self.sz_decimals))
         tiers = MARGIN_TABLES.get(self.margin_table, ((0, self.max_leverage),))
         object.__setattr__(self, "tiers", tuple((low * _USD, most) for low, most in tiers))
@@ -182,6 +166,9 @@ PERPS = (
 )
 """Every perpetual, in the order of its index."""
 
+COINS = [perp.coin for perp in PERPS]
+"""The name of every perpetual."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -196,9 +183,9 @@ class Pair:
     sz_decimals : int
         Decimals of sizes.
     follows : str
-        The perp whose price it has, empty for outcomes.
+        The perp that has the same price; empty for outcomes.
     venue : str
-        The venue of an outcome; empty where validators deployed it, and on spot pairs.
+        The venue of an outcome; empty on spot pairs, and if validators deployed it.
     """
 
     coin: str
@@ -214,22 +201,22 @@ class Pair:
 
     @property
     def is_outcome(self) -> bool:
-        """Whether it pays one dollar or nothing in the end."""
+        """Whether it is an outcome market, which finally pays one dollar or nothing."""
         return self.coin.startswith("#")
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeMarket:
-    """One outcome: its two tokens pay a dollar together.
+    """One outcome: its two tokens together pay a dollar.
 
     Parameters
     ----------
     number : int
-        Its index; side 0 (Yes) is traded as ``#<number>0``, side 1 (No) as ``#<number>1``.
+        Its index; side 0 (Yes) trades as ``#<number>0``, side 1 (No) as ``#<number>1``.
     name, description : str
         As in `outcomeMeta`.
     venue : str
-        Who deployed it; empty where validators did.
+        The deployer; empty if validators deployed it.
     """
 
     number: int
@@ -254,7 +241,7 @@ OUTCOMES = (
 """Every outcome."""
 
 QUESTION = tuple(outcome for outcome in OUTCOMES if outcome.number > 330)
-"""The outcomes of the one question: exactly one of them happens; the first is the fallback."""
+"""The outcomes of the only question: exactly one happens; the first is the fallback."""
 
 PAIRS = (
     Pair("PURR/USDC", "PURR", 0, "PURR"),
@@ -268,19 +255,22 @@ PAIRS = (
 )
 """Every spot pair, and both markets of every outcome."""
 
+FOLLOWED_PERPS = {pair.base: COINS.index(pair.follows) for pair in PAIRS if pair.follows}
+"""Token of a spot pair -> index of the perp that has its price."""
+
 VENUES = ("PMX", "KX")
 
 _SIGNIFICANT = 5
 
 
-def tick(px: int, px_decimals: int) -> int:
-    """Give the step of legal prices around a price, both in units of 10**-px_decimals.
+def tick_size(px: int, px_decimals: int) -> int:
+    """Return the step of legal prices around a price, both in units of 10**-px_decimals.
 
     A price has at most five significant figures, but whole numbers are always legal.
 
     Examples
     --------
-    >>> tick(1_082_500, 1), tick(23_412, 4), tick(1_234_567, 4)
+    >>> tick_size(1_082_500, 1), tick_size(23_412, 4), tick_size(1_234_567, 4)
     (10, 1, 100)
     """
     figures = len(str(px)) - _SIGNIFICANT
@@ -289,7 +279,7 @@ def tick(px: int, px_decimals: int) -> int:
 
 
 def delisting_time(start_ms: int, end_ms: int) -> int:
-    """Return when the delisted perp ends: after three quarters of history.
+    """Return the end of the delisted perp: after three quarters of history.
 
     Examples
     --------
@@ -297,48 +287,3 @@ def delisting_time(start_ms: int, end_ms: int) -> int:
     True
     """
     return start_ms + (end_ms - start_ms) * 3 // 4 + 7 * MINUTE
-
-
-def meta(dex: str) -> Meta:
-    """Return the metadata of one dex, as its `meta` shows it."""
-    perps = [perp for perp in PERPS if perp.dex == dex]
-    listed = {perp.margin_table for perp in perps if perp.margin_table}
-    listed |= {_LISTED_SINGLE} & {perp.max_leverage for perp in perps}
-    scale, changed = _FEE_SCALE.get(dex, _NO_SCALE)
-    return Meta(
-        universe=[_asset(perp) for perp in perps],
-        margin_tables=[(number, _margin_table(number)) for number in sorted(listed)],
-        collateral_token=COLLATERAL_TOKEN[COLLATERAL[dex]],
-        deployer_fee_scale=scale,
-        last_fee_scale_change_time=changed,
-    )
-
-
-def _asset(perp: Perp) -> PerpAsset:
-    scale, changed = _FEE_SCALE.get(perp.coin, _NO_SCALE)
-    return PerpAsset(
-        name=perp.coin,
-        sz_decimals=perp.sz_decimals,
-        max_leverage=perp.max_leverage,
-        only_isolated=perp.only_isolated,
-        margin_table_id=perp.margin_table or perp.max_leverage,
-        is_delisted=perp.delisted or UNSET,
-        margin_mode=perp.margin_mode or UNSET,
-        growth_mode="enabled" if perp.coin in _GROWTH else UNSET,
-        last_growth_mode_change_time=_GROWTH.get(perp.coin, UNSET),
-        deployer_fee_scale=scale,
-        last_fee_scale_change_time=changed,
-    )
-
-
-def _margin_table(number: int) -> MarginTable:
-    tiers = MARGIN_TABLES.get(number, ((0, number),))
-    return MarginTable(
-        description=f"tiered {tiers[0][1]}x" if number in MARGIN_TABLES else "",
-        margin_tiers=[MarginTier(lower_bound=f"{low}.0", max_leverage=most) for low, most in tiers],
-    )
-
-
-def metas() -> dict[str, Meta]:
-    """Return the metadata of every dex."""
-    return {dex: meta(dex) for dex in DEXES}

@@ -1,4 +1,4 @@
-"""Exact quantities: scaled integers inside, decimal text at the edge.
+"""Exact quantities: scaled integers inside the exchange, decimal text in its tables.
 
 Money and sizes are Python integers in units of a power of ten, so that every sum is exact.
 A price of a perp with ``sz_decimals`` has ``6 - sz_decimals`` decimals and a size has
@@ -7,7 +7,16 @@ A price of a perp with ``sz_decimals`` has ``6 - sz_decimals`` decimals and a si
 
 from functools import lru_cache
 
-__all__ = ["MICRO", "WEI", "money", "rounded_share", "text", "units"]
+__all__ = [
+    "MICRO",
+    "ONE_TOKEN",
+    "WEI",
+    "WEI_PER_MICRO",
+    "decimal_text",
+    "money_text",
+    "parse_units",
+    "rounded_share",
+]
 
 MICRO = 6
 """Decimals of money: one unit is a millionth of a dollar."""
@@ -15,13 +24,19 @@ MICRO = 6
 WEI = 8
 """Decimals of spot balances: one unit is 1e-8 of a token."""
 
+ONE_TOKEN = 10**WEI
+"""One token in units of a spot balance."""
 
-def money(micro: int) -> str:
-    """Write micro-dollars as `text` does, without looking whether they were written before.
+WEI_PER_MICRO: int = 10 ** (WEI - MICRO)
+"""Units of a spot balance in one micro-dollar."""
+
+
+def money_text(micro: int) -> str:
+    """Return micro-dollars as text, like `decimal_text` without its cache.
 
     Examples
     --------
-    >>> money(1_250_000), money(-7), money(0)
+    >>> money_text(1_250_000), money_text(-7), money_text(0)
     ('1.25', '-0.000007', '0.0')
     """
     if not micro:
@@ -31,13 +46,13 @@ def money(micro: int) -> str:
     return f"{sign}{digits[:-MICRO]}.{digits[-MICRO:].rstrip('0') or '0'}"
 
 
-@lru_cache(maxsize=1 << 16)  # a size is written in several events, fills and funding rows
-def text(units: int, decimals: int) -> str:
-    """Write a scaled integer as the exchange writes numbers: at least one decimal.
+@lru_cache(maxsize=1 << 16)  # several events, fills and funding rows contain the same size
+def decimal_text(units: int, decimals: int) -> str:
+    """Return a scaled integer as the exchange writes numbers: with at least one decimal.
 
     Examples
     --------
-    >>> text(1250, 3), text(-7, 2), text(40, 0), text(0, 6)
+    >>> decimal_text(1250, 3), decimal_text(-7, 2), decimal_text(40, 0), decimal_text(0, 6)
     ('1.25', '-0.07', '40.0', '0.0')
     """
     if not decimals:
@@ -47,20 +62,20 @@ def text(units: int, decimals: int) -> str:
     return f"{sign}{digits[:-decimals]}.{digits[-decimals:].rstrip('0') or '0'}"
 
 
-def units(number: str, decimals: int) -> int:
-    """Read what `text` wrote with as many decimals.
+def parse_units(number: str, decimals: int) -> int:
+    """Return the scaled integer that `decimal_text` wrote with as many decimals.
 
     Examples
     --------
-    >>> units("1.25", 3), units("-0.07", 2), units("40.0", 0)
+    >>> parse_units("1.25", 3), parse_units("-0.07", 2), parse_units("40.0", 0)
     (1250, -7, 40)
     """
-    whole, _, part = number.partition(".")
-    return int(whole + part[:decimals].ljust(decimals, "0"))
+    integer, _, fraction = number.partition(".")
+    return int(integer + fraction[:decimals].ljust(decimals, "0"))
 
 
-def rounded_share(amount: int, part: int, whole: int) -> int:
-    """Give ``amount * part / whole``, rounded half away from zero.
+def rounded_share(amount: int, part: int, total: int) -> int:
+    """Return ``amount * part / total``, rounded half away from zero.
 
     Examples
     --------
@@ -69,5 +84,5 @@ def rounded_share(amount: int, part: int, whole: int) -> int:
     """
     product = amount * part
     if product < 0:
-        return -((-product * 2 + whole) // (2 * whole))
-    return (product * 2 + whole) // (2 * whole)
+        return -((-product * 2 + total) // (2 * total))
+    return (product * 2 + total) // (2 * total)

@@ -1,4 +1,4 @@
-"""The whole world: from a seed and a size to tables and their truth."""
+"""A world: the tables of a simulated exchange, drawn from a seed and a size."""
 
 import gc
 from collections.abc import Iterator
@@ -6,35 +6,50 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.contract.seeds import check_seed
 from toolkit.contract.sources import Sources
-from toolkit.contract.worlds import checked_seed
-from toolkit.simulation.contexts import asset_contexts, books_now, depth_now, funding_rates
-from toolkit.simulation.delegators import (
+from toolkit.simulation.draws import party_address
+from toolkit.simulation.engine.exchange import ALL_IDS, IdSequence
+from toolkit.simulation.engine.state import SimulationState
+from toolkit.simulation.history import SIZES, run_history
+from toolkit.simulation.markets import COLLATERAL, DEXES, PAIRS, PERPS, VENUES
+from toolkit.simulation.output.checks import ExpectedTotals, compute_digest, expected_totals
+from toolkit.simulation.output.contexts import asset_contexts, funding_rates, spot_contexts
+from toolkit.simulation.output.depth import final_books, final_depth, slippage_samples
+from toolkit.simulation.output.examples import STORY_TEXTS, find_examples
+from toolkit.simulation.output.metadata import (
+    deploy_auctions,
+    dex_limits,
+    outcome_meta,
+    perp_dexes,
+    perp_metas,
+    spot_meta,
+)
+from toolkit.simulation.output.profiles import (
+    sub_accounts,
+    user_fees,
+    user_roles,
+    vault_equities,
+)
+from toolkit.simulation.output.snapshots import valuations_by_user
+from toolkit.simulation.output.staking import (
+    daily_rewards,
+    delegations,
     delegator_events,
     delegator_rewards,
     delegator_summaries,
+    validator_addresses,
 )
-from toolkit.simulation.deploys import deploy_auctions, dex_limits, perp_dexes
-from toolkit.simulation.digest import digest_of
-from toolkit.simulation.draws import address
-from toolkit.simulation.examples import LINES, find_examples, trades_more_than_perps
-from toolkit.simulation.exchange import EVERY_ID, Ids
-from toolkit.simulation.floor import Floor
-from toolkit.simulation.history import SIZES, run_history
-from toolkit.simulation.lending import borrow_lend_states
-from toolkit.simulation.markets import COLLATERAL, DEXES, PAIRS, PERPS, VENUES, metas
-from toolkit.simulation.profiles import sub_accounts, user_fees, user_roles, vault_equities
-from toolkit.simulation.sampling import slippage_samples
-from toolkit.simulation.spot_tables import outcome_meta, spot_contexts, spot_meta, spot_states
-from toolkit.simulation.staking import daily_rewards, delegations, validator_addresses
-from toolkit.simulation.states import clearinghouse_states
-from toolkit.simulation.truth import Truth, truth_of
-from toolkit.simulation.valuations import valuations
+from toolkit.simulation.output.states import (
+    borrow_lend_states,
+    clearinghouse_states,
+    spot_states,
+)
 
 __all__ = ["VERSION", "World", "draw_world", "simulate"]
 
 VERSION = 7
-"""Rises whenever the same seed and size give another world."""
+"""Rises if the same seed and size give another world."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,38 +59,38 @@ class World:
     Parameters
     ----------
     seed : int
-        What it was drawn from.
+        Its seed.
     size : str
         One of `SIZES`.
     sources : Sources
-        What a service can serve of it.
-    truth : dict of str to Truth
-        Address -> what the account's tables must add up to, for those who trade perps alone.
-    mixed_truth : dict of str to Truth
-        The same for those who trade spot, too, and for vaults, whose ledgers show their
-        followers' rows.
+        The tables that a service can serve.
+    expected : dict of str to ExpectedTotals
+        Address -> totals of the account's tables, for accounts that trade only perps.
+    expected_mixed : dict of str to ExpectedTotals
+        The same for accounts that also trade spot, and for vaults, whose ledgers contain rows of
+        their followers.
     builders : list of str
         Addresses of the builders.
     examples : dict of str to str
-        Name -> address of an account worth looking at.
+        Name -> address of an example account.
     """
 
     seed: int
     size: str
     sources: Sources
-    truth: dict[str, Truth]
-    mixed_truth: dict[str, Truth]
+    expected: dict[str, ExpectedTotals]
+    expected_mixed: dict[str, ExpectedTotals]
     builders: list[str]
     examples: dict[str, str]
 
     def summary(self) -> dict[str, Any]:
-        """Say what is in it, as ``toolkit world`` prints it."""
+        """Return the contents that ``toolkit world`` prints."""
         return {
             "seed": self.seed,
             "size": self.size,
             "start_ms": self.sources.start_ms,
             "now_ms": self.sources.now_ms,
-            "users": [*self.truth, *self.mixed_truth],
+            "users": [*self.expected, *self.expected_mixed],
             "builders": self.builders,
             "validators": validator_addresses(self.seed),
             "perp_coins": [perp.coin for perp in PERPS],
@@ -86,14 +101,14 @@ class World:
             "digest": self.digest(),
         }
 
-    def about(self) -> dict[str, Any]:
-        """Give the summary and the accounts worth looking at: what a session knows of its world."""
-        stories = {name: LINES[name] for name in self.examples}
+    def session_facts(self) -> dict[str, Any]:
+        """Return the summary and the example accounts: what a session knows of its world."""
+        stories = {name: STORY_TEXTS[name] for name in self.examples}
         return {**self.summary(), "examples": self.examples, "stories": stories}
 
     def digest(self) -> str:
-        """Give a hash of every table, the same wherever the world is made."""
-        return digest_of(self.sources)
+        """Return a hash of all tables, which is the same on every machine."""
+        return compute_digest(self.sources)
 
 
 def simulate(seed: int = 7, size: str = "demo") -> World:
@@ -113,9 +128,9 @@ def simulate(seed: int = 7, size: str = "demo") -> World:
     Raises
     ------
     ValueError
-        If there is no such size, or the seed is negative or has more than 63 bits.
+        If the size is unknown, or the seed is negative or has more than 63 bits.
     TypeError
-        If the seed is no whole number.
+        If the seed is not an integer.
 
     Examples
     --------
@@ -123,27 +138,27 @@ def simulate(seed: int = 7, size: str = "demo") -> World:
     >>> len(world.summary()["users"]), world.sources.label
     (40, 'simulated, seed 7, size tiny')
     """
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     return draw_world(seed, size, f"simulated, seed {seed}, size {size}")
 
 
 def draw_world(
-    seed: int, size: str, label: str, market: int | None = None, ids: Ids = EVERY_ID
+    seed: int, size: str, label: str, market: int | None = None, ids: IdSequence = ALL_IDS
 ) -> World:
     """Draw a world, or one of several that share a market.
 
     Parameters
     ----------
     seed : int
-        What people, and what they do, are drawn from.
+        The seed of the accounts and of what they do.
     size : str
         One of `SIZES`.
     label : str
-        What it is called below a figure.
+        Its name below a figure.
     market : int, optional
-        What prices and books are drawn from; by default `seed`.
-    ids : Ids
-        Which ids are its own.
+        The seed of prices and books; by default `seed`.
+    ids : IdSequence
+        The ids that it may use.
 
     Returns
     -------
@@ -152,31 +167,31 @@ def draw_world(
     Raises
     ------
     ValueError
-        If there is no such size.
+        If the size is unknown.
     """
     if size not in SIZES:
-        raise ValueError(f"there is no size {size!r}: choose one of {', '.join(SIZES)}")
-    with _no_collection():
-        floor = run_history(seed, SIZES[size], market, ids)
-        sources = _sources(floor, label)
-    plain: dict[str, Truth] = {}
-    mixed: dict[str, Truth] = {}
-    for account in floor.exchange.accounts:
-        kept = mixed if trades_more_than_perps(account) else plain
-        kept[account.address] = truth_of(floor.exchange, account.number)
+        raise ValueError(f"Unknown size {size!r}. Use one of {', '.join(SIZES)}.")
+    with _without_collection():
+        state = run_history(seed, SIZES[size], market, ids)
+        sources = _build_sources(state, label)
+    expected: dict[str, ExpectedTotals] = {}
+    expected_mixed: dict[str, ExpectedTotals] = {}
+    for account in state.exchange.accounts:
+        totals = expected if account.trades_only_perps else expected_mixed
+        totals[account.address] = expected_totals(state.exchange, account.number)
     return World(
         seed=seed,
         size=size,
         sources=sources,
-        truth=plain,
-        mixed_truth=mixed,
-        builders=floor.builders,
-        examples=find_examples(floor),
+        expected=expected,
+        expected_mixed=expected_mixed,
+        builders=state.builders,
+        examples=find_examples(state),
     )
 
 
-def _sources(floor: Floor, label: str) -> Sources:
-    exchange = floor.exchange
+def _build_sources(state: SimulationState, label: str) -> Sources:
+    exchange = state.exchange
     start_ms, end_ms = exchange.start_ms, exchange.end_ms
     rewards = daily_rewards(exchange)
     return Sources(
@@ -187,51 +202,51 @@ def _sources(floor: Floor, label: str) -> Sources:
         fills=exchange.fills,
         funding=exchange.funding,
         ledger=exchange.ledger,
-        orders=exchange.journal.events(),
+        orders=exchange.journal.sorted_events(),
         approvals=exchange.approvals,
         slippage=slippage_samples(exchange.prices.seed, exchange.prices, start_ms),
-        metas=metas(),
+        metas=perp_metas(),
         contexts=asset_contexts(exchange),
-        depth=depth_now(exchange),
+        depth=final_depth(exchange),
         states=clearinghouse_states(exchange),
-        unavailable=frozenset({address(exchange.seed, "unavailable")}),
+        unavailable=frozenset({party_address(exchange.seed, "unavailable")}),
         limits=dex_limits(),
         auctions=deploy_auctions(start_ms, end_ms),
-        account_snapshots=floor.account_snapshots,
-        twap_snapshots=floor.twap_snapshots,
+        account_snapshots=state.account_snapshots,
+        twap_snapshots=state.twap_snapshots,
         borrow_lend=borrow_lend_states(exchange.accounts),
         delegations=delegations(exchange),
         rewards=rewards,
         spot_meta=spot_meta(),
         spot_contexts=spot_contexts(exchange),
         spot_states=spot_states(exchange),
-        outcome_meta=outcome_meta(floor.settled),
+        outcome_meta=outcome_meta(state.settled),
         perp_dexes=perp_dexes(exchange.seed),
         funding_rates=funding_rates(exchange),
-        books=books_now(exchange),
+        books=final_books(exchange),
         stakes=delegator_summaries(exchange),
         stake_events=delegator_events(exchange),
         stake_rewards=delegator_rewards(exchange, rewards),
         vault_equities=vault_equities(exchange),
         sub_accounts=sub_accounts(exchange),
-        roles=user_roles(exchange, floor.builders),
+        roles=user_roles(exchange, state.builders),
         fees=user_fees(exchange),
-        valuations=valuations(floor),
+        valuations=valuations_by_user(state),
     )
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the collector of cycles, and keep it from ever looking at what was made meanwhile.
+def _without_collection() -> Iterator[None]:
+    """Pause the garbage collector, and exclude the objects created meanwhile from collection.
 
-    Millions of records without a cycle cost it seconds each time; they are freed by their
-    reference counts as ever.
+    Each collection would take seconds, because there are millions of records. They contain no
+    cycles, so reference counts free them anyway.
     """
-    running = gc.isenabled()
+    is_running = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        if running:
+        if is_running:
             gc.enable()

@@ -1,9 +1,9 @@
 """Widgets for JupyterLab: explore slippage and wallets, watch depth and TWAPs.
 
-Each computes a view from what was asked (a plain function, which asks through a callable that it
-is given) and shows it. What a widget shows can be had as code (``widget.code``) and as frames
-(``widget.view``). Callbacks may come on any thread: views are computed beside the kernel's main
-thread, and of several requests the last one wins.
+A widget computes a view from a request, with a plain function that fetches through a `Fetcher`, and
+shows it. ``widget.code`` is the code of the view, and ``widget.view`` has its frames. Callbacks may
+come on any thread. Views are computed on background threads; of several requests the last one is
+shown.
 """
 
 from toolkit.widgets.live_monitor import LiveMonitor, live_monitor

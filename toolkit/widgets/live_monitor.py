@@ -1,4 +1,4 @@
-"""The live monitor: depth ladder and TWAP progress, looked at again and again."""
+"""The live monitor: the depth ladder and the TWAPs of a market, updated at an interval."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,27 +7,41 @@ from typing import Any, Final
 
 from toolkit.client import Session, current_session
 from toolkit.client.retry import Retry
-from toolkit.contract.dexes import native_bare
-from toolkit.widgets.asking import Fetch, coins_of, listed, paced, quiet, through
-from toolkit.widgets.monitor_page import clock, page, problems
-from toolkit.widgets.monitor_view import EVERY, MonitorRequest, MonitorView, monitor_view
-from toolkit.widgets.panel import Panel, button, choice
-from toolkit.widgets.polling import Poller
+from toolkit.contract.dexes import strip_native_dex
+from toolkit.widgets.fetcher import (
+    Fetcher,
+    as_list,
+    bind_session,
+    limit_calls,
+    list_coins,
+    without_progress,
+)
+from toolkit.widgets.monitor_view import (
+    EVERY,
+    MonitorRequest,
+    MonitorView,
+    clock_time,
+    list_problems,
+    monitor_html,
+    monitor_view,
+)
+from toolkit.widgets.panel import Panel, dropdown_list, push_button
+from toolkit.widgets.threads import Poller
 
 __all__ = ["LiveMonitor", "live_monitor"]
 
-_MOST: Final = 3_600  # looks of one start: an hour at one a second
+_MAX_UPDATES: Final = 3_600  # after one start: an hour of one update a second
 
 
 class LiveMonitor:
-    """A widget that watches a market; made by `live_monitor`.
+    """A widget that watches a market; returned by `live_monitor`.
 
     Attributes
     ----------
     view : MonitorView or None
-        What is shown: `view.depth` and `view.twaps`, with `rows`, `good_at` and `problem`.
+        The view: `view.depth` and `view.twaps`, each with `rows`, `good_at` and `problem`.
     widget : ipywidgets.VBox
-        To lay it out beside others.
+        The widget, to place it next to others.
     """
 
     def __init__(
@@ -35,58 +49,61 @@ class LiveMonitor:
         request: MonitorRequest,
         coins: Sequence[str],
         every: str,
-        fetch: Fetch,
+        fetch: Fetcher,
         now_ms: Callable[[], int],
     ) -> None:
         self._fetch, self._now_ms = fetch, now_ms
         self.view: MonitorView | None = None
-        self._coin = choice("Market", coins, request.coin, "Market to watch")
-        self._every = choice("Every", list(EVERY), every, "Pause between two looks")
-        self._switch = button("Start", "Start or stop looking")
+        self._coin = dropdown_list("Market", coins, request.coin, "Market to watch")
+        self._every = dropdown_list("Every", list(EVERY), every, "Pause between two updates")
+        self._switch = push_button("Start", "Start or stop updates")
         self._panel = Panel([self._switch, self._coin, self._every])
         self.widget = self._panel.widget
         self._poller = Poller(
-            self._look, lambda: EVERY[self._every.value], most=_MOST, on_end=self._tell
+            self._update,
+            lambda: EVERY[self._every.value],
+            most=_MAX_UPDATES,
+            on_end=self._show_status,
         )
-        self._switch.on_click(self._toggle)
-        for one in (self._coin, self._every):
-            one.observe(self._other, "value")
-        self._tell()
+        self._switch.on_click(self._start_or_stop)
+        for control in (self._coin, self._every):
+            control.observe(self._on_change, "value")
+        self._show_status()
 
     @property
     def running(self) -> bool:
-        """Whether it looks."""
+        """Whether it updates its view."""
         return self._poller.running
 
     @property
     def request(self) -> MonitorRequest:
-        """What the controls ask for."""
+        """The request of the controls."""
         return MonitorRequest(self._coin.value)
 
     @property
     def code(self) -> str:
-        """The cell that asks for what is shown, without a widget."""
+        """The code of the view, without a widget."""
         return MonitorView(self.request).code if self.view is None else self.view.code
 
     def start(self) -> "LiveMonitor":
-        """Begin to look; returns at once."""
+        """Start the updates, and return at once."""
         self._poller.start()
-        self._tell()
+        self._show_status()
         return self
 
     def stop(self) -> "LiveMonitor":
-        """Stop looking: at once, also while an answer is awaited."""
+        """Stop the updates at once, also during a request."""
         self._poller.stop()
-        self._tell()
+        self._show_status()
         return self
 
     def look(self) -> "LiveMonitor":
-        """Look once, now, and wait for it."""
-        self._look(lambda: True)
+        """Update the view once, and wait for it."""
+        self._update(lambda: True)
         return self
 
     def close(self) -> None:
-        """Stop, and remove it from the notebook."""
+        """Stop the updates, and remove the widget from the notebook."""
         self._poller.stop()
         self._panel.close()
 
@@ -102,36 +119,36 @@ class LiveMonitor:
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         return self._panel.bundle(repr(self), **options)
 
-    def _toggle(self, _: object) -> None:
+    def _start_or_stop(self, _: object) -> None:
         if self.running:
             self.stop()
         else:
             self.start()
 
-    def _other(self, _: object) -> None:
-        """Look at once where something else is asked for."""
+    def _on_change(self, _: object) -> None:
+        """Update at once after a change of the controls."""
         self._poller.wake()
-        self._tell()
+        self._show_status()
 
-    def _look(self, wanted: Callable[[], bool]) -> None:
+    def _update(self, is_active: Callable[[], bool]) -> None:
         request = self.request
         view = monitor_view(request, self._fetch, self._now_ms(), self.view)
-        html = page(view)
+        html = monitor_html(view)
         with self._panel.lock:
-            if wanted() and request == self.request:
+            if is_active() and request == self.request:
                 self.view = view
                 self._panel.show(html, view.code)
-                self._tell()
+                self._show_status()
 
-    def _tell(self) -> None:
-        """Say whether it looks, when it last had a good answer, and what is wrong."""
+    def _show_status(self) -> None:
+        """Show whether it updates, the time of the last good answer, and errors."""
         with self._panel.lock:
             running, view = self.running, self.view
             self._switch.description = "Stop" if running else "Start"
-            state = f"Looking every {self._every.value}" if running else "Not looking"
+            state = f"Updates every {self._every.value}" if running else "Stopped"
             good = None if view is None else view.good_at
-            words = f"{state}; last good answer: {clock(good)}."
-            self._panel.say(words, "" if view is None else problems(view))
+            words = f"{state}; last good answer: {clock_time(good)}."
+            self._panel.show_status(words, "" if view is None else list_problems(view))
 
 
 def live_monitor(
@@ -141,40 +158,40 @@ def live_monitor(
     coins: str | Sequence[str] | None = None,
     session: Session | None = None,
 ) -> LiveMonitor:
-    """Watch a market: a depth ladder, and the progress of its TWAPs.
+    """Watch a market: the depth ladder, and the progress of its TWAPs.
 
-    A look costs 5 points for depth (an add-on), 2 for the TWAPs, and 2 more where their snapshot
-    has changed; 2 once for the list of coins. It stops by itself after 3,600 looks.
+    An update costs 5 points for depth (an add-on), 2 for the TWAPs, and 2 more if their snapshot
+    has changed. The list of coins costs 2 points once. The monitor stops after 3,600 updates.
 
     Parameters
     ----------
     coin : str, default "BTC"
         The market: plain on the native dex, ``<dex>:<symbol>`` on a builder-deployed one.
     every : {"1s", "2s", "5s", "15s", "60s"}, default "5s"
-        Pause between two looks.
+        Pause between two updates.
     coins : str or sequence of str, optional
-        The markets to choose from; the perps of the native dex when not given, and those of the
-        other dexes of a local source.
+        Markets to choose from; by default the perps of the native dex, and of a local source also
+        those of its other dexes.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        Session to fetch with; by default that of `tk.connect` or `tk.local`.
 
     Returns
     -------
     LiveMonitor
-        Displayed at the end of a cell, where its button starts and stops it; so do its methods
-        ``start()``, which returns at once, and ``stop()``. At the end of a ``with`` it is closed.
+        A cell that ends in it shows it. Its button starts and stops it, as do its methods
+        ``start()``, which returns at once, and ``stop()``. The end of a ``with`` block closes it.
 
     Raises
     ------
     ToolkitError
-        If the list of coins cannot be had. Later failures are shown in words, with what was
-        known before, until an answer comes.
+        If the list of coins cannot be fetched. The widget shows later errors as text, with the
+        last view, until the next answer.
 
     Notes
     -----
-    It looks on a thread of its own, so that cells and other widgets go on. A failed request is
-    not asked again before the next look. TWAP snapshots may be asked 5 times in 10 minutes; a
-    session with a quota keeps to that, and the widget says so meanwhile.
+    It updates on a thread of its own, so that cells and other widgets can run. A failed request is
+    not repeated before the next update. TWAP snapshots may be fetched 5 times in 10 minutes; with a
+    session that has a quota, the widget shows a message instead of a sixth call.
 
     Examples
     --------
@@ -187,15 +204,19 @@ def live_monitor(
     if every not in EVERY:
         raise ValueError(f"every must be one of {', '.join(EVERY)}, not {every!r}")
     session = current_session(session)
-    coin = native_bare(coin)
-    names = coins_of(session, through(quiet(session))) if coins is None else listed(coins)
-    once = replace(quiet(session), retry=Retry(attempts=1))
-    named = list(dict.fromkeys([*names, coin]))
-    fetch = through(once)
-    if session.budget.per_minute is not None:  # then snapshots have a limit of their own
-        fetch = paced(fetch)
-    return LiveMonitor(MonitorRequest(coin), named, every, fetch, _wall_clock)
+    coin = strip_native_dex(coin)
+    names = (
+        list_coins(session, bind_session(without_progress(session)))
+        if coins is None
+        else as_list(coins)
+    )
+    without_retry = replace(without_progress(session), retry=Retry(attempts=1))
+    choices = list(dict.fromkeys([*names, coin]))
+    fetch = bind_session(without_retry)
+    if session.budget.per_minute is not None:  # the service then limits snapshots separately
+        fetch = limit_calls(fetch)
+    return LiveMonitor(MonitorRequest(coin), choices, every, fetch, _wall_clock_ms)
 
 
-def _wall_clock() -> int:
+def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000

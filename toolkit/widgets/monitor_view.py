@@ -1,26 +1,41 @@
-"""What the live monitor shows, computed: depth of a market and the TWAPs that run on it."""
+"""The view of the live monitor: depth of a market, its TWAPs, and both as HTML."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.contract.dexes import coin_dex, join
+from toolkit.contract.dexes import coin_dex, join_coin
 from toolkit.errors import NotReady
 from toolkit.fetch import current_depth, perp_twap_snapshot_timestamp, perp_twap_snapshots
 from toolkit.frames import frame
-from toolkit.widgets.asking import Fetch, in_words
+from toolkit.plots import formats
+from toolkit.plots.style import is_simulated
+from toolkit.widgets import view_html
+from toolkit.widgets.fetcher import Fetcher, error_text
+from toolkit.widgets.view_html import HtmlColumn
 
-__all__ = ["EVERY", "MonitorRequest", "MonitorView", "Part", "monitor_view"]
+__all__ = [
+    "EVERY",
+    "MonitorRequest",
+    "MonitorView",
+    "ViewPart",
+    "clock_time",
+    "list_problems",
+    "monitor_html",
+    "monitor_view",
+]
 
 EVERY: Final = {"1s": 1.0, "2s": 2.0, "5s": 5.0, "15s": 15.0, "60s": 60.0}
-"""How often a monitor may look -> seconds."""
+"""Name of an interval -> its seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorRequest:
-    """What to watch.
+    """The request of the live monitor.
 
     Attributes
     ----------
@@ -32,19 +47,19 @@ class MonitorRequest:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One of the two things that are watched.
+class ViewPart:
+    """One of the two parts of the view.
 
     Attributes
     ----------
     rows : DataFrame or None
-        The last good answer's rows of the market; None until there was one.
+        Rows of the market in the last good answer; None before the first one.
     good_at : int or None
-        When it came, in Unix milliseconds.
+        Time of that answer in Unix milliseconds.
     problem : str
-        What is wrong now, in words; empty where nothing is.
+        Message of the current error; empty without an error.
     since : int or None
-        Since when.
+        Time of the first of these errors in Unix milliseconds.
     """
 
     rows: pd.DataFrame | None = None
@@ -55,35 +70,35 @@ class Part:
 
 @dataclass(frozen=True)
 class MonitorView:
-    """What is shown.
+    """The view of the live monitor.
 
     Attributes
     ----------
     request : MonitorRequest
-        What it answers.
-    depth : Part
+        The request.
+    depth : ViewPart
         `tk.current_depth` of the market, one row per distance.
-    twaps : Part
+    twaps : ViewPart
         `tk.perp_twap_snapshots` of the market.
     """
 
     request: MonitorRequest
-    depth: Part = field(default_factory=Part)
-    twaps: Part = field(default_factory=Part)
+    depth: ViewPart = field(default_factory=ViewPart)
+    twaps: ViewPart = field(default_factory=ViewPart)
 
     @property
     def good_at(self) -> int | None:
-        """When the last good answer came, of either."""
-        return max((p.good_at for p in self.parts if p.good_at is not None), default=None)
+        """Time of the last good answer of either part."""
+        return max((part.good_at for part in self.parts if part.good_at is not None), default=None)
 
     @property
-    def parts(self) -> tuple[Part, Part]:
-        """Both of them."""
+    def parts(self) -> tuple[ViewPart, ViewPart]:
+        """Both parts."""
         return self.depth, self.twaps
 
     @property
     def code(self) -> str:
-        """The cell that asks for the same."""
+        """The code of the view."""
         coin, dex = self.request.coin, coin_dex(self.request.coin)
         symbol = coin.removeprefix(f"{dex}:")
         native = 'depth["dex"].isin(["hyperliquid", "main"])'
@@ -104,53 +119,190 @@ class MonitorView:
 
 
 def monitor_view(
-    request: MonitorRequest, fetch: Fetch, now_ms: int, before: MonitorView | None = None
+    request: MonitorRequest, fetch: Fetcher, now_ms: int, before: MonitorView | None = None
 ) -> MonitorView:
-    """Compute a view; what fails keeps what was known before, and says so.
+    """Return the view of a request; a part that fails has the rows from before and a message.
 
     Parameters
     ----------
     request : MonitorRequest
-        What to watch.
-    fetch : Fetch
-        How to ask.
+        The request.
+    fetch : Fetcher
+        Fetches depth and TWAPs.
     now_ms : int
-        The present, in Unix milliseconds.
+        Current time in Unix milliseconds.
     before : MonitorView, optional
-        The view before this one. TWAPs are fetched only where their snapshot has changed since.
+        The view before this one. TWAPs are fetched only if their snapshot has changed since then.
     """
     if before is None or before.request != request:
         before = MonitorView(request)
     return MonitorView(
         request,
-        _part(lambda: _depth(request, fetch), now_ms, before.depth),
-        _part(lambda: _twaps(request, fetch, before.twaps), now_ms, before.twaps),
+        _update_part(lambda: _fetch_depth(request, fetch), now_ms, before.depth),
+        _update_part(lambda: _fetch_twaps(request, fetch, before.twaps), now_ms, before.twaps),
     )
 
 
-def _part(ask: Callable[[], pd.DataFrame], now_ms: int, before: Part) -> Part:
+def _update_part(fetch_rows: Callable[[], pd.DataFrame], now_ms: int, before: ViewPart) -> ViewPart:
     try:
-        return Part(ask(), now_ms)
-    except Exception as error:  # whatever it is, the monitor goes on and says it
+        return ViewPart(fetch_rows(), now_ms)
+    except Exception as error:  # the monitor shows every error and continues
         since = now_ms if before.since is None else before.since
-        return replace(before, problem=in_words(error), since=since)
+        return replace(before, problem=error_text(error), since=since)
 
 
-def _depth(request: MonitorRequest, fetch: Fetch) -> pd.DataFrame:
-    # Older sources call the native dex by another name: its markets are picked here.
+def _fetch_depth(request: MonitorRequest, fetch: Fetcher) -> pd.DataFrame:
+    # Older sources have another name for the native dex, so the rows are filtered here.
     dex = coin_dex(request.coin)
     rows: pd.DataFrame = fetch(current_depth, dex=dex or None)
-    names = [join(dex, coin) for dex, coin in zip(rows["dex"], rows["coin"], strict=True)]
+    names = [join_coin(dex, coin) for dex, coin in zip(rows["dex"], rows["coin"], strict=True)]
     return rows[pd.Series(names, index=rows.index, dtype="str") == request.coin]
 
 
-def _twaps(request: MonitorRequest, fetch: Fetch, before: Part) -> pd.DataFrame:
+def _fetch_twaps(request: MonitorRequest, fetch: Fetcher, before: ViewPart) -> pd.DataFrame:
     stamp: Any = fetch(perp_twap_snapshot_timestamp)["snapshot_id"].iloc[0]
     if before.rows is not None and before.rows.attrs.get("snapshot_id") == stamp:
         return before.rows
     try:
         rows: pd.DataFrame = fetch(perp_twap_snapshots, [request.coin])
-    except NotReady:  # there are snapshots, but none of this market
+    except NotReady:  # there are snapshots, but not of this market
         rows = pd.DataFrame(frame("perpTwapSnapshots", []))
     rows.attrs["snapshot_id"] = stamp
     return rows
+
+
+_MAX_TWAPS: Final = 20
+
+
+def monitor_html(view: MonitorView) -> str:
+    """Return a view as HTML: the depth ladder, and the TWAPs of the market."""
+    return _depth_table(view) + _twap_table(view)
+
+
+def list_problems(view: MonitorView) -> str:
+    """Return the current errors with their start times; empty without errors."""
+    parts = (("No depth", view.depth), ("No TWAPs", view.twaps))
+    problems = [
+        f"{name} since {clock_time(part.since)}: {part.problem}."
+        for name, part in parts
+        if part.problem
+    ]
+    return "\n".join([*problems, "The view below is older."] if problems else [])
+
+
+def clock_time(time_ms: int | None) -> str:
+    """Return a time of day, UTC."""
+    if time_ms is None:
+        return _NEVER
+    return f"{pd.Timestamp(time_ms, unit='ms'):%H:%M:%S} UTC"
+
+
+_NEVER: Final = "never"
+
+
+def _depth_table(view: MonitorView) -> str:
+    rows = view.depth.rows
+    if rows is None:
+        return ""
+    rows = rows.sort_values("bps").assign(
+        bid_bar=rows["bid_depth_usd"], ask_bar=rows["ask_depth_usd"], balance=_depth_balance(rows)
+    )
+    most = float(rows[["bid_depth_usd", "ask_depth_usd"]].max().max()) if len(rows) else 0.0
+    columns = (
+        HtmlColumn("bps", "within", lambda value: f"{value} bps", "distance from the mid price"),
+        HtmlColumn(
+            "bid_depth_usd", "bids", formats.whole_dollars, "cumulative bid depth within it, USD"
+        ),
+        HtmlColumn("bid_bar", "", _bar_writer("tk-good tk-left", most), html=True, number=False),
+        HtmlColumn("ask_bar", "", _bar_writer("tk-bad", most), html=True, number=False),
+        HtmlColumn(
+            "ask_depth_usd", "asks", formats.whole_dollars, "cumulative ask depth within it, USD"
+        ),
+        HtmlColumn(
+            "balance", "balance", _percent_text, "bids less asks, over both: above 0 more bids"
+        ),
+    )
+    caption = f"Depth of {view.request.coin}{_time_text(rows, 'timestamp_ms', view.depth)}"
+    return view_html.table(caption, rows, columns, empty="no such market in the answer") + (
+        view_html.note("Bars are logarithmic: each tenth of their length doubles the depth.")
+    )
+
+
+def _depth_balance(rows: pd.DataFrame) -> Any:
+    both = rows["bid_depth_usd"] + rows["ask_depth_usd"]
+    return ((rows["bid_depth_usd"] - rows["ask_depth_usd"]) / both).where(both > 0)
+
+
+def _percent_text(value: float) -> str:
+    return f"{100 * value:+,.1f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def _bar_writer(kind: str, most: float) -> Any:
+    """Return a writer of bars: half the value makes a bar shorter by a tenth."""
+
+    def write(value: float) -> str:
+        share = max(1 + math.log2(value / most) / 10, 0.0) if value > 0 else 0.0
+        bar = f'<span class="tk-bar {kind}" style="width:{100 * share:.0f}%"></span>'
+        return f'<span class="tk-track" aria-hidden="true">{bar}</span>'
+
+    return write
+
+
+def _twap_table(view: MonitorView) -> str:
+    rows = view.twaps.rows
+    if rows is None:
+        return ""
+    shown = rows.assign(
+        bar=_progress_bars(rows), average=rows["executed_ntl"] / rows["executed_sz"]
+    )
+    shown = shown.sort_values(["waiting", "start_time_ms"], kind="stable").head(_MAX_TWAPS)
+    caption = f"TWAPs on {view.request.coin}{_time_text(rows, '', view.twaps)}: {_count_text(rows)}"
+    return view_html.table(caption, shown, _TWAP_COLUMNS, empty="no TWAP runs or waits")
+
+
+def _count_text(rows: pd.DataFrame) -> str:
+    waiting = int(rows["waiting"].sum())
+    return f"{len(rows) - waiting} running, {waiting} waiting for a trigger"
+
+
+def _progress_bars(rows: pd.DataFrame) -> list[str]:
+    return [
+        f'<span class="tk-track tk-frame" role="progressbar" aria-valuemin="0" '
+        f'aria-valuemax="100" aria-valuenow="{float(done):.1f}" '
+        f'aria-label="TWAP {int(number)} of {escape(formats.short_address(user))}">'
+        f'<span class="tk-bar tk-done" style="width:{float(done):.1f}%"></span></span>'
+        for done, number, user in zip(
+            rows["progress_pct"], rows["twap_id"], rows["address"], strict=True
+        )
+    ]
+
+
+def _time_text(rows: pd.DataFrame, column: str, part: ViewPart) -> str:
+    """Return the time of the rows, and whether they are simulated."""
+    time = f", {view_html.time_text(rows[column].iloc[0])} UTC" if column and len(rows) else ""
+    simulated = part.rows is not None and is_simulated(part.rows)
+    return time + (" (simulated)" if simulated else "")
+
+
+def _side_text(buys: bool) -> str:
+    return "buy" if buys else "sell"
+
+
+def _state_text(waiting: bool) -> str:
+    return "waiting" if waiting else "running"
+
+
+_TWAP_COLUMNS: Final = (
+    HtmlColumn("address", "account", formats.short_address, number=False),
+    HtmlColumn("is_buy", "side", _side_text, number=False),
+    HtmlColumn("bar", "executed", meaning="share of the size", number=False, html=True),
+    HtmlColumn("progress_pct", "", lambda value: f"{value:.1f} %"),
+    HtmlColumn("executed_sz", "so far", formats.exact_number, "size executed, in coins"),
+    HtmlColumn("total_sz", "of", formats.exact_number, "size to execute, in coins"),
+    HtmlColumn(
+        "average", "average price", lambda value: f"{value:,.6g}", "executed notional over size"
+    ),
+    HtmlColumn("next_slice_time", "next slice", lambda value: f"{value:%H:%M:%S}", "UTC"),
+    HtmlColumn("waiting", "state", _state_text, "waiting: for its trigger price", number=False),
+)
+"""Columns of the TWAPs; the sizes are those of the snapshot."""

@@ -1,4 +1,4 @@
-"""What every widget consists of: controls, a line on how it stands, the view, its code."""
+"""The panel of a widget: controls, a line of status, the view, and its code."""
 
 import threading
 from collections.abc import Sequence
@@ -6,17 +6,17 @@ from typing import Any, Final
 
 import ipywidgets as ipw
 
-from toolkit.widgets import markup
+from toolkit.widgets import view_html
 
-__all__ = ["Panel", "button", "choice", "text"]
+__all__ = ["Panel", "dropdown_list", "option_list", "push_button", "text_field"]
 
-# In command mode JupyterLab takes a key pressed in a list for one of its own: an arrow would leave
-# the cell, "d d" would delete it. Its shortcuts stay away from what bears this attribute.
+# In command mode JupyterLab takes keys in a list as its own shortcuts: an arrow would leave the
+# cell, and "d d" would delete it. It ignores keys in an element with this attribute.
 _OWN_KEYS: Final = (
     "<style onload=\"this.closest('.tk-controls')?.addEventListener('focusin', event => "
     "event.target.setAttribute('data-lm-suppress-shortcuts', 'true'))\">"
     ".tk-controls{padding:2px}"
-    # The arrow that ipywidgets draws is black in every theme.
+    # The arrow of ipywidgets is black in every theme.
     "[data-jp-theme-light='false'] .tk-controls{--jp-widgets-dropdown-arrow:url(\""
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 18 18'%3E"
     "%3Cpath d='M5 7l4 4 4-4' fill='none' stroke='%23ddd' stroke-width='2'/%3E%3C/svg%3E"
@@ -25,12 +25,12 @@ _OWN_KEYS: Final = (
 
 
 class Panel:
-    """The visible part of a widget: it shows what it is given, from whatever thread.
+    """The visible part of a widget; any thread may call its methods.
 
     Parameters
     ----------
     controls : sequence of ipywidgets
-        What is above the view.
+        Controls above the view.
     """
 
     def __init__(self, controls: Sequence[Any]) -> None:
@@ -49,70 +49,80 @@ class Panel:
         self._failure = ""
         self._source = ""
 
-    def say(self, words: str, failure: str = "") -> None:
-        """Say how it stands, and what went wrong."""
+    def show_status(self, words: str, failure: str = "") -> None:
+        """Show the status, and an error message."""
         with self.lock:
             self._words, self._failure = words, failure
-            self._state.value = markup.view(markup.problem(failure), markup.note(words))
+            self._state.value = view_html.view(view_html.problem(failure), view_html.note(words))
 
     def show(self, html: str, code: str) -> None:
-        """Show a view, and the cell that reproduces it."""
+        """Show a view and its code."""
         with self.lock:
             self._html, self._source = html, code
-            self._view.value = markup.view(html)
-            self._code.value = markup.view(markup.code_of(code))
+            self._view.value = view_html.view(html)
+            self._code.value = view_html.view(view_html.folded_code(code))
 
     @property
     def html(self) -> str:
-        """The view as HTML that stands alone: what an exported notebook shows."""
+        """The view as self-contained HTML, which an exported notebook shows."""
         with self.lock:
-            said = (markup.problem(self._failure), markup.note(self._words))
-            return markup.view(*said, self._html, markup.code_of(self._source))
+            status = (view_html.problem(self._failure), view_html.note(self._words))
+            return view_html.view(*status, self._html, view_html.folded_code(self._source))
 
     def bundle(self, text: str, **options: Any) -> dict[str, Any]:
-        """Give what Jupyter displays: the widget, and for where there is none its view."""
-        shown: dict[str, Any] = self.widget._repr_mimebundle_(**options)
-        return {**shown, "text/plain": text, "text/html": self.html}
+        """Return what Jupyter displays: the widget, and its view where widgets cannot run."""
+        widget: dict[str, Any] = self.widget._repr_mimebundle_(**options)
+        return {**widget, "text/plain": text, "text/html": self.html}
 
     def close(self) -> None:
         """Remove it from the notebook."""
-        for one in (*self.widget.children[0].children, *self.widget.children, self.widget):
-            one.close()
+        for widget in (*self.widget.children[0].children, *self.widget.children, self.widget):
+            widget.close()
 
 
-def choice(name: str, options: Sequence[Any], value: Any, tooltip: str, width: str = "15em") -> Any:
-    """Make a labelled list to choose from; options are values, or pairs of label and value."""
+def dropdown_list(
+    name: str, options: Sequence[Any], value: Any, tooltip: str, width: str = "15em"
+) -> Any:
+    """Return a labelled drop-down list; options are values, or pairs of label and value."""
     return ipw.Dropdown(
-        description=name, options=list(options), value=value, tooltip=tooltip, **_shape(width)
+        description=name,
+        options=list(options),
+        value=value,
+        tooltip=tooltip,
+        **_layout_options(width),
     )
 
 
-def listing(name: str, options: Sequence[Any], value: Any, tooltip: str, width: str) -> Any:
-    """Make a labelled list of which several lines are seen."""
+def option_list(name: str, options: Sequence[Any], value: Any, tooltip: str, width: str) -> Any:
+    """Return a labelled list with several visible lines."""
     return ipw.Select(
         description=name,
         options=list(options),
         value=value,
         tooltip=tooltip,
         rows=7,
-        **_shape(width),
+        **_layout_options(width),
     )
 
 
-def text(name: str, value: str, tooltip: str, width: str = "34em") -> Any:
-    """Make a labelled field that counts once it is left, or on Enter."""
+def text_field(name: str, value: str, tooltip: str, width: str = "34em") -> Any:
+    """Return a labelled text field whose value changes on Enter or when it is left."""
     return ipw.Text(
-        description=name, value=value, tooltip=tooltip, continuous_update=False, **_shape(width)
+        description=name,
+        value=value,
+        tooltip=tooltip,
+        continuous_update=False,
+        **_layout_options(width),
     )
 
 
-def button(name: str, tooltip: str) -> Any:
-    """Make a button."""
+def push_button(name: str, tooltip: str) -> Any:
+    """Return a button."""
     return ipw.Button(description=name, tooltip=tooltip, layout=ipw.Layout(width="auto"))
 
 
-def _shape(width: str) -> dict[str, Any]:
-    # As wide as the label needs: ipywidgets would cut it off.
+def _layout_options(width: str) -> dict[str, Any]:
+    # By default ipywidgets cuts off long labels.
     return {
         "style": {"description_width": "initial"},
         "layout": ipw.Layout(width=width, max_width="100%"),

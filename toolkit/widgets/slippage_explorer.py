@@ -1,102 +1,114 @@
-"""The slippage explorer: coin, size, side, period -> curve, table, fitted parameters."""
+"""The slippage explorer: the cost of a size in a market."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolkit.client import Session, current_session
-from toolkit.contract.dexes import native_bare
+from toolkit.contract.dexes import strip_native_dex
 from toolkit.contract.requests import AMOUNTS
-from toolkit.plots.style import short_usd
-from toolkit.widgets.asking import Fetch, coins_of, in_words, listed, quiet, through
-from toolkit.widgets.newest import Newest
-from toolkit.widgets.panel import Panel, choice
+from toolkit.plots.formats import short_usd
+from toolkit.widgets.fetcher import (
+    Fetcher,
+    as_list,
+    bind_session,
+    error_text,
+    list_coins,
+    without_progress,
+)
+from toolkit.widgets.panel import Panel, dropdown_list
 from toolkit.widgets.slippage_view import (
     PERIODS,
-    Market,
     Side,
+    SlippageData,
     SlippageRequest,
     SlippageView,
     slippage_view,
 )
+from toolkit.widgets.threads import NewestRequest
 
 __all__ = ["SlippageExplorer", "slippage_explorer"]
 
 
 class SlippageExplorer:
-    """A widget that shows what it costs to trade a size; made by `slippage_explorer`.
+    """A widget that shows the cost of trading a size; returned by `slippage_explorer`.
 
     Attributes
     ----------
     view : SlippageView or None
-        What is shown: `view.curve` and `view.params` are frames. None until something could be
-        shown.
+        The view: `view.curve` and `view.params` are frames. None until the first view.
     error : Exception or None
-        Why what was asked last is not shown.
+        Why the last request is not shown.
     widget : ipywidgets.VBox
-        To lay it out beside others.
+        The widget, to place it next to others.
     """
 
     def __init__(
-        self, request: SlippageRequest, coins: Sequence[str], fetch: Fetch, clock: Callable[[], int]
+        self,
+        request: SlippageRequest,
+        coins: Sequence[str],
+        fetch: Fetcher,
+        clock: Callable[[], int],
     ) -> None:
         self._fetch, self._now_ms = fetch, clock()
-        self._markets: dict[tuple[str, str], Market] = {}
-        self._held = False
+        self._markets: dict[tuple[str, str], SlippageData] = {}
+        self._is_setting = False
         self.view: SlippageView | None = None
         self.error: Exception | None = None
-        self._coin = choice("Coin", coins, request.coin, "Market")
-        self._amount = choice(
+        self._coin = dropdown_list("Coin", coins, request.coin, "Market")
+        self._amount = dropdown_list(
             "Size, USD",
             [(short_usd(size), float(size)) for size in AMOUNTS],
             float(request.amount),
             "Notional of the order",
         )
-        self._side = choice("Side", ["both", "buy", "sell"], request.side, "Side of the order")
+        self._side = dropdown_list(
+            "Side", ["both", "buy", "sell"], request.side, "Side of the order"
+        )
         periods = list(dict.fromkeys([*PERIODS, request.period]))
-        self._period = choice("Period", periods, request.period, "How far back samples reach")
+        self._period = dropdown_list("Period", periods, request.period, "Period of the samples")
         self._controls = (self._coin, self._amount, self._side, self._period)
         self._panel = Panel(self._controls)
         self.widget = self._panel.widget
-        self._newest: Newest[SlippageRequest] = Newest(self._answer)
-        for one in self._controls:
-            one.observe(self._changed, "value")
-        self._changed()
+        self._requests: NewestRequest[SlippageRequest] = NewestRequest(self._show_view)
+        for control in self._controls:
+            control.observe(self._on_change, "value")
+        self._on_change()
         self.settle()
 
     @property
     def request(self) -> SlippageRequest:
-        """What the controls ask for."""
+        """The request of the controls."""
         return SlippageRequest(
             self._coin.value, self._amount.value, self._side.value, self._period.value
         )
 
     @property
     def code(self) -> str:
-        """The cell that reproduces what is shown, without a widget."""
+        """The code of the view, without a widget."""
         return "" if self.view is None else self.view.code
 
     def set(self, **parameters: Any) -> "SlippageExplorer":
-        """Ask for something else, and wait for it: `coin`, `amount`, `side`, `period`."""
-        wanted = replace(self.request, **parameters)
+        """Set `coin`, `amount`, `side` or `period`, and wait for the view."""
+        request = replace(self.request, **parameters)
         with self._panel.lock:
-            self._held = True
+            self._is_setting = True
             try:
                 for name in parameters:
-                    getattr(self, f"_{name}").value = getattr(wanted, name)
+                    getattr(self, f"_{name}").value = getattr(request, name)
             finally:
-                self._held = False
-        self._changed()
+                self._is_setting = False
+        self._on_change()
         self.settle()
         return self
 
     def settle(self, seconds: float | None = None) -> bool:
-        """Wait until what was asked last is shown; tells whether it is."""
-        return self._newest.settle(seconds)
+        """Wait until the last request is answered, and return whether it is."""
+        return self._requests.settle(seconds)
 
     def close(self) -> None:
         """Remove it from the notebook."""
-        self._newest.drop()
+        self._requests.drop()
         self._panel.close()
 
     def __enter__(self) -> "SlippageExplorer":
@@ -106,42 +118,42 @@ class SlippageExplorer:
         self.close()
 
     def __repr__(self) -> str:
-        asked = self.request
+        request = self.request
         return (
-            f"tk.widgets.slippage_explorer({asked.coin!r}, {asked.amount:_.0f}, "
-            f"side={asked.side!r}, period={asked.period!r})"
+            f"tk.widgets.slippage_explorer({request.coin!r}, {request.amount:_.0f}, "
+            f"side={request.side!r}, period={request.period!r})"
         )
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         return self._panel.bundle(repr(self), **options)
 
-    def _changed(self, _: object = None) -> None:
-        if self._held:
+    def _on_change(self, _: object = None) -> None:
+        if self._is_setting:
             return
-        self._panel.say("asking ...")
-        self._newest.ask(self.request)
+        self._panel.show_status("loading ...")
+        self._requests.ask(self.request)
 
-    def _answer(self, request: SlippageRequest, wanted: Callable[[], bool]) -> None:
+    def _show_view(self, request: SlippageRequest, is_newest: Callable[[], bool]) -> None:
         try:
             known = self._markets.get((request.coin, request.period))
             view = slippage_view(request, self._fetch, self._now_ms, known)
             html = view.html
-        except Exception as error:  # whatever it is must be seen: nobody reads a thread's traceback
-            self._fail(error, wanted)
+        except Exception as error:  # show every error: the traceback of a thread is not visible
+            self._show_error(error, is_newest)
             return
         self._markets[request.coin, request.period] = view.market
         with self._panel.lock:
-            if wanted():
+            if is_newest():
                 self.view, self.error = view, None
                 self._panel.show(html, view.code)
-                self._panel.say("")
+                self._panel.show_status("")
 
-    def _fail(self, error: Exception, wanted: Callable[[], bool]) -> None:
+    def _show_error(self, error: Exception, is_newest: Callable[[], bool]) -> None:
         with self._panel.lock:
-            if wanted():
+            if is_newest():
                 self.error = error
-                still = "" if self.view is None else "What is shown below was asked before."
-                self._panel.say(still, in_words(error))
+                note = "" if self.view is None else "The view below is of an earlier request."
+                self._panel.show_status(note, error_text(error))
 
 
 def slippage_explorer(
@@ -153,10 +165,10 @@ def slippage_explorer(
     coins: str | Sequence[str] | None = None,
     session: Session | None = None,
 ) -> SlippageExplorer:
-    """Explore what it costs to trade a size at once: curve, table, fitted parameters.
+    """Explore the cost of trading a size at once: curve, table, fitted parameters.
 
-    Costs 10 points for each of nine sizes and each page of 2,000 samples (20 days), once for
-    each coin and period; 2 more for the list of coins.
+    It costs 10 points for each of nine sizes and each page of 2,000 samples (20 days), once for
+    each coin and period, and 2 points for the list of coins.
 
     Parameters
     ----------
@@ -167,30 +179,30 @@ def slippage_explorer(
     side : {"both", "buy", "sell"}, default "both"
         Side of the order.
     period : str, default "7d"
-        How far back from now, such as ``"36h"`` or ``"7d"``.
+        Length of the period up to now, such as ``"36h"`` or ``"7d"``.
     coins : str or sequence of str, optional
-        The markets to choose from; the perps of the native dex when not given, and those of the
-        other dexes of a local source.
+        Markets to choose from; by default the perps of the native dex, and of a local source also
+        those of its other dexes.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        Session to fetch with; by default that of `tk.connect` or `tk.local`.
 
     Returns
     -------
     SlippageExplorer
-        Displayed at the end of a cell. ``explorer.view.curve`` and ``explorer.view.params`` are the
-        frames that are shown, ``explorer.code`` the cell that makes them without a widget.
+        A cell that ends in it shows it. ``explorer.view.curve`` and ``explorer.view.params`` are
+        the frames of the view, ``explorer.code`` is the code for them without a widget.
 
     Raises
     ------
     ToolkitError
-        If the list of coins cannot be had. Later failures are shown in words.
+        If the list of coins cannot be fetched. The widget shows later errors as text.
     ValueError
-        If there is no such amount or side.
+        If the amount or the side is not known.
 
     Notes
     -----
-    Quantiles as in `tk.slippage.curve`, parameters as in `tk.slippage.fit`: too thin a book
-    counts as infinitely dear. Intervals need more than a day.
+    Quantiles are those of `tk.slippage.curve`, parameters those of `tk.slippage.fit`: if the book
+    is too thin, the cost counts as infinite. Intervals need more than a day of samples.
 
     Examples
     --------
@@ -203,9 +215,9 @@ def slippage_explorer(
     tk.widgets.slippage_explorer('BTC', 10_000, side='buy', period='1d')
     """
     session = current_session(session)
-    fetch = through(quiet(session))
-    coin = native_bare(coin)
-    names = coins_of(session, fetch) if coins is None else listed(coins)
+    fetch = bind_session(without_progress(session))
+    coin = strip_native_dex(coin)
+    names = list_coins(session, fetch) if coins is None else as_list(coins)
     request = SlippageRequest(coin, float(amount), side, period)
-    named = list(dict.fromkeys([*names, coin]))
-    return SlippageExplorer(request, named, fetch, session.now_ms)
+    choices = list(dict.fromkeys([*names, coin]))
+    return SlippageExplorer(request, choices, fetch, session.now_ms)

@@ -1,51 +1,50 @@
-"""What the slippage explorer shows, computed: what it costs to trade a size at once."""
+"""The view of the slippage explorer: the cost of trading a size at once."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 import pandas as pd
 
-from toolkit import plots
-from toolkit.analysis import slippage
+from toolkit import plots, slippage
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch import slippage_history
-from toolkit.plots import texts
-from toolkit.plots.style import short_usd
-from toolkit.times import iso, to_ms
-from toolkit.widgets import markup
-from toolkit.widgets.asking import Fetch
-from toolkit.widgets.markup import Column
-from toolkit.widgets.pictures import picture
+from toolkit.plots import formats
+from toolkit.plots.formats import short_usd
+from toolkit.times import to_iso, to_ms
+from toolkit.widgets import view_html
+from toolkit.widgets.fetcher import Fetcher
+from toolkit.widgets.svg import draw_svg
+from toolkit.widgets.view_html import HtmlColumn
 
-__all__ = ["PERIODS", "Market", "Side", "SlippageRequest", "SlippageView", "slippage_view"]
+__all__ = ["PERIODS", "Side", "SlippageData", "SlippageRequest", "SlippageView", "slippage_view"]
 
 Side = Literal["both", "buy", "sell"]
 
 PERIODS: Final = ("1d", "3d", "7d", "30d")
 
-_PAGE: Final = 2000  # samples of a request, the most there may be
-_DRAWS: Final = 199  # resamples for an interval: enough to look at
+_PAGE: Final = 2000  # samples of a page, the maximum
+_DRAWS: Final = 199  # bootstrap resamples: enough for a view
 
 
 @dataclass(frozen=True, slots=True)
 class SlippageRequest:
-    """What to show.
+    """The request of the slippage explorer.
 
     Attributes
     ----------
     coin : str
         The market.
     amount : float
-        Notional in USD of the order that is looked at, one of `AMOUNTS`.
+        Notional of the order in USD, one of `AMOUNTS`.
     side : {"both", "buy", "sell"}
-        Which side of the book.
+        Side of the order.
     period : str
-        How far back, such as ``"7d"``.
+        Length of the period, such as ``"7d"``.
 
     Raises
     ------
     ValueError
-        If there is no such amount or side.
+        If the amount or the side is not known.
     """
 
     coin: str
@@ -55,14 +54,14 @@ class SlippageRequest:
 
     def __post_init__(self) -> None:
         sides = get_args(Side)
-        for name, one, known in (("amount", self.amount, AMOUNTS), ("side", self.side, sides)):
-            if one not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, not {one}")
+        for name, value, known in (("amount", self.amount, AMOUNTS), ("side", self.side, sides)):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, not {value}")
 
 
 @dataclass(frozen=True)
-class Market:
-    """What is known of a market in a period.
+class SlippageData:
+    """Slippage of a market in a period.
 
     Attributes
     ----------
@@ -82,46 +81,48 @@ class Market:
 
 @dataclass(frozen=True)
 class SlippageView:
-    """What is shown.
+    """The view of the slippage explorer.
 
     Attributes
     ----------
     request : SlippageRequest
-        What it answers.
-    market : Market
-        What it rests on.
+        The request.
+    market : SlippageData
+        The slippage of the market.
     """
 
     request: SlippageRequest
-    market: Market
+    market: SlippageData
 
     @property
     def curve(self) -> pd.DataFrame:
-        """The curve of the sides that were asked for."""
-        return _of_side(self.market.curve, self.request.side)
+        """The curve of the requested sides."""
+        return _keep_side(self.market.curve, self.request.side)
 
     @property
     def params(self) -> pd.DataFrame:
-        """The fitted parameters of the sides that were asked for."""
-        return _of_side(self.market.fit.params, self.request.side)
+        """The fitted parameters of the requested sides."""
+        return _keep_side(self.market.fit.params, self.request.side)
 
     @property
     def at_size(self) -> pd.DataFrame:
-        """The rows of the size that is looked at."""
+        """The rows of the requested size."""
         return self.curve[self.curve["amount_usd"] == self.request.amount]
 
     @property
     def headline(self) -> str:
-        """Say what the size costs."""
+        """Return the cost of the size in a sentence."""
         size = f"{short_usd(self.request.amount)} USD of {self.request.coin}"
         if not len(self.at_size):
             return f"There are no samples of {size} in this period."
-        return " ".join(_sentence(row, size, self.request.amount) for row in _rows(self.at_size))
+        return " ".join(
+            _cost_sentence(row, size, self.request.amount) for row in _row_tuples(self.at_size)
+        )
 
     @property
     def code(self) -> str:
-        """The cell that reproduces it."""
-        start, end = iso(self.market.start_ms), iso(self.market.end_ms)
+        """The code of the view."""
+        start, end = to_iso(self.market.start_ms), to_iso(self.market.end_ms)
         sizes = ", ".join(f"{amount:_}" for amount in AMOUNTS)
         side = self.request.side
         chosen = f'curve, params = (f[f["side"] == {side!r}] for f in (curve, params))\n'
@@ -144,57 +145,59 @@ class SlippageView:
         drawn = self.curve[self.curve["n"] > 0]
         return "".join(
             [
-                markup.note(self.headline, "tk-head"),
-                picture(plots.slippage_curve, drawn) if len(drawn) else "",
-                f'<div class="tk-side">{self._sizes()}{self._fitted()}</div>',
+                view_html.note(self.headline, "tk-head"),
+                draw_svg(plots.slippage_curve, drawn) if len(drawn) else "",
+                f'<div class="tk-side">{self._size_table()}{self._parameter_table()}</div>',
             ]
         )
 
-    def _sizes(self) -> str:
+    def _size_table(self) -> str:
         chosen = self.curve["amount_usd"] == self.request.amount
-        return markup.table(
+        return view_html.table(
             f"{self.request.coin}, by size", self.curve, _COLUMNS, marked=chosen, empty="no samples"
         )
 
-    def _fitted(self) -> str:
+    def _parameter_table(self) -> str:
         rows = self.params.assign(meaning=self.params["name"].map(_MEANINGS))
         caption = "Fitted: half spread + a * (size / 100k USD)^k"
         return (
             "<div>"
-            + markup.table(caption, rows, _PARAMS, empty="too little to fit")
+            + view_html.table(caption, rows, _PARAMS, empty="too few samples for a fit")
             + (
-                markup.note("Intervals of 95 %, from drawing days again; a dash: cannot be told.")
+                view_html.note(
+                    "Intervals of 95 % from a bootstrap of days; a dash means not known."
+                )
                 + "</div>"
             )
         )
 
 
 def slippage_view(
-    request: SlippageRequest, fetch: Fetch, now_ms: int, market: Market | None = None
+    request: SlippageRequest, fetch: Fetcher, now_ms: int, market: SlippageData | None = None
 ) -> SlippageView:
-    """Compute a view.
+    """Return the view of a request.
 
     Parameters
     ----------
     request : SlippageRequest
-        What to show.
-    fetch : Fetch
-        How to ask.
+        The request.
+    fetch : Fetcher
+        Fetches the samples.
     now_ms : int
         The present, in Unix milliseconds.
-    market : Market, optional
-        What was fetched for the same coin and period: nothing is asked then.
+    market : SlippageData, optional
+        Slippage of the same coin and period; nothing is fetched then.
 
     Raises
     ------
     ToolkitError
-        If it cannot be had.
+        If the samples cannot be fetched.
     """
-    return SlippageView(request, market or market_of(request, fetch, now_ms))
+    return SlippageView(request, market or fetch_slippage(request, fetch, now_ms))
 
 
-def market_of(request: SlippageRequest, fetch: Fetch, now_ms: int) -> Market:
-    """Fetch what a view rests on, and fit it."""
+def fetch_slippage(request: SlippageRequest, fetch: Fetcher, now_ms: int) -> SlippageData:
+    """Fetch samples of all sizes, and fit them."""
     start = to_ms(request.period, now_ms=now_ms)
     frames = [
         fetch(slippage_history, request.coin, amount, start, now_ms, page_size=_PAGE)
@@ -203,50 +206,59 @@ def market_of(request: SlippageRequest, fetch: Fetch, now_ms: int) -> Market:
     samples = pd.concat(frames, ignore_index=True)
     samples.attrs = frames[0].attrs
     fit = slippage.fit(samples, draws=_DRAWS)
-    return Market(start, now_ms, slippage.curve(samples), fit)
+    return SlippageData(start, now_ms, slippage.curve(samples), fit)
 
 
-def _of_side(frame: pd.DataFrame, side: Side) -> pd.DataFrame:
+def _keep_side(frame: pd.DataFrame, side: Side) -> pd.DataFrame:
     return frame if side == "both" else frame[frame["side"] == side]
 
 
-def _rows(frame: pd.DataFrame) -> list[Any]:
+def _row_tuples(frame: pd.DataFrame) -> list[Any]:
     return list(frame.itertuples())
 
 
-def _sentence(row: Any, size: str, amount: float) -> str:
-    doing = "Buying" if row.side == "buy" else "Selling"
-    thin = f" The book was too thin in {texts.share(row.missing_share)} of {row.n:,} samples."
-    thin = thin if row.missing else ""
+def _cost_sentence(row: Any, size: str, amount: float) -> str:
+    verb = "Buying" if row.side == "buy" else "Selling"
+    thin_share = formats.percent_share(row.missing_share)
+    thin = f" The book was too thin in {thin_share} of {row.n:,} samples." if row.missing else ""
     if pd.isna(row.q50):
-        return f"{doing} {size}: in most samples the book held too little.{thin}"
-    cost = f"{texts.bps(row.q50)} bps in the median, {amount * row.q50 / 1e4:,.2f} USD"
-    dear = "" if pd.isna(row.q90) else f"; in one of ten samples more than {row.q90:,.2f} bps"
-    return f"{doing} {size} at once costs {cost}{dear}.{thin}"
+        return f"{verb} {size}: in most samples the book was too thin.{thin}"
+    cost = f"{formats.basis_points(row.q50)} bps in the median, {amount * row.q50 / 1e4:,.2f} USD"
+    high = "" if pd.isna(row.q90) else f"; in one of ten samples more than {row.q90:,.2f} bps"
+    return f"{verb} {size} at once costs {cost}{high}.{thin}"
 
 
 _MEANINGS: Final = {
     "half_spread": "half spread, bps",
-    "a": "a, cost of 100k USD beyond it, bps",
-    "k": "k, how fast cost grows with size",
+    "a": "a, additional cost of 100k USD, bps",
+    "k": "k, exponent of the size",
     "sigma": "sigma, scatter of the logarithm",
 }
 
 _PARAMS: Final = (
-    Column("meaning", "parameter", number=False),
-    Column("side", "side", number=False),
-    Column("estimate", "estimate", "{:.3g}".format),
-    Column("low", "from", "{:.3g}".format, "lower end of the interval"),
-    Column("high", "to", "{:.3g}".format, "upper end of the interval"),
+    HtmlColumn("meaning", "parameter", number=False),
+    HtmlColumn("side", "side", number=False),
+    HtmlColumn("estimate", "estimate", "{:.3g}".format),
+    HtmlColumn("low", "from", "{:.3g}".format, "lower end of the interval"),
+    HtmlColumn("high", "to", "{:.3g}".format, "upper end of the interval"),
 )
 
 _COLUMNS: Final = (
-    Column("amount_usd", "size", short_usd, "notional of the order, USD"),
-    Column("side", "side", meaning="buy: takes asks; sell: takes bids", number=False),
-    Column("q50", "median", texts.bps, "median slippage against mid, basis points"),
-    Column("q10", "10 %", texts.bps, "a tenth of the samples cost at most this, basis points"),
-    Column("q90", "90 %", texts.bps, "nine tenths cost at most this, basis points"),
-    Column("half_spread_bps", "half spread", texts.bps, "median half spread, basis points"),
-    Column("missing_share", "too thin", texts.share, "share of samples without a cost"),
-    Column("n", "samples", texts.count, "samples, one every 15 minutes"),
+    HtmlColumn("amount_usd", "size", short_usd, "notional of the order, USD"),
+    HtmlColumn("side", "side", meaning="buy: takes asks; sell: takes bids", number=False),
+    HtmlColumn("q50", "median", formats.basis_points, "median slippage against mid, basis points"),
+    HtmlColumn(
+        "q10",
+        "10 %",
+        formats.basis_points,
+        "a tenth of the samples cost at most this, basis points",
+    ),
+    HtmlColumn("q90", "90 %", formats.basis_points, "nine tenths cost at most this, basis points"),
+    HtmlColumn(
+        "half_spread_bps", "half spread", formats.basis_points, "median half spread, basis points"
+    ),
+    HtmlColumn(
+        "missing_share", "too thin", formats.percent_share, "share of samples without a cost"
+    ),
+    HtmlColumn("n", "samples", formats.whole_number, "samples, one every 15 minutes"),
 )

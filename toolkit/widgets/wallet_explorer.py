@@ -1,4 +1,4 @@
-"""The wallet explorer: an address -> where its money came from and went, by coin and day."""
+"""The wallet explorer: PnL, fees and funding of an account, by coin and day."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -6,58 +6,64 @@ from contextlib import contextmanager
 from typing import Any
 
 from toolkit.client import Session, current_session
-from toolkit.contract.dexes import native_bare
-from toolkit.widgets.asking import Fetch, in_words, quiet, through
-from toolkit.widgets.newest import Newest
-from toolkit.widgets.panel import Panel, button, choice, listing, text
-from toolkit.widgets.wallet_page import coin_options, day_options, page
-from toolkit.widgets.wallet_view import PERIODS, Account, WalletRequest, WalletView, wallet_view
+from toolkit.contract.dexes import strip_native_dex
+from toolkit.widgets.fetcher import Fetcher, bind_session, error_text, without_progress
+from toolkit.widgets.panel import Panel, dropdown_list, option_list, push_button, text_field
+from toolkit.widgets.threads import NewestRequest
+from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
+from toolkit.widgets.wallet_view import PERIODS, AccountData, WalletRequest, WalletView, wallet_view
 
 __all__ = ["WalletExplorer", "wallet_explorer"]
 
 
 class WalletExplorer:
-    """A widget that takes an account apart; made by `wallet_explorer`.
+    """A widget that shows the PnL of an account; returned by `wallet_explorer`.
 
     Attributes
     ----------
     view : WalletView or None
-        What is shown, as frames: `earned`, `coins`, `days`, `hours`, `fills`, `positions`. None
-        until something could be shown.
+        The frames of the view: `earned`, `coins`, `days`, `hours`, `fills`, `positions`. None
+        until the first view.
     error : Exception or None
-        Why what was asked last is not shown.
+        Why the last request is not shown.
     widget : ipywidgets.VBox
-        To lay it out beside others.
+        The widget, to place it next to others.
     """
 
-    def __init__(self, request: WalletRequest, fetch: Fetch, clock: Callable[[], int]) -> None:
+    def __init__(self, request: WalletRequest, fetch: Fetcher, clock: Callable[[], int]) -> None:
         self._fetch, self._clock = fetch, clock
         self._builders = request.builders
-        self._filling: int | None = None
+        self._setting_thread: int | None = None
         self.view: WalletView | None = None
         self.error: Exception | None = None
         periods = list(dict.fromkeys([*PERIODS, request.period]))
-        self._user = text("Address", request.user, "Address of the account; Enter asks for it")
-        self._period = choice("Period", periods, request.period, "How far back")
-        self._refresh = button("Refresh", "Ask the service again")
-        self._coin = listing("Coin", _all("coins", request.coin), request.coin, "One coin", "22em")
-        self._day = listing("Day", _all("days", request.day), request.day, "One day, UTC", "22em")
+        self._user = text_field(
+            "Address", request.user, "Address of the account; press Enter to load it"
+        )
+        self._period = dropdown_list("Period", periods, request.period, "Length of the period")
+        self._refresh = push_button("Refresh", "Fetch the account again")
+        self._coin = option_list(
+            "Coin", _first_options("coins", request.coin), request.coin, "One coin", "22em"
+        )
+        self._day = option_list(
+            "Day", _first_options("days", request.day), request.day, "One day, UTC", "22em"
+        )
         self._panel = Panel([self._user, self._period, self._refresh, self._coin, self._day])
         self.widget = self._panel.widget
-        self._newest: Newest[tuple[WalletRequest, int]] = Newest(self._answer)
-        self._asked = 0  # an account is fetched once for each of these
-        self._known: tuple[int, Account] | None = None
-        for one in (self._user, self._period):
-            one.observe(self._other_account, "value")
-        for one in (self._coin, self._day):
-            one.observe(self._changed, "value")
-        self._refresh.on_click(self._again)
-        self._changed()
+        self._requests: NewestRequest[tuple[WalletRequest, int]] = NewestRequest(self._show_view)
+        self._load_number = 0  # the account is fetched once for each number
+        self._loaded: tuple[int, AccountData] | None = None
+        for control in (self._user, self._period):
+            control.observe(self._load_account, "value")
+        for control in (self._coin, self._day):
+            control.observe(self._on_change, "value")
+        self._refresh.on_click(self._reload)
+        self._on_change()
         self.settle()
 
     @property
     def request(self) -> WalletRequest:
-        """What the controls ask for."""
+        """The request of the controls."""
         return WalletRequest(
             self._user.value.strip(),
             self._period.value,
@@ -68,15 +74,15 @@ class WalletExplorer:
 
     @property
     def code(self) -> str:
-        """The cell that reproduces what is shown, without a widget."""
+        """The code of the view, without a widget."""
         return "" if self.view is None else self.view.code
 
     def set(
         self, *, user: str | None = None, period: str | None = None, **chosen: str | None
     ) -> "WalletExplorer":
-        """Ask for something else, and wait for it: `user`, `period`, `coin`, `day`.
+        """Set `user`, `period`, `coin` or `day`, and wait for the view.
 
-        Another account or period begins with all of its coins and days.
+        Another account or period starts with all coins and all days.
         """
         for control, value in ((self._user, user), (self._period, period)):
             if value is not None:
@@ -88,12 +94,12 @@ class WalletExplorer:
         return self
 
     def settle(self, seconds: float | None = None) -> bool:
-        """Wait until what was asked last is shown; tells whether it is."""
-        return self._newest.settle(seconds)
+        """Wait until the last request is answered, and return whether it is."""
+        return self._requests.settle(seconds)
 
     def close(self) -> None:
         """Remove it from the notebook."""
-        self._newest.drop()
+        self._requests.drop()
         self._panel.close()
 
     def __enter__(self) -> "WalletExplorer":
@@ -103,80 +109,82 @@ class WalletExplorer:
         self.close()
 
     def __repr__(self) -> str:
-        asked = self.request
-        named = [f"period={asked.period!r}"]
-        named += [
-            f"{name}={getattr(asked, name)!r}" for name in ("coin", "day") if getattr(asked, name)
+        request = self.request
+        options = [f"period={request.period!r}"]
+        options += [
+            f"{name}={getattr(request, name)!r}"
+            for name in ("coin", "day")
+            if getattr(request, name)
         ]
-        return f"tk.widgets.wallet_explorer({asked.user!r}, {', '.join(named)})"
+        return f"tk.widgets.wallet_explorer({request.user!r}, {', '.join(options)})"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         return self._panel.bundle(repr(self), **options)
 
-    def _other_account(self, _: object = None) -> None:
-        with self._fills_lists():
+    def _load_account(self, _: object = None) -> None:
+        with self._set_lists():
             self._coin.value = self._day.value = None
-        self._again()
+        self._reload()
 
-    def _again(self, _: object = None) -> None:
+    def _reload(self, _: object = None) -> None:
         with self._panel.lock:
-            self._asked += 1
-        self._changed()
+            self._load_number += 1
+        self._on_change()
 
-    def _changed(self, _: object = None) -> None:
-        if self._filling == threading.get_ident():
+    def _on_change(self, _: object = None) -> None:
+        if self._setting_thread == threading.get_ident():
             return
         with self._panel.lock:
-            self._panel.say("asking ...")
-            self._newest.ask((self.request, self._asked))
+            self._panel.show_status("loading ...")
+            self._requests.ask((self.request, self._load_number))
 
-    def _answer(self, asked: tuple[WalletRequest, int], wanted: Callable[[], bool]) -> None:
-        request, number = asked
+    def _show_view(self, load: tuple[WalletRequest, int], is_newest: Callable[[], bool]) -> None:
+        request, number = load
         try:
-            view = wallet_view(request, self._fetch, self._clock(), self._fetched(number))
-            html = page(view)
-        except Exception as error:  # whatever it is must be seen: nobody reads a thread's traceback
-            self._fail(error, wanted)
+            view = wallet_view(request, self._fetch, self._clock(), self._loaded_account(number))
+            html = wallet_html(view)
+        except Exception as error:  # show every error: the traceback of a thread is not visible
+            self._show_error(error, is_newest)
             return
-        self._known = number, view.account
+        self._loaded = number, view.account
         with self._panel.lock:
-            if wanted():
+            if is_newest():
                 self.view, self.error = view, None
                 self._panel.show(html, view.code)
-                self._panel.say("")
-                with self._fills_lists():
-                    _refill(self._coin, coin_options(view), view.request.coin)
-                    _refill(self._day, day_options(view), view.request.day)
+                self._panel.show_status("")
+                with self._set_lists():
+                    _set_options(self._coin, coin_options(view), view.request.coin)
+                    _set_options(self._day, day_options(view), view.request.day)
 
-    def _fetched(self, number: int) -> Account | None:
-        return self._known[1] if self._known is not None and self._known[0] == number else None
+    def _loaded_account(self, number: int) -> AccountData | None:
+        return self._loaded[1] if self._loaded is not None and self._loaded[0] == number else None
 
-    def _fail(self, error: Exception, wanted: Callable[[], bool]) -> None:
+    def _show_error(self, error: Exception, is_newest: Callable[[], bool]) -> None:
         with self._panel.lock:
-            if wanted():
+            if is_newest():
                 self.error = error
-                still = "" if self.view is None else "What is shown below was asked before."
-                self._panel.say(still, in_words(error))
+                note = "" if self.view is None else "The view below is of an earlier request."
+                self._panel.show_status(note, error_text(error))
 
     @contextmanager
-    def _fills_lists(self) -> Iterator[None]:
-        """Change the lists without asking again: their callbacks come on this same thread."""
+    def _set_lists(self) -> Iterator[None]:
+        """Change the lists without a new request: their callbacks come on this thread."""
         with self._panel.lock:
-            self._filling = threading.get_ident()
+            self._setting_thread = threading.get_ident()
             try:
                 yield
             finally:
-                self._filling = None
+                self._setting_thread = None
 
 
-def _all(what: str, chosen: str | None) -> list[tuple[str, str | None]]:
+def _first_options(what: str, chosen: str | None) -> list[tuple[str, str | None]]:
     return [(f"all {what}", None), *([(chosen, chosen)] if chosen else [])]
 
 
-def _refill(control: Any, options: list[tuple[str, str | None]], chosen: str | None) -> None:
-    """Give a list its lines; where it has them already the reader's place in it is kept."""
+def _set_options(control: Any, options: list[tuple[str, str | None]], chosen: str | None) -> None:
+    """Set the options of a list; if they are the same, its scroll position does not change."""
     if chosen not in [value for _, value in options]:
-        options = [*options, (f"{chosen}: nothing", chosen)]
+        options = [*options, (f"{chosen}: no rows", chosen)]
     if list(control.options) != options:
         control.options = options
     control.value = chosen
@@ -191,42 +199,43 @@ def wallet_explorer(
     builders: Sequence[str] | None = None,
     session: Session | None = None,
 ) -> WalletExplorer:
-    """Explore an account: where its money came from and went, over time, by coin and by day.
+    """Explore the PnL, fees and funding of an account over time, by coin and by day.
 
-    Asks once for each account and period: 10 points for each page of fills and of the ledger, 100
-    for the positions, 100 for each page of each builder's funding rows. Coins and days of it then
-    cost nothing.
+    Each account and period is fetched once: 10 points for each page of fills and of the ledger, 100
+    for the positions, 100 for each page of each builder's funding rows. Choosing a coin or a day
+    then costs no points.
 
     Parameters
     ----------
     address : str, optional
-        The account; the first one of a local source when not given.
+        The account; by default the first account of a local source.
     period : str, default "30d"
-        How far back from now, such as ``"36h"`` or ``"30d"``.
+        Length of the period up to now, such as ``"36h"`` or ``"30d"``.
     coin, day : str, optional
         Show one coin, or one day (``"2025-09-28"``, UTC).
     builders : sequence of str, optional
-        Builders that the account had approved: funding rows can be had only through them. When
-        not given, those through which its latest fills were routed, or all of a local source. An
-        empty list asks for no funding.
+        Builders that the account had approved: the service has funding rows only through them. By
+        default those through which its latest fills were routed, or all builders of a local
+        source. With an empty list no funding is fetched.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        Session to fetch with; by default that of `tk.connect` or `tk.local`.
 
     Returns
     -------
     WalletExplorer
-        Displayed at the end of a cell. ``explorer.view`` holds the frames that are shown,
-        ``explorer.code`` is the cell that makes them without a widget.
+        A cell that ends in it shows it. ``explorer.view`` has the frames of the view,
+        ``explorer.code`` is the code for them without a widget.
 
     Raises
     ------
     ValueError
-        If no account is named and the source does not say which it has. Later failures are shown
-        in words.
+        If `address` is missing and the source does not name its accounts. The widget shows later
+        errors as text.
 
     Notes
     -----
-    Money as in `tk.pnl.attribution`: USD, positive is good for the account, in exact decimals.
+    Amounts are those of `tk.pnl.attribution`: USD in exact decimals, positive is good for the
+    account.
 
     Examples
     --------
@@ -240,11 +249,11 @@ def wallet_explorer(
     world: Any = session.world or {}
     if address is None:
         if not world.get("users"):
-            raise ValueError("give an address: this source does not say which accounts it has")
+            raise ValueError("This source does not name its accounts: pass an address")
         address = str(world["users"][0])
     if builders is None:
         builders = world.get("builders")
     known = None if builders is None else tuple(builders)
-    coin = None if coin is None else native_bare(coin)
+    coin = None if coin is None else strip_native_dex(coin)
     request = WalletRequest(address, period, coin, day, known)
-    return WalletExplorer(request, through(quiet(session)), session.now_ms)
+    return WalletExplorer(request, bind_session(without_progress(session)), session.now_ms)

@@ -1,4 +1,4 @@
-"""What the wallet explorer shows, computed: one account, or one coin or day of it."""
+"""The view of the wallet explorer: one account, or one coin or one day of it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Final
 
 import pandas as pd
 
-from toolkit.analysis import pnl
+from toolkit import pnl
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.errors import ToolkitError
 from toolkit.fetch import (
@@ -18,28 +18,28 @@ from toolkit.fetch import (
     user_non_funding_ledger_updates,
 )
 from toolkit.fetch.many import many
-from toolkit.times import iso, to_ms
-from toolkit.widgets.asking import Fetch, in_words
+from toolkit.times import to_iso, to_ms
+from toolkit.widgets.fetcher import Fetcher, error_text
 
-__all__ = ["PERIODS", "Account", "WalletRequest", "WalletView", "account_of", "wallet_view"]
+__all__ = ["PERIODS", "AccountData", "WalletRequest", "WalletView", "fetch_account", "wallet_view"]
 
 PERIODS: Final = ("1d", "7d", "30d", "90d", "365d")
 
 
 @dataclass(frozen=True, slots=True)
 class WalletRequest:
-    """What to show.
+    """The request of the wallet explorer.
 
     Attributes
     ----------
     user : str
         Address of the account.
     period : str
-        How far back, such as ``"30d"``.
+        Length of the period, such as ``"30d"``.
     coin, day : str or None
-        One coin, one day (``"2025-09-28"``, UTC); None shows all.
+        One coin, one day (``"2025-09-28"``, UTC); None for all.
     builders : tuple of str or None
-        Whose funding rows are looked through; None: those of the account's latest fills.
+        Builders of the funding rows; None for those of the account's latest fills.
     """
 
     user: str
@@ -50,21 +50,22 @@ class WalletRequest:
 
 
 @dataclass(frozen=True)
-class Account:
-    """What is known of an account in a period, money in exact decimals.
+class AccountData:
+    """The frames of an account in a period, money in exact decimals.
 
     Attributes
     ----------
     fills, ledger, funding : DataFrame
-        As fetched; the funding rows are those of the account, None where no builder is known.
+        Fetched frames; funding has the rows of the account only, and is None if no builder is
+        known.
     builders : tuple of str
-        Whose funding rows were asked for.
+        Builders whose funding rows were requested.
     positions : DataFrame or None
-        What it holds now; None where that cannot be had, and `lacking` says why.
+        Positions now; None if they cannot be fetched.
     accounts : DataFrame or None
-        What it is worth now, by dex; None where positions are.
-    lacking : str
-        Why positions are not known.
+        Account values now, by dex; None if positions are None.
+    missing_reason : str
+        Why positions are missing.
     """
 
     user: str
@@ -76,11 +77,11 @@ class Account:
     builders: tuple[str, ...]
     positions: pd.DataFrame | None
     accounts: pd.DataFrame | None = None
-    lacking: str = ""
+    missing_reason: str = ""
     _earned: dict[tuple[str, ...], pd.DataFrame] = field(default_factory=dict, repr=False)
 
     def attribution(self, *by: str) -> pd.DataFrame:
-        """Attribute PnL, once for each grouping; the ledger knows no coin."""
+        """Return PnL by groups, computed once for each grouping; the ledger has no coins."""
         if by not in self._earned:
             ledger = None if "coin" in by else self.ledger
             self._earned[by] = pnl.attribution(
@@ -90,7 +91,7 @@ class Account:
 
     @cached_property
     def equity(self) -> pd.DataFrame | None:
-        """Its perp equity over the period; None where its state now is not known."""
+        """Its perp equity over the period; None if its state now is not known."""
         if self.accounts is None or self.positions is None:
             return None
         curve: pd.DataFrame = pnl.carried_back(
@@ -108,24 +109,24 @@ class Account:
 
 @dataclass(frozen=True)
 class WalletView:
-    """What is shown.
+    """The view of the wallet explorer.
 
     Attributes
     ----------
     request : WalletRequest
-        What it answers.
-    account : Account
-        What it rests on.
+        The request.
+    account : AccountData
+        The frames of the account.
     earned : DataFrame
-        `tk.pnl.attribution` of what was chosen: one row, or none where nothing happened.
+        `tk.pnl.attribution` of the chosen coin and day: one row, or none without any rows.
     coins, days : DataFrame
         The same by coin (of the chosen day) and by day (of the chosen coin).
     hours : DataFrame
-        The same by hour, of what was chosen.
+        The same by hour, of the chosen coin and day.
     """
 
     request: WalletRequest
-    account: Account
+    account: AccountData
     earned: pd.DataFrame
     coins: pd.DataFrame
     days: pd.DataFrame
@@ -133,99 +134,101 @@ class WalletView:
 
     @property
     def fills(self) -> pd.DataFrame:
-        """The fills of what was chosen, oldest first."""
-        return _chosen(self.account.fills, self.request)
+        """The fills of the chosen coin and day, oldest first."""
+        return _keep_chosen(self.account.fills, self.request)
 
     @property
     def positions(self) -> pd.DataFrame | None:
-        """What is held now, of the chosen coin."""
-        held, coin = self.account.positions, self.request.coin
-        return held if held is None or coin is None else held[held["coin"] == coin]
+        """The positions now, of the chosen coin."""
+        positions, coin = self.account.positions, self.request.coin
+        if positions is None or coin is None:
+            return positions
+        return positions[positions["coin"] == coin]
 
     @property
     def equity(self) -> pd.DataFrame | None:
-        """The equity of the account, on the chosen day; None of a coin, or where not known."""
+        """The equity of the account on the chosen day; None for a coin, or if it is not known."""
         curve = self.account.equity
         if curve is None or self.request.coin is not None:
             return None
-        # Its points stand at the ends of hours: a day's last one is the next midnight.
+        # Its points are at the ends of hours: the last one of a day is the next midnight.
         day = self.request.day
-        return curve if day is None else curve[curve["time"].between(*_ends(day))]
+        return curve if day is None else curve[curve["time"].between(*_day_limits(day))]
 
     @property
     def code(self) -> str:
-        """The cell that reproduces it."""
+        """The code of the view."""
         imports = ["import toolkit as tk", "from IPython.display import display", ""]
-        return "\n".join([*imports, *_lines(self.request, self.account)])
+        return "\n".join([*imports, *_code_lines(self.request, self.account)])
 
 
 def wallet_view(
-    request: WalletRequest, fetch: Fetch, now_ms: int, account: Account | None = None
+    request: WalletRequest, fetch: Fetcher, now_ms: int, account: AccountData | None = None
 ) -> WalletView:
-    """Compute a view.
+    """Return the view of a request.
 
     Parameters
     ----------
     request : WalletRequest
-        What to show.
-    fetch : Fetch
-        How to ask.
+        The request.
+    fetch : Fetcher
+        Fetches the frames.
     now_ms : int
         The present, in Unix milliseconds.
-    account : Account, optional
-        What was fetched for the same account and period: nothing is asked then.
+    account : AccountData, optional
+        Frames of the same account and period; nothing is fetched then.
 
     Raises
     ------
     ToolkitError
-        If fills, ledger or funding cannot be had.
+        If fills, ledger or funding cannot be fetched.
     """
-    account = account_of(request, fetch, now_ms) if account is None else account
+    account = fetch_account(request, fetch, now_ms) if account is None else account
     coin = ["coin"] if request.coin is not None else []
     day = ["day"] if request.day is not None else []
     return WalletView(
         request,
         account,
-        earned=_chosen(account.attribution(*coin, *day), request),
-        coins=_of_day(account.attribution("coin", *day), request),
-        days=_of_coin(account.attribution(*coin, "day"), request),
-        hours=_chosen(account.attribution(*coin, "hour"), request),
+        earned=_keep_chosen(account.attribution(*coin, *day), request),
+        coins=_keep_day(account.attribution("coin", *day), request),
+        days=_keep_coin(account.attribution(*coin, "day"), request),
+        hours=_keep_chosen(account.attribution(*coin, "hour"), request),
     )
 
 
-def account_of(request: WalletRequest, fetch: Fetch, now_ms: int) -> Account:
-    """Fetch what a view rests on."""
+def fetch_account(request: WalletRequest, fetch: Fetcher, now_ms: int) -> AccountData:
+    """Fetch the frames of an account."""
     user = request.user.strip().lower()
-    positions, accounts, lacking = _state(user, fetch)
-    # The period ends where the state was taken, so that nothing lies between it and the tables.
+    positions, accounts, missing_reason = _fetch_state(user, fetch)
+    # The period ends at the time of the state, so that no rows are between the two.
     end = now_ms if accounts is None or accounts.empty else to_ms(accounts["time"].max())
     start = to_ms(request.period, now_ms=end)
     fills = fetch(user_fills_by_time, user, start, end, numbers="exact")
     ledger = fetch(user_non_funding_ledger_updates, user, start, end, numbers="exact")
-    builders = request.builders if request.builders is not None else _routed(user, fetch)
-    return Account(
+    builders = request.builders if request.builders is not None else _latest_builders(user, fetch)
+    return AccountData(
         user,
         start,
         end,
         fills,
         ledger,
-        _funding(user, builders, fetch, start, end),
+        _fetch_funding(user, builders, fetch, start, end),
         builders,
         positions,
         accounts,
-        lacking,
+        missing_reason,
     )
 
 
-def _routed(user: str, fetch: Fetch) -> tuple[str, ...]:
-    """Give the builders through which the account's latest fills were routed."""
+def _latest_builders(user: str, fetch: Fetcher) -> tuple[str, ...]:
+    """Return the builders through which the account's latest fills were routed."""
     return tuple(sorted(fetch(user_fills, user)["builder"].dropna().unique()))
 
 
-def _funding(
-    user: str, builders: tuple[str, ...], fetch: Fetch, start: int, end: int
+def _fetch_funding(
+    user: str, builders: tuple[str, ...], fetch: Fetcher, start: int, end: int
 ) -> pd.DataFrame | None:
-    """Fetch the funding rows of builders, and give those of the account, each payment once."""
+    """Return the funding rows of the account through its builders, each payment once."""
     if not builders:
         return None
     rows = fetch(
@@ -235,38 +238,38 @@ def _funding(
     return own
 
 
-def _state(user: str, fetch: Fetch) -> tuple[pd.DataFrame | None, pd.DataFrame | None, str]:
-    """Fetch what it holds and is worth; a view without it is still worth something."""
+def _fetch_state(user: str, fetch: Fetcher) -> tuple[pd.DataFrame | None, pd.DataFrame | None, str]:
+    """Return positions and account values, or why they are missing."""
     try:
         state = fetch(batch_clearinghouse_states, [user], dex=ALL_DEXES, numbers="exact")
         return state.positions, state.accounts, ""
     except ToolkitError as error:
-        return None, None, in_words(error)
+        return None, None, error_text(error)
 
 
-def _of_coin(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
+def _keep_coin(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
     return frame if request.coin is None else frame[frame["coin"] == request.coin]
 
 
-def _of_day(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
-    """Keep the rows of the chosen day, whatever column tells their time."""
+def _keep_day(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
+    """Return the rows of the chosen day, by the column of time that the frame has."""
     if request.day is None:
         return frame
     time = next(name for name in ("day", "hour", "time") if name in frame.columns)
-    return frame[frame[time].between(*_ends(request.day), inclusive="left")]
+    return frame[frame[time].between(*_day_limits(request.day), inclusive="left")]
 
 
-def _ends(day: str) -> tuple[pd.Timestamp, pd.Timestamp]:
+def _day_limits(day: str) -> tuple[pd.Timestamp, pd.Timestamp]:
     begin = pd.Timestamp(day, tz="UTC")
     return begin, begin + pd.Timedelta(days=1)
 
 
-def _chosen(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
-    return _of_day(_of_coin(frame, request), request)
+def _keep_chosen(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
+    return _keep_day(_keep_coin(frame, request), request)
 
 
-def _lines(request: WalletRequest, account: Account) -> Iterator[str]:
-    start, end = iso(account.start_ms), iso(account.end_ms)
+def _code_lines(request: WalletRequest, account: AccountData) -> Iterator[str]:
+    start, end = to_iso(account.start_ms), to_iso(account.end_ms)
     exact = 'start, end, numbers="exact")'
     yield f"user, start, end = {account.user!r}, {start!r}, {end!r}"
     yield f"fills = tk.user_fills_by_time(user, {exact}"
@@ -279,20 +282,20 @@ def _lines(request: WalletRequest, account: Account) -> Iterator[str]:
     if request.coin is None:
         yield f"ledger = tk.user_non_funding_ledger_updates(user, {exact}"
         sources.append("ledger")
-    yield from _attributions(request, sources)
+    yield from _attribution_lines(request, sources)
     yield "display(tk.plots.waterfall(earned), tk.plots.cumulative_pnl(hours))"
     if request.coin is None and account.positions is not None:
         yield 'state = tk.batch_clearinghouse_states([user], dex="ALL_DEXES", numbers="exact")'
-        yield f"held = (state.accounts, state.positions, {', '.join(sources)})"
-        yield "curve = tk.pnl.carried_back(*held, start_time=start, end_time=end)"
+        yield f"frames = (state.accounts, state.positions, {', '.join(sources)})"
+        yield "curve = tk.pnl.carried_back(*frames, start_time=start, end_time=end)"
         if request.day is not None:
-            midnights = ", ".join(f'"{one:%Y-%m-%d}"' for one in _ends(request.day))
+            midnights = ", ".join(f'"{midnight:%Y-%m-%d}"' for midnight in _day_limits(request.day))
             yield f'curve = curve[curve["time"].between({midnights})]'
         yield 'display(tk.plots.equity_curve(curve, of="equity"))'
 
 
-def _attributions(request: WalletRequest, sources: Sequence[str]) -> Iterator[str]:
-    """Write how the figures and tables of a view are attributed, and cut to what was chosen."""
+def _attribution_lines(request: WalletRequest, sources: Sequence[str]) -> Iterator[str]:
+    """Yield the code of the attributions of a view, for the chosen coin and day."""
     coin = ["coin"] if request.coin is not None else []
     day = ["day"] if request.day is not None else []
     for name, by in (
@@ -301,9 +304,9 @@ def _attributions(request: WalletRequest, sources: Sequence[str]) -> Iterator[st
         ("days", [*coin, "day"]),
         ("hours", [*coin, "hour"]),
     ):
-        tables = ", ".join(one for one in sources if "coin" not in by or one != "ledger")
-        named = f", by={by!r}" if by else ""
-        yield f"{name} = tk.pnl.attribution({tables}{named}, account=user)"
+        tables = ", ".join(source for source in sources if "coin" not in by or source != "ledger")
+        option = f", by={by!r}" if by else ""
+        yield f"{name} = tk.pnl.attribution({tables}{option}, account=user)"
         if coin and name != "coins":
             yield f'{name} = {name}[{name}["coin"] == {request.coin!r}]'
         if day and name != "days":

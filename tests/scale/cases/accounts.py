@@ -8,7 +8,7 @@ from tests.scale.case import Case, Frames, same
 
 
 def snapshot(n: int) -> pd.DataFrame:
-    """Accounts worth 1, 2, 3, ..., of every mode in turn, each as long as it is worth."""
+    """Return accounts with values 1, 2, 3, ..., of every mode in turn, long by their value."""
     k = np.arange(n)
     return pd.DataFrame(
         {
@@ -31,7 +31,7 @@ def values_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def spread_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Of 1..n, Gini is (n - 1) / 3 n, the sum of squares n (n + 1) (2 n + 1) / 6."""
+    """For values 1..n, Gini is (n - 1) / 3 n, the sum of squares n (n + 1) (2 n + 1) / 6."""
     n = len(frames["snapshot"])
     row = result.iloc[0]
     assert row["gini"] == pytest.approx((n - 1) / (3 * n))
@@ -39,7 +39,7 @@ def spread_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def lorenz_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """The poorest half of 1..n hold about a quarter."""
+    """The poorest half of 1..n has about a quarter."""
     assert result["value"].iloc[50] == pytest.approx(0.25, abs=1e-5)
 
 

@@ -15,9 +15,9 @@ EARNED = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
 
 
 def rows(n: int) -> pd.DataFrame:
-    """Fill k of user k % 50, of 100 USD: routed for 1 cent, elsewhere, direct, a TWAP, in turn.
+    """Return fills of 100 USD: fill k of user k % 50 is routed, elsewhere, direct, a TWAP, in turn.
 
-    One a minute over four weeks, then over the same weeks again.
+    A routed fill has a fee of 1 cent. There is one fill a minute for four weeks, again and again.
     """
     k = np.arange(n)
     turn = k // USERS % 4
@@ -49,7 +49,7 @@ def fills(n: int) -> Frames:
 
 
 def approvals(n: int) -> Frames:
-    """Every user's last fill of the first half was made without an approval."""
+    """Every user's last fill of the first half has no approval."""
     every = rows(n).drop(columns=["builder", "builder_fee"])
     every["time"] = times(MONDAY + MINUTE * np.arange(n))
     without = np.arange(n) // USERS == n // USERS // 2
@@ -97,7 +97,7 @@ def attach_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def cohorts_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """All are of the first week; the fourth is over with its last minute only."""
+    """All users start in the first week; the fourth week ends with its last minute."""
     assert result["age"].tolist() == [0, 1, 2, 3]
     assert (result["users"] == USERS).all()
     assert result["retention"].tolist() == [1.0] * 4
@@ -105,7 +105,7 @@ def cohorts_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def value_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """2,500 USD of 50 users over four weeks, the same each week, but for where it is cut."""
+    """50 users bring 2,500 USD over four weeks, the same each week up to the cut."""
     assert np.allclose(result["estimate"], [12.5, 25.0, 37.5], rtol=0.01)
 
 

@@ -13,9 +13,10 @@ QUARTER = 900_000
 
 
 def batches(n: int) -> Frames:
-    """Row k: band k mod 6 of batch k div 6, ten seconds apart; every 60th batch loses 3/4.
+    """Return rows: row k is band k mod 6 of batch k div 6; every 60th batch loses 3/4.
 
-    Bids then win back half of what is missing in 40 seconds, asks stay at twice the full bids.
+    Batches are ten seconds apart. Bids then regain half of the missing depth in 40 seconds; asks
+    stay at twice the full bids.
     """
     k = np.arange(n)
     batch, band = k // 6, BANDS[k % 6]
@@ -42,7 +43,7 @@ def profile_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def imbalance_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Full: (1 - 2) / 3; at its lowest (1/4 - 2) / (9/4)."""
+    """A full book has (1 - 2) / 3, the lowest one (1/4 - 2) / (9/4)."""
     assert len(result) == len(frames["depth"])
     assert abs(result["imbalance"].max() + 1 / 3) < 1e-6
     assert abs(result["imbalance"].min() + 7 / 9) < 1e-6
@@ -55,7 +56,7 @@ def resilience_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def sampled(n: int) -> Frames:
-    """Depth of 1000 USD a basis point from the first; 3000 USD within them cost 3 to 4 bps."""
+    """Return depth of 1000 USD for each basis point; 3000 USD cost 3 to 4 bps."""
     k = np.arange(n)
     batch = k // 6
     moments = MONDAY + QUARTER * np.arange(max(1, n // 6) if n else 0)
@@ -85,7 +86,7 @@ def sampled(n: int) -> Frames:
 
 
 def consistency_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """30,000: at most 10,000 at 10, 15,000 at 25, 5,000 at 50 bps: 24.2; 40 cannot be."""
+    """30,000 cost at most 24.2 bps: 10,000 at 10, 15,000 at 25, 5,000 at 50; 40 is impossible."""
     count = len(frames["samples"])
     assert len(result) == 2 * count
     assert (~result["consistent"]).sum() == count // 2

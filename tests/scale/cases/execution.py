@@ -15,7 +15,7 @@ NEEDED = {
 
 
 def trades(n: int) -> Frames:
-    """Every hour a buy of 2 at 101; the mid is 100 a second before it and 102 a minute after."""
+    """Return an hourly buy of 2 at 101, with mid 100 a second before and 102 a minute after."""
     at = MONDAY + 3_600_000 * np.arange(n)
     around = np.concatenate([at - 1000, at + 60_000])
     return {
@@ -41,14 +41,14 @@ def trades(n: int) -> Frames:
 
 
 def quality_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Each loses 1 USD on each of 2: 100 bps."""
+    """Each fill loses 1 USD for each of 2: 100 bps."""
     assert result["improvement_usd"].sum() == -2.0 * len(frames["fills"])
     assert np.allclose(result["improvement_bps"], -100)
     assert (result["covered"] == 1).all()
 
 
 def markout_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """(102 - 101) / 101 a minute later; nothing is known ten seconds after."""
+    """The markout is (102 - 101) / 101 after a minute and missing after ten seconds."""
     assert result["n"].tolist() == [0, len(frames["fills"]) // 2] * 2
     assert np.allclose(result["estimate"].dropna(), 1e4 / 101)
     assert result["clusters"].max() == 1 + (len(frames["fills"]) - 1) * 3_600_000 // DAY
@@ -60,7 +60,7 @@ def spreads_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def tape(n: int) -> Frames:
-    """Every second a trade of 2: two buys at 100.01, two sells at 99.99, and so on; no impact."""
+    """Return a trade of 2 every second: two buys at 100.01, two sells at 99.99, and so on."""
     bought = np.arange(n) % 4 < 2
     return {
         "fills": pd.DataFrame(
@@ -93,7 +93,7 @@ def quotes_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def tape_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Half a spread of 1 bps, all of it transitory."""
+    """The half spread is 1 bps, all of it transitory."""
     assert result["n"].tolist() == [len(frames["fills"]) - 1] * 3
     assert np.allclose(result["estimate"], [1, 1, 0], rtol=0, atol=1e-6)
 

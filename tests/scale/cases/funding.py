@@ -8,7 +8,7 @@ from tests.scale.case import Case, Frames, same
 
 
 def payments(n: int) -> Frames:
-    """Row k pays coin k mod 3: +1, -2, +3 hundredths in turn, one an hour."""
+    """Return hourly payments: row k is of coin k mod 3, with +1, -2, +3 hundredths in turn."""
     k = np.arange(n)
     return {
         "funding": pd.DataFrame(
@@ -32,7 +32,7 @@ def sums_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def hours(n: int) -> Frames:
-    """Row k: hour k div 2, account k mod 2, long 2 or short 3 at an oracle price of 100.
+    """Return rows: row k is of hour k div 2 and account k mod 2, long 2 or short 3 at 100 USD.
 
     The rate is 1e-5, every third hour 4e-5.
     """
@@ -54,7 +54,7 @@ def hours(n: int) -> Frames:
 
 
 def accrual_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Each hour brings 1e-3 USD, every third 4e-3."""
+    """Each hour adds 1e-3 USD, every third hour 4e-3."""
     count = len(frames["funding"]) // 2
     assert len(result) == count
     assert abs(result["total"].iloc[-1] - 1e-3 * (count + 3 * (count // 3))) < 1e-9
@@ -73,7 +73,7 @@ def check_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def checked(n: int) -> Frames:
-    """The payments of `hours`, every second one of three samples, and a fill of each hour."""
+    """Return the payments of `hours`, every second one of three samples, and hourly fills."""
     k = np.arange(n)
     rows = hours(n)["funding"]
     samples = np.where(k // 2 % 2 == 0, 1, 3)
@@ -94,9 +94,9 @@ def checked(n: int) -> Frames:
 
 
 def annualised_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Mean 2e-5, median 1e-5.
+    """The mean is 2e-5, the median 1e-5.
 
-    Without the tenths at both ends: ((2/3 - 0.1) * 1e-5 + (1/3 - 0.1) * 4e-5) / 0.8 = 1.875e-5.
+    The trimmed mean is ((2/3 - 0.1) * 1e-5 + (1/3 - 0.1) * 4e-5) / 0.8 = 1.875e-5.
     """
     found = result.set_index("statistic")["estimate"] / 8760
     wanted = [2e-5, 1.875e-5, 1e-5]
@@ -105,7 +105,7 @@ def annualised_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def carried(n: int) -> Frames:
-    """The rates of `hours`, and samples that cost 11 bps at 100,000 USD."""
+    """Return the rates of `hours`, and samples that cost 11 bps at 100,000 USD."""
     usd = np.array([1e3, 1e4, 1e5, 1e6])
     k = np.arange(32 if n else 0)
     bps = (1 + 10 * np.sqrt(usd[k % 4] / 1e5)).round(2)
@@ -123,7 +123,7 @@ def carried(n: int) -> Frames:
 
 
 def carry_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """240 hours at 2e-5 are 48 bps, less 11 twice and 1 twice."""
+    """240 hours at 2e-5 are 48 bps, less 11 bps twice and 1 bps twice."""
     assert np.allclose(result["net_bps"], 48 - 24, atol=0.1)
 
 

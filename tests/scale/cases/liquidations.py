@@ -8,7 +8,7 @@ from tests.scale.case import Case, Frames, same
 
 
 def positions(n: int) -> pd.DataFrame:
-    """Long 1 at a mark price of 100, liquidated at 99, 98, ..., 90 in turn."""
+    """Return positions of 1 long at 100, liquidated at 99, 98, ..., 90 in turn."""
     k = np.arange(n)
     return pd.DataFrame(
         {
@@ -43,7 +43,7 @@ def levels_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def buffers_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Maintenance is 100 / 20 of each: 11 - 5 and 20 - 5 stay, over 95."""
+    """The maintenance margin is 100 / 20 each: 11 - 5 and 20 - 5 remain, over 95."""
     cross = result["margin"] == "cross"
     assert result.loc[cross, "buffer"].eq(6.0).all()
     assert result.loc[~cross, "buffer"].eq(15.0).all()
@@ -51,7 +51,7 @@ def buffers_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def forced(n: int) -> Frames:
-    """In turn: liquidated, its counterparty, deleveraged, and two ordinary fills."""
+    """Return fills in turn: liquidated, its counterparty, deleveraged, and two ordinary ones."""
     k = np.arange(n)
     words = ["Close Long", "Open Long", "Auto-Deleveraging", "Open Long", "Close Short"]
     liquidated = [f"0x{1:040x}", f"0x{1:040x}", None, None, None]

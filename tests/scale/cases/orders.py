@@ -13,7 +13,7 @@ EVENT = ("oid", "status", "status_timestamp")
 
 
 def events(n: int) -> Frames:
-    """Order k / 2 opens, and ends k % 4 + 1 s later: filled, half of it cancelled, in turn."""
+    """Return events: order k / 2 ends after k % 4 + 1 s, filled or half of it canceled."""
     k = np.arange(n)
     oid, first = k // 2, k % 2 == 0
     filled = oid % 2 == 0
@@ -68,14 +68,14 @@ def mix_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def ratio_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Half are filled, of the others half: three quarters."""
+    """Half of the orders are filled, and half of the size of the others: three quarters."""
     row = result.iloc[0]
     assert row["ratio"] == 0.75
     assert row["partly"] == row["canceled"] == len(frames["orders"]) // 4
 
 
 def times_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Filled after 1 or 3 s, a quarter each; cancelled after 2 or 4 s."""
+    """Orders are filled after 1 or 3 s, a quarter each, and canceled after 2 or 4 s."""
     found = result.set_index("name")["estimate"]
     for name, share in (
         ("filled within 1 s", 0.25),
@@ -88,7 +88,7 @@ def times_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def delay_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Every fourth order could have been triggered; none was."""
+    """Every fourth order is a trigger order; none was triggered."""
     row = result.iloc[0]
     assert row["orders"] == len(frames["orders"]) // 8
     assert row["triggered"] == 0

@@ -10,7 +10,7 @@ QUARTER = 900_000
 
 
 def samples(n: int) -> Frames:
-    """Row k: 1 to 10 bps in turn for each of two sizes; the tenth is too thin to buy."""
+    """Return samples of two sizes: 1 to 10 bps in turn; every tenth book is too thin to buy."""
     k = np.arange(n)
     bps = 1.0 + k // 2 % 10
     return {
@@ -50,7 +50,7 @@ SIZES = np.array([1e3, 1e4, 1e5, 1e6])
 
 
 def books(n: int) -> Frames:
-    """Books a quarter of an hour apart: half spread 1, 10 bps at 100,000 USD, exponent 1/2.
+    """Return quarter-hourly books: half spread 1, 10 bps at 100,000 USD, exponent 1/2.
 
     Buying costs as much, 10 % more or 10 % less in turn; selling always twice the buyer's impact.
     Every tenth book is too thin to buy the largest size.
@@ -83,18 +83,19 @@ def fit_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def cost_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """In logarithms log10(4) = 0.602 of the way from 100,000 to a million, a tenth too thin to buy.
+    """In logarithms the size is log10(4) = 0.602 of the way from 100,000 to a million.
 
-    Selling 21 and 1 + 20 * 10**0.5 = 64.2: 21 * (64.2 / 21)**0.602 = 41.2. Buying 11 and, of nine
-    in ten, 32.6; the others cost 11.7 at least, as 100,000 cost 11 and 10,000 of them 4.16 (the
-    next 90,000 cost 11.76 each): together 30.5, and 11 * (30.5 / 11)**0.602 = 20.3.
+    Selling costs 21 and 1 + 20 * 10**0.5 = 64.2, so 21 * (64.2 / 21)**0.602 = 41.2. Buying costs 11
+    and, in nine of ten books, 32.6. The other books cost at least 11.7, because 100,000 cost 11 and
+    10,000 of them 4.16 (the next 90,000 cost 11.76 each). The mean is 30.5, and
+    11 * (30.5 / 11)**0.602 = 20.3.
     """
     assert np.allclose(result["cost_bps"], [20.3, 41.2], rtol=0.005)
     assert np.allclose(result["too_thin"], [0.1, 0], atol=1e-4)
 
 
 def capacity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """21 bps: ln(21 / 11) / ln(30.5 / 11) = 0.634 of the way from 100,000; of selling 100,000."""
+    """21 bps are ln(21 / 11) / ln(30.5 / 11) = 0.634 of the way from 100,000; selling: 100,000."""
     assert np.allclose(result["capacity_usd"], [10**5.634, 1e5], rtol=0.02)
 
 
@@ -108,7 +109,7 @@ def heatmap_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def asymmetry_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Selling costs the buyer's impact more: sqrt(Q / 100,000) * 10, in the mean."""
+    """Selling costs more by the buyer's impact: sqrt(Q / 100,000) * 10 on average."""
     assert np.allclose(result["difference_bps"], [-1, -3.16, -10, -31.6], rtol=0.01)
     assert result["buy_dearer"].tolist() == [0.0] * 4
     assert result["buy_missing"].tolist()[:3] == [0] * 3

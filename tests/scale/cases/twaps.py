@@ -12,7 +12,7 @@ SNAPSHOT = ("market", "address", "twap_id", "duration_secs", "start_time_ms", "w
 
 
 def snapshot(n: int) -> pd.DataFrame:
-    """Order k wants 10, has 4 at 100, an hour from Monday on; every fourth waits."""
+    """Return orders of 10 for an hour from Monday, with 4 executed at 100; every fourth waits."""
     k = np.arange(n)
     waiting = k % 4 == 3
     done = np.where(waiting, 0.0, 4.0)
@@ -40,7 +40,7 @@ def prices() -> pd.DataFrame:
 
 
 def fills(n: int) -> pd.DataFrame:
-    """Fills of the orders of `snapshot`: order k has one of 4 at 100."""
+    """Return one fill of 4 at 100 for each order of `snapshot`."""
     k = np.arange(n)
     return pd.DataFrame(
         {
@@ -57,7 +57,7 @@ def fills(n: int) -> pd.DataFrame:
 
 
 def orders(n: int) -> Frames:
-    """Every ten fills are an order, at 100 to 109 with a second between, and all of the tape."""
+    """Return fills at 100 to 109, one a second; ten fills are an order, and all are the tape."""
     k = np.arange(n)
     made = pd.DataFrame(
         {
@@ -75,7 +75,7 @@ def orders(n: int) -> Frames:
 
 
 def adherence_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Half an hour of the hour is over, and 4 of 10 are done."""
+    """Half of the hour has passed, and 4 of 10 are executed."""
     n = len(frames["twaps"])
     assert len(result) == n
     runs = result[result["elapsed"].notna()]
@@ -85,7 +85,7 @@ def adherence_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def pressure_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Odd orders sell, and half of those wait; half an hour is left."""
+    """Odd orders sell, and half of those wait; half an hour remains."""
     rows = frames["twaps"]
     runs = rows[~rows["waiting"]]
     assert result["orders"].sum() == len(runs)
@@ -97,14 +97,14 @@ def pressure_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def linked_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Those that wait have no fill in the snapshot, but one of 4 in the fills."""
+    """Waiting orders have nothing executed in the snapshot, but a fill of 4 in the fills."""
     rest = result["missing_sz"]
     assert set(rest) == {0.0, -4.0}
     assert (rest == -4.0).sum() == len(result) // 4
 
 
 def quality_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """Each order pays its own mean, 104.5; over nine seconds 100 to 108 stood, on average 104."""
+    """Each order pays its own mean, 104.5; the price over nine seconds is 104 on average."""
     assert np.allclose(result["vs_vwap_bps"], 0.0)
     assert np.allclose(result["twap"], 104.0)
     assert np.allclose(result["share"], 1.0)

@@ -1,4 +1,4 @@
-"""The records of the wire, by topic; one `msgspec.Struct` each."""
+"""The records of the wire, by topic; each is a `msgspec.Struct`."""
 
 from toolkit.contract.records.accounts import (
     AccountRow,
@@ -13,65 +13,69 @@ from toolkit.contract.records.accounts import (
     LendPosition,
     Leverage,
     MarginSummary,
-    Position,
-    PositionRow,
-    TokenRow,
-    TokenState,
-)
-from toolkit.contract.records.auctions import AuctionStatus
-from toolkit.contract.records.beyond import (
-    BookLevel,
-    BookLevelRow,
-    Candle,
-    DelegatorEvent,
-    DelegatorReward,
-    DelegatorSummary,
-    ExchangeStatus,
-    FundingRate,
-    L2Book,
-    MidRow,
-    OpenOrder,
-    OrderLookup,
-    PerpDex,
     Portfolio,
     PortfolioRow,
+    Position,
+    PositionRow,
     SubAccount,
     SubAccountRow,
-    TwapSliceFill,
-    TwapSliceRow,
+    TokenRow,
+    TokenState,
     UserFees,
     UserRateLimit,
     UserRole,
     VaultEquity,
 )
-from toolkit.contract.records.fills import Fill, Liquidation
-from toolkit.contract.records.funding import FundingDelta, FundingRow
+from toolkit.contract.records.fills import (
+    Fill,
+    Liquidation,
+    TwapSliceFill,
+    TwapSliceRow,
+)
 from toolkit.contract.records.ledger import (
     DELTA_FIELDS,
+    FundingDelta,
+    FundingRow,
     LedgerDelta,
     LedgerUpdate,
     LiquidatedPosition,
 )
 from toolkit.contract.records.market import (
     AssetContext,
+    AuctionStatus,
+    BookLevel,
+    BookLevelRow,
+    Candle,
     CoinCapRow,
     ContextRow,
     Depth,
     DepthLevel,
     DepthRow,
     DexCaps,
-    DexLimits,
+    ExchangeStatus,
+    FundingRate,
+    L2Book,
     MarginTable,
     MarginTier,
     MarginTierRow,
     MarketDepth,
     Meta,
     MetaRow,
+    MidRow,
     PerpAsset,
+    PerpDex,
+    PerpDexLimits,
     SlippageSample,
 )
-from toolkit.contract.records.orders import Order, OrderStatus
-from toolkit.contract.records.record import Record
+from toolkit.contract.records.orders import (
+    OpenOrder,
+    Order,
+    OrderLookup,
+    OrderStatus,
+)
+from toolkit.contract.records.record import (
+    Record,
+)
 from toolkit.contract.records.snapshots import (
     AccountValueRow,
     BranchMargin,
@@ -90,7 +94,13 @@ from toolkit.contract.records.spot import (
     SpotState,
     SpotToken,
 )
-from toolkit.contract.records.staking import Delegation, ValidatorWeek
+from toolkit.contract.records.staking import (
+    Delegation,
+    DelegatorEvent,
+    DelegatorReward,
+    DelegatorSummary,
+    ValidatorWeek,
+)
 
 __all__ = [
     "DELTA_FIELDS",
@@ -119,7 +129,6 @@ __all__ = [
     "DepthLevel",
     "DepthRow",
     "DexCaps",
-    "DexLimits",
     "ExchangeStatus",
     "FailedRow",
     "Fill",
@@ -150,6 +159,7 @@ __all__ = [
     "OutcomeQuestion",
     "PerpAsset",
     "PerpDex",
+    "PerpDexLimits",
     "Portfolio",
     "PortfolioRow",
     "Position",

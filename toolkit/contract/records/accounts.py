@@ -1,6 +1,8 @@
-"""Account state. Specification, "Clearinghouse state" and "Borrow/lend user state".
+"""Accounts. Specification, "Clearinghouse state" and "Borrow/lend user state".
 
-Records named ``...Row`` are not on the wire: they are the rows of frames whose answers nest.
+Sub-accounts, vaults, roles, fees and portfolios: docs/live_service.md, section 9.
+
+Records named ``...Row`` are not on the wire. They are the rows of frames of nested answers.
 """
 
 from typing import Annotated
@@ -18,11 +20,13 @@ from toolkit.contract.kinds import (
     RATE,
     ROWS,
     SIZE,
+    TEXT,
     TIME,
     USD,
     WORD,
 )
 from toolkit.contract.records.record import Record, Text, Whole
+from toolkit.contract.records.spot import SpotState
 
 __all__ = [
     "AccountRow",
@@ -37,10 +41,18 @@ __all__ = [
     "LendPosition",
     "Leverage",
     "MarginSummary",
+    "Portfolio",
+    "PortfolioRow",
     "Position",
     "PositionRow",
+    "SubAccount",
+    "SubAccountRow",
     "TokenRow",
     "TokenState",
+    "UserFees",
+    "UserRateLimit",
+    "UserRole",
+    "VaultEquity",
 ]
 
 _OLD = "recordings of 2023 lack it"
@@ -54,12 +66,13 @@ class MarginSummary(Record, kw_only=True):
     total_ntl_pos: Annotated[str, USD("sum of position values")]
     total_raw_usd: Annotated[str, USD("cash; account value less signed position values")]
     withdrawable: Annotated[
-        Text, USD("amount that may be withdrawn", lacks="old answers have it at the top level")
+        Text,
+        USD("amount that may be withdrawn", missing_reason="old answers have it at the top level"),
     ] = UNSET
 
 
 class Leverage(Record, kw_only=True):
-    """How a position is leveraged."""
+    """The leverage of a position."""
 
     type: Annotated[str, WORD("cross or isolated")]
     value: Annotated[int, COUNT("how many times")]
@@ -84,7 +97,10 @@ class Position(Record, kw_only=True):
     margin_used: Annotated[str, USD("margin in use")]
     max_trade_szs: Annotated[
         list[str],
-        NESTED("largest sizes that can be traded, two values", lacks="answers since 2025 lack it"),
+        NESTED(
+            "largest sizes that can be traded, two values",
+            missing_reason="answers since 2025 lack it",
+        ),
     ]
     position_value: Annotated[str, USD("notional at the mark price")]
     return_on_equity: Annotated[str, RATE("unrealised PnL over margin")]
@@ -109,7 +125,7 @@ class ClearinghouseState(Record, kw_only=True):
     margin_summary: Annotated[MarginSummary, NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
     asset_positions: Annotated[list[AssetPosition], ROWS("the positions")]
-    time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+    time: Annotated[int, TIME("time of the state", missing_reason=_OLD)]
     withdrawable: Annotated[
         Text, USD("amount that may be withdrawn, where it is not in marginSummary", beyond=1)
     ] = UNSET
@@ -146,7 +162,7 @@ class AccountRow(Record, kw_only=True):
     dex: Annotated[str, WORD("dex name; `native` for the native dex")]
     margin_summary: Annotated[MarginSummary, NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
-    time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+    time: Annotated[int, TIME("time of the state", missing_reason=_OLD)]
     cross_maintenance_margin_used: Annotated[
         Text, USD("maintenance margin of the cross positions", beyond=1)
     ] = UNSET
@@ -159,11 +175,11 @@ class PositionRow(Record, kw_only=True):
     dex: Annotated[str, WORD("dex name; `native` for the native dex")]
     type: Annotated[str, WORD("position mode, e.g. oneWay")]
     position: Annotated[Position, NESTED("the position", key=True)]
-    time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+    time: Annotated[int, TIME("time of the state", missing_reason=_OLD)]
 
 
 class FailedRow(Record, kw_only=True):
-    """An account whose state could not be had, as a row."""
+    """An account without an available state, as a row."""
 
     user: Annotated[str, ADDRESS("account", key=True)]
 
@@ -202,3 +218,82 @@ class TokenRow(Record, kw_only=True):
 
     token_index: Annotated[int, ID("index of the token", key=True)]
     state: Annotated[TokenState, NESTED("the position")]
+
+
+class VaultEquity(Record, kw_only=True):
+    """The equity of a user in one vault."""
+
+    vault_address: Annotated[str, ADDRESS("vault")]
+    equity: Annotated[str, USD("value of the user's share")]
+    locked_until_timestamp: Annotated[int | UnsetType, TIME("when it may be withdrawn")] = UNSET
+
+
+class SubAccount(Record, kw_only=True):
+    """A sub-account with its state."""
+
+    name: Annotated[str, TEXT("name of the sub-account")]
+    sub_account_user: Annotated[str, ADDRESS("sub-account")]
+    master: Annotated[str, ADDRESS("account it belongs to")]
+    clearinghouse_state: Annotated[ClearinghouseState, ROWS("its perp account")]
+    spot_state: Annotated[SpotState, ROWS("its spot balances")]
+
+
+class SubAccountRow(Record, kw_only=True):
+    """A sub-account, as a row."""
+
+    name: Annotated[str, TEXT("name of the sub-account")]
+    sub_account_user: Annotated[str, ADDRESS("sub-account")]
+    master: Annotated[str, ADDRESS("account it belongs to")]
+
+
+class UserRole(Record, kw_only=True):
+    """The role of an address."""
+
+    role: Annotated[str, WORD("user, vault, agent, subAccount or missing")]
+    data: Annotated[object | UnsetType, NESTED("whose agent or sub-account it is")] = UNSET
+
+
+class UserFees(Record, kw_only=True):
+    """The fee rates of a user."""
+
+    daily_user_vlm: Annotated[list[object], NESTED("volume of each of the last days")]
+    fee_schedule: Annotated[object, NESTED("the exchange's rates")]
+    user_cross_rate: Annotated[str, RATE("taker fee on perps")]
+    user_add_rate: Annotated[str, RATE("maker fee on perps; negative: rebate")]
+    user_spot_cross_rate: Annotated[str, RATE("taker fee on spot")]
+    user_spot_add_rate: Annotated[str, RATE("maker fee on spot; negative: rebate")]
+    active_referral_discount: Annotated[str, RATE("discount by referral")]
+    trial: Annotated[object | None, NESTED("fee trial; missing when there is none")]
+    fee_trial_escrow: Annotated[Text, AMOUNT("fees held back by a trial")] = UNSET
+    next_trial_available_timestamp: Annotated[
+        int | UnsetType | None, TIME("when the next trial may begin")
+    ] = UNSET
+    staking_link: Annotated[object | None, NESTED("linked staking account")] = None
+    active_staking_discount: Annotated[object | None, NESTED("discount by staking")] = None
+
+
+class UserRateLimit(Record, kw_only=True):
+    """The number of requests that an address can send to the exchange."""
+
+    cum_vlm: Annotated[str, USD("volume traded so far")]
+    n_requests_used: Annotated[int, COUNT("requests used")]
+    n_requests_cap: Annotated[int, COUNT("requests allowed")]
+    n_requests_surplus: Annotated[int | UnsetType, COUNT("requests bought")] = UNSET
+
+
+class Portfolio(Record, kw_only=True):
+    """The history of an account in one period."""
+
+    account_value_history: Annotated[list[tuple[int, str]], ROWS("pairs of time and value")]
+    pnl_history: Annotated[list[tuple[int, str]], ROWS("pairs of time and PnL in the period")]
+    vlm: Annotated[str, USD("volume traded in the period")]
+
+
+class PortfolioRow(Record, kw_only=True):
+    """The value and PnL of an account at one moment of one period, as a row."""
+
+    period: Annotated[str, WORD("day, week, month or allTime; perp in front: perps only")]
+    time: Annotated[int, TIME("when")]
+    account_value: Annotated[str, USD("account value")]
+    pnl: Annotated[str | None, USD("PnL since the period began")]
+    vlm: Annotated[str, USD("volume traded in the whole period")]

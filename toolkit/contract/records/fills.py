@@ -1,4 +1,4 @@
-"""Fills. Specification, "Fill record"."""
+"""Fills. Specification, "Fill record". Fills of TWAPs: docs/live_service.md, section 9."""
 
 from typing import Annotated
 
@@ -21,7 +21,12 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = ["Fill", "Liquidation"]
+__all__ = [
+    "Fill",
+    "Liquidation",
+    "TwapSliceFill",
+    "TwapSliceRow",
+]
 
 _OLD = "recordings of 2023 and the mirrored API lack it"
 
@@ -58,7 +63,7 @@ class Fill(Record, kw_only=True):
         str,
         AMOUNT("fee paid, with builder and deployer fee; negative: rebate", unit="fee token"),
     ]
-    tid: Annotated[int, ID("trade id; 0 on dust conversions", lacks=_OLD)]
+    tid: Annotated[int, ID("trade id; 0 on dust conversions", missing_reason=_OLD)]
     cloid: Annotated[Text, TEXT("client order id")] = UNSET
     builder_fee: Annotated[Text, AMOUNT("part of fee for the builder", unit="fee token")] = UNSET
     deployer_fee: Annotated[
@@ -67,12 +72,14 @@ class Fill(Record, kw_only=True):
     priority_gas: Annotated[
         Text, AMOUNT("priority gas fee in the chain's native token", unit="native token")
     ] = UNSET
-    fee_token: Annotated[str, COIN("token the fee is paid in, e.g. USDC", lacks=_OLD)]
+    fee_token: Annotated[str, COIN("token the fee is paid in, e.g. USDC", missing_reason=_OLD)]
     builder: Annotated[str | UnsetType | None, ADDRESS("builder the order was routed through")] = (
         UNSET
     )
-    twap_id: Annotated[int | None, ID("TWAP order id; missing when no TWAP fill", lacks=_OLD)]
-    tx_index: Annotated[int, COUNT("transaction index", lacks=_OLD)]
+    twap_id: Annotated[
+        int | None, ID("TWAP order id; missing when no TWAP fill", missing_reason=_OLD)
+    ]
+    tx_index: Annotated[int, COUNT("transaction index", missing_reason=_OLD)]
     venue: Annotated[Text, WORD("venue of an outcome market")] = UNSET
     user: Annotated[Text, ADDRESS("user who made the fill")] = UNSET
     liquidation: Annotated[
@@ -82,5 +89,18 @@ class Fill(Record, kw_only=True):
         Text, AMOUNT("part of fee that a fee trial holds back", unit="fee token", beyond=1)
     ] = UNSET
     liquidation_mark_px: Annotated[
-        Text, PRICE("mark price of the liquidation", fills="liquidation_mark_px", beyond=1)
+        Text, PRICE("mark price of the liquidation", older_place_of="liquidation_mark_px", beyond=1)
     ] = UNSET
+
+
+class TwapSliceFill(Record, kw_only=True):
+    """A fill of a TWAP order."""
+
+    fill: Annotated[Fill, NESTED("the fill")]
+    twap_id: Annotated[int, ID("TWAP order id")]
+
+
+class TwapSliceRow(Record, kw_only=True):
+    """A fill of a TWAP order, as a row."""
+
+    fill: Annotated[Fill, NESTED("the fill")]

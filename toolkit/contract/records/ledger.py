@@ -1,6 +1,6 @@
-"""Ledger updates other than funding. Specification, "Non-funding ledger update".
+"""Ledger updates and funding payments. Specification, "Non-funding ledger update", "Funding row".
 
-Which fields stand in which type of delta is in `DELTA_FIELDS` (clarifications, "ledger deltas").
+`DELTA_FIELDS` lists the fields of each type of delta (clarifications, "ledger deltas").
 """
 
 from typing import Annotated, Final
@@ -14,6 +14,7 @@ from toolkit.contract.kinds import (
     COUNT,
     FLAG,
     NESTED,
+    RATE,
     SIZE,
     TEXT,
     TIME,
@@ -22,7 +23,39 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = ["DELTA_FIELDS", "LedgerDelta", "LedgerUpdate", "LiquidatedPosition"]
+__all__ = [
+    "DELTA_FIELDS",
+    "FundingDelta",
+    "FundingRow",
+    "LedgerDelta",
+    "LedgerUpdate",
+    "LiquidatedPosition",
+]
+
+
+class FundingDelta(Record, kw_only=True):
+    """The amount and the reason of one funding payment."""
+
+    type: Annotated[str, WORD("always funding")]
+    coin: Annotated[str, COIN("asset symbol", key=True)]
+    usdc: Annotated[str, USD("amount received; negative when paid", key=True)]
+    szi: Annotated[str, SIZE("position at funding time; negative: short")]
+    funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
+    n_samples: Annotated[
+        int | UnsetType | None,
+        COUNT("how many payments the row sums up; missing: one", beyond=5),
+    ] = UNSET
+
+
+class FundingRow(Record, kw_only=True):
+    """One position's funding payment of one hour."""
+
+    user: Annotated[
+        str, ADDRESS("payer or receiver", missing_reason="funding rows of a single user lack it")
+    ]
+    time: Annotated[int, TIME("time of the funding block", key=True)]
+    hash: Annotated[str, TEXT("always the zero hash")]
+    delta: Annotated[FundingDelta, NESTED("the payment", key=True)]
 
 
 class LiquidatedPosition(Record, kw_only=True):
@@ -33,7 +66,7 @@ class LiquidatedPosition(Record, kw_only=True):
 
 
 class LedgerDelta(Record, kw_only=True):
-    """What one ledger update moved; which fields it has depends on its type."""
+    """The change of one ledger update; its fields depend on its type."""
 
     type: Annotated[str, WORD("type of the update", key=True)]
     amount: Annotated[Text, AMOUNT("amount; type and parties say which way it went")] = UNSET
@@ -108,6 +141,6 @@ DELTA_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "activateDexAbstraction": ("dex", "token", "amount"),
     "accountActivationGas": ("token", "amount"),
     "perpDexClassTransfer": ("token", "amount", "dex", "toPerp"),
-    "borrowLendBackstopLiquidation": (),  # its fields are not known: keep whatever comes
+    "borrowLendBackstopLiquidation": (),  # its fields are unknown: keep all of them
 }
 """Type of delta -> the fields it has besides ``type``, in their wire names."""

@@ -1,14 +1,18 @@
-"""Market data: depth, slippage, metadata, limits.
+"""Market data: depth, slippage, metadata, limits, auctions, books and candles.
 
-Specification, "Depth response", "Slippage sample", "Perp metadata", "Perp dex limits".
-Records named ``...Row`` are not on the wire: they are the rows of frames whose answers nest.
+Specification, "Depth response", "Slippage sample", "Perp metadata", "Perp dex limits" and "Deploy
+auction status"; the others: docs/live_service.md, section 9.
+Records named ``...Row`` are not on the wire. They are the rows of frames of nested answers.
 """
 
 from typing import Annotated
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from toolkit.contract.kinds import (
+    ADDRESS,
+    AMOUNT,
     BPS,
     COIN,
     COUNT,
@@ -19,6 +23,7 @@ from toolkit.contract.kinds import (
     PRICE,
     RATE,
     ROWS,
+    SECONDS,
     SIZE,
     TEXT,
     TIME,
@@ -29,20 +34,29 @@ from toolkit.contract.records.record import Record, Text, Whole
 
 __all__ = [
     "AssetContext",
+    "AuctionStatus",
+    "BookLevel",
+    "BookLevelRow",
+    "Candle",
     "CoinCapRow",
     "ContextRow",
     "Depth",
     "DepthLevel",
     "DepthRow",
     "DexCaps",
-    "DexLimits",
+    "ExchangeStatus",
+    "FundingRate",
+    "L2Book",
     "MarginTable",
     "MarginTier",
     "MarginTierRow",
     "MarketDepth",
     "Meta",
     "MetaRow",
+    "MidRow",
     "PerpAsset",
+    "PerpDex",
+    "PerpDexLimits",
     "SlippageSample",
 ]
 
@@ -160,7 +174,7 @@ class Meta(Record, kw_only=True):
 
 
 class MetaRow(PerpAsset, kw_only=True):
-    """One perpetual with what holds for its whole dex, as a row."""
+    """One perpetual with the values of its dex, as a row."""
 
     collateral_token: Annotated[
         Whole, ID("spot token of the collateral; 0: USDC; the same for the whole dex", beyond=6)
@@ -202,7 +216,7 @@ class ContextRow(Record, kw_only=True):
     ] = UNSET
 
 
-class DexLimits(Record, kw_only=True):
+class PerpDexLimits(Record, kw_only=True):
     """The limits of a builder-deployed dex."""
 
     total_oi_cap: Annotated[str, USD("total open-interest cap of the dex")]
@@ -212,7 +226,7 @@ class DexLimits(Record, kw_only=True):
 
 
 class DexCaps(Record, kw_only=True):
-    """The limits of a dex that hold for all its coins, as a row."""
+    """The limits of a dex for all its coins, as a row."""
 
     total_oi_cap: Annotated[str, USD("total open-interest cap of the dex")]
     oi_sz_cap_per_perp: Annotated[str, SIZE("open-interest size cap per perp")]
@@ -224,3 +238,105 @@ class CoinCapRow(Record, kw_only=True):
 
     coin: Annotated[str, COIN("asset symbol", key=True)]
     oi_cap: Annotated[str, USD("open-interest cap")]
+
+
+class PerpDex(Record, kw_only=True):
+    """A builder-deployed dex."""
+
+    name: Annotated[str, WORD("dex name")]
+    full_name: Annotated[str, TEXT("long name")]
+    deployer: Annotated[str, ADDRESS("deployer")]
+    oracle_updater: Annotated[str | None, ADDRESS("who sets its oracle prices")]
+    fee_recipient: Annotated[str | None, ADDRESS("who gets the deployer's fees")]
+    asset_to_streaming_oi_cap: Annotated[
+        list[object] | UnsetType, NESTED("pairs of coin and open-interest cap in USD")
+    ] = UNSET
+    sub_deployers: Annotated[
+        list[object] | UnsetType, NESTED("pairs of action and addresses that may do it")
+    ] = UNSET
+    deployer_fee_scale: Annotated[Text, RATE("share of fees that the deployer adds")] = UNSET
+    last_deployer_fee_scale_change_time: Annotated[Text, TEXT("when it last changed")] = UNSET
+    asset_to_funding_multiplier: Annotated[
+        list[object] | UnsetType, NESTED("pairs of coin and funding multiplier")
+    ] = UNSET
+    asset_to_funding_interest_rate: Annotated[
+        list[object] | UnsetType, NESTED("pairs of coin and interest rate")
+    ] = UNSET
+
+
+class MidRow(Record, kw_only=True):
+    """The mid price of one market, as a row."""
+
+    coin: Annotated[str, COIN("asset symbol, or name of the spot market")]
+    mid_px: Annotated[str, PRICE("mid price")]
+
+
+class FundingRate(Record, kw_only=True):
+    """The funding rate of one coin at one hour."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
+    premium: Annotated[str | None, RATE("premium that the rate was computed from")]
+    time: Annotated[int, TIME("time of the funding block")]
+
+
+class Candle(Record, kw_only=True):
+    """The trades of one coin in one interval."""
+
+    start_time: Annotated[int, TIME("first moment of the interval")] = msgspec.field(name="t")
+    end_time: Annotated[int, TIME("last moment of the interval")] = msgspec.field(name="T")
+    coin: Annotated[str, COIN("asset symbol")] = msgspec.field(name="s")
+    interval: Annotated[str, WORD("length: 1m, 1h, 1d, ...")] = msgspec.field(name="i")
+    open: Annotated[str, PRICE("price of the first trade")] = msgspec.field(name="o")
+    close: Annotated[str, PRICE("price of the last trade")] = msgspec.field(name="c")
+    high: Annotated[str, PRICE("highest price")] = msgspec.field(name="h")
+    low: Annotated[str, PRICE("lowest price")] = msgspec.field(name="l")
+    volume: Annotated[str, SIZE("traded size")] = msgspec.field(name="v")
+    trades: Annotated[int, COUNT("number of trades")] = msgspec.field(name="n")
+
+
+class BookLevel(Record, kw_only=True):
+    """One price level of an order book."""
+
+    px: Annotated[str, PRICE("price", key=True)]
+    sz: Annotated[str, SIZE("size that rests there", key=True)]
+    orders: Annotated[int, COUNT("number of orders that rest there")] = msgspec.field(name="n")
+
+
+class L2Book(Record, kw_only=True):
+    """The order book of one market."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    time: Annotated[int, TIME("when the book was like this")]
+    levels: Annotated[
+        list[list[BookLevel]], ROWS("bids and asks, best price first, 20 levels each at most")
+    ]
+
+
+class BookLevelRow(Record, kw_only=True):
+    """One price level of one side of a book, as a row."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    time: Annotated[int, TIME("when the book was like this")]
+    side: Annotated[str, WORD("A (ask) or B (bid)")]
+    level: Annotated[int, COUNT("place in its side; 1: the best price")]
+    px: Annotated[str, PRICE("price")]
+    sz: Annotated[str, SIZE("size that rests there")]
+    orders: Annotated[int, COUNT("number of orders that rest there")]
+
+
+class ExchangeStatus(Record, kw_only=True):
+    """The state of the exchange."""
+
+    time: Annotated[int, TIME("present time of the exchange")]
+    special_statuses: Annotated[object | None, NESTED("special states; missing when none")]
+
+
+class AuctionStatus(Record, kw_only=True):
+    """The state of a deploy auction."""
+
+    start_time_seconds: Annotated[int, SECONDS("auction start", key=True)]
+    duration_seconds: Annotated[int, COUNT("auction duration", unit="seconds")]
+    start_gas: Annotated[str, AMOUNT("gas price at start")]
+    current_gas: Annotated[str | None, AMOUNT("current gas price; missing if a perp auction ended")]
+    end_gas: Annotated[str | None, AMOUNT("gas price at the end; missing while in progress")]

@@ -1,4 +1,7 @@
-"""Orders and their status events. Specification, "Order status record"."""
+"""Orders and their status events. Specification, "Order status record".
+
+Open orders and single orders: docs/live_service.md, section 9.
+"""
 
 from typing import Annotated
 
@@ -20,11 +23,16 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = ["Order", "OrderStatus"]
+__all__ = [
+    "OpenOrder",
+    "Order",
+    "OrderLookup",
+    "OrderStatus",
+]
 
 
 class Order(Record, kw_only=True):
-    """An order as it stood when its status changed."""
+    """An order at the time of a status change."""
 
     coin: Annotated[str, COIN("asset symbol", key=True)]
     side: Annotated[str, WORD("A (sell) or B (buy)", key=True)]
@@ -50,7 +58,30 @@ class OrderStatus(Record, kw_only=True):
     user: Annotated[Text, ADDRESS("user who placed the order")] = UNSET
     builder: Annotated[Text, ADDRESS("builder the order was placed via")] = UNSET
     builder_fee: Annotated[int | UnsetType, BPS("builder fee")] = UNSET
-    tx_index: Annotated[int, COUNT("transaction index", lacks="the mirrored API lacks it")]
+    tx_index: Annotated[int, COUNT("transaction index", missing_reason="the mirrored API lacks it")]
     status: Annotated[str, WORD("order status", key=True)]
     status_timestamp: Annotated[int, TIME("time of the status update", key=True)]
     order: Annotated[Order, NESTED("the order", key=True)]
+
+
+class OpenOrder(Record, kw_only=True):
+    """An order that is open."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    side: Annotated[str, WORD("A (sell) or B (buy)")]
+    limit_px: Annotated[str, PRICE("limit price")]
+    sz: Annotated[str, SIZE("size still open")]
+    oid: Annotated[int, ID("order id")]
+    timestamp: Annotated[int, TIME("creation time")]
+    orig_sz: Annotated[str, SIZE("original size")]
+    cloid: Annotated[str | UnsetType | None, TEXT("client order id")] = UNSET
+    reduce_only: Annotated[bool | UnsetType, FLAG("whether it may only reduce the position")] = (
+        UNSET
+    )
+
+
+class OrderLookup(Record, kw_only=True):
+    """The last status of one order."""
+
+    status: Annotated[str, WORD("order, or unknownOid")]
+    order: Annotated[OrderStatus | UnsetType, NESTED("the order with its last status")] = UNSET

@@ -1,4 +1,4 @@
-"""What every record is."""
+"""The base class of all records."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ class Record(msgspec.Struct, rename="camel"):
     """One record of the wire, its fields in the order of the specification.
 
     A field that may be absent has the default ``UNSET``; one that may be null allows None.
-    Decimal numbers are text, as on the wire, so that nothing is lost.
+    Decimal numbers are text, as on the wire, so that no digit is lost.
     """
 
 

@@ -1,7 +1,7 @@
 """Snapshots. Specification, "Snapshot metadata", "Account value snapshot", "TWAP snapshot".
 
-The records of the binary snapshots are the rows of frames; `toolkit.contract.snapshots`
-reads the tuples.
+The records of the binary snapshots are the rows of frames. `toolkit.contract.snapshots` reads the
+tuples on the wire.
 """
 
 from typing import Annotated, Any

@@ -1,6 +1,6 @@
 """Spot and outcome markets beyond the specification. docs/live_service.md, sections 7 and 9.
 
-Records named ``...Row`` are not on the wire: they are the rows of frames whose answers nest.
+Records named ``...Row`` are not on the wire. They are the rows of frames of nested answers.
 """
 
 from typing import Annotated
@@ -89,7 +89,7 @@ class SpotMarketRow(Record, kw_only=True):
 
 
 class SpotBalance(Record, kw_only=True):
-    """What an account holds of one token."""
+    """The balance of an account in one token."""
 
     coin: Annotated[str, COIN("token symbol")]
     token: Annotated[int, ID("index of the token")]

@@ -1,15 +1,33 @@
-"""Staking. Specification, "Delegation" and "Validator weekly APR entry"."""
+"""Staking. Specification, "Delegation" and "Validator weekly APR entry".
+
+Stakes and rewards of a user: docs/live_service.md, section 9.
+"""
 
 from typing import Annotated
 
-from toolkit.contract.kinds import ADDRESS, AMOUNT, RATE, TIME
+from toolkit.contract.kinds import (
+    ADDRESS,
+    AMOUNT,
+    COUNT,
+    NESTED,
+    RATE,
+    TEXT,
+    TIME,
+    WORD,
+)
 from toolkit.contract.records.record import Record
 
-__all__ = ["Delegation", "ValidatorWeek"]
+__all__ = [
+    "Delegation",
+    "DelegatorEvent",
+    "DelegatorReward",
+    "DelegatorSummary",
+    "ValidatorWeek",
+]
 
 
 class Delegation(Record, kw_only=True):
-    """What a user has delegated to one validator."""
+    """The delegation of a user to one validator."""
 
     validator: Annotated[str, ADDRESS("validator", key=True)]
     amount: Annotated[str, AMOUNT("delegated amount", unit="native token", key=True)]
@@ -17,7 +35,7 @@ class Delegation(Record, kw_only=True):
 
 
 class ValidatorWeek(Record, kw_only=True):
-    """What a validator's delegators earned in one week, not compounded."""
+    """The earnings of a validator's delegators in one week, not compounded."""
 
     week: Annotated[int, TIME("week start, Monday 00:00 UTC", key=True)]
     net_apr: Annotated[float, RATE("APR of delegators after commission; 0.182 is 18.2 %")]
@@ -25,3 +43,28 @@ class ValidatorWeek(Record, kw_only=True):
     total_delegator_rewards: Annotated[
         str, AMOUNT("rewards distributed to delegators that week", unit="native token")
     ]
+
+
+class DelegatorSummary(Record, kw_only=True):
+    """The stake of a user."""
+
+    delegated: Annotated[str, AMOUNT("delegated to validators", unit="native token")]
+    undelegated: Annotated[str, AMOUNT("staked, but not delegated", unit="native token")]
+    total_pending_withdrawal: Annotated[str, AMOUNT("on its way out", unit="native token")]
+    n_pending_withdrawals: Annotated[int, COUNT("withdrawals on their way out")]
+
+
+class DelegatorEvent(Record, kw_only=True):
+    """A change of a user's stake or delegations."""
+
+    time: Annotated[int, TIME("when it happened")]
+    hash: Annotated[str, TEXT("transaction hash")]
+    delta: Annotated[object, NESTED("what changed: delegate, cDeposit or withdrawal")]
+
+
+class DelegatorReward(Record, kw_only=True):
+    """A staking reward of one day."""
+
+    time: Annotated[int, TIME("when it was distributed")]
+    source: Annotated[str, WORD("delegation or commission")]
+    total_amount: Annotated[str, AMOUNT("reward", unit="native token")]

@@ -1,22 +1,22 @@
 """The binary snapshots. Specification, "Snapshot endpoints (compressed binary)".
 
-`decode` gives columns by name instead of records, since half a million records would cost
-more than everything else. Each column of the operation's record is there, all of the same
-length, one row for each account or TWAP of every snapshot in the answer, in its order:
+`decode` returns columns by name instead of records, because half a million records would cost more
+time than everything else. The columns are those of the operation's record. They have one row for
+each account or TWAP of every snapshot in the answer, in its order:
 
 ===========  ==================================================================
 family       type of the column
 ===========  ==================================================================
-number       ``numpy`` float64; what is missing is NaN
-integer      ``numpy`` int64; Arrow int64 with nulls where it may be missing
-time         ``numpy`` int64, milliseconds; the smallest where it is missing
-flag         ``numpy`` bool; Arrow bool with nulls where it may be missing
-text, iso    Arrow large_string; null where it is missing
+number       ``numpy`` float64; a missing value is NaN
+integer      ``numpy`` int64; Arrow int64 with nulls if values may be missing
+time         ``numpy`` int64, milliseconds; the smallest int64 if a value is missing
+flag         ``numpy`` bool; Arrow bool with nulls if values may be missing
+text, iso    Arrow large_string; a missing value is null
 nested       Arrow ``list<struct<token: large_string, available: double>>``
 ===========  ==================================================================
 
-`encode` is the other side. `pack` and `assemble` are its two halves, for a service that
-compresses a snapshot once and answers with it many times.
+`encode` is the inverse. `pack` and `assemble` are its two halves, for a service that compresses a
+snapshot once and sends it many times.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LIMIT",
-    "AccountValueSnapshot",
     "Columns",
-    "TwapSnapshot",
+    "WireAccountSnapshot",
+    "WireTwapSnapshot",
     "assemble",
     "decode",
     "encode",
@@ -39,21 +39,21 @@ __all__ = [
 ]
 
 LIMIT: Final = 1 << 30
-"""Most bytes that the snapshots of one answer may have when decompressed, by default."""
+"""The default limit of the bytes that the snapshots of one answer may have, decompressed."""
 
 Columns = Mapping[str, Any]
-"""Column name -> its values, as the table above says."""
+"""Column name -> its values, with the types of the table above."""
 
 
-class AccountValueSnapshot(NamedTuple):
-    """The accounts of one collateral token, as they travel.
+class WireAccountSnapshot(NamedTuple):
+    """The accounts of one collateral token, as they are on the wire.
 
     Parameters
     ----------
     snapshot_id : str
         Its identifier.
     collateral_token : str
-        The token, ``<dex>:`` in front where one dex is meant.
+        The token, with ``<dex>:`` in front if it is about one dex.
     users : mapping of str to tuple
         Address -> (account_value, total_long_notional, total_short_notional, is_unified,
         account_mode), and for portfolio-margin users also pm_ratio, pm_avail_by_branch as
@@ -65,15 +65,15 @@ class AccountValueSnapshot(NamedTuple):
     users: Mapping[str, tuple[Any, ...]]
 
 
-class TwapSnapshot(NamedTuple):
-    """The TWAPs of one market, as they travel.
+class WireTwapSnapshot(NamedTuple):
+    """The TWAPs of one market, as they are on the wire.
 
     Parameters
     ----------
     snapshot_id : str
         Its identifier.
     market_name : str
-        The market, ``<dex>:`` in front on builder-deployed dexes.
+        The market, with ``<dex>:`` in front on builder-deployed dexes.
     twaps : sequence of tuple
         21 values each, in the order of the specification.
     """
@@ -86,53 +86,54 @@ class TwapSnapshot(NamedTuple):
 def decode(
     operation: "Operation", headers: Mapping[str, str], content: bytes, *, limit: int = LIMIT
 ) -> Columns:
-    """Read the snapshots of an answer into columns.
+    """Return the columns of the snapshots of an answer.
 
     Parameters
     ----------
     operation : Operation
         accountValueSnapshots or perpTwapSnapshots.
     headers : mapping
-        HTTP headers; ``x-payload-format`` tells one snapshot from several.
+        HTTP headers; ``x-payload-format`` says whether there are several snapshots.
     content : bytes
-        The body, still compressed or already decompressed by the HTTP library.
+        The body, compressed or already decompressed by the HTTP library.
     limit : int
-        Most bytes of all snapshots together, decompressed. Memory stays within a small
-        multiple of it whatever the bytes are.
+        The most bytes of all snapshots together, decompressed. The memory stays below a small
+        multiple of it, whatever the bytes are.
 
     Returns
     -------
     mapping of str to array
-        The columns of the operation's record; the types stand at the top of this module.
+        The columns of the operation's record, with the types at the top of this module.
 
     Raises
     ------
     AnswerInvalid
-        If the bytes are no snapshots of this kind; it says what is wrong and where.
+        If the bytes are not snapshots of this kind; the message says what is wrong and where.
 
     Warns
     -----
     UnknownField
-        Once for each operation and value that this version does not know.
+        Once for each operation and unknown value.
     MissingField
-        Once for each operation and value that is not there, although the specification has it.
+        Once for each operation and value of the specification that is missing.
 
     Examples
     --------
     >>> from toolkit.contract.operations import OPERATIONS
     >>> accounts = OPERATIONS["accountValueSnapshots"]
     >>> users = {"0x" + "a" * 40: (150.5, 100.0, 0.0, False, 0)}
-    >>> headers, body = encode(accounts, [AccountValueSnapshot("s1", "USDC", users)])
+    >>> headers, body = encode(accounts, [WireAccountSnapshot("s1", "USDC", users)])
     >>> decode(accounts, headers, body)["account_value"]
     array([150.5])
     """
-    from toolkit.contract.snapshots.accounts import account_columns
-    from toolkit.contract.snapshots.payload import payloads
+    # pyarrow and msgpack are imported only if there is a snapshot to read.
+    from toolkit.contract.snapshots.account_values import account_columns
+    from toolkit.contract.snapshots.envelope import open_envelope
     from toolkit.contract.snapshots.twaps import twap_columns
 
-    read = {"accountValueSnapshots": account_columns, "perpTwapSnapshots": twap_columns}
+    readers = {"accountValueSnapshots": account_columns, "perpTwapSnapshots": twap_columns}
     try:
-        return read[operation.type](payloads(headers, content, limit), limit)
+        return readers[operation.type](open_envelope(headers, content, limit), limit)
     except AnswerInvalid as error:
         error.operation = operation.type
         raise
@@ -140,20 +141,20 @@ def decode(
 
 def encode(
     operation: "Operation",
-    snapshots: Sequence[AccountValueSnapshot | TwapSnapshot],
+    snapshots: Sequence[WireAccountSnapshot | WireTwapSnapshot],
     *,
     level: int = 1,
 ) -> tuple[dict[str, str], bytes]:
-    """Write snapshots as an answer.
+    """Return the headers and the body of an answer with snapshots.
 
     Parameters
     ----------
     operation : Operation
         accountValueSnapshots or perpTwapSnapshots.
-    snapshots : sequence of AccountValueSnapshot or of TwapSnapshot
-        At least one; their number decides the format.
+    snapshots : sequence of WireAccountSnapshot or of WireTwapSnapshot
+        At least one snapshot; their number decides the format.
     level : int
-        Of the compression; 3 takes more than twice the time of 1.
+        The level of the compression; 3 takes more than twice the time of 1.
 
     Returns
     -------
@@ -163,33 +164,35 @@ def encode(
     Raises
     ------
     TypeError, ValueError
-        If there is no snapshot, or one is not of the form that the specification gives.
+        If there is no snapshot, or one does not have the form of the specification.
     """
-    wanted = {"accountValueSnapshots": AccountValueSnapshot, "perpTwapSnapshots": TwapSnapshot}
-    kind = wanted[operation.type]
-    for one in snapshots:
-        if not isinstance(one, kind):
-            raise TypeError(f"{operation.type} has {kind.__name__}s, not {type(one).__name__}")
-    return assemble([pack(one, level=level) for one in snapshots])
+    kinds = {"accountValueSnapshots": WireAccountSnapshot, "perpTwapSnapshots": WireTwapSnapshot}
+    kind = kinds[operation.type]
+    for snapshot in snapshots:
+        if not isinstance(snapshot, kind):
+            raise TypeError(
+                f"{operation.type} needs {kind.__name__}s, not {type(snapshot).__name__}"
+            )
+    return assemble([pack(snapshot, level=level) for snapshot in snapshots])
 
 
-def pack(snapshot: AccountValueSnapshot | TwapSnapshot, *, level: int = 1) -> bytes:
-    """Write one snapshot in the array form: zstd of MessagePack."""
-    from toolkit.contract.snapshots.writing import packed
+def pack(snapshot: WireAccountSnapshot | WireTwapSnapshot, *, level: int = 1) -> bytes:
+    """Return one snapshot in the array form, as MessagePack compressed with zstd."""
+    from toolkit.contract.snapshots.envelope import pack_snapshot
 
-    if isinstance(snapshot, AccountValueSnapshot):
-        return packed(snapshot, snapshot.users.values(), (5, 8), level)
-    return packed(snapshot, snapshot.twaps, (21,), level)
+    if isinstance(snapshot, WireAccountSnapshot):
+        return pack_snapshot(snapshot, snapshot.users.values(), (5, 8), level)
+    return pack_snapshot(snapshot, snapshot.twaps, (21,), level)
 
 
 def assemble(blobs: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
-    """Put packed snapshots into one answer: its headers and its body.
+    """Return the headers and the body of an answer with packed snapshots.
 
     Parameters
     ----------
     blobs : sequence of bytes
-        From `pack`, at least one.
+        At least one result of `pack`.
     """
-    from toolkit.contract.snapshots.writing import assembled
+    from toolkit.contract.snapshots.envelope import assemble_answer
 
-    return assembled(blobs)
+    return assemble_answer(blobs)

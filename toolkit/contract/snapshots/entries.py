@@ -1,7 +1,7 @@
-"""Reading entries with typed decoders: strictly first, then with whatever may be missing.
+"""Entries of a snapshot, read by typed decoders: a strict one first, then more liberal ones.
 
-docs/live_service.md, section 1: any value but the keys may be null, and lack where entries are
-objects. Values that are not known are passed over.
+Any value except the keys may be null, and it may be absent if entries are objects. Unknown values
+are ignored. docs/live_service.md, section 1.
 """
 
 import functools
@@ -13,30 +13,30 @@ from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
-from toolkit.contract.snapshots.walking import LONGEST_NAME
-from toolkit.contract.unknown import report_missing, report_unknown
+from toolkit.contract.deviations import report_missing, report_unknown
+from toolkit.contract.snapshots.messagepack import LONGEST_NAME
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["Entries", "addresses_of"]
+__all__ = ["EntryDecoder", "decode_addresses"]
 
 _PLACE: Final = re.compile(r" - at `\$\[(?P<row>\d+)\](?:\[(?P<index>\d+)\]|\.(?P<key>\w+))?")
 _BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _LONGEST: Final = 8 << 20
 
 
-class Entries:
-    """One form of the entries of a snapshot, and how to read a list of them.
+class EntryDecoder:
+    """A reader of lists of entries in one form.
 
     Parameters
     ----------
     operation : str
         The operation's ``type``.
     fields : sequence of tuple
-        Name, key in the object form, type; and a default for a field that may lack.
+        Name, key in the object form, type; and a default if the field may be absent.
     array_like : bool
         Whether the entries are tuples instead of objects.
     keys : sequence of str
-        Names of the fields without which an entry means nothing.
+        Names of the fields that every entry must have.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Entries:
             for name, kind, *default in self._fields
             if not (name in keys or default or NoneType in get_args(kind))
         ]
-        self._liberal_fields = [self._liberal(*one) for one in self._fields]
+        self._liberal_fields = [self._liberal_field(*field) for field in self._fields]
 
     def read(self, body: bytes, count: int, first_row: int) -> list[Any]:
-        """Read entries that stand one after the other.
+        """Return entries that follow each other.
 
         Parameters
         ----------
@@ -69,15 +69,15 @@ class Entries:
         count : int
             Their number.
         first_row : int
-            The row of the first, for messages.
+            The row of the first entry, for messages.
         """
-        array = _array_of(count, body)
+        array = _array_body(count, body)
         try:
             return self._strict.decode(array)
         except _BROKEN:
             pass
         try:
-            rows = self._lacking.decode(array)
+            rows = self._nullable.decode(array)
         except _BROKEN:
             rows = self._read_unknown(array, first_row)
         for name in self._expected:
@@ -88,28 +88,28 @@ class Entries:
     def _read_unknown(self, array: bytes, first_row: int) -> list[Any]:
         try:
             rows = self._lenient.decode(array)
-            self._report(array)
+            self._report_unknown_keys(array)
         except _BROKEN as error:
-            raise self._invalid(error, first_row) from None
+            raise self._invalid_entry(error, first_row) from None
         return rows
 
-    def _liberal(self, name: str, kind: Any, *default: Any) -> tuple[Any, ...]:
-        """Return a field that may be null, and absent where entries are objects."""
+    def _liberal_field(self, name: str, kind: Any, *default: Any) -> tuple[Any, ...]:
+        """Return a field that may be null, and may be absent if entries are objects."""
         if name not in self._expected:
             return name, kind, *default
         return (name, kind | None) if self.array_like else (name, kind | None, None)
 
     def snapshot(self, payload: memoryview) -> tuple[str, str, list[Any]] | None:
-        """Read a whole snapshot in array form, if it is just as it should be."""
+        """Return a regular snapshot in array form, or None if it is not regular."""
         try:
-            snapshot = self._whole.decode(payload)
+            snapshot = self._regular_snapshot.decode(payload)
         except _BROKEN:
             return None
         return snapshot if max(map(len, snapshot[:2])) <= LONGEST_NAME else None
 
     @functools.cached_property
-    def _whole(self) -> "msgspec.msgpack.Decoder[tuple[str, str, list[Any]]]":
-        entry = self._entry(self._fields, forbid=True)
+    def _regular_snapshot(self) -> "msgspec.msgpack.Decoder[tuple[str, str, list[Any]]]":
+        entry = self._entry_type(self._fields, forbid=True)
         return msgspec.msgpack.Decoder(tuple[str, str, list[entry]], strict=False)  # type: ignore[valid-type]
 
     @functools.cached_property
@@ -117,7 +117,7 @@ class Entries:
         return self._decoder(self._fields, forbid=True)
 
     @functools.cached_property
-    def _lacking(self) -> "msgspec.msgpack.Decoder[list[Any]]":
+    def _nullable(self) -> "msgspec.msgpack.Decoder[list[Any]]":
         return self._decoder(self._liberal_fields, forbid=True)
 
     @functools.cached_property
@@ -127,9 +127,9 @@ class Entries:
     def _decoder(
         self, fields: list[tuple[Any, ...]], *, forbid: bool
     ) -> "msgspec.msgpack.Decoder[list[Any]]":
-        return msgspec.msgpack.Decoder(list[self._entry(fields, forbid=forbid)], strict=False)  # type: ignore[misc]
+        return msgspec.msgpack.Decoder(list[self._entry_type(fields, forbid=forbid)], strict=False)  # type: ignore[misc]
 
-    def _entry(self, fields: list[tuple[Any, ...]], *, forbid: bool) -> type[msgspec.Struct]:
+    def _entry_type(self, fields: list[tuple[Any, ...]], *, forbid: bool) -> type[msgspec.Struct]:
         return msgspec.defstruct(
             "Entry",
             fields,
@@ -140,7 +140,7 @@ class Entries:
             gc=False,
         )
 
-    def _report(self, array: bytes) -> None:
+    def _report_unknown_keys(self, array: bytes) -> None:
         if self.array_like:
             report_unknown(self.operation, f"[{len(self.names)}]", has_column=False)
             return
@@ -152,7 +152,7 @@ class Entries:
             for key in list(entry.keys() - known)[:8]:
                 report_unknown(self.operation, key, has_column=False)
 
-    def _invalid(self, error: Exception, first_row: int) -> AnswerInvalid:
+    def _invalid_entry(self, error: Exception, first_row: int) -> AnswerInvalid:
         place = _PLACE.search(str(error))
         if place is None:
             return AnswerInvalid(f"an entry cannot be read: {error}")
@@ -170,9 +170,9 @@ _ADDRESSES: Final = msgspec.msgpack.Decoder(list[_Address])
 _KEYS: Final = msgspec.msgpack.Decoder(list[dict[str, msgspec.Raw]])
 
 
-def addresses_of(body: bytes, count: int, column: str, first_row: int) -> list[str]:
-    """Read addresses that stand one after the other; their digits are not looked at."""
-    array = _array_of(count, body)
+def decode_addresses(body: bytes, count: int, column: str, first_row: int) -> list[str]:
+    """Return addresses that follow each other; this does not check their digits."""
+    array = _array_body(count, body)
     try:
         return _ADDRESSES.decode(array)
     except _BROKEN as error:
@@ -184,5 +184,5 @@ def addresses_of(body: bytes, count: int, column: str, first_row: int) -> list[s
         ) from None
 
 
-def _array_of(count: int, body: bytes) -> bytes:
+def _array_body(count: int, body: bytes) -> bytes:
     return struct.pack(">BI", 0xDD, count) + body

@@ -1,25 +1,25 @@
-"""TWAPs: from MessagePack to columns. Specification, "TWAP snapshot"."""
+"""TWAPs, from MessagePack to columns. Specification, "TWAP snapshot"."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 
-from toolkit.contract.snapshots.entries import Entries
-from toolkit.contract.snapshots.joining import (
+from toolkit.contract.deviations import report_unknown
+from toolkit.contract.snapshots.arrays import (
     TEXT,
-    flags,
-    integers,
-    joined,
-    made_columns,
-    nullable_flags,
-    nullable_integers,
-    numbers,
-    repeated,
-    times,
+    build_columns,
+    flag_array,
+    integer_array,
+    join_columns,
+    nullable_flag_array,
+    nullable_integer_array,
+    number_array,
+    repeat_texts,
+    time_array,
 )
-from toolkit.contract.snapshots.walking import Head, Walk, read_head
-from toolkit.contract.unknown import report_unknown
+from toolkit.contract.snapshots.entries import EntryDecoder
+from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
 
 __all__ = ["twap_columns"]
 
@@ -49,47 +49,47 @@ _FIELDS: Final[tuple[tuple[Any, ...], ...]] = (
     ("trigger_above", "trigger_above", bool | None, None),
     ("waiting", "waiting", bool | None, False),
 )
-_TUPLES: Final = Entries(_OPERATION, _FIELDS, array_like=True, keys=("address", "twap_id"))
+_TUPLES: Final = EntryDecoder(_OPERATION, _FIELDS, array_like=True, keys=("address", "twap_id"))
 
 
 def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
-    """Read the snapshots of an answer into the columns of TwapRow."""
+    """Return the columns of TwapRow for the snapshots of an answer."""
     parts: list[dict[str, Any]] = []
     runs: list[tuple[str, str, int]] = []
     rows: list[Any] = []
     done = 0
     for payload in payloads:
-        for snapshot_id, market, entries in _read(payload, done + len(rows)):
+        for snapshot_id, market, entries in _read_snapshot(payload, done + len(rows)):
             runs.append((snapshot_id, market, len(entries)))
             rows += entries
             if len(rows) >= _ROWS:
-                parts.append(_columns(runs, rows, done, limit))
+                parts.append(_batch_columns(runs, rows, done, limit))
                 done += len(rows)
                 runs, rows = [], []
-    parts.append(_columns(runs, rows, done, limit))
-    return joined(parts, _columns([], [], 0, limit))
+    parts.append(_batch_columns(runs, rows, done, limit))
+    return join_columns(parts, _batch_columns([], [], 0, limit))
 
 
-def _read(payload: memoryview, row: int) -> Iterator[tuple[str, str, list[Any]]]:
-    """Read a snapshot as it should be; with care if it is long, or not so."""
+def _read_snapshot(payload: memoryview, row: int) -> Iterator[tuple[str, str, list[Any]]]:
+    """Yield id, market and entries of a snapshot; a long or irregular one comes in pieces."""
     if len(payload) <= _BYTES and (snapshot := _TUPLES.snapshot(payload)):
         yield snapshot
         return
     head = read_head(payload, "market name", "array")
     for name in head.unknown:
         report_unknown(_OPERATION, name, has_column=False)
-    for body, count in _bodies(payload, head):
+    for body, count in _split_entries(payload, head):
         entries = _TUPLES.read(body, count, row)
         yield head.snapshot_id, head.name, entries
         row += count
 
 
-def _bodies(payload: memoryview, head: Head) -> Iterator[tuple[bytes, int]]:
-    """Give the MessagePack of the TWAPs, in pieces that stay small as objects."""
+def _split_entries(payload: memoryview, head: SnapshotHead) -> Iterator[tuple[bytes, int]]:
+    """Yield the MessagePack of the TWAPs in small pieces, with the number of TWAPs."""
     if head.finish - head.start <= _BYTES:
         yield bytes(payload[head.start : head.finish]), head.count
         return
-    walk, start, count = Walk(payload, head.start), head.start, 0
+    walk, start, count = MessagePackWalk(payload, head.start), head.start, 0
     for _ in range(head.count):
         walk.skip()
         count += 1
@@ -99,31 +99,33 @@ def _bodies(payload: memoryview, head: Head) -> Iterator[tuple[bytes, int]]:
     yield bytes(payload[start : head.finish]), count
 
 
-def _columns(
+def _batch_columns(
     runs: list[tuple[str, str, int]], rows: list[Any], first_row: int, limit: int
 ) -> dict[str, Any]:
     columns = {
-        "snapshot_id": repeated([(one, count) for one, _, count in runs], limit),
-        "market": repeated([(one, count) for _, one, count in runs], limit),
+        "snapshot_id": repeat_texts(
+            [(snapshot_id, count) for snapshot_id, _, count in runs], limit
+        ),
+        "market": repeat_texts([(market, count) for _, market, count in runs], limit),
     }
-    return columns | made_columns(_MAKERS, rows, first_row)
+    return columns | build_columns(_MAKERS, rows, first_row)
 
 
-def _texts(values: list[str | None]) -> pa.Array:
+def _text_array(values: list[str | None]) -> pa.Array:
     return pa.array(values, TEXT)
 
 
-_KINDS: Final[dict[Any, Callable[..., Any]]] = {
-    str: _texts,
-    str | None: _texts,
-    int: nullable_integers,
-    float: numbers,
-    float | None: numbers,
-    bool: nullable_flags,
-    bool | None: nullable_flags,
+_MAKERS_BY_TYPE: Final[dict[Any, Callable[..., Any]]] = {
+    str: _text_array,
+    str | None: _text_array,
+    int: nullable_integer_array,
+    float: number_array,
+    float | None: number_array,
+    bool: nullable_flag_array,
+    bool | None: nullable_flag_array,
 }
-_MAKERS: Final = {name: _KINDS[kind] for name, _, kind, *_ in _FIELDS} | {
-    "twap_id": integers,
-    "start_time_ms": times,
-    "waiting": flags,
+_MAKERS: Final = {name: _MAKERS_BY_TYPE[kind] for name, _, kind, *_ in _FIELDS} | {
+    "twap_id": integer_array,
+    "start_time_ms": time_array,
+    "waiting": flag_array,
 }

@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Builder report: what does a builder earn, and what do its users do elsewhere?
+# # Builder report: the revenue of a builder, and the trading of its users
 
 # %% tags=["source"]
 import toolkit as tk
@@ -24,7 +24,7 @@ from toolkit import plots
 from toolkit.reports import blocks, builder_report
 
 address = tk.example.BUILDER if address is None else address
-builder = builder_report.gather(session, address, start, end)
+builder = builder_report.fetch_report(session, address, start, end)
 sources = builder.frames()
 
 # %%
@@ -33,8 +33,8 @@ builder.title()
 # %% [markdown]
 # ## Summary
 #
-# The service shows a builder the fills of its users while they had approved it: those routed
-# through it, and those routed elsewhere.
+# The service shows a builder all fills of its users while they had approved it. Some were routed
+# through this builder, others through another builder or without one.
 
 # %%
 blocks.words(builder.summary(), lead=True)
@@ -49,7 +49,7 @@ blocks.tiles(builder.headlines())
 blocks.figure(
     plots.builder_routing,
     builder.weeks(),
-    caption="Where its users' volume went, week by week, in USD.",
+    caption="Volume of its users by route and week, in USD.",
 )
 
 # %%
@@ -62,11 +62,11 @@ builder.top("user")
 builder.top("coin")
 
 # %% [markdown]
-# ## Who stays
+# ## Retention
 #
-# Users by the week in which they first traded through the builder. The denominator of a cohort is
-# the same at every age; weeks that are not over are not shown, since what is missing there is not
-# yet known.
+# A cohort is all users with their first trade through the builder in the same week. The share of
+# a cohort is always of all its users. Weeks that are not over are not shown, since the users can
+# still trade in them.
 
 # %%
 blocks.figure(
@@ -82,8 +82,8 @@ builder.retention()
 blocks.figure(
     plots.lifetime_value,
     builder.lifetime,
-    caption="Builder fees that a user has paid, by weeks since the first trade; 95 % band, cut off "
-    "far above: the table has all of it.",
+    caption="Builder fees paid by a user, by weeks since the first trade, with a 95 % band. The "
+    "figure cuts off a very wide band; the table has its full width.",
 )
 
 # %%

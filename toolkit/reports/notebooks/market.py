@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Market report: what does it cost to trade this perp, and when?
+# # Market report: the cost of trading a perp
 
 # %% tags=["source"]
 import toolkit as tk
@@ -23,7 +23,7 @@ end = None
 from toolkit import plots
 from toolkit.reports import blocks, market_report
 
-market = market_report.gather(session, coin, start, end)
+market = market_report.fetch_report(session, coin, start, end)
 sources = market.frames()
 
 # %%
@@ -39,10 +39,11 @@ blocks.words(market.summary(), lead=True)
 blocks.tiles(market.headlines())
 
 # %% [markdown]
-# ## What size costs
+# ## Cost of a size
 #
-# Slippage of a market order against the mid price, sampled every 15 minutes. Samples of a book too
-# thin for the size count as infinitely dear: they are not dropped.
+# Slippage is the cost of a market order against the mid price, sampled every 15 minutes. If the
+# book was too thin for the size, the cost of the sample counts as infinite; the sample is not
+# dropped.
 
 # %%
 blocks.figure(
@@ -53,24 +54,25 @@ blocks.figure(
 )
 
 # %% [markdown]
-# How fast does cost grow? The law fitted here is half the spread, and a power of the size beyond
-# it. Samples too thin are right-censored, samples rounded to two decimals are intervals; the
-# interval of each parameter comes from resampling whole days. Liquid books are flat, then rise:
-# no one power describes them, and the legend says so where it misses. The table goes by the mean
-# of each size instead, resampled in the same way; where books were too thin that is a lower bound.
+# How fast does the cost grow? The fitted cost is half the spread plus a power of the size. Samples
+# of too thin a book are right-censored. Other samples are intervals, since they are rounded to two
+# decimals. The interval of each parameter is from a bootstrap of days. The cost in a liquid book is
+# flat for small sizes and then rises: one power cannot describe it, and the legend states a misfit.
+# The table has the mean of each size instead, with the same bootstrap. If books were too thin, this
+# mean is a lower bound.
 
 # %%
 blocks.figure(
     plots.slippage_fit,
     market.fit,
-    caption="The fitted law of cost by size and side, with its 95 % band, over the medians.",
+    caption="The fitted cost by size and side, with its 95 % band, and the medians.",
 )
 
 # %%
 market.costs()
 
 # %% [markdown]
-# ## When it is cheap
+# ## Cost by hour
 
 # %%
 blocks.figure(
@@ -86,14 +88,14 @@ blocks.figure(
 blocks.figure(
     plots.depth_profile,
     market.book,
-    caption="What rests within each distance of the mid price, on either side.",
+    caption="Depth within each distance of the mid price, on both sides.",
 )
 
 # %% [markdown]
-# ## Who trades on a schedule
+# ## TWAP orders
 
 # %%
-blocks.words(market.twap_words())
+blocks.words(market.describe_twaps())
 
 # %%
 market.orders()
@@ -102,4 +104,4 @@ market.orders()
 # ## Limits
 
 # %%
-blocks.words(market.limit_words())
+blocks.words(market.describe_limits())

@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Market quality: which perps are cheap to trade, and how much of them?
+# # Market quality: the costs of trading perps
 
 # %% tags=["source"]
 import toolkit as tk
@@ -16,7 +16,7 @@ session = tk.local(seed=7, size="demo")
 
 # %% tags=["parameters"]
 dex = ""  # the native dex
-coins = None  # the 12 traded most when None
+coins = None  # None: the 12 with the largest volume
 start = "7d"
 end = None
 
@@ -24,7 +24,7 @@ end = None
 from toolkit import plots
 from toolkit.reports import blocks, quality_report
 
-quality = quality_report.gather(session, dex, start, end, coins)
+quality = quality_report.fetch_report(session, dex, start, end, coins)
 sources = quality.frames()
 
 # %%
@@ -42,12 +42,15 @@ blocks.tiles(quality.headlines())
 # %% [markdown]
 # ## The ranking
 #
-# What a market order to buy 100,000 USD costs against the mid price in the mean of the samples,
-# with the 95 % interval from resampling whole days (a lower bound where the book was too thin for
-# it at times); the exponent of the power of size that fits best; the largest order whose expected
-# cost is 10 bps or less, by the means of the sizes, and where that lies beyond the sampled sizes,
-# the largest of these; and how often the book was too thin for a million. Such an order may reach
-# deeper into the book than 10 bps from mid: its cost is a mean.
+# The table shows for each market:
+#
+# - the mean cost of a market order to buy 100,000 USD against the mid price, with its 95 % interval
+#   from a bootstrap of days; it is a lower bound if the book was at times too thin for the order;
+# - the exponent of the best fit of cost as a power of size;
+# - the largest order with an expected cost of 10 bps or less, by the mean costs of the sizes, but
+#   at most the largest sampled size; such an order may reach deeper into the book than 10 bps from
+#   mid, since its cost is a mean;
+# - the share of samples whose book was too thin for a million USD.
 
 # %%
 quality.table()
@@ -55,8 +58,8 @@ quality.table()
 # %%
 blocks.figure(
     plots.slippage_curve,
-    quality.drawn(),
-    caption="Four of them, the cheapest and the dearest included: median slippage by size, with "
+    quality.drawn_curves(),
+    caption="Four markets, from the cheapest to the most expensive: median slippage by size, with "
     "the band from the 10 % to the 90 % quantile; below, the share of samples whose book "
     "was too thin.",
 )
@@ -70,8 +73,8 @@ quality.book_table()
 # %% [markdown]
 # ## Do samples and books agree?
 #
-# Depth within a distance of mid bounds what an order can cost: one that fits into the band cannot
-# cost more than the band is wide.
+# Depth within a distance of mid limits the cost of an order: if the book has enough within this
+# distance, the cost cannot be larger than the distance.
 
 # %%
-blocks.words(quality.check_words())
+blocks.words(quality.describe_checks())

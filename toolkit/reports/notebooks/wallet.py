@@ -15,43 +15,43 @@ import toolkit as tk
 session = tk.local(seed=7, size="demo")
 
 # %% tags=["parameters"]
-user = None  # address; the example account of a simulated exchange when None
+user = None  # address; None: the example account of a simulated exchange
 start = 0
 end = None
-builders = None  # whose funding rows to ask for; found by the fills when None
+builders = None  # builders of the funding rows; None: the builders of the latest fills
 
 # %%
 from toolkit import plots
-from toolkit.reports import blocks, wallet_report, wallet_tables, wallet_words
+from toolkit.reports import blocks, wallet_report, wallet_tables, wallet_text
 
-results = wallet_report.results_of(session, user, start, end, builders)
-sources = wallet_report.frames_of(results)
-tables = wallet_tables.tables_of(results)
-user = results.material.user
+results = wallet_report.fetch_results(session, user, start, end, builders)
+sources = wallet_report.source_frames(results)
+tables = wallet_tables.make_tables(results)
+user = results.frames.user
 
 # %%
-wallet_report.title_of(results)
+wallet_report.make_title(results)
 
 # %% [markdown]
 # ## Summary
 
 # %%
-blocks.words(wallet_words.summary(results), lead=True)
+blocks.words(wallet_text.summarise_wallet(results), lead=True)
 
 # %%
-blocks.tiles(wallet_words.headlines(results))
+blocks.tiles(wallet_text.list_headlines(results))
 
 # %% [markdown]
 # ## Attribution
 #
-# Money is positive where it is good for the account. The exchange's fee of a fill already contains
-# the builder's and the deployer's; here they stand apart, each counted once. Unrealised PnL is not
-# part of net.
+# Positive amounts are good for the account. The fee of a fill, as the exchange states it, contains
+# the builder fee and the deployer fee. Here the three fees are separate, and each is counted once.
+# Net does not contain unrealised PnL.
 
 # %%
 blocks.figure(
     plots.waterfall,
-    results.drawn(),
+    results.plot_rows(),
     caption="From closed PnL to net, in USD.",
 )
 
@@ -59,13 +59,13 @@ blocks.figure(
 tables["parts"]
 
 # %%
-blocks.checks(wallet_words.checks(results))
+blocks.checks(wallet_text.list_checks(results))
 
 # %% [markdown]
-# ## What it is worth now
+# ## Value now
 
 # %%
-blocks.words(wallet_words.worth(results))
+blocks.words(wallet_text.describe_value(results))
 
 # %%
 tables["open"]
@@ -76,9 +76,9 @@ tables["open"]
 # %%
 blocks.figure(
     plots.cumulative_pnl,
-    results.drawn(by="hour"),
-    caption="Cumulative PnL: closed PnL, the same less fees, and with funding where it is "
-    "covered. Summed by the hour.",
+    results.plot_rows(by="hour"),
+    caption="Cumulative PnL: closed PnL, the same after fees, and after funding if it is covered. "
+    "Sums by hour.",
 )
 
 # %%
@@ -94,17 +94,17 @@ tables["coins"]
 # ## Funding
 
 # %%
-blocks.words(wallet_words.coverage(results))
+blocks.words(wallet_text.describe_coverage(results))
 
 # %%
-wallet_report.funding_figures(results)
+wallet_report.draw_funding(results)
 
 # %% [markdown]
 # ## Slippage
 #
-# Slippage of a market order against the mid price, for the coins that the account traded most,
-# sampled every 15 minutes over the last 30 days of the period. Samples of a book too thin for the
-# size count as infinitely dear: they are not dropped.
+# Slippage is the cost of a market order against the mid price. It was sampled every 15 minutes over
+# the last 30 days of the period, for the coins that the account traded most. If the book was too
+# thin for the size, the cost of the sample counts as infinite; the sample is not dropped.
 
 # %%
 blocks.figure(

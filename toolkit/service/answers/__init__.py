@@ -1,4 +1,7 @@
-"""What answers each operation, by topic; `toolkit.fetch` has the same topics."""
+"""The handlers of all operations, by topic; `toolkit.fetch` has the same topics.
+
+A handler takes the store and a checked request, and returns a response.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,12 +17,12 @@ from toolkit.service.answers import (
     snapshots,
     staking,
 )
-from toolkit.service.asked import Answer, Asked
+from toolkit.service.messages import CheckedRequest, Response
 from toolkit.service.store import Store
 
 __all__ = ["HANDLERS"]
 
-HANDLERS: Final[dict[str, Callable[[Store, Asked], Answer]]] = {
+HANDLERS: Final[dict[str, Callable[[Store, CheckedRequest], Response]]] = {
     "spotPairDeployAuctionStatus": auctions.spot_pair_deploy_auction_status,
     "perpDeployAuctionStatus": auctions.perp_deploy_auction_status,
     "currentDepth": market.current_depth,
@@ -74,4 +77,4 @@ HANDLERS: Final[dict[str, Callable[[Store, Asked], Answer]]] = {
     "userDexAbstraction": profiles.user_dex_abstraction,
     "userToMultiSigSigners": profiles.user_to_multi_sig_signers,
 }
-"""Operation -> its handler; one that is not here yet is answered with 501."""
+"""Type of an operation -> its handler. The response to an operation without a handler is 501."""

@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import ALL_DEXES, canonical, name_in
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex, dex_name_in
 from toolkit.contract.records import ClearinghouseState, MarginSummary
 from toolkit.errors import ServiceDown
-from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.documents import state_key
+from toolkit.service.messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
 
 __all__ = [
@@ -22,58 +22,61 @@ __all__ = [
 _NO_LOAN = b'{"tokenToState":[],"health":"healthy","healthFactor":null}'
 
 
-def user_non_funding_ledger_updates(store: Store, asked: Asked) -> Answer:
-    """Give all ledger updates in a range of time, oldest first."""
-    # ASSUMED: our userNonFundingLedgerUpdates is never cut, however many updates there are.
-    return good(
-        store.array(
+def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> Response:
+    """Return all ledger updates in a time range, oldest first."""
+    # ASSUMED: our userNonFundingLedgerUpdates always returns all updates; there is no page size.
+    return json_response(
+        store.select_texts(
             "ledger",
             "SELECT row FROM ledger WHERE account = ? AND time BETWEEN ? AND ? ORDER BY time, row",
-            store.account(asked["user"]),
-            asked["start"],
-            asked.end,
+            store.account_number(request["user"]),
+            request["start"],
+            request.end,
         )
     )
 
 
-def borrow_lend_user_state(store: Store, asked: Asked) -> Answer:
-    """Give what a user has borrowed and lent."""
-    return good(store.document("borrow lend", asked["user"]) or _NO_LOAN)
+def borrow_lend_user_state(store: Store, request: CheckedRequest) -> Response:
+    """Return the amounts that a user has borrowed and lent."""
+    return json_response(store.document("borrow lend", request["user"]) or _NO_LOAN)
 
 
-def batch_clearinghouse_states(store: Store, asked: Asked) -> Answer:
-    """Give the states of many accounts, and those whose states cannot be had."""
-    users, dex = asked["users"], asked["dex"]
+def batch_clearinghouse_states(store: Store, request: CheckedRequest) -> Response:
+    """Return the states of many accounts, and the accounts whose states are unavailable."""
+    users, dex = request["users"], request["dex"]
     failed = {user for user in users if store.document("unavailable", user)}
-    all_dexes = dex == ALL_DEXES
-    dexes = json.loads(store.document("dexes") or b'[""]') if all_dexes else [canonical(dex)]
-    states = _States(store, dexes, users, asked.now_ms)
+    has_all_dexes = dex == ALL_DEXES
+    dexes = (
+        json.loads(store.document("dexes") or b'[""]') if has_all_dexes else [canonical_dex(dex)]
+    )
+    states = _AccountStates(store, dexes, users, request.now_ms)
     pairs = [
-        b'["%b",%b]' % (user.encode(), states.by_dex(user) if all_dexes else states.one(user))
+        b'["%b",%b]'
+        % (user.encode(), states.by_dex(user) if has_all_dexes else states.state_of(user))
         for user in users
         if user not in failed
     ]
-    return good(
+    return json_response(
         b'{"successful_states":[%b],"failed_wallets":%b}'
         % (b",".join(pairs), encode([user for user in users if user in failed]))
     )
 
 
-def clearinghouse_state(store: Store, asked: Asked) -> Answer:
-    """Return the state of one account on a dex, as batchClearinghouseStates does."""
-    user, dex = asked["user"], canonical(asked["dex"])
+def clearinghouse_state(store: Store, request: CheckedRequest) -> Response:
+    """Return the state of one account on a dex, as in batchClearinghouseStates."""
+    user, dex = request["user"], canonical_dex(request["dex"])
     if store.document("unavailable", user):
         raise ServiceDown("An internal error occurred")
-    return good(state_of(store, user, dex, asked.now_ms))
+    return json_response(state_of(store, user, dex, request.now_ms))
 
 
 def state_of(store: Store, user: str, dex: str, now_ms: int) -> bytes:
-    """Return the text of an account's state on a dex, empty where the dex does not know it."""
-    return _States(store, [dex], [user], now_ms).one(user)
+    """Return the text of an account's state on a dex; an empty state if it has none there."""
+    return _AccountStates(store, [dex], [user], now_ms).state_of(user)
 
 
-class _States:
-    """The states of some accounts on some dexes; who has none there has an empty one."""
+class _AccountStates:
+    """The states of accounts on dexes; an account without a state has an empty one."""
 
     def __init__(
         self, store: Store, dexes: Sequence[str], users: Sequence[str], now_ms: int
@@ -83,24 +86,27 @@ class _States:
             "SELECT key, json FROM document WHERE kind = 'state' "
             "AND key IN (SELECT value FROM json_each(?))"
         )
-        self._found: dict[str, bytes] = dict(store.rows(sql, json.dumps(keys)))
+        self._states: dict[str, bytes] = dict(store.select_rows(sql, json.dumps(keys)))
         self._dexes = dexes
         self._empty = encode(_empty_state(now_ms))
 
-    def one(self, user: str, dex: str | None = None) -> bytes:
-        """Write the state of an account."""
+    def state_of(self, user: str, dex: str | None = None) -> bytes:
+        """Return the state of an account on a dex, by default on the first one."""
         key = state_key(self._dexes[0] if dex is None else dex, user)
-        return self._found.get(key, self._empty)
+        return self._states.get(key, self._empty)
 
     def by_dex(self, user: str) -> bytes:
-        """Write the states of an account, keyed by dex."""
-        parts = (b"%b:%b" % (encode(name_in("states", d)), self.one(user, d)) for d in self._dexes)
+        """Return the states of an account as an object, keyed by dex."""
+        parts = (
+            b"%b:%b" % (encode(dex_name_in("states", dex)), self.state_of(user, dex))
+            for dex in self._dexes
+        )
         return b"{%b}" % b",".join(parts)
 
 
 def _empty_state(now_ms: int) -> ClearinghouseState:
-    # ASSUMED: an account that a dex does not know has an empty state there, not an error.
-    nothing = MarginSummary(
+    # ASSUMED: the state of an account that is unknown to a dex is empty, and not an error.
+    zero = MarginSummary(
         account_value="0.0",
         total_margin_used="0.0",
         total_ntl_pos="0.0",
@@ -108,5 +114,5 @@ def _empty_state(now_ms: int) -> ClearinghouseState:
         withdrawable="0.0",
     )
     return ClearinghouseState(
-        margin_summary=nothing, cross_margin_summary=nothing, asset_positions=[], time=now_ms
+        margin_summary=zero, cross_margin_summary=zero, asset_positions=[], time=now_ms
     )

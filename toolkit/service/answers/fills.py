@@ -8,11 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import canonical
+from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.records import Fill
-from toolkit.service.asked import Answer, Asked, good
-from toolkit.service.merging import StoredFill, merged
-from toolkit.service.store import Store, array
+from toolkit.service.aggregation import StoredFill, aggregate_fills
+from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.store import Store, json_array
 
 __all__ = [
     "builder_approved_fills_by_time",
@@ -22,150 +22,158 @@ __all__ = [
 ]
 
 _UNFILTERED: Final = "account = ?"
-_EVERY: Final = -1  # what SQLite takes as no limit
+_EVERY: Final = -1  # no limit in SQLite
 _KEY: Final = ", time, tx"
 _READ_AT_ONCE: Final = 2_000  # rows
 _MOST_SLICES: Final = 2_000
 _TWAP: Final = re.compile(rb'"twapId":(\d+)')
 
 
-def user_fills(store: Store, asked: Asked) -> Answer:
-    """Give the latest fills, newest first; fills of one transaction in the order of execution."""
-    where, values = _where(store, asked)
-    # ASSUMED: userFills gives fills of one transaction in the order of execution.
+def user_fills(store: Store, request: CheckedRequest) -> Response:
+    """Return the latest fills, newest first; within a transaction in the order of execution."""
+    where, values = _filter_conditions(store, request)
+    # ASSUMED: userFills returns the fills of one transaction in the order of execution.
     query = (
         f"SELECT row, venue{{}} FROM fill WHERE {where} ORDER BY time DESC, tx DESC, row LIMIT ?"
     )
-    if not asked["aggregate_by_time"]:
-        found = store.rows(query.format(""), *values, asked["max_rows"])
-        return good(array(_without("venue", store, found)))
-    rows = store.each(query.format(_KEY), *values, _EVERY)
-    fills = _by_time(rows, "venue", store)
-    return good(_merged_page(fills, asked["max_rows"], newest=True))
+    if not request["aggregate_by_time"]:
+        rows = store.select_rows(query.format(""), *values, request["max_rows"])
+        return json_response(json_array(_texts_without("venue", store, rows)))
+    all_rows = store.iterate_rows(query.format(_KEY), *values, _EVERY)
+    groups = _group_by_time(all_rows, "venue", store)
+    return json_response(_aggregated_page(groups, request["max_rows"], is_newest_first=True))
 
 
-def user_fills_by_time(store: Store, asked: Asked) -> Answer:
-    """Give the fills in a range of time, oldest first."""
-    where, values = _where(store, asked)
-    after, key = asked.from_here
+def user_fills_by_time(store: Store, request: CheckedRequest) -> Response:
+    """Return the fills in a time range, oldest first."""
+    where, values = _filter_conditions(store, request)
+    comparison, key = request.page_start
     query = (
         "SELECT row, builder{} FROM fill "
         f"WHERE {where} AND (time, tx) {{}} (?, ?) AND time <= ? ORDER BY time, tx, row LIMIT ?"
     )
-    if not asked["aggregate_by_time"]:
+    if not request["aggregate_by_time"]:
         if where == _UNFILTERED:
-            return good(array(_range(store, asked, values[0])))
-        found = store.rows(query.format("", after), *values, *key, asked.end, asked["page_size"])
-        return good(array(_without("builder", store, found)))
-    # An order's fills of one millisecond may lie on both sides of the cursor: begin before them.
-    rows = store.each(query.format(_KEY, ">="), *values, key[0], 0, asked.end, _EVERY)
-    fills = _by_time(rows, "builder", store)
-    return good(_merged_page(fills, asked["page_size"], asked.cursor, asked.inclusive))
+            return json_response(json_array(_unfiltered_page(store, request, values[0])))
+        page = (*key, request.end, request["page_size"])
+        rows = store.select_rows(query.format("", comparison), *values, *page)
+        return json_response(json_array(_texts_without("builder", store, rows)))
+    # The cursor may divide the fills of an order in one millisecond, so begin before all of them.
+    page = (key[0], 0, request.end, _EVERY)
+    all_rows = store.iterate_rows(query.format(_KEY, ">="), *values, *page)
+    groups = _group_by_time(all_rows, "builder", store)
+    return json_response(
+        _aggregated_page(groups, request["page_size"], request.cursor, request.inclusive)
+    )
 
 
-def _range(store: Store, asked: Asked, account: int | None) -> list[bytes]:
-    """Give a page without filters: a range of rows, since an account's rows are numbered in order.
+def _unfiltered_page(store: Store, request: CheckedRequest, account: int | None) -> list[bytes]:
+    """Return a page without filters: one range of rows, because row numbers follow the time.
 
-    This is the usual request, and three times as fast as to look at every row's key.
+    This is the usual request. Reading a range is three times as fast as comparing every key.
     """
-    after, key = asked.from_here
-    sql = f"SELECT row FROM fill WHERE account = ? AND (time, tx) {after} (?, ?)"
-    first = store.value(f"{sql} ORDER BY time, tx, row LIMIT 1", account, *key)
+    comparison, key = request.page_start
+    sql = f"SELECT row FROM fill WHERE account = ? AND (time, tx) {comparison} (?, ?)"
+    first = store.select_value(f"{sql} ORDER BY time, tx, row LIMIT 1", account, *key)
     sql = "SELECT row FROM fill WHERE account = ? AND time <= ?"
-    last = store.value(f"{sql} ORDER BY time DESC, tx DESC, row DESC LIMIT 1", account, asked.end)
+    last = store.select_value(
+        f"{sql} ORDER BY time DESC, tx DESC, row DESC LIMIT 1", account, request.end
+    )
     if first is None or last is None:
         return []
-    rows = range(first, min(last + 1, first + asked["page_size"]))
+    rows = range(first, min(last + 1, first + request["page_size"]))
     sql = "SELECT row, builder FROM fill WHERE builder IS NOT NULL AND row BETWEEN ? AND ?"
-    routed = store.rows(sql, first, first + len(rows) - 1)
-    texts = store.texts("fill", rows)
-    return _cut("builder", texts, [(row - first, builder) for row, builder in routed])
+    routed = store.select_rows(sql, first, first + len(rows) - 1)
+    texts = store.row_texts("fill", rows)
+    return _remove_field("builder", texts, [(row - first, builder) for row, builder in routed])
 
 
-def builder_approved_fills_by_time(store: Store, asked: Asked) -> Answer:
-    """Give the fills of users while they had approved a builder, oldest first."""
-    after, key = asked.from_here
-    found = store.rows(
+def builder_approved_fills_by_time(store: Store, request: CheckedRequest) -> Response:
+    """Return the fills of users while they had approved a builder, oldest first."""
+    comparison, key = request.page_start
+    rows = store.select_rows(
         "SELECT row, venue, routed, address FROM approved_fill JOIN account ON id = user "
-        f"WHERE builder = ? AND (time, tx) {after} (?, ?) AND time <= ? "
+        f"WHERE builder = ? AND (time, tx) {comparison} (?, ?) AND time <= ? "
         "ORDER BY time, tx, executed LIMIT ?",
-        asked["builder"],
+        request["builder"],
         *key,
-        asked.end,
-        asked["page_size"],
+        request.end,
+        request["page_size"],
     )
-    texts = _without("venue", store, found)
-    # A row always says through whom it came, and who made it.
-    return good(
-        array(
+    texts = _texts_without("venue", store, rows)
+    # Every row of this operation has the fields builder and user.
+    return json_response(
+        json_array(
             b'%b%b,"user":"%b"}'
             % (text[:-1], b',"builder":null' if routed is None else b"", user.encode())
-            for (_, _, routed, user), text in zip(found, texts, strict=True)
+            for (_, _, routed, user), text in zip(rows, texts, strict=True)
         )
     )
 
 
-def user_twap_slice_fills(store: Store, asked: Asked) -> Answer:
+def user_twap_slice_fills(store: Store, request: CheckedRequest) -> Response:
     """Return the latest fills of a user's TWAP orders, newest first."""
-    # ASSUMED: a fill in userTwapSliceFills has the fields that it has in userFills.
-    rows = store.each(
+    # ASSUMED: a fill in userTwapSliceFills has the same fields as in userFills.
+    rows = store.iterate_rows(
         "SELECT row, venue FROM fill WHERE account = ? ORDER BY time DESC, tx DESC, row",
-        store.account(asked["user"]),
+        store.account_number(request["user"]),
     )
     slices: list[bytes] = []
-    while len(slices) < _MOST_SLICES and (found := list(itertools.islice(rows, _READ_AT_ONCE))):
-        for text in _without("venue", store, found):
+    while len(slices) < _MOST_SLICES and (batch := list(itertools.islice(rows, _READ_AT_ONCE))):
+        for text in _texts_without("venue", store, batch):
             if number := _TWAP.search(text):
                 slices.append(b'{"fill":%b,"twapId":%b}' % (text, number[1]))
-    return good(array(slices[:_MOST_SLICES]))
+    return json_response(json_array(slices[:_MOST_SLICES]))
 
 
-def _without(field: str, store: Store, found: Sequence[tuple[Any, ...]]) -> list[bytes]:
-    """Give the texts of rows, less a field that the operation does not show.
+def _texts_without(field: str, store: Store, rows: Sequence[tuple[Any, ...]]) -> list[bytes]:
+    """Return the texts of rows without a field that the operation omits.
 
-    `found` has the row's number and what its text has in the field: ``""`` for null, None if it
-    has none.
+    A row begins with its number and the value of the field: ``""`` for null, None if the text has
+    no such field.
     """
-    texts = store.texts("fill", [one[0] for one in found])
-    return _cut(field, texts, [(i, one[1]) for i, one in enumerate(found) if one[1] is not None])
+    texts = store.row_texts("fill", [row[0] for row in rows])
+    values = [(place, row[1]) for place, row in enumerate(rows) if row[1] is not None]
+    return _remove_field(field, texts, values)
 
 
-def _cut(field: str, texts: list[bytes], places: Iterable[tuple[int, str]]) -> list[bytes]:
-    """Cut a field out of the texts at some places, where it has the value that is said."""
-    # No value holds such a sequence: inside of one, the quotes would be escaped.
+def _remove_field(field: str, texts: list[bytes], values: Iterable[tuple[int, str]]) -> list[bytes]:
+    """Remove a field from texts; `values` are the places of those that have it, with its value."""
+    # No value contains this sequence: its quotes would be escaped there.
     name = b',"%b":' % field.encode()
-    for place, shown in places:
-        value = encode(shown) if shown else b"null"
+    for place, text in values:
+        value = encode(text) if text else b"null"
         texts[place] = texts[place].replace(name + value, b"", 1)
     return texts
 
 
-def _where(store: Store, asked: Asked) -> tuple[str, list[Any]]:
-    """Write the conditions that the filters of a request stand for."""
+def _filter_conditions(store: Store, request: CheckedRequest) -> tuple[str, list[Any]]:
+    """Return the SQL conditions for the filters of a request, and their values."""
     conditions = [_UNFILTERED]
-    values: list[Any] = [store.account(asked["user"])]
-    if asked["dex"] is not None:
-        # ASSUMED: main_dex covers every coin without a dex in front, spot and outcomes too.
+    values: list[Any] = [store.account_number(request["user"])]
+    if request["dex"] is not None:
+        # ASSUMED: main_dex selects every coin without a dex prefix, including spot and outcomes.
         conditions.append("dex = ?")
-        values.append(canonical(asked["dex"]))
-    if asked["builder"] is not None:
+        values.append(canonical_dex(request["dex"]))
+    if request["builder"] is not None:
         conditions.append("builder = ?")
-        values.append(asked["builder"])
-    if (venue := asked.parameters.get("venue")) is not None:
+        values.append(request["builder"])
+    if (venue := request.parameters.get("venue")) is not None:
         conditions.append("upper(venue) = ?")
         values.append(venue.upper())
     return " AND ".join(conditions), values
 
 
-def _by_time(
-    rows: Iterator[tuple[Any, ...]], hidden: str, store: Store
+def _group_by_time(
+    rows: Iterator[tuple[Any, ...]], omitted: str, store: Store
 ) -> Iterator[list[tuple[int, Fill]]]:
-    """Group rows that share a millisecond, as (transaction, fill)."""
+    """Yield the fills of each millisecond, as (transaction, fill)."""
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(StoredFill).decode
     group: list[tuple[int, Fill]] = []
     last = None
-    while found := list(itertools.islice(rows, _READ_AT_ONCE)):
-        for (_, _, time, tx), text in zip(found, _without(hidden, store, found), strict=True):
+    while batch := list(itertools.islice(rows, _READ_AT_ONCE)):
+        texts = _texts_without(omitted, store, batch)
+        for (_, _, time, tx), text in zip(batch, texts, strict=True):
             if time != last and group:
                 yield group
                 group = []
@@ -175,24 +183,24 @@ def _by_time(
         yield group
 
 
-def _merged_page(
+def _aggregated_page(
     groups: Iterator[list[tuple[int, Fill]]],
     limit: int,
-    least: tuple[int, int] | None = None,
+    cursor: tuple[int, int] | None = None,
     inclusive: bool = False,
-    newest: bool = False,
+    is_newest_first: bool = False,
 ) -> bytes:
-    """Merge each millisecond's fills, and cut a page of what comes out."""
+    """Return the first rows after a cursor, out of the aggregated fills of each millisecond."""
     page: list[Fill] = []
     for group in groups:
-        # Sorting is stable: fills of one transaction are in the order of execution.
-        group.sort(key=lambda one: one[0])
-        fills = merged([fill for _, fill in group])
-        if newest:
+        # Sorting is stable: fills of one transaction remain in the order of execution.
+        group.sort(key=lambda fill: fill[0])
+        fills = aggregate_fills([fill for _, fill in group])
+        if is_newest_first:
             fills.sort(key=lambda fill: -fill.tx_index)
         for fill in fills:
             key = (fill.time, fill.tx_index)
-            if least is None or key > least or (inclusive and key == least):
+            if cursor is None or key > cursor or (inclusive and key == cursor):
                 page.append(fill)
         if len(page) >= limit:
             break

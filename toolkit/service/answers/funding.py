@@ -1,45 +1,45 @@
 """Answers about funding. Specification, "builderApprovedFundingByTime"."""
 
-from toolkit.service.asked import Answer, Asked, good
-from toolkit.service.store import Store, array
+from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.store import Store, json_array
 
 __all__ = ["builder_approved_funding_by_time", "user_funding"]
 
 
-def builder_approved_funding_by_time(store: Store, asked: Asked) -> Answer:
-    """Give the funding of users while they had approved a builder, by (time, user, coin)."""
-    after, key = _from_here(asked)
-    return good(
-        store.array(
+def builder_approved_funding_by_time(store: Store, request: CheckedRequest) -> Response:
+    """Return the funding of users while they had approved a builder, by (time, user, coin)."""
+    comparison, key = _page_start(request)
+    return json_response(
+        store.select_texts(
             "funding",
             "SELECT row FROM approved_funding "
-            f"WHERE builder = ? AND (time, user, coin) {after} (?, ?, ?) AND time <= ? "
+            f"WHERE builder = ? AND (time, user, coin) {comparison} (?, ?, ?) AND time <= ? "
             "ORDER BY time, user, coin, row LIMIT ?",
-            asked["builder"],
+            request["builder"],
             *key,
-            asked.end,
-            asked["page_size"],
+            request.end,
+            request["page_size"],
         )
     )
 
 
-def user_funding(store: Store, asked: Asked) -> Answer:
-    """Return the funding of one user in a range of time, by time and coin; rows name no user."""
-    # ASSUMED: userFunding is never cut here; the exchange's own API returns 500 rows at most.
-    found = store.rows(
+def user_funding(store: Store, request: CheckedRequest) -> Response:
+    """Return the funding of one user in a time range, by time and coin; rows omit the user."""
+    # ASSUMED: userFunding returns all rows here; the exchange's own API returns at most 500.
+    rows = store.select_rows(
         "SELECT row FROM user_funding WHERE account = ? AND time BETWEEN ? AND ? "
         "ORDER BY time, row",
-        store.account(asked["user"]),
-        asked["start"],
-        asked.end,
+        store.account_number(request["user"]),
+        request["start"],
+        request.end,
     )
-    user = b'"user":"%b",' % asked["user"].encode()
-    texts = store.texts("funding", [row for (row,) in found])
-    return good(array(text.replace(user, b"", 1) for text in texts))
+    user = b'"user":"%b",' % request["user"].encode()
+    texts = store.row_texts("funding", [row for (row,) in rows])
+    return json_response(json_array(text.replace(user, b"", 1) for text in texts))
 
 
-def _from_here(asked: Asked) -> tuple[str, tuple[int, str, str]]:
-    """Give how rows compare with a key, and the key: that of the cursor, or the first moment."""
-    if (cursor := asked.cursor) is None:
-        return ">=", (asked["start"], "", "")
-    return asked.after, (cursor[0], cursor[1].lower(), cursor[2])
+def _page_start(request: CheckedRequest) -> tuple[str, tuple[int, str, str]]:
+    """Return the SQL comparison and the (time, user, coin) key with which a page begins."""
+    if (cursor := request.cursor) is None:
+        return ">=", (request["start"], "", "")
+    return request.comparison, (cursor[0], cursor[1].lower(), cursor[2])

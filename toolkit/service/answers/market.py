@@ -1,15 +1,20 @@
 """Answers about markets. Specification, "Market data"."""
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Final
+
 import msgspec
+import zstandard
+from msgspec.structs import replace
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import canonical, native_bare
-from toolkit.contract.records import FundingRate, L2Book
+from toolkit.contract.dexes import canonical_dex, strip_native_dex
+from toolkit.contract.records import BookLevel, FundingRate, L2Book
 from toolkit.errors import BadRequest, ServiceDown
-from toolkit.service.asked import Answer, Asked, good
-from toolkit.service.books import cut, grouped
-from toolkit.service.candles import candles
+from toolkit.service.decimals import format_decimal
+from toolkit.service.messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
+from toolkit.service.trades import MinuteCandle, make_candles
 from toolkit.times import SECOND
 
 __all__ = [
@@ -18,6 +23,7 @@ __all__ = [
     "current_depth",
     "exchange_status",
     "funding_history",
+    "group_levels",
     "l2_book",
     "meta",
     "meta_and_asset_ctxs",
@@ -29,112 +35,184 @@ __all__ = [
     "spot_meta_and_asset_ctxs",
 ]
 
+_MOST_LEVELS: Final = 20
+"""The number of levels on each side of a book that the exchange shows."""
 
-def current_depth(store: Store, asked: Asked) -> Answer:
-    """Give the depth of all markets, or of those of a dex."""
-    computed = asked.document(store, "depth time")
-    if computed is None:
+_decode_minutes = msgspec.msgpack.Decoder(list[MinuteCandle]).decode
+
+
+def current_depth(store: Store, request: CheckedRequest) -> Response:
+    """Return the depth of all markets, or of the markets of a dex."""
+    text = request.find_document(store, "depth time")
+    if text is None:
         raise ServiceDown("An internal error occurred")
-    # It is computed every second: on a clock that runs, the latest batch is never older.
-    time = int(computed) + (asked.now_ms - int(computed)) // SECOND * SECOND
-    if asked["dex"] is None:
-        markets = asked.document(store, "depth")
+    # Depth is computed every second, so on a running clock the latest one is never older.
+    computed_at = int(text)
+    time = computed_at + (request.now_ms - computed_at) // SECOND * SECOND
+    if request["dex"] is None:
+        markets = request.find_document(store, "depth")
     else:
-        markets = asked.document(store, "depth of", canonical(asked["dex"]))
-    return good(b'{"timestampMs":%d,"data":%b}' % (time, markets or b"[]"))
+        markets = request.find_document(store, "depth of", canonical_dex(request["dex"]))
+    return json_response(b'{"timestampMs":%d,"data":%b}' % (time, markets or b"[]"))
 
 
-def meta(store: Store, asked: Asked) -> Answer:
-    """Give the perps of a dex; a dex that is not known has none."""
-    # ASSUMED: meta of an unknown dex is an empty universe, not an error.
-    return good(store.document("meta", canonical(asked["dex"])) or b'{"universe":[]}')
+def meta(store: Store, request: CheckedRequest) -> Response:
+    """Return the perps of a dex; an unknown dex has none."""
+    # ASSUMED: the meta of an unknown dex has an empty universe, and is not an error.
+    return json_response(
+        store.document("meta", canonical_dex(request["dex"])) or b'{"universe":[]}'
+    )
 
 
-def meta_and_asset_ctxs(store: Store, asked: Asked) -> Answer:
-    """Give the perps of a dex with the state of their markets."""
-    return good(store.document("contexts", canonical(asked["dex"])) or b'[{"universe":[]},[]]')
+def meta_and_asset_ctxs(store: Store, request: CheckedRequest) -> Response:
+    """Return the perps of a dex with the states of their markets."""
+    return json_response(
+        store.document("contexts", canonical_dex(request["dex"])) or b'[{"universe":[]},[]]'
+    )
 
 
-def perp_dex_limits(store: Store, asked: Asked) -> Answer:
-    """Give the limits of a dex, null if it has none."""
-    return good(store.document("limits", canonical(asked["dex"])) or b"null")
+def perp_dex_limits(store: Store, request: CheckedRequest) -> Response:
+    """Return the limits of a dex, or null if it has none."""
+    return json_response(store.document("limits", canonical_dex(request["dex"])) or b"null")
 
 
-def slippage_history(store: Store, asked: Asked) -> Answer:
-    """Give samples in a range of time, oldest first."""
-    return good(
-        store.array(
+def slippage_history(store: Store, request: CheckedRequest) -> Response:
+    """Return the samples in a time range, oldest first."""
+    return json_response(
+        store.select_texts(
             "slippage",
             "SELECT row FROM slippage WHERE coin = ? AND amount = ? AND time BETWEEN ? AND ? "
             "ORDER BY time LIMIT ?",
-            native_bare(asked["coin"]),
-            asked["amount"],
-            asked["start"],
-            asked.end,
-            asked["page_size"],
+            strip_native_dex(request["coin"]),
+            request["amount"],
+            request["start"],
+            request.end,
+            request["page_size"],
         )
     )
 
 
-def spot_meta(store: Store, asked: Asked) -> Answer:
+def spot_meta(store: Store, request: CheckedRequest) -> Response:
     """Return the tokens and the spot markets."""
-    return good(store.document("spot meta") or b'{"universe":[],"tokens":[]}')
+    return json_response(store.document("spot meta") or b'{"universe":[],"tokens":[]}')
 
 
-def spot_meta_and_asset_ctxs(store: Store, asked: Asked) -> Answer:
+def spot_meta_and_asset_ctxs(store: Store, request: CheckedRequest) -> Response:
     """Return the spot markets with their states."""
-    return good(store.document("spot contexts") or b'[{"universe":[],"tokens":[]},[]]')
+    return json_response(store.document("spot contexts") or b'[{"universe":[],"tokens":[]},[]]')
 
 
-def perp_dexs(store: Store, asked: Asked) -> Answer:
+def perp_dexs(store: Store, request: CheckedRequest) -> Response:
     """Return the builder-deployed dexes; null stands for the native one."""
-    return good(store.document("perp dexes") or b"[null]")
+    return json_response(store.document("perp dexes") or b"[null]")
 
 
-def all_mids(store: Store, asked: Asked) -> Answer:
-    """Return the mid price of every market of a dex that has one."""
-    return good(store.document("mids", canonical(asked["dex"])) or b"{}")
+def all_mids(store: Store, request: CheckedRequest) -> Response:
+    """Return the mid price of every market of a dex, if the market has one."""
+    return json_response(store.document("mids", canonical_dex(request["dex"])) or b"{}")
 
 
-def funding_history(store: Store, asked: Asked) -> Answer:
-    """Return the funding rates of a coin in a range of time, oldest first."""
-    # ASSUMED: fundingHistory is never cut here; the exchange's own API returns 500 rows at most.
-    text = store.packed("funding rates", native_bare(asked["coin"])) or b"[]"
+def funding_history(store: Store, request: CheckedRequest) -> Response:
+    """Return the funding rates of a coin in a time range, oldest first."""
+    # ASSUMED: fundingHistory returns all rows here; the exchange's own API returns at most 500.
+    text = store.compressed_document("funding rates", strip_native_dex(request["coin"])) or b"[]"
     rates = msgspec.json.decode(text, type=list[FundingRate])
-    return good(encode([rate for rate in rates if asked["start"] <= rate.time <= asked.end]))
+    return json_response(
+        encode([rate for rate in rates if request["start"] <= rate.time <= request.end])
+    )
 
 
-def candle_snapshot(store: Store, asked: Asked) -> Answer:
-    """Return the candles of a coin in a range of time, oldest first."""
-    coin = native_bare(asked["coin"])
-    return good(encode(candles(store, coin, asked["interval"], asked["start"], asked.end)))
+def candle_snapshot(store: Store, request: CheckedRequest) -> Response:
+    """Return the candles of a coin in a time range, oldest first."""
+    coin = strip_native_dex(request["coin"])
+    decompress = zstandard.ZstdDecompressor().decompress
+    sql = "SELECT data FROM minutes WHERE coin = ? ORDER BY part"
+    minutes = (
+        minute
+        for (data,) in store.select_rows(sql, coin)
+        for minute in _decode_minutes(decompress(data))
+    )
+    candles = make_candles(minutes, coin, request["interval"], request["start"], request.end)
+    return json_response(encode(candles))
 
 
-def l2_book(store: Store, asked: Asked) -> Answer:
-    """Return the book of a coin; of a spot market an empty one, and null where there is no book.
+def l2_book(store: Store, request: CheckedRequest) -> Response:
+    """Return the book of a coin at the end of the history, also while the clock runs.
 
-    It is that of the end of history, also while the clock runs.
+    The book of a spot market is empty. A coin without a book has null.
     """
-    coin = native_bare(asked["coin"])
+    coin = strip_native_dex(request["coin"])
     text = store.document("book", coin)
     if text is not None:
-        book = grouped(
-            msgspec.json.decode(text, type=L2Book), asked["n_sig_figs"], asked["mantissa"]
-        )
-        return good(encode(cut(book)))
+        book = msgspec.json.decode(text, type=L2Book)
+        book = group_levels(book, request["n_sig_figs"], request["mantissa"])
+        best = [levels[:_MOST_LEVELS] for levels in book.levels]
+        return json_response(encode(replace(book, levels=best)))
     if not store.about["whole"]:
         raise BadRequest(f"l2Book cannot be answered: {store.about['label']} has no book of {coin}")
-    # ASSUMED: a delisted or unknown coin has no book: null, not an error.
+    # ASSUMED: the book of a delisted or unknown coin is null, and not an error.
     if coin not in msgspec.json.decode(store.document("mids") or b"{}"):
-        return good(b"null")
-    return good(encode(L2Book(coin=coin, time=asked.now_ms, levels=[[], []])))
+        return json_response(b"null")
+    return json_response(encode(L2Book(coin=coin, time=request.now_ms, levels=[[], []])))
 
 
-def outcome_meta(store: Store, asked: Asked) -> Answer:
+def group_levels(book: L2Book, digits: int | None, mantissa: int | None) -> L2Book:
+    """Return a book with rounded prices; levels with the same price become one.
+
+    Parameters
+    ----------
+    book : L2Book
+        All levels, bids first, best price first.
+    digits : int or None
+        Significant digits of a price; None does not round.
+    mantissa : int or None
+        The last digit is a multiple of it; None means 1.
+
+    Returns
+    -------
+    L2Book
+        Bids are rounded down and asks up, so no price is better than a real one.
+
+    Examples
+    --------
+    >>> best = BookLevel(px="99.96", sz="1.5", orders=1)
+    >>> second = BookLevel(px="99.91", sz="2", orders=3)
+    >>> book = group_levels(L2Book(coin="X", time=0, levels=[[best, second], []]), 3, None)
+    >>> [(level.px, level.sz, level.orders) for level in book.levels[0]]
+    [('99.9', '3.5', 4)]
+    """
+    if digits is None:
+        return book
+    roundings = (ROUND_FLOOR, ROUND_CEILING)
+    levels = [
+        _group_side(side, digits, mantissa or 1, rounding)
+        for side, rounding in zip(book.levels, roundings, strict=True)
+    ]
+    return replace(book, levels=levels)
+
+
+def _group_side(
+    levels: list[BookLevel], digits: int, mantissa: int, rounding: str
+) -> list[BookLevel]:
+    sizes: dict[Decimal, Decimal] = {}
+    orders: dict[Decimal, int] = {}
+    for level in levels:
+        price = Decimal(level.px)
+        step = Decimal(mantissa).scaleb(price.adjusted() + 1 - digits)
+        rounded = (price / step).to_integral_value(rounding=rounding) * step
+        sizes[rounded] = sizes.get(rounded, Decimal(0)) + Decimal(level.sz)
+        orders[rounded] = orders.get(rounded, 0) + level.orders
+    return [
+        BookLevel(px=format_decimal(price), sz=format_decimal(size), orders=orders[price])
+        for price, size in sizes.items()
+    ]
+
+
+def outcome_meta(store: Store, request: CheckedRequest) -> Response:
     """Return the outcome markets and their questions."""
-    return good(store.document("outcome meta") or b'{"outcomes":[],"questions":[]}')
+    return json_response(store.document("outcome meta") or b'{"outcomes":[],"questions":[]}')
 
 
-def exchange_status(store: Store, asked: Asked) -> Answer:
-    """Return the present time of the exchange; it never has a special state."""
-    return good(b'{"time":%d,"specialStatuses":null}' % asked.now_ms)
+def exchange_status(store: Store, request: CheckedRequest) -> Response:
+    """Return the present of the exchange; it never has a special status."""
+    return json_response(b'{"time":%d,"specialStatuses":null}' % request.now_ms)

@@ -7,10 +7,10 @@ import msgspec
 from msgspec import UNSET
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import canonical, coin_dex
+from toolkit.contract.dexes import canonical_dex, coin_dex
 from toolkit.contract.records import OpenOrder, Order, OrderStatus
-from toolkit.service.asked import Answer, Asked, good
-from toolkit.service.store import Store, array
+from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.store import Store, json_array
 
 __all__ = [
     "builder_orders_by_time",
@@ -24,88 +24,86 @@ __all__ = [
 _PAGE: Final = 2_000
 _READ_AT_ONCE: Final = 2_048  # rows
 
+_decode_status = msgspec.json.Decoder(OrderStatus).decode
 
-def historical_orders(store: Store, asked: Asked) -> Answer:
-    """Give a user's latest status events, newest first."""
-    return good(
-        store.array(
+
+def historical_orders(store: Store, request: CheckedRequest) -> Response:
+    """Return the latest status events of a user, newest first."""
+    return json_response(
+        store.select_texts(
             "status",
             "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row LIMIT ?",
-            store.account(asked["user"]),
-            asked["max_rows"],
+            store.account_number(request["user"]),
+            request["max_rows"],
         )
     )
 
 
-def builder_orders_by_time(store: Store, asked: Asked) -> Answer:
-    """Give the status events of orders placed via a builder, oldest first."""
-    after, key = asked.from_here
-    found = store.rows(
+def builder_orders_by_time(store: Store, request: CheckedRequest) -> Response:
+    """Return the status events of orders placed via a builder, oldest first."""
+    comparison, key = request.page_start
+    rows = store.select_rows(
         "SELECT row, address FROM routed_status JOIN account ON id = user "
-        f"WHERE builder = ? AND (time, tx) {after} (?, ?) AND time <= ? "
+        f"WHERE builder = ? AND (time, tx) {comparison} (?, ?) AND time <= ? "
         "ORDER BY time, tx, executed LIMIT ?",
-        asked["builder"],
+        request["builder"],
         *key,
-        asked.end,
+        request.end,
         _PAGE,
     )
-    texts = store.texts("status", [row for row, _ in found])
-    builder = b'"builder":"%b",' % asked["builder"].encode()
-    return good(
-        array(
+    texts = store.row_texts("status", [row for row, _ in rows])
+    builder = b'"builder":"%b",' % request["builder"].encode()
+    return json_response(
+        json_array(
             b'{"user":"%b",%b' % (user.encode(), text.replace(builder, b"", 1)[1:])
-            for (_, user), text in zip(found, texts, strict=True)
+            for (_, user), text in zip(rows, texts, strict=True)
         )
     )
 
 
-def open_orders(store: Store, asked: Asked) -> Answer:
-    """Return the orders of a user on a dex that are open, newest first."""
-    return good(encode([_bare(order) for order in _open_orders(store, asked)]))
+def open_orders(store: Store, request: CheckedRequest) -> Response:
+    """Return the open orders of a user on a dex, newest first."""
+    return json_response(encode([_short_order(order) for order in _open_orders(store, request)]))
 
 
-def frontend_open_orders(store: Store, asked: Asked) -> Answer:
-    """Return the orders of a user on a dex that are open, with all their fields."""
-    return good(encode(_open_orders(store, asked)))
+def frontend_open_orders(store: Store, request: CheckedRequest) -> Response:
+    """Return the open orders of a user on a dex, with all their fields."""
+    return json_response(encode(_open_orders(store, request)))
 
 
-def order_status(store: Store, asked: Asked) -> Answer:
-    """Return the last status of one order, by its id or its client order id."""
-    # Nothing but this and the order's own fields tells an order from one of its children.
-    wanted = asked["oid"]
-    named = b'"oid":%d,' % wanted if isinstance(wanted, int) else b'"%b"' % wanted.encode()
-    account = store.account(asked["user"])
-    rows = store.each(
+def order_status(store: Store, request: CheckedRequest) -> Response:
+    """Return the last status of an order, by its order id or its client order id."""
+    # A text with these bytes may also be of another order that refers to this one as its child,
+    # so the decoded event is checked, too.
+    oid = request["oid"]
+    needle = b'"oid":%d,' % oid if isinstance(oid, int) else b'"%b"' % oid.encode()
+    account = store.account_number(request["user"])
+    rows = store.iterate_rows(
         "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row DESC", account
     )
-    while found := list(itertools.islice(rows, _READ_AT_ONCE)):
-        for text in store.texts("status", [row for (row,) in found][::-1])[::-1]:
-            if named in text and _names(event := _decode(text), wanted):
+    while batch := list(itertools.islice(rows, _READ_AT_ONCE)):
+        for text in store.row_texts("status", [row for (row,) in batch][::-1])[::-1]:
+            if needle not in text:
+                continue
+            event = _decode_status(text)
+            if oid in (event.order.oid, event.order.cloid):
                 status, time = encode(event.status), event.status_timestamp
-                return good(
+                return json_response(
                     b'{"status":"order","order":{"order":%b,"status":%b,"statusTimestamp":%d}}'
                     % (encode(event.order), status, time)
                 )
-    return good(b'{"status":"unknownOid"}')
+    return json_response(b'{"status":"unknownOid"}')
 
 
-_decode = msgspec.json.Decoder(OrderStatus).decode
-
-
-def _names(event: OrderStatus, wanted: int | str) -> bool:
-    """Whether an event is of the order with an id, or a client order id."""
-    return wanted in (event.order.oid, event.order.cloid)
-
-
-def _open_orders(store: Store, asked: Asked) -> list[Order]:
-    text = store.document("open orders", asked["user"]) or b"[]"
-    dex = canonical(asked["dex"])
+def _open_orders(store: Store, request: CheckedRequest) -> list[Order]:
+    text = store.document("open orders", request["user"]) or b"[]"
+    dex = canonical_dex(request["dex"])
     orders = msgspec.json.decode(text, type=list[Order])
     return [order for order in orders if coin_dex(order.coin) == dex]
 
 
-def _bare(order: Order) -> OpenOrder:
-    """Return an order as `openOrders` shows it: flags and client ids only where they are set."""
+def _short_order(order: Order) -> OpenOrder:
+    """Return an order as in `openOrders`: flags and client ids only if they are set."""
     return OpenOrder(
         coin=order.coin,
         side=order.side,

@@ -1,4 +1,4 @@
-"""Answers about an account beside its trades: role, fees, limits, portfolio, sub-accounts.
+"""Answers about accounts: role, fees, limits, portfolio, sub-accounts.
 
 Beyond the specification: docs/live_service.md, section 9.
 """
@@ -18,10 +18,10 @@ from toolkit.contract.records import (
     UserRole,
 )
 from toolkit.service.answers.accounts import state_of
-from toolkit.service.asked import Answer, Asked, good
-from toolkit.service.merging import plain
+from toolkit.service.decimals import format_decimal
+from toolkit.service.messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
-from toolkit.times import DAY, iso
+from toolkit.times import DAY, to_iso
 
 __all__ = [
     "extra_agents",
@@ -43,23 +43,23 @@ _FEE_DAYS: Final = 15
 _FIRST_REQUESTS: Final = 10_000
 _REFERRER_VOLUME: Final = 10_000
 _PERIODS: Final = {"day": 1, "week": 7, "month": 30, "allTime": None}
-"""Periods of a portfolio, in days."""
+"""The periods of a portfolio, in days."""
 
 
-def spot_clearinghouse_state(store: Store, asked: Asked) -> Answer:
+def spot_clearinghouse_state(store: Store, request: CheckedRequest) -> Response:
     """Return the spot balances of a user."""
-    return good(store.document("spot state", asked["user"]) or _NO_BALANCES)
+    return json_response(store.document("spot state", request["user"]) or _NO_BALANCES)
 
 
-def user_vault_equities(store: Store, asked: Asked) -> Answer:
-    """Return what a user has in vaults."""
-    return good(store.document("vault equities", asked["user"]) or b"[]")
+def user_vault_equities(store: Store, request: CheckedRequest) -> Response:
+    """Return the equity of a user in vaults."""
+    return json_response(store.document("vault equities", request["user"]) or b"[]")
 
 
-def sub_accounts(store: Store, asked: Asked) -> Answer:
-    """Return a user's sub-accounts with their states on the native dex; null without any."""
-    # ASSUMED: subAccounts shows the native dex alone.
-    text = store.document("sub-accounts", asked["user"])
+def sub_accounts(store: Store, request: CheckedRequest) -> Response:
+    """Return the sub-accounts of a user with their states on the native dex, or null."""
+    # ASSUMED: subAccounts contains only states of the native dex.
+    text = store.document("sub-accounts", request["user"])
     rows = msgspec.json.decode(text, type=list[SubAccountRow]) if text else []
     parts = [
         b'{"name":%b,"subAccountUser":"%b","master":"%b","clearinghouseState":%b,"spotState":%b}'
@@ -67,52 +67,54 @@ def sub_accounts(store: Store, asked: Asked) -> Answer:
             encode(row.name),
             row.sub_account_user.encode(),
             row.master.encode(),
-            state_of(store, row.sub_account_user, "", asked.now_ms),
+            state_of(store, row.sub_account_user, "", request.now_ms),
             store.document("spot state", row.sub_account_user) or _NO_BALANCES,
         )
         for row in rows
     ]
-    return good(b"[%b]" % b",".join(parts) if parts else b"null")
+    return json_response(b"[%b]" % b",".join(parts) if parts else b"null")
 
 
-def user_role(store: Store, asked: Asked) -> Answer:
-    """Return what an address is; ``missing`` where the exchange has never seen it."""
-    return good(store.document("role", asked["user"]) or encode(UserRole(role="missing")))
+def user_role(store: Store, request: CheckedRequest) -> Response:
+    """Return the role of an address; ``missing`` if the exchange does not know the address."""
+    return json_response(
+        store.document("role", request["user"]) or encode(UserRole(role="missing"))
+    )
 
 
-def user_fees(store: Store, asked: Asked) -> Answer:
-    """Return a user's fee rates, and the volumes of the last days."""
-    # ASSUMED: who has never traded pays the rates of the lowest tier.
-    text = store.document("fees", asked["user"]) or _lowest_fees(store)
+def user_fees(store: Store, request: CheckedRequest) -> Response:
+    """Return the fee rates of a user, and the volumes of the last days."""
+    # ASSUMED: a user without trades pays the rates of the lowest tier.
+    text = store.document("fees", request["user"]) or _lowest_fees(store)
     fees = msgspec.json.decode(text, type=UserFees)
-    today = asked.now_ms // DAY
-    mine = {day: volume for day, *volume in _volumes(store, asked["user"])}
+    today = request.now_ms // DAY
+    by_day = {day: volume for day, *volume in _daily_volumes(store, request["user"])}
     days = range(today - _FEE_DAYS + 1, today + 1)
-    total = _exchange_volumes(store, days.start)
-    nothing = [Decimal(0), Decimal(0)]
+    exchange = _exchange_volumes(store, days.start)
+    zero = [Decimal(0), Decimal(0)]
     fees.daily_user_vlm = [
         {
-            "date": _date(day),
-            "userCross": plain(mine.get(day, nothing)[0]),
-            "userAdd": plain(mine.get(day, nothing)[1]),
-            "exchange": plain(total.get(day, Decimal(0))),
+            "date": to_iso(day * DAY)[:10],
+            "userCross": format_decimal(by_day.get(day, zero)[0]),
+            "userAdd": format_decimal(by_day.get(day, zero)[1]),
+            "exchange": format_decimal(exchange.get(day, Decimal(0))),
         }
         for day in days
     ]
-    return good(encode(fees))
+    return json_response(encode(fees))
 
 
-def user_rate_limit(store: Store, asked: Asked) -> Answer:
-    """Return how many requests a user has sent to the exchange, and may send."""
-    # ASSUMED: placing an order is one request, canceling it another; a user may send 10,000, and
-    # one more for each dollar traded.
-    volume = _total_volume(store, asked["user"])
-    used = store.document("requests", asked["user"])
-    return good(
+def user_rate_limit(store: Store, request: CheckedRequest) -> Response:
+    """Return how many requests a user has sent to the exchange, and how many are allowed."""
+    # ASSUMED: placing an order is one request and canceling it is another. A user may send 10,000
+    # requests, and one more for each dollar of volume.
+    volume = _total_volume(store, request["user"])
+    requests = store.document("requests", request["user"])
+    return json_response(
         encode(
             UserRateLimit(
-                cum_vlm=plain(volume),
-                n_requests_used=int(used) if used else 0,
+                cum_vlm=format_decimal(volume),
+                n_requests_used=int(requests) if requests else 0,
                 n_requests_cap=_FIRST_REQUESTS + int(volume),
                 n_requests_surplus=0,
             )
@@ -120,44 +122,46 @@ def user_rate_limit(store: Store, asked: Asked) -> Answer:
     )
 
 
-def portfolio(store: Store, asked: Asked) -> Answer:
-    """Return account value, PnL and volume of a user over four periods, and of perps alone."""
-    # ASSUMED: portfolio counts volume by whole days (UTC), and neither stake nor equity in vaults.
-    text = store.packed("valuations", asked["user"]) or b"[]"
+def portfolio(store: Store, request: CheckedRequest) -> Response:
+    """Return account value, PnL and volume of a user for four periods, in total and of perps."""
+    # ASSUMED: portfolio counts volume by days (UTC), and excludes stake and equity in vaults.
+    text = store.compressed_document("valuations", request["user"]) or b"[]"
     rows = msgspec.json.decode(text, type=list[tuple[int, str, str, str, str]])
-    volumes = list(_volumes(store, asked["user"]))
+    volumes = list(_daily_volumes(store, request["user"]))
     periods = []
     for prefix, value_at, pnl_at in (("", 1, 2), ("perp", 3, 4)):
         for name, days in _PERIODS.items():
-            since = 0 if days is None else asked.now_ms - days * DAY
-            kept = [row for row in rows if row[0] >= since]
-            before = Decimal(kept[0][pnl_at]) if kept and days is not None else Decimal(0)
+            since = 0 if days is None else request.now_ms - days * DAY
+            period = [row for row in rows if row[0] >= since]
+            before = Decimal(period[0][pnl_at]) if period and days is not None else Decimal(0)
             volume = sum((d + m for day, d, m in volumes if day * DAY >= since), Decimal(0))
             history = Portfolio(
-                account_value_history=[(row[0], str(row[value_at])) for row in kept],
-                pnl_history=[(row[0], plain(Decimal(row[pnl_at]) - before)) for row in kept],
-                vlm=plain(volume),
+                account_value_history=[(row[0], str(row[value_at])) for row in period],
+                pnl_history=[
+                    (row[0], format_decimal(Decimal(row[pnl_at]) - before)) for row in period
+                ],
+                vlm=format_decimal(volume),
             )
             periods.append((prefix + (name[0].upper() + name[1:] if prefix else name), history))
-    return good(encode(periods))
+    return json_response(encode(periods))
 
 
-def referral(store: Store, asked: Asked) -> Answer:
-    """Return a user's referrals: nobody here was referred, or refers; builders earn fees."""
-    volume = _total_volume(store, asked["user"])
-    earned = store.document("builder fees", asked["user"])
-    left = _REFERRER_VOLUME - volume
+def referral(store: Store, request: CheckedRequest) -> Response:
+    """Return the referral state of a user. No user here has a referrer; builders earn fees."""
+    volume = _total_volume(store, request["user"])
+    fees = store.document("builder fees", request["user"])
+    required = _REFERRER_VOLUME - volume
     state: dict[str, Any] = {"stage": "needToCreateCode"}
-    if left > 0:
-        state = {"stage": "needToTrade", "data": {"required": plain(left)}}
-    return good(
+    if required > 0:
+        state = {"stage": "needToTrade", "data": {"required": format_decimal(required)}}
+    return json_response(
         encode(
             {
                 "referredBy": None,
-                "cumVlm": plain(volume),
+                "cumVlm": format_decimal(volume),
                 "unclaimedRewards": "0.0",
                 "claimedRewards": "0.0",
-                "builderRewards": msgspec.json.decode(earned) if earned else "0.0",
+                "builderRewards": msgspec.json.decode(fees) if fees else "0.0",
                 "referrerState": state,
                 "rewardHistory": [],
                 "tokenToState": [],
@@ -166,29 +170,29 @@ def referral(store: Store, asked: Asked) -> Answer:
     )
 
 
-def user_abstraction(store: Store, asked: Asked) -> Answer:
-    """Return how a user's balances belong together."""
-    return good(store.document("mode", asked["user"]) or b'"default"')
+def user_abstraction(store: Store, request: CheckedRequest) -> Response:
+    """Return the account mode of a user."""
+    return json_response(store.document("mode", request["user"]) or b'"default"')
 
 
-def user_dex_abstraction(store: Store, asked: Asked) -> Answer:
-    """Return whether dexes draw on a user's other balances; null where it was never set."""
-    on = store.document("mode", asked["user"]) == b'"dexAbstraction"'
-    return good(b"true" if on else b"null")
+def user_dex_abstraction(store: Store, request: CheckedRequest) -> Response:
+    """Return whether dexes use the other balances of a user; null if it was never set."""
+    is_on = store.document("mode", request["user"]) == b'"dexAbstraction"'
+    return json_response(b"true" if is_on else b"null")
 
 
-def extra_agents(store: Store, asked: Asked) -> Answer:
-    """Return the named agents of a user: nobody here has one."""
-    return good(b"[]")
+def extra_agents(store: Store, request: CheckedRequest) -> Response:
+    """Return the named agents of a user. No user here has one."""
+    return json_response(b"[]")
 
 
-def user_to_multi_sig_signers(store: Store, asked: Asked) -> Answer:
-    """Return the signers of a multi-signature account: there is none here."""
-    return good(b"null")
+def user_to_multi_sig_signers(store: Store, request: CheckedRequest) -> Response:
+    """Return the signers of a multi-signature account. There is no such account here."""
+    return json_response(b"null")
 
 
 def _lowest_fees(store: Store) -> bytes:
-    text: bytes = store.value("SELECT json FROM document WHERE kind = 'fees' LIMIT 1")
+    text: bytes = store.select_value("SELECT json FROM document WHERE kind = 'fees' LIMIT 1")
     fees = msgspec.json.decode(text, type=UserFees)
     schedule: Any = fees.fee_schedule
     fees.user_cross_rate, fees.user_add_rate = schedule["cross"], schedule["add"]
@@ -196,24 +200,20 @@ def _lowest_fees(store: Store) -> bytes:
     return encode(fees)
 
 
-def _volumes(store: Store, user: str) -> Iterator[tuple[int, Decimal, Decimal]]:
-    """Yield day, taker volume and maker volume of a user, by day."""
+def _daily_volumes(store: Store, user: str) -> Iterator[tuple[int, Decimal, Decimal]]:
+    """Yield day, taker volume and maker volume of a user, in the order of days."""
     sql = "SELECT day, taker, maker FROM volume WHERE user = ? ORDER BY day"
-    for day, taker, maker in store.rows(sql, user):
+    for day, taker, maker in store.select_rows(sql, user):
         yield day, Decimal(taker), Decimal(maker)
 
 
 def _total_volume(store: Store, user: str) -> Decimal:
-    return sum((taker + maker for _, taker, maker in _volumes(store, user)), Decimal(0))
+    return sum((taker + maker for _, taker, maker in _daily_volumes(store, user)), Decimal(0))
 
 
 def _exchange_volumes(store: Store, since: int) -> dict[int, Decimal]:
-    """Return the volume of everybody by day; each trade counts once, by its taker."""
+    """Return the volume of all users by day; each trade counts once, for its taker."""
     totals: dict[int, Decimal] = {}
-    for day, taker in store.rows("SELECT day, taker FROM volume WHERE day >= ?", since):
+    for day, taker in store.select_rows("SELECT day, taker FROM volume WHERE day >= ?", since):
         totals[day] = totals.get(day, Decimal(0)) + Decimal(taker)
     return totals
-
-
-def _date(day: int) -> str:
-    return iso(day * DAY)[:10]

@@ -1,11 +1,12 @@
-"""Answers with snapshots. Specification, "Snapshot endpoints (compressed binary)"."""
+"""Answers about snapshots. Specification, "Snapshot endpoints (compressed binary)"."""
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
-from toolkit.contract.dexes import ALL_DEXES, canonical, coin_dex, join
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, join_coin
 from toolkit.contract.snapshots import assemble
 from toolkit.errors import NotReady
-from toolkit.service.asked import Answer, Asked, good
+from toolkit.service.messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
 
 __all__ = [
@@ -15,70 +16,72 @@ __all__ = [
     "perp_twap_snapshots",
 ]
 
-
-def account_value_snapshot_timestamp(store: Store, asked: Asked) -> Answer:
-    """Say which snapshot of account values is the latest."""
-    return good(_published(asked.document(store, "account values at")))
+_NO_SNAPSHOTS: Final = "No snapshots are available yet"
 
 
-def perp_twap_snapshot_timestamp(store: Store, asked: Asked) -> Answer:
-    """Say which snapshot of TWAPs is the latest."""
-    return good(_published(asked.document(store, "twaps at")))
+def account_value_snapshot_timestamp(store: Store, request: CheckedRequest) -> Response:
+    """Return the id and the time of the latest snapshot of account values."""
+    return json_response(_require(request.find_document(store, "account values at")))
 
 
-def account_value_snapshots(store: Store, asked: Asked) -> Answer:
-    """Give the account values of the collateral tokens that were asked for."""
-    return _snapshots(store, asked, "account values", asked["collateral_tokens"], _has_token)
+def perp_twap_snapshot_timestamp(store: Store, request: CheckedRequest) -> Response:
+    """Return the id and the time of the latest snapshot of TWAPs."""
+    return json_response(_require(request.find_document(store, "twaps at")))
 
 
-def perp_twap_snapshots(store: Store, asked: Asked) -> Answer:
-    """Give the TWAPs of the markets that were asked for."""
-    return _snapshots(store, asked, "twaps", asked["market_names"], _has_market)
+def account_value_snapshots(store: Store, request: CheckedRequest) -> Response:
+    """Return the account values of the requested collateral tokens."""
+    return _find_snapshots(
+        store, request, "account values", request["collateral_tokens"], _is_token_match
+    )
 
 
-def _snapshots(
+def perp_twap_snapshots(store: Store, request: CheckedRequest) -> Response:
+    """Return the TWAPs of the requested markets."""
+    return _find_snapshots(store, request, "twaps", request["market_names"], _is_market_match)
+
+
+def _find_snapshots(
     store: Store,
-    asked: Asked,
+    request: CheckedRequest,
     kind: str,
-    wanted: Iterable[str],
-    has: Callable[[str, str], bool],
-) -> Answer:
-    # What is there is gone through, not what is wanted: nothing can come twice, and a pattern
-    # covers the markets that stand beside it.
-    patterns = set(wanted)
-    found = [
-        name for name in asked.keys(store, kind) if any(has(pattern, name) for pattern in patterns)
+    patterns: Iterable[str],
+    is_match: Callable[[str, str], bool],
+) -> Response:
+    # Go through the documents, not through the patterns: so no document is sent twice, even if
+    # two patterns match it.
+    unique_patterns = set(patterns)
+    names = [
+        name
+        for name in request.document_keys(store, kind)
+        if any(is_match(pattern, name) for pattern in unique_patterns)
     ]
-    # ASSUMED: 404 also when there are snapshots, but none of what was asked for.
-    blobs = [_published(asked.document(store, kind, name)) for name in found]
+    # ASSUMED: the status is 404 also if there are snapshots, but none that the request matches.
+    blobs = [_require(request.find_document(store, kind, name)) for name in names]
     if not blobs:
-        raise _not_ready()
+        raise NotReady(_NO_SNAPSHOTS)
     headers, content = assemble(blobs)
-    return Answer(200, {name.lower(): value for name, value in headers.items()}, content)
+    return Response(200, {name.lower(): value for name, value in headers.items()}, content)
 
 
-def _has_token(pattern: str, name: str) -> bool:
-    """Say whether ``dex:token`` is meant by ``ALL``, ``<token>`` or ``<dex>:<token>``."""
+def _is_token_match(pattern: str, name: str) -> bool:
+    """Return whether ``ALL``, ``<token>`` or ``<dex>:<token>`` matches a name ``dex:token``."""
     dex, _, token = name.partition(":")
-    wanted_dex, colon, wanted_token = pattern.rpartition(":")
+    pattern_dex, colon, pattern_token = pattern.rpartition(":")
     if not colon:
         return pattern in ("ALL", token)
-    return (canonical(wanted_dex), wanted_token) == (dex, token)
+    return (canonical_dex(pattern_dex), pattern_token) == (dex, token)
 
 
-def _has_market(pattern: str, name: str) -> bool:
-    """Say whether a market is meant by its name, ``ALL``, ``ALL:<dex>`` or ``ALL:ALL_DEXES``."""
-    every, colon, dex = pattern.partition(":")
-    if every == "ALL":
-        return dex == ALL_DEXES or coin_dex(name) == canonical(dex)
-    return name == (join(every, dex) if colon else pattern)
+def _is_market_match(pattern: str, name: str) -> bool:
+    """Return whether a name, ``ALL``, ``ALL:<dex>`` or ``ALL:ALL_DEXES`` matches a market."""
+    first, colon, dex = pattern.partition(":")
+    if first == "ALL":
+        return dex == ALL_DEXES or coin_dex(name) == canonical_dex(dex)
+    return name == (join_coin(first, dex) if colon else pattern)
 
 
-def _published(text: bytes | None) -> bytes:
+def _require(text: bytes | None) -> bytes:
     if text is None:
-        raise _not_ready()
+        raise NotReady(_NO_SNAPSHOTS)
     return text
-
-
-def _not_ready() -> NotReady:
-    return NotReady("No snapshots are available yet")

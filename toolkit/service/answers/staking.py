@@ -4,7 +4,7 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.records import ValidatorWeek
-from toolkit.service.asked import Answer, Asked, good
+from toolkit.service.messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
 
 __all__ = [
@@ -21,34 +21,34 @@ _NO_STAKE = (
 )
 
 
-def delegations(store: Store, asked: Asked) -> Answer:
-    """Give what a user has delegated."""
-    return good(store.document("delegations", asked["user"]) or b"[]")
+def delegations(store: Store, request: CheckedRequest) -> Response:
+    """Return the delegations of a user."""
+    return json_response(store.document("delegations", request["user"]) or b"[]")
 
 
-def validator_apr_history(store: Store, asked: Asked) -> Answer:
-    """Give weekly APRs, newest first; a week counts by its Monday."""
-    text = store.document("weeks", asked["validator"]) or b"[]"
-    # ASSUMED: startTime and endTime of validatorAprHistory are compared with the week's start.
-    start, end = asked["start"] or 0, asked.end
+def validator_apr_history(store: Store, request: CheckedRequest) -> Response:
+    """Return the weekly APRs of a validator, newest first; the time of a week is its Monday."""
+    text = store.document("weeks", request["validator"]) or b"[]"
+    # ASSUMED: validatorAprHistory compares startTime and endTime with the start of the week.
+    start, end = request["start"] or 0, request.end
     weeks = [
         week
         for week in msgspec.json.decode(text, type=list[ValidatorWeek])
         if start <= week.week <= end
     ]
-    return good(encode(weeks[: asked["page_size"]]))
+    return json_response(encode(weeks[: request["page_size"]]))
 
 
-def delegator_summary(store: Store, asked: Asked) -> Answer:
-    """Return what a user has staked."""
-    return good(store.document("stake", asked["user"]) or _NO_STAKE)
+def delegator_summary(store: Store, request: CheckedRequest) -> Response:
+    """Return the stake of a user."""
+    return json_response(store.document("stake", request["user"]) or _NO_STAKE)
 
 
-def delegator_history(store: Store, asked: Asked) -> Answer:
-    """Return the changes of a user's stake, newest first."""
-    return good(store.document("stake events", asked["user"]) or b"[]")
+def delegator_history(store: Store, request: CheckedRequest) -> Response:
+    """Return the changes of the stake of a user, newest first."""
+    return json_response(store.document("stake events", request["user"]) or b"[]")
 
 
-def delegator_rewards(store: Store, asked: Asked) -> Answer:
+def delegator_rewards(store: Store, request: CheckedRequest) -> Response:
     """Return the staking rewards of a user, newest first."""
-    return good(store.document("stake rewards", asked["user"]) or b"[]")
+    return json_response(store.document("stake rewards", request["user"]) or b"[]")

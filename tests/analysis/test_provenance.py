@@ -1,0 +1,56 @@
+"""Where results come from."""
+
+import pandas as pd
+import pytest
+
+from toolkit.analysis.funding import payments as fundings
+from toolkit.pnl import attribution
+
+from .examples import ME, exact, fills, funding, ledger
+
+FETCHED = {"source": "here", "simulated": False, "complete": "yes", "rows": 7, "pages": 1}
+
+
+def said(frame: pd.DataFrame, **facts: object) -> pd.DataFrame:
+    made = frame.copy()
+    made.attrs["toolkit"] = {**FETCHED, "rows": len(frame), **facts}
+    return made
+
+
+def facts_of(*frames: pd.DataFrame | None) -> dict:
+    return attribution(*frames, account=ME).attrs["toolkit"]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_incomplete_input(place: int) -> None:
+    names = ("fills", "funding", "ledger")
+    frames = [said(fills()), said(funding()), said(ledger())]
+    assert facts_of(*frames)["complete"] == "yes"
+    assert facts_of(*frames)["simulated"] is False
+    frames[place] = said(frames[place], complete="no", simulated=True, source="elsewhere")
+    facts = facts_of(*frames)
+    assert facts["complete"] == f"no ({names[place]})"
+    assert facts["simulated"] is True
+    assert "source" not in facts
+    assert facts["inputs"][names[place]]["complete"] == "no"
+
+
+def test_input_without_provenance() -> None:
+    assert facts_of(fills())["complete"] == "unknown"
+    assert facts_of(said(fills()), funding())["complete"] == "unknown (funding)"
+
+
+def test_rows_of_inputs() -> None:
+    few = said(fills()).head(2)
+    facts = facts_of(few, None, said(ledger(), parameters={"user": ME}))
+    assert not {"rows", "pages", "parameters"} & set(facts)
+    assert list(facts["inputs"]) == ["fills", "ledger"]
+    assert (facts["inputs"]["fills"]["rows"], facts["inputs"]["fills"]["fetched_rows"]) == (2, 7)
+    assert facts["inputs"]["ledger"]["parameters"] == {"user": ME}
+    assert facts["source"] == "here"
+
+
+def test_helpers_with_one_input() -> None:
+    facts = fundings.sums(exact(said(funding(), simulated=True))).attrs["toolkit"]
+    assert facts["simulated"] is True
+    assert facts["inputs"]["funding"]["rows"] == 3

@@ -1,0 +1,192 @@
+"""Rows that are given twice count once; rows without an identity are never left out."""
+
+import warnings
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, exact, times
+from tests.engines import Engine
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.errors import RepeatedRows
+
+
+def fills() -> pd.DataFrame:
+    """Buy 2 at 100, sell 1 at 110 and 1 at 120."""
+    return pd.DataFrame(
+        {
+            "coin": pd.array(["BTC"] * 3, dtype="str"),
+            "px": [100.0, 110.0, 120.0],
+            "sz": [2.0, 1.0, 1.0],
+            "side": pd.array(["B", "A", "A"], dtype="str"),
+            "time": times([MONDAY, MONDAY + 1, MONDAY + 2]),
+            "start_position": [0.0, 2.0, 1.0],
+            "closed_pnl": [0.0, 10.0, 20.0],
+            "fee": 0.5,
+            "oid": [11, 12, 13],
+            "tid": pd.array([101, 102, 103], dtype="Int64"),
+        }
+    )
+
+
+def payments() -> pd.DataFrame:
+    """Two accounts are paid alike in one hour, and differently in the next."""
+    return pd.DataFrame(
+        {
+            "user": pd.array([ME, OTHER, ME, OTHER], dtype="str"),
+            "coin": pd.array(["BTC"] * 4, dtype="str"),
+            "time": times([MONDAY, MONDAY, MONDAY + HOUR, MONDAY + HOUR]),
+            "usdc": [-0.5, -0.5, 1.0, 0.25],
+        }
+    )
+
+
+def test_repeated_fills_count_once(engine: Engine) -> None:
+    twice = pd.concat([fills(), fills().iloc[[1]]])
+    with pytest.warns(RepeatedRows, match="fills: 1 of 4 rows repeats another row"):
+        result = tk.pnl.attribution(engine.give(twice))
+    row = engine.take(result)[0]
+    assert (row["fills"], row["closed_pnl"], row["net"]) == (3, 30.0, 28.5)
+
+
+def test_repeated_exact_fills_count_once(engine: Engine) -> None:
+    twice = exact(pd.concat([fills(), fills().iloc[[0, 2]]]))
+    with pytest.warns(RepeatedRows, match="2 of 5 rows repeat"):
+        result = tk.pnl.attribution(engine.give(twice))
+    assert engine.take(result)[0]["fills"] == 3
+
+
+def test_fills_without_identity_stay(engine: Engine) -> None:
+    """Trade id 0, and no trade id: two legs of a conversion may look alike."""
+    for tid in (0, None):
+        odd = fills().assign(tid=pd.array([tid] * 3, dtype="Int64"))
+        twice = engine.give(pd.concat([odd, odd]))
+        assert engine.take(tk.pnl.attribution(twice))[0]["fills"] == 6
+    bare = fills().drop(columns="tid")
+    assert engine.take(tk.pnl.attribution(engine.give(pd.concat([bare, bare]))))[0]["fills"] == 6
+
+
+def test_mixed_identities_keep_theirs(engine: Engine) -> None:
+    odd = fills().assign(tid=pd.array([0, 102, None], dtype="Int64"))
+    with pytest.warns(RepeatedRows, match="1 of 6 rows"):
+        result = tk.pnl.attribution(engine.give(pd.concat([odd, odd])))
+    assert engine.take(result)[0]["fills"] == 5
+
+
+def test_both_sides_of_a_trade_count() -> None:
+    other = fills().assign(side=["A", "B", "B"], oid=[21, 22, 23])
+    both = pd.concat([fills(), other])
+    assert tk.pnl.attribution(both)["fills"].item() == 6
+
+
+def test_payments_of_two_accounts(engine: Engine) -> None:
+    row = engine.take(tk.funding.sums(engine.give(payments()), None))[0]
+    assert (row["payments"], row["net"]) == (4, 0.25)
+    twice = pd.concat([payments(), payments().iloc[[0, 3]]])
+    with pytest.warns(RepeatedRows, match="funding: 2 of 6 rows"):
+        result = tk.funding.sums(engine.give(twice), None)
+    row = engine.take(result)[0]
+    assert (row["payments"], row["net"]) == (4, 0.25)
+
+
+def test_checksummed_addresses_are_equal(engine: Engine) -> None:
+    shouted = payments().assign(user=[ME, OTHER.lower(), ME.replace("a", "A"), OTHER.upper()])
+    shouted["user"] = shouted["user"].str.replace("0X", "0x")
+    with pytest.warns(RepeatedRows, match="4 of 8 rows"):
+        result = tk.funding.sums(engine.give(pd.concat([payments(), shouted])), None)
+    assert engine.take(result)[0]["net"] == 0.25
+
+
+def test_ledger_rows_without_hash_stay(engine: Engine) -> None:
+    rows = pd.DataFrame(
+        {
+            "time": times([MONDAY, MONDAY]),
+            "type": pd.array(["deposit"] * 2, dtype="str"),
+            "usdc": [100.0, 30.0],
+            "hash": pd.array(["0x" + "0" * 64, "0x" + "7" * 64], dtype="str"),
+        }
+    )
+    with pytest.warns(RepeatedRows, match="ledger: 1 of 4 rows"):
+        result = tk.ledger.sums(engine.give(pd.concat([rows, rows])), by=None)
+    assert engine.take(result)[0]["net_deposits"] == 230.0
+
+
+def test_first_rows_keep_provenance() -> None:
+    twice = pd.concat([fills(), fills()]).set_axis(list("abcdef"))
+    twice.attrs["toolkit"] = {"rows": 6, "complete": "yes"}
+    with pytest.warns(RepeatedRows):
+        found = count_once(twice, "fills")
+    assert found.index.tolist() == ["a", "b", "c"]
+    assert found.attrs["toolkit"] == {"rows": 3, "complete": "yes", "repeated_rows": 3}
+    assert len(twice) == 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert count_once(found, "fills") is found
+
+
+def test_warning_names_the_callers_line() -> None:
+    with pytest.warns(RepeatedRows) as caught:
+        tk.pnl.lots(pd.concat([fills(), fills()]))
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def alternating(user_column: bool) -> pd.DataFrame:
+    """Two accounts that trade in turn: one is 5 long and adds 1, one is 40 short and adds 2."""
+    rows = []
+    for turn in range(6):
+        rows.append((ME, 1.0, "B", 5.0 + turn))
+        rows.append((OTHER, 2.0, "A", -40.0 - 2 * turn))
+    made = pd.DataFrame(rows, columns=["user", "sz", "side", "start_position"])
+    made["coin"], made["px"], made["closed_pnl"], made["fee"] = "BTC", 100.0, 0.0, 0.0
+    made["time"] = times(MONDAY + n for n in range(len(made)))
+    return made if user_column else made.drop(columns="user")
+
+
+WALKERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "audit": lambda rows: tk.pnl.audit(rows, {"BTC": 5}),
+    "positions": lambda rows: tk.pnl.positions(rows, {"BTC": 5}),
+    "unrealised": lambda rows: tk.pnl.unrealised(rows, {"BTC": 90.0}, {"BTC": 5}),
+    "lots": tk.pnl.lots,
+    "round_trips": tk.pnl.round_trips,
+}
+
+
+@pytest.mark.parametrize("name", WALKERS)
+def test_mixed_accounts_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="Add a column user"):
+        WALKERS[name](alternating(user_column=False))
+    result = WALKERS[name](alternating(user_column=True))
+    assert set(result["user"].str.lower()) == {ME.lower(), OTHER.lower()}
+
+
+@pytest.mark.parametrize("name", [*WALKERS, "equity"])
+def test_unnamed_accounts_are_refused(name: str) -> None:
+    walk = (WALKERS | {"equity": tk.pnl.equity})[name]
+    rows = fills()
+    rows.attrs["toolkit"] = {"rows": 3, "parameters": {"users": [ME, OTHER]}}
+    with pytest.raises(ValueError, match="fetched for 2 accounts"):
+        walk(rows)
+    rows.attrs["toolkit"] = {"rows": 9, "parameters": {"users": [ME, OTHER]}}
+    walk(rows)
+
+
+def test_missing_fills_are_not_refused() -> None:
+    """One account, every third fill missing: breaks go on from new positions."""
+    grown = [round(0.37 * n * (n + 1) / 2, 2) for n in range(60)]
+    rows = pd.DataFrame({"start_position": grown[:-1], "side": "B", "coin": "BTC", "px": 10.0})
+    rows["sz"] = [round(0.37 * (n + 1), 2) for n in range(59)]
+    rows["closed_pnl"], rows["fee"] = 0.0, 0.0
+    rows["time"] = times(MONDAY + n for n in range(59))
+    kept = rows[rows.index % 3 != 1].reset_index(drop=True)
+    assert tk.pnl.positions(kept, {"BTC": 5})["chain_break"].sum() > 10
+
+
+def test_weeks_of_one_validator_repeat() -> None:
+    """The history of a single validator has no column that names it."""
+    weeks = pd.to_datetime(["2025-09-22", "2025-09-29"], utc=True)
+    history = pd.DataFrame({"week": weeks, "net_apr": [0.02, 0.03], "gross_apr": [0.025, 0.035]})
+    with pytest.warns(RepeatedRows, match="history: 1 of 3 rows repeats another row"):
+        kept = count_once(pd.concat([history, history.tail(1)]), "history")
+    assert kept["net_apr"].tolist() == [0.02, 0.03]

@@ -1,0 +1,41 @@
+"""Two processes that append the same answer at once archive it once."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from toolkit.archive import open as open_archive
+from toolkit.archive.refresh import append_answer
+from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin
+from toolkit.archive.series import make_series
+from toolkit.archive.storage import ArchiveTables
+from toolkit.contract.operations import OPERATIONS
+
+META = make_series(OPERATIONS["meta"], (), {})
+ORIGIN = RowOrigin("recording meta.json", False, 1_000)
+
+
+class ConcurrentWriter(ArchiveTables):
+    """Tables into which another process writes the same answer just before the first append."""
+
+    theirs: int | None = None
+
+    def append_rows(self, handle: Any, rows: pa.Table, **more: Any) -> None:
+        if self.theirs is None and rows.schema.names == SCHEMAS[ANSWERS].names:
+            self.theirs = append_meta(ArchiveTables(self.location), b"{}")
+        super().append_rows(handle, rows, **more)
+
+
+def append_meta(tables: ArchiveTables, body: bytes) -> int:
+    return append_answer(tables, META, body, {}, ORIGIN)
+
+
+def test_concurrent_append_of_same_answer(tmp_path: Path) -> None:
+    tables = ConcurrentWriter(str(tmp_path))
+    assert (append_meta(tables, b"{}"), tables.theirs) == (0, 1)
+    archive = open_archive(tmp_path)
+    assert archive.status()["rows"].tolist() == [1]
+    assert append_meta(tables, b'{"another": 1}') == 1
+    assert archive.status()["rows"].tolist() == [2]
+    assert archive.verify() == []

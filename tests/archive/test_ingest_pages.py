@@ -1,0 +1,193 @@
+"""Ingest of recorded pages that may be cut: the covered range is only what a page proves."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
+from toolkit.client import Session, connect
+from toolkit.local_service import InProcess, simulated_store, site_of
+from toolkit.service import Access, Key
+
+FILLS = make_fills(400)
+# The length of a page that ends between two rows of one time.
+CUT = next(n for n in range(100, 400) if FILLS[n - 1].time == FILLS[n].time > FILLS[n - 2].time)
+
+
+class Recording(httpx.BaseTransport):
+    """A transport that writes each request with its answer into a file."""
+
+    def __init__(self, inner: httpx.BaseTransport, folder: Path) -> None:
+        self._inner = inner
+        self._folder = folder
+        folder.mkdir()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self._inner.handle_request(request)
+        sent, body = request.read().decode(), answer.read().decode()
+        text = f'{{"request": {sent}, "status": {answer.status_code}, "response": {body}}}'
+        (self._folder / f"{len(list(self._folder.iterdir())):04}.json").write_text(text)
+        return answer
+
+
+def recorded_page(session: Session, **request: Any) -> dict[str, Any]:
+    sent = {"type": "userFillsByTime", "user": USER, **request}
+    return {"request": sent, "status": 200, "response": tk.info(sent, session=session)}
+
+
+def ingest(archive: Archive, folder: Path, *recordings: dict[str, Any]) -> dict[str, Any]:
+    folder.mkdir(exist_ok=True)
+    for file in folder.iterdir():
+        file.unlink()
+    for number, recording in enumerate(recordings):
+        (folder / f"{number}.json").write_text(json.dumps(recording, separators=(",", ":")))
+    return archive.ingest(folder)
+
+
+def covered_range(archive: Archive) -> tuple[int, int, int]:
+    (row,) = archive.status().itertuples()
+    return row.covered_from.value // 1_000_000, row.covered_until.value // 1_000_000, row.gaps
+
+
+def completeness(frame: pd.DataFrame) -> str:
+    return str(tk.provenance(frame)["complete"])
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_ingest_full_page_coverage(tmp_path: Path, inclusive: bool) -> None:
+    session = fill_session(FILLS, inclusive=inclusive)
+    archive, last = open_archive(tmp_path / "kept"), FILLS[CUT].time
+    page = recorded_page(session, startTime=START, limit=CUT)
+    assert ingest(archive, tmp_path / "pages", page)["kept"] == {"0.json": CUT}
+    assert covered_range(archive) == (START, last - 1, 1)
+    assert [(finding.kind, finding.severity) for finding in archive.verify()] == [("gap", "notice")]
+    assert completeness(archive.frame(tk.user_fills_by_time, USER)) == "no"
+    assert completeness(archive.frame(tk.user_fills_by_time, USER, start=START)) == "no"
+    assert completeness(archive.frame(tk.user_fills_by_time, USER, end=last)) == "no"
+    before = archive.frame(tk.user_fills_by_time, USER, end=last - 1)
+    assert (completeness(before), len(before)) == ("yes", CUT - 1)
+    frozen = f"{tmp_path / 'kept'}@{archive.freeze()}"
+    assert completeness(open_archive(frozen).frame(tk.user_fills_by_time, USER)) == "no"
+    offline = tk.local(archive=frozen, default=False)
+    with pytest.raises(tk.Incomplete, match="of which some may be missing") as caught:
+        tk.user_fills_by_time(USER, START, last, session=offline)
+    pd.testing.assert_frame_equal(caught.value.rows, before)
+    served = tk.user_fills_by_time(USER, START, last - 1, session=offline)
+    assert completeness(served) == "yes"
+    pd.testing.assert_frame_equal(served, before)
+    assert ingest(archive, tmp_path / "pages", page)["kept"] == {"0.json": 0}
+    assert covered_range(archive) == (START, last - 1, 1)
+    done = archive.refresh(tk.user_fills_by_time, USER, session=session)
+    assert (done.rows, covered_range(archive)[2], archive.verify()) == (len(FILLS) - CUT, 0, [])
+    whole = open_archive(tmp_path / "undisturbed")
+    whole.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert archived_rows(archive) == archived_rows(whole)
+
+
+def test_ingest_page_of_one_time(tmp_path: Path) -> None:
+    session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
+    ingest(archive, tmp_path / "pages", recorded_page(session, startTime=FILLS[CUT].time, limit=1))
+    (row,) = archive.status().itertuples()
+    assert (row.rows, row.gaps, row.covered_until) == (1, 1, pd.NaT)
+    assert completeness(archive.frame(tk.user_fills_by_time, USER)) == "no"
+    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert len(archived_rows(archive)) == len(set(archived_rows(archive))) == len(FILLS)
+    assert archive.verify() == []
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_ingest_next_page_by_cursor(tmp_path: Path, inclusive: bool) -> None:
+    """With exclusive cursors, the second page lacks the rows of the cut transaction."""
+    session, archive = fill_session(FILLS, inclusive=inclusive), open_archive(tmp_path / "kept")
+    first = recorded_page(session, startTime=START, limit=CUT)
+    row = first["response"][-1]
+    second = recorded_page(session, cursor=f"{row['time']}_{row['txIndex']}")
+    found = ingest(archive, tmp_path / "pages", first, second)
+    if inclusive:
+        assert (found["left"], len(archived_rows(archive)), covered_range(archive)[2]) == (
+            {},
+            len(FILLS),
+            0,
+        )
+    else:
+        assert "gap between: refresh instead" in found["left"]["1.json"]
+        assert (len(archived_rows(archive)), covered_range(archive)[2]) == (CUT, 1)
+    archive.refresh(tk.user_fills_by_time, USER, session=session)
+    assert len(set(archived_rows(archive))) == len(FILLS)
+    assert archive.verify() == []
+
+
+def test_ingest_first_page_by_cursor(tmp_path: Path) -> None:
+    session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
+    cursor = FILLS[CUT]
+    after = recorded_page(session, cursor=f"{cursor.time}_{cursor.tx_index}")
+    ingest(archive, tmp_path / "pages", after)
+    assert covered_range(archive) == (cursor.time + 1, FILLS[-1].time, 0)
+    early = recorded_page(session, startTime=START, limit=50)
+    assert (
+        "Ingest the oldest page first"
+        in ingest(archive, tmp_path / "pages", early)["left"]["0.json"]
+    )
+    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert len(archived_rows(archive)) == len(set(archived_rows(archive))) == len(FILLS)
+    assert archive.verify() == []
+
+
+CALLS: list[tuple[Callable[..., Any], str, tuple[Any, ...], int | None]] = [
+    (tk.user_fills_by_time, "users", (), 999),
+    (tk.builder_approved_fills_by_time, "builders", (), 501),
+    (tk.builder_approved_funding_by_time, "builders", (), 199),
+    (tk.builder_orders_by_time, "builders", (), None),
+    (tk.user_non_funding_ledger_updates, "users", (), None),
+    (tk.slippage_history, "perp_coins", (1_000,), 120),
+]
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+@pytest.mark.parametrize(("fetch", "subjects", "more", "size"), CALLS)
+def test_ingest_consecutive_pages(
+    tmp_path: Path, fetch: Any, subjects: str, more: Any, size: int | None, inclusive: bool
+) -> None:
+    store = simulated_store(7, "tiny")
+    site = site_of(store, Access([Key("k", "key")]), inclusive=inclusive)
+    through = Recording(InProcess(site), tmp_path / "pages")
+    session = connect(
+        "http://local", "key", transport=through, now_ms=site.now_ms, simulated=True, default=False
+    )
+    subject = store.about["world"][subjects][0]
+    paged = {} if size is None else {"page_size": size}
+    fetched = fetch(subject, *more, 0, session=session, **paged)
+    pages = sorted((tmp_path / "pages").iterdir())
+    assert len(pages) > 1
+    archive = open_archive(tmp_path / "kept")
+    for number, page in enumerate(pages, 1):
+        assert archive.ingest(page)["left"] == {}
+        archived = archive.frame(fetch, subject, *more)
+        assert completeness(archived) == ("yes" if number == len(pages) else "no")
+    pd.testing.assert_frame_equal(archived, fetched)
+    again = archive.ingest(tmp_path / "pages")
+    assert (sum(again["kept"].values()), again["left"]) == (0, {})
+    assert [
+        finding for finding in archive.verify() if finding.kind in ("gap", "run", "order")
+    ] == []
+    assert archive.refresh(fetch, subject, *more, session=session).rows == 0
+
+
+def test_ingest_refuses_full_latest_page(tmp_path: Path) -> None:
+    session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path / "kept")
+    request = {"type": "validatorAprHistory", "validator": session.world["validators"][0]}
+    weeks = len(tk.info(request, session=session))
+    for limit, why in ((weeks, "the page is full"), (weeks + 1, "")):
+        limited = request | {"limit": limit}
+        recorded = {"request": limited, "response": tk.info(limited, session=session)}
+        left = ingest(archive, tmp_path / "pages", recorded)["left"]
+        assert why in left.get("0.json", "")
+        assert bool(left) is bool(why)

@@ -1,0 +1,151 @@
+"""Lost rows: frames are not complete, the archive is not served, `verify` reports them."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolkit as tk
+from tests.archive.world import START, USER, StopsAfter, archived_rows, fill_session, make_fills
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
+from toolkit.errors import ArchiveError, ServiceError
+
+FILLS = make_fills(300)
+
+
+def make_archive(folder: Path, end: int = 300) -> Archive:
+    archive = open_archive(folder)
+    archive.refresh(
+        tk.user_fills_by_time,
+        USER,
+        START,
+        session=fill_session(FILLS[:end]),
+        page_size=50,
+        rows_per_commit=100,
+    )
+    archive.refresh(tk.meta, session=fill_session(FILLS))
+    return archive
+
+
+def finding_kinds(archive: Archive) -> set[str]:
+    return {finding.kind for finding in archive.verify()}
+
+
+def log_entries(archive: Archive, name: str) -> list[Path]:
+    return sorted((Path(archive.tables.location) / name / "_delta_log").glob("*.json"))
+
+
+def change_log(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the statistics of a file in an entry of the Delta log."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for entry in lines:
+        if "add" in entry:
+            statistics = json.loads(entry["add"]["stats"])
+            change(statistics)
+            entry["add"]["stats"] = json.dumps(statistics)
+    path.write_text("\n".join(map(json.dumps, lines)))
+
+
+def lose_table(archive: Archive) -> None:
+    shutil.rmtree(Path(archive.tables.location) / "fills")
+
+
+def lose_newest_entry(archive: Archive) -> None:
+    log_entries(archive, "fills")[-1].unlink()
+
+
+@pytest.mark.parametrize("lose", [lose_table, lose_newest_entry])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_lost_rows_are_reported(
+    tmp_path: Path, lose: Callable[[Archive], None], *, frozen: bool
+) -> None:
+    archive = make_archive(tmp_path / "kept")
+    if frozen and lose is lose_table:
+        archive = open_archive(f"{tmp_path / 'kept'}@{archive.freeze()}")
+    lose(archive)
+    for limits in ({}, {"start": START, "end": FILLS[20].time}):
+        facts = tk.provenance(archive.frame(tk.user_fills_by_time, USER, **limits))
+        assert facts["complete"] == "no"
+        assert "rows were lost" in facts["why"]
+    assert "lost" in finding_kinds(archive)
+    with pytest.raises(ArchiveError, match="rows were lost"):
+        tk.local(archive=tmp_path / "kept", default=False)
+
+
+def test_lost_rows_message_advice(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path)
+    archive.tables.open_table("fills").delete("_row >= 50 AND _row < 100")
+    assert (
+        archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS)).rows == 0
+    )
+    advice = "restore the files from a copy, or start a new archive"
+    assert advice in tk.provenance(archive.frame(tk.user_fills_by_time, USER))["why"]
+    assert any(advice in finding.what for finding in archive.verify() if finding.kind == "lost")
+    with pytest.raises(ArchiveError, match=advice):
+        tk.local(archive=tmp_path, default=False)
+
+
+def test_lost_rows_fetched_again(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path)
+    lose_newest_entry(archive)
+    archive = make_archive(tmp_path)
+    assert finding_kinds(archive) == set()
+    assert tk.provenance(archive.frame(tk.user_fills_by_time, USER))["complete"] == "yes"
+    assert len(archived_rows(archive)) == 300
+
+
+def test_row_count_after_interrupted_refresh(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    stopping = fill_session(FILLS, through=lambda inner: StopsAfter(inner, 3))
+    with pytest.raises(ServiceError):
+        archive.refresh(tk.user_fills_by_time, USER, START, session=stopping, page_size=50)
+    assert 0 < len(archived_rows(archive)) < 300
+    assert finding_kinds(archive) == {"gap"}
+    make_archive(tmp_path)
+    assert finding_kinds(archive) == set()
+    lose_newest_entry(archive)
+    assert "lost" in finding_kinds(archive)
+
+
+def test_lost_answer_is_reported(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path)
+    log_entries(archive, "answers")[-1].unlink()
+    assert finding_kinds(archive) == {"lost"}
+    with pytest.raises(ArchiveError, match="rows were lost"):
+        tk.local(archive=tmp_path, default=False)
+
+
+def test_verify_archive_without_digests(tmp_path: Path) -> None:
+    """Older versions logged new rows only, and their commits had no digest."""
+    archive = make_archive(tmp_path, 200)
+    for name in ("fills", "answers"):
+        for path in log_entries(archive, name):
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            for entry in lines:
+                entry.get("commitInfo", {}).pop("digest", None)
+            path.write_text("\n".join(map(json.dumps, lines)))
+    assert finding_kinds(archive) == set()
+    make_archive(tmp_path)
+    assert finding_kinds(archive) == set()
+
+
+@pytest.mark.parametrize("column", ["time", "_subject", "px"])
+@pytest.mark.parametrize("bound", ["minValues", "maxValues"])
+def test_verify_finds_wrong_statistics(tmp_path: Path, column: str, bound: str) -> None:
+    archive = make_archive(tmp_path)
+    wrong: dict[str, Any] = {
+        "time": {"minValues": "2030-01-01T00:00:00Z", "maxValues": "2020-01-01T00:00:00Z"},
+        "_subject": {"minValues": "0xb", "maxValues": "0x1"},
+        "px": {"minValues": 1e9, "maxValues": 0.0},
+    }
+    change_log(
+        log_entries(archive, "fills")[2],
+        lambda statistics: statistics[bound].update({column: wrong[column][bound]}),
+    )
+    (found,) = archive.verify()
+    assert (found.kind, found.severity, found.table) == ("damage", "error", "fills")
+    assert f"{column} has other values than the log states" in found.what

@@ -1,0 +1,157 @@
+"""Refreshes with any ranges in any order archive the rows of these ranges once."""
+
+import contextlib
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import toolkit as tk
+from tests.archive.world import START, USER, StopsAfter, fill_session, make_fills_at
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
+from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.records import Fill
+from toolkit.errors import ServiceDown
+from toolkit.times import to_iso, to_ms
+
+LAST = 30  # length of the history in milliseconds; every third has rows
+
+SINCE = to_ms(OPERATIONS["userFillsByTime"].since or 0)
+
+# Time, transaction, and number of rows of the transaction.
+GROUPS = st.lists(
+    st.tuples(st.integers(0, LAST // 3).map(lambda n: 3 * n), st.integers(0, 2), st.integers(1, 5)),
+    min_size=1,
+    max_size=12,
+    unique_by=lambda group: group[:2],
+)
+MOMENTS = st.none() | st.integers(-3, LAST + 3).map(lambda at: START + at)
+REFRESHES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "start": MOMENTS,
+            "end": MOMENTS,
+            "page_size": st.integers(1, 12),
+            "rows_per_commit": st.integers(1, 12),
+            "answers": st.none() | st.integers(0, 6),  # answers before the service fails
+        }
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def expected_coverage(ranges: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
+    """Return ranges joined where they touch, in the form of provenance."""
+    edges = sorted({first for first, _ in ranges} | {last + 1 for _, last in ranges})
+    covered = [any(a <= at <= b for a, b in ranges) for at in edges]
+    turns = [
+        at
+        for at, is_in, was_in in zip(edges, covered, [False, *covered], strict=False)
+        if is_in != was_in
+    ]
+    return [
+        (to_iso(first), to_iso(end - 1)) for first, end in zip(turns[::2], turns[1::2], strict=True)
+    ]
+
+
+def expected_start(ranges: Sequence[tuple[int, int]], start: int | None, end: int | None) -> int:
+    """Return where a refresh must begin: without an end, after the range before its start."""
+    covered = [(first, last) for first, last in ranges if first <= last]
+    if start is None:
+        return min((first for first, _ in covered), default=SINCE)
+    if end is not None:
+        return start
+    return min(start, max((last + 1 for first, last in covered if first <= start), default=start))
+
+
+def refresh_range(archive: Archive, fills: list[Fill], inclusive: bool, request: Any) -> Any:
+    """Refresh; if the service fails, refresh again."""
+    call = {k: v for k, v in request.items() if k != "answers"}
+    if (after := request["answers"]) is not None:
+        failing = fill_session(
+            fills, inclusive=inclusive, through=lambda inner: StopsAfter(inner, after)
+        )
+        with contextlib.suppress(ServiceDown):
+            return archive.refresh(tk.user_fills_by_time, USER, session=failing, **call)
+    session = fill_session(fills, inclusive=inclusive)
+    return archive.refresh(tk.user_fills_by_time, USER, session=session, **call)
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
+@given(groups=GROUPS, inclusive=st.booleans(), refreshes=REFRESHES)
+def test_refresh_random_ranges(
+    groups: list[tuple[int, int, int]], inclusive: bool, refreshes: list[dict[str, Any]]
+) -> None:
+    fills = make_fills_at((START + at, tx) for at, tx, size in sorted(groups) for _ in range(size))
+    now = fills[-1].time + 1_000
+    everything = tk.user_fills_by_time(USER, START, numbers="text", session=fill_session(fills))
+    ranges: list[tuple[int, int]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        archive = open_archive(folder)
+        for request in refreshes:
+            done = refresh_range(archive, fills, inclusive, request)
+            first, last = done.start_ms, done.until_ms
+            assert first == expected_start(ranges, request["start"], request["end"])
+            assert last == (now if request["end"] is None else min(now, request["end"]))
+            ranges.append((first, last))
+            expected = [
+                n
+                for n, fill in enumerate(fills)
+                if any(first <= fill.time <= last for first, last in ranges)
+            ]
+            assert done.total == len(expected)
+            archived = archive.frame(tk.user_fills_by_time, USER, numbers="text")
+            pd.testing.assert_frame_equal(
+                archived, everything.take(expected).reset_index(drop=True)
+            )
+            assert tk.provenance(archived)["covered"] == expected_coverage(ranges)
+        assert [finding for finding in archive.verify() if finding.severity == "error"] == []
+
+
+@pytest.mark.parametrize("since", [START, START - 10_000], ids=["rows", "no rows yet"])
+def test_late_refresh_fills_gap(tmp_path: Path, since: int) -> None:
+    """The second range begins after the end of the first, as in a late weekly job."""
+    fills = make_fills_at((START + at, 0) for at in range(LAST))
+    session, archive = fill_session(fills), open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, since, since + 5, session=session)
+    done = archive.refresh(tk.user_fills_by_time, USER, START + 20, session=session)
+    assert (done.start_ms, done.total) == (since + 6, LAST)
+    assert archive.status()["gaps"].tolist() == [0]
+    archived = archive.frame(tk.user_fills_by_time, USER)
+    assert tk.provenance(archived)["complete"] == "yes"
+    pd.testing.assert_frame_equal(archived, tk.user_fills_by_time(USER, since, session=session))
+    assert archive.verify() == []
+
+
+def test_refresh_fills_gap_without_rows(tmp_path: Path) -> None:
+    fills = make_fills_at((START + at, 0) for at in range(LAST))
+    session, archive = fill_session(fills), open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START - 20, START - 10, session=session)
+    later = (START + 20, START + 25)
+    archive.refresh(tk.user_fills_by_time, USER, *later, session=session)
+    assert archive.status()["gaps"].tolist() == [1]
+    done = archive.refresh(tk.user_fills_by_time, USER, session=session)
+    assert (done.start_ms, done.total) == (START - 20, LAST)
+    assert archive.status()["gaps"].tolist() == [0]
+    assert archive.refresh(tk.user_fills_by_time, USER, session=session).rows == 0
+    assert archive.verify() == []
+
+
+def test_refresh_earlier_samples_leaves_gap(tmp_path: Path) -> None:
+    session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path)
+    request = (tk.slippage_history, "BTC", 1_000)
+    archive.refresh(*request, "2025-09-29", session=session)
+    done = archive.refresh(*request, "2025-09-28", "2025-09-28T12:00", session=session)
+    assert (done.rows, done.total) == (49, 242)
+    assert [(finding.kind, finding.severity) for finding in archive.verify()] == [("gap", "notice")]
+    archive.refresh(*request, session=session)
+    assert archive.verify() == []
+    fetched = tk.slippage_history("BTC", 1_000, "2025-09-28", session=session)
+    pd.testing.assert_frame_equal(archive.frame(*request), fetched)

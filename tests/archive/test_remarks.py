@@ -1,0 +1,141 @@
+"""A refresh warns like fetching of data that the service does not have."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+import toolkit as tk
+from tests.archive.world import START, USER, fill_session, make_fills
+from toolkit.archive import open as open_archive
+from toolkit.cli.archive import archive_app
+from toolkit.client import connect
+from toolkit.contract.sources import Sources
+from toolkit.errors import HistoryWarning
+from toolkit.local_service import site_of
+from toolkit.service import Access, Key, build_store
+from toolkit.service.http import run_server
+from toolkit.times import to_ms
+
+NOW = to_ms("2026-01-01")
+FILLS = make_fills(300)
+
+
+def live_session(pages: list[bytes] | None = None) -> tk.Session:
+    """Return a session of a service that is not simulated, with these pages and no others."""
+    left = list(pages or [])
+    answer = lambda _: httpx.Response(200, content=left.pop(0) if left else b"[]")  # noqa: E731
+    transport = httpx.MockTransport(answer)
+    return connect("http://service.test", transport=transport, now_ms=lambda: NOW, default=False)
+
+
+def call_with_warnings(call: Any, *arguments: Any, **named: Any) -> tuple[list[str], Any]:
+    """Return the warnings of a call, which must point to lines of this file, and its result."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call(*arguments, **named)
+    assert {warning.category for warning in caught} <= {HistoryWarning}
+    assert {warning.filename for warning in caught} <= {__file__}
+    return [str(warning.message) for warning in caught], result
+
+
+@pytest.mark.parametrize(
+    ("fetch", "start", "end"),
+    [
+        (tk.user_fills_by_time, "2025-07-01", None),
+        (tk.user_fills_by_time, "2025-08-01", "2025-09-01"),
+        (tk.builder_approved_fills_by_time, "2025-07-01", None),
+        (tk.builder_orders_by_time, "2025-10-01", None),
+        (tk.builder_orders_by_time, 0, None),
+        (tk.user_non_funding_ledger_updates, "2020-01-01", None),
+        (tk.user_fills_by_time, "2026-02-01", None),
+        (tk.validator_apr_history, "2025-07-01", None),
+        (tk.user_fills_by_time, "2025-08-02", None),
+    ],
+)
+def test_refresh_warns_like_fetch(tmp_path: Path, fetch: Any, start: Any, end: Any) -> None:
+    fetched, frame = call_with_warnings(fetch, USER, start=start, end=end, session=live_session())
+    archive = open_archive(tmp_path)
+    for _ in range(2):
+        messages, done = call_with_warnings(
+            archive.refresh, fetch, USER, start=start, end=end, session=live_session()
+        )
+        assert messages == fetched
+        assert done.history == tk.provenance(frame).get("history", "")
+
+
+def test_refresh_without_start_does_not_warn(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    done = archive.refresh(tk.user_fills_by_time, USER, session=live_session())
+    assert "TWAP fills from before 2025-08-02 are missing" in done.history
+    assert "some very active accounts" in done.history
+    simulated = open_archive(tmp_path / "other")
+    done = simulated.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
+    assert done.history == ""
+
+
+def test_refresh_state_warns_like_fetch(tmp_path: Path) -> None:
+    session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path)
+    fetched, _ = call_with_warnings(tk.meta, dex="nope", session=session)
+    messages, _ = call_with_warnings(archive.refresh, tk.meta, dex="nope", session=session)
+    assert messages == fetched
+    assert "there is no dex 'nope'" in messages[0]
+
+
+def test_active_account_over_two_refreshes(tmp_path: Path) -> None:
+    archive, fills, step = (
+        open_archive(tmp_path),
+        make_fills(100_000),
+        2_000 - 50,
+    )  # pages overlap by 50 rows
+    again = next(n for n, fill in enumerate(fills) if fill.time == fills[59_999].time)
+    for rows in (fills[:60_000], fills[again:]):
+        pages = [msgspec.json.encode(rows[n : n + 2_000]) for n in range(0, len(rows), step)]
+        messages, _ = call_with_warnings(
+            archive.refresh, tk.user_fills_by_time, USER, START, session=live_session(pages)
+        )
+    assert "100,000 fills of one account came" in messages[0]
+
+
+def test_active_account_of_builder(tmp_path: Path) -> None:
+    """No account alone has 100,000 of the fills."""
+    archive, users = open_archive(tmp_path), (USER, "0x" + "b" * 40)
+    rows = [
+        {**msgspec.to_builtins(fill), "user": users[n % 2]}
+        for n, fill in enumerate(make_fills(100_001))
+    ]
+    pages = [msgspec.json.encode(rows[n : n + 2_000]) for n in range(0, len(rows), 1_950)]
+    call = (tk.builder_approved_fills_by_time, USER, "2025-09-01")
+    messages, done = call_with_warnings(archive.refresh, *call, session=live_session(pages))
+    assert (messages, done.total) == ([], 100_001)
+
+
+def test_command_warns_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    users = [USER, "0x" + "b" * 40]
+    sources = Sources(
+        start_ms=0,
+        now_ms=NOW,
+        label="test",
+        simulated=False,
+        fills=[(user, fill) for user in users for fill in FILLS],
+    )
+    store = build_store(sources)
+    monkeypatch.setenv("TOOLKIT_API_KEY", "canary")
+    with run_server(site_of(store, Access([Key("k", "canary")]))) as address:
+        arguments = ["refresh", str(tmp_path), "userFillsByTime", *users, "--base-url", address]
+        early = ["--start", "2025-07-01"]
+        result = CliRunner().invoke(archive_app, [*arguments, *early])
+        assert result.exit_code == 0, result.output
+        words = "toolkit: warning: user_fills_by_time: the requested start (2025-07-01"
+        assert result.stderr.count(words) == result.stderr.count("warning") == 1
+        result = CliRunner().invoke(archive_app, [*arguments, *early, "--json"])
+        assert result.stderr.count(words) == 1
+        for line in result.stdout.splitlines():
+            assert "precedes the first available day (2025-07-28)" in json.loads(line)["history"]
+        assert CliRunner().invoke(archive_app, arguments).stderr == ""
+    store.close()

@@ -1,0 +1,155 @@
+"""Archives of older and newer versions with other columns can be read and refreshed."""
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import toolkit as tk
+from tests.archive.world import START, USER, ChangedAnswers, archived_rows, fill_session, make_fills
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
+from toolkit.archive.coverage import Refreshed, log_refresh
+from toolkit.archive.read import read_texts
+from toolkit.archive.schemas import SCHEMAS, RowOrigin, arrow_rows
+from toolkit.archive.series import Series
+from toolkit.archive.storage import ArchiveTables
+from toolkit.client import Session
+from toolkit.contract.deviations import UnknownField
+from toolkit.contract.operations import OPERATIONS
+
+FILLS = make_fills(300)
+NEWER = ("venue", "twap_id", "_columns")  # columns that the older version does not have
+ORIGIN = RowOrigin("test", True, 0)
+SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
+
+
+def exchange_texts(session: Session) -> list[bytes]:
+    """Return the text of each row on the wire."""
+    answer = session.ask(OPERATIONS["userFillsByTime"], {"user": USER, "start": START})
+    return [json.dumps(row, separators=(",", ":")).encode() for row in json.loads(answer.content)]
+
+
+def older_archive(path: Path, texts: list[bytes]) -> Archive:
+    """Return an archive with a table of an older version with fewer columns."""
+    import deltalake
+
+    tables = ArchiveTables(str(path))
+    schema = pa.schema([field for field in SCHEMAS["fills"] if field.name not in NEWER])
+    deltalake.DeltaTable.create(
+        tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
+    )
+    rows = arrow_rows(SERIES, texts, START, 0, ORIGIN).select(schema.names)
+    counts = {f"{SERIES.name} from {START}": len(texts)}
+    tables.append_rows(tables.open_table("fills"), rows, counts=counts)
+    last, count = json.loads(texts[-1])["time"], len(texts)
+    log_refresh(tables, Refreshed("userFillsByTime", USER, count, count, START, last), ORIGIN)
+    return open_archive(path)
+
+
+def changed_session(change: Callable[[dict[str, Any]], None]) -> Session:
+    """Return a session of a service with changed fills."""
+
+    def rewrite(content: bytes) -> bytes:
+        rows = json.loads(content)
+        for row in rows:
+            change(row)
+        return json.dumps(rows, separators=(",", ":")).encode()
+
+    return fill_session(FILLS, through=lambda inner: ChangedAnswers(inner, rewrite))
+
+
+def test_archive_without_new_columns(tmp_path: Path) -> None:
+    def without(row: dict[str, Any]) -> None:
+        del row["twapId"]
+
+    archive = older_archive(tmp_path, exchange_texts(changed_session(without))[:200])
+    # The table does not have the column yet; in frames it is there without values.
+    assert not {*NEWER} & {*archive.scan("fills", engine="pandas").columns}
+    early = frame_of_texts(archive)
+    assert len(early) == 200
+    assert early["twap_id"].isna().all()
+    assert early["venue"].isna().all()
+    assert archive.verify() == []
+    # A refresh from a newer service adds the column.
+    newer = fill_session(FILLS)
+    assert archive.refresh(tk.user_fills_by_time, USER, session=newer).rows == 100
+    scanned = archive.scan("fills", engine="pandas")
+    assert {*NEWER} <= {*scanned.columns}
+    assert scanned["_columns"].isna().sum() == 200
+    assert scanned["venue"].isna().all()
+    assert archive.verify() == []
+    fetched = tk.user_fills_by_time(USER, START, session=newer)
+    pd.testing.assert_frame_equal(frame_of_texts(archive), fetched)
+    assert archive.compact() > 0
+    assert archive.verify() == []
+
+
+def test_field_unknown_when_archived(tmp_path: Path) -> None:
+    """An older version has it in the text only: frames have the value, scans do not."""
+
+    def with_venue(row: dict[str, Any]) -> None:
+        row["venue"] = "ab"
+
+    archive = older_archive(tmp_path, exchange_texts(changed_session(with_venue)))
+    assert archive.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").all()
+    assert archive.compact() == 0
+    assert [finding.kind for finding in archive.verify()] == []
+    # When the table has the column, the missing values are a notice.
+    more = fill_session(make_fills(310))
+    archive.refresh(tk.user_fills_by_time, USER, session=more)
+    archive.compact()
+    assert archive.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").sum() == 300
+    assert archive.scan("fills", columns=["venue"], engine="pandas")["venue"].isna().all()
+    assert [(finding.kind, finding.severity) for finding in archive.verify()] == [
+        ("typed", "notice")
+    ]
+
+
+def frame_of_texts(archive: Archive) -> pd.DataFrame:
+    """Return the archived rows as a frame, decoded from their texts."""
+    rows = [json.loads(text) for text in read_texts(archive.tables, SERIES)]
+    frame = tk.frame("userFillsByTime", rows)
+    assert isinstance(frame, pd.DataFrame)
+    return frame
+
+
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_field_unknown_now(tmp_path: Path, numbers: Any) -> None:
+    def with_more(row: dict[str, Any]) -> None:
+        row["newField"] = {"deep": ["1.50", None, 2]}
+
+    archive, session = open_archive(tmp_path), changed_session(with_more)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownField)
+        archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+        assert [text for _, text in archived_rows(archive)] == sorted(
+            text.decode() for text in exchange_texts(session)
+        )
+        frame = archive.frame(tk.user_fills_by_time, USER, numbers=numbers)
+    plain = tk.user_fills_by_time(USER, START, numbers=numbers, session=fill_session(FILLS))
+    pd.testing.assert_frame_equal(frame, plain)
+    assert archive.verify() == []
+
+
+def test_column_of_newer_version(tmp_path: Path) -> None:
+    import deltalake
+
+    tables = ArchiveTables(str(tmp_path))
+    schema = SCHEMAS["fills"].append(pa.field("liquidity_score", pa.float64()))
+    deltalake.DeltaTable.create(
+        tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
+    )
+    archive, session = open_archive(tmp_path), fill_session(FILLS)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    scanned = archive.scan("fills", engine="pandas")
+    assert scanned["liquidity_score"].isna().all()
+    fetched = tk.user_fills_by_time(USER, START, session=session)
+    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), fetched)
+    assert archive.verify() == []
+    assert archive.freeze().startswith("f")

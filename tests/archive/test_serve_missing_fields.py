@@ -1,0 +1,68 @@
+"""An archive with rows that lack their user or amount is not served."""
+
+import json
+import warnings
+from pathlib import Path
+
+import httpx
+import pytest
+
+import toolkit as tk
+from toolkit.contract.deviations import forget_deviations
+
+NOW = 1_700_000_100_000
+BUILDER = "0x" + "b1" * 20
+FILL = {
+    "coin": "BTC",
+    "px": "50000.0",
+    "sz": "0.01",
+    "side": "B",
+    "time": 1_700_000_000_000,
+    "startPosition": "0.0",
+    "dir": "Open Long",
+    "closedPnl": "0.0",
+    "hash": "0x" + "0" * 64,
+    "oid": 7,
+    "crossed": True,
+    "fee": "0.1",
+    "tid": 9,
+    "feeToken": "USDC",
+    "user": None,
+}
+SAMPLE = {"timestamp": 1_700_000_000_000, "coin": "BTC", "amountUsd": None}
+START = 1_699_999_000_000
+
+
+def session_answering(rows: list[object]) -> tk.Session:
+    """Return a session with these rows on the first page and no rows on other pages."""
+    left = [rows]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=json.dumps(left.pop() if left else []).encode())
+
+    return tk.connect(
+        "http://service.test",
+        "key",
+        transport=httpx.MockTransport(answer),
+        now_ms=lambda: NOW,
+        default=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fetch", "arguments", "rows", "field"),
+    [
+        (tk.builder_approved_fills_by_time, (BUILDER, START), [FILL], "user"),
+        (tk.slippage_history, ("BTC", 1_000, START), [SAMPLE], "amountUsd"),
+    ],
+    ids=["fills", "slippage"],
+)
+def test_serve_refuses_unplaced_rows(tmp_path: Path, fetch, arguments, rows, field) -> None:
+    forget_deviations()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive = tk.archive.open(tmp_path)
+        archive.refresh(fetch, *arguments, session=session_answering(rows))
+        assert len(archive.frame(fetch, *arguments[:-1])) == 1
+        with pytest.raises(tk.ArchiveError, match=f"an archived row has no {field}, so"):
+            tk.local(archive=tmp_path, default=False)

@@ -1,0 +1,149 @@
+"""Every call on a served archive shows what is not proved complete."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.archive.offline import (
+    FAR,
+    FILLS,
+    NOW,
+    OTHER,
+    A,
+    B,
+    C,
+    archive_two_ranges,
+    as_frames,
+    fetch_served,
+    offline_session,
+)
+from tests.archive.world import START, USER, fill_session
+from toolkit.archive import open as open_archive
+from toolkit.client import connect
+from toolkit.fetch.notices import IncompleteWarning
+from toolkit.local_service import archived_store, site_of
+from toolkit.service import Access, Key
+from toolkit.service.http import run_server
+
+RANGES = [(A, B), (A - 1, B), (A, None), (B + 1, C - 1), (C, None), (C, FAR), (NOW, NOW)]
+
+
+def test_port_and_process_agree(tmp_path: Path) -> None:
+    archive = archive_two_ranges(tmp_path)
+    archive.refresh(tk.user_fills, USER, session=fill_session(FILLS))
+    here = offline_session(tmp_path)
+    store = archived_store(tmp_path)
+    questions: list[tuple[Any, tuple[Any, ...]]] = [
+        *((tk.user_fills_by_time, (USER, *times)) for times in RANGES),
+        (tk.user_fills_by_time, (OTHER, A)),
+        (tk.user_fills, (USER,)),
+        (tk.user_fills, (OTHER,)),
+        (tk.current_depth, ()),
+        (tk.perp_twap_snapshots, (["ALL"],)),
+        (tk.batch_clearinghouse_states, ([USER, OTHER],)),
+    ]
+    site = site_of(store, Access([Key("k", "some-key")]))
+    with run_server(site) as address, connect(address, "some-key", default=False) as there:
+        for fetch, arguments in questions:
+            here_facts, there_facts = (
+                [
+                    {k: v for k, v in tk.provenance(frame).items() if k not in ("waited_seconds",)}
+                    for frame in as_frames(fetch_served(fetch, *arguments, session=session)[1])
+                ]
+                for session in (here, there)
+            )
+            assert here_facts == there_facts
+    store.close()
+
+
+def test_many_with_one_incomplete_subject(tmp_path: Path) -> None:
+    archive, live = open_archive(tmp_path), fill_session(FILLS, users=(USER, OTHER))
+    archive.refresh(tk.user_fills_by_time, USER, START, session=live)
+    archive.refresh(tk.user_fills_by_time, OTHER, START, B, session=live)
+    session = offline_session(tmp_path)
+    with pytest.raises(tk.Incomplete, match=f"1 of 2 failed, first {OTHER}") as caught:
+        tk.many(tk.user_fills_by_time, [USER, OTHER], START, C, session=session)
+    assert set(caught.value.rows["user"]) == {USER}
+    assert "refresh it into the archive" in str(caught.value.failed[OTHER])
+    # A combined frame is proved as far as each of its parts.
+    both = tk.many(tk.user_fills_by_time, [USER, OTHER], START, session=session)
+    facts = tk.provenance(both)
+    assert facts["complete"] == "yes"
+    assert (
+        facts["covered"][0]
+        == tk.provenance(archive.frame(tk.user_fills_by_time, OTHER))["covered"][0]
+    )
+    assert facts["history"].startswith("the archive has this history up to 2025-09-01T")
+
+
+def test_incomplete_rows_with_warning(tmp_path: Path) -> None:
+    archive_two_ranges(tmp_path)
+    session = offline_session(tmp_path)
+    with pytest.warns(IncompleteWarning, match="is not proved complete"):
+        rows = tk.user_fills_by_time(USER, A, on_incomplete="warn", session=session)
+    facts = tk.provenance(rows)
+    assert (facts["complete"], len(rows)) == (
+        "no",
+        sum(A <= f.time <= B or f.time >= C for f in FILLS),
+    )
+    assert facts["why"].startswith(f"userFillsByTime {USER} from")
+    with pytest.warns(IncompleteWarning, match="has no answer to meta hyperliquid"):
+        assert tk.raw(tk.meta, session=session)["universe"] == []
+
+
+def test_incomplete_in_other_calls(tmp_path: Path) -> None:
+    archive_two_ranges(tmp_path / "kept")
+    session = offline_session(tmp_path / "kept")
+    call = (tk.user_fills_by_time, USER, A)
+    with pytest.raises(tk.Incomplete, match="not proved complete") as caught:
+        next(tk.pages(*call, page_size=10, session=session))
+    assert len(caught.value.rows) > 0
+    with pytest.warns(IncompleteWarning) as warnings:
+        pages = list(tk.pages(*call, page_size=50, on_incomplete="warn", session=session))
+    assert len(warnings) == 1
+    assert {tk.provenance(page)["complete"] for page in pages} == {"no"}
+    with pytest.warns(IncompleteWarning):
+        tk.raw(*call, session=session)
+    with pytest.warns(IncompleteWarning):
+        tk.info({"type": "userFillsByTime", "user": USER, "startTime": A}, session=session)
+    plan = tk.plan(*call, probe=True, session=session)
+    assert (plan.rows, plan.sure) == (None, "at least")
+    assert "not proved complete" in plan.why
+    with pytest.raises(tk.Incomplete):
+        next(tk.poll(tk.perp_twap_snapshot_timestamp, tk.meta, session=session))
+
+
+def test_archive_of_served_archive(tmp_path: Path) -> None:
+    archive_two_ranges(tmp_path / "kept").refresh(tk.user_fills, USER, session=fill_session(FILLS))
+    session, copy = offline_session(tmp_path / "kept"), open_archive(tmp_path / "copy")
+    with pytest.raises(tk.Incomplete, match="not proved complete"):
+        copy.refresh(tk.user_fills_by_time, USER, A, session=session)
+    with pytest.raises(tk.Incomplete, match="no answer to meta hyperliquid"):
+        copy.refresh(tk.meta, session=session)
+    assert len(copy.status()) == 0
+    copy.refresh(tk.user_fills_by_time, USER, A, B, session=session)
+    copy.refresh(tk.user_fills, USER, session=session)
+    late = open_archive(tmp_path / "late")
+    late.refresh(tk.user_fills_by_time, USER, A, B, session=fill_session(FILLS))
+    late.refresh(tk.user_fills, USER, session=fill_session(FILLS))
+    again = open_archive(tmp_path / "again")
+    again.refresh(tk.user_fills_by_time, USER, A, session=offline_session(tmp_path / "late"))
+    for copied in (copy, again):
+        (until,) = copied.status()["covered_until"].dropna()
+        assert until == pd.Timestamp(B, unit="ms", tz="UTC")
+
+
+def test_concat_of_adjacent_ranges(tmp_path: Path) -> None:
+    archive, live = open_archive(tmp_path), fill_session(FILLS)
+    archive.refresh(tk.user_fills_by_time, USER, A, B, session=live)
+    archive.refresh(tk.user_fills, USER, session=live)  # its present is later
+    session = offline_session(tmp_path)
+    first = tk.user_fills_by_time(USER, A, session=session)
+    assert tk.provenance(tk.concat([first]))["complete"] == "yes"
+    rest = tk.user_fills_by_time(USER, B + 1, session=live)
+    assert tk.provenance(tk.concat([first, rest]))["complete"] == "yes"
+    gap = tk.user_fills_by_time(USER, C, session=live)
+    assert tk.provenance(tk.concat([first, gap]))["complete"] == "no"

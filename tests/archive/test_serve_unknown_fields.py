@@ -1,0 +1,168 @@
+"""Unknown fields survive the archive and the service on it.
+
+docs/live_service.md, section 1.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import toolkit as tk
+from tests.archive.offline import offline_session
+from toolkit.archive import open as open_archive
+from toolkit.client import Session, connect
+from toolkit.contract.recorded_rows import build_record, join_records, read_record
+from toolkit.contract.records import (
+    Fill,
+    FundingRow,
+    LedgerUpdate,
+    Meta,
+    OrderStatus,
+    SlippageSample,
+)
+from toolkit.contract.sources import Approval, Sources
+from toolkit.local_service import InProcess, site_of
+from toolkit.service import Access, Key, build_store
+
+USER, BUILDER = "0x" + "a" * 40, "0x" + "b" * 40
+TIME = 1_756_684_800_000
+FILL = {
+    **{"coin": "BTC", "px": "64000.1", "sz": "1.0", "side": "B", "time": TIME},
+    **{"startPosition": "0.0", "dir": "Open Long", "closedPnl": "0.0", "hash": "0x" + "1" * 64},
+    **{"oid": 7, "crossed": True, "fee": "0.12", "tid": 3, "feeToken": "USDC", "twapId": None},
+    "txIndex": 4,
+    "liquidation": {"liquidatedUser": BUILDER, "markPx": "64001.0", "method": "market", "step": 2},
+    "priority": "0.25",
+}
+ORDER = {
+    **{"coin": "BTC", "side": "A", "limitPx": "70000.0", "sz": "2.0", "oid": 9},
+    **{"timestamp": TIME, "triggerCondition": "N/A", "isTrigger": False, "triggerPx": "0.0"},
+    **{"children": [], "isPositionTpsl": False, "reduceOnly": False, "orderType": "Limit"},
+    **{"origSz": "2.0", "tif": "Gtc", "cloid": None},
+}
+PARENT = {**ORDER, "oid": 8, "children": [{**ORDER, "note": "stop"}, ORDER], "desk": "x"}
+EVENT = {"txIndex": 5, "status": "open", "statusTimestamp": TIME + 1, "order": PARENT, "lane": 6}
+FUNDING = {
+    **{"time": TIME + 2, "hash": "0x" + "2" * 64, "user": USER, "tier": 3},
+    "delta": {
+        **{"type": "funding", "coin": "BTC", "usdc": "-1.5", "szi": "1.0"},
+        **{"fundingRate": "0.0001", "premium": "0.5"},
+    },
+}
+LEDGER = {
+    **{"time": TIME + 3, "hash": "0x" + "3" * 64},
+    "delta": {"type": "deposit", "usdc": "100.0", "bridge": "north"},
+}
+SAMPLE = {
+    **{"timestamp": TIME, "dex": "hyperliquid", "coin": "BTC", "halfSpreadBps": 0.5},
+    **{"amountUsd": 1000.0, "buySlippageBps": 1.5, "sellSlippageBps": 2.5, "venueCount": 4},
+}
+META = {
+    "universe": [{"name": "BTC", "szDecimals": 5, "maxLeverage": 40, "sector": "coins"}],
+    "collateralToken": 0,
+}
+
+
+def sources_session(sources: Sources) -> Session:
+    site = site_of(build_store(sources), Access([Key("k", "k", add_ons="all")]))
+    return connect(
+        "http://local",
+        "k",
+        transport=InProcess(site),
+        label="test",
+        simulated=True,
+        now_ms=site.now_ms,
+        default=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return sources_session(
+        Sources(
+            start_ms=TIME,
+            now_ms=TIME + 60_000,
+            label="test",
+            simulated=True,
+            fills=[(USER, build_record(Fill, FILL))],
+            orders=[(USER, build_record(OrderStatus, EVENT))],
+            funding=[build_record(FundingRow, FUNDING)],
+            ledger=[(USER, build_record(LedgerUpdate, LEDGER))],
+            approvals=[Approval(USER, BUILDER, 0, 0, True)],
+            slippage=[build_record(SlippageSample, SAMPLE)],
+            metas={"": build_record(Meta, META)},
+        )
+    )
+
+
+CALLS: tuple[tuple[Any, tuple[Any, ...], dict[str, str]], ...] = (
+    (
+        tk.user_fills_by_time,
+        (USER, TIME - 1, TIME + 50_000),
+        {"priority": "0.25", "step": "2"},
+    ),
+    (
+        tk.builder_approved_fills_by_time,
+        (BUILDER, TIME - 1, TIME + 50_000),
+        {"priority": "0.25", "step": "2"},
+    ),
+    (
+        tk.historical_orders,
+        (USER,),
+        {"lane": "6", "desk": "x", "children_note": '["stop", null]'},
+    ),
+    (
+        tk.builder_approved_funding_by_time,
+        (BUILDER, TIME - 1, TIME + 50_000),
+        {"tier": "3"},
+    ),
+    (tk.user_non_funding_ledger_updates, (USER, TIME - 1, TIME + 50_000), {"bridge": "north"}),
+    (tk.slippage_history, ("BTC", 1000, TIME - 1, TIME + 50_000), {"venue_count": "4"}),
+    (tk.meta, (), {"sector": "coins"}),
+)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0].__name__)
+@pytest.mark.parametrize("archived", [False, True], ids=["service", "archive"])
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.MissingField")
+def test_serve_unknown_fields(session: Session, tmp_path: Path, call: Any, archived: bool) -> None:
+    fetch, arguments, unknown = call
+    if archived:
+        archive = open_archive(tmp_path)
+        archive.refresh(fetch, *arguments, session=session)
+        session = offline_session(tmp_path)
+    decoded = fetch(*arguments, extra="keep", session=session)
+    assert {name: decoded[name].iloc[0] for name in unknown} == unknown
+
+
+def test_join_records_with_unknown_fields() -> None:
+    first = {"time": 1, "priority": "0.25", "liquidation": {"method": "market", "step": 2}}
+    second = {"time": 1, "rank": 3, "liquidation": {"markPx": "5.0", "lane": [6]}, "cloid": "0x1"}
+    joined = join_records(build_record(Fill, first), build_record(Fill, second))
+    assert json.loads(msgspec.json.encode(joined)) == {
+        **{"time": 1, "priority": "0.25", "rank": 3, "cloid": "0x1"},
+        "liquidation": {"method": "market", "step": 2, "markPx": "5.0", "lane": [6]},
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"priority": 10**30},
+        {"priority": {"deep": [None, 1.5]}, "cloid": None},
+        {"extra_0": 1, "extra_1": 2, "closed_pnl": "3"},
+        {"crossed": None, "txIndex": None},
+        {"time": 5, "liquidation": None},
+    ],
+)
+def test_read_record_round_trip(change: dict[str, Any]) -> None:
+    row = FILL | change
+    for order in (row, dict(reversed(row.items()))):
+        decoded = read_record(Fill, json.dumps(order).encode())
+        assert json.loads(msgspec.json.encode(decoded)) == row
+        assert isinstance(decoded, Fill)

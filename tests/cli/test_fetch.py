@@ -1,0 +1,295 @@
+"""``toolkit fetch``, ``plan`` and ``info``: content of files, exit codes, error messages."""
+
+import csv
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+import toolkit as tk
+from toolkit.cli import app
+from toolkit.contract.operations import OPERATIONS
+from toolkit.local_service import site_of
+from toolkit.service import Access, Key, build_store
+from toolkit.service.http import run_server
+from toolkit.simulation import simulate
+
+CANARY = "canary-cl1-secret-key"
+TINY = ("--size", "tiny")
+
+
+@pytest.fixture(scope="module")
+def session() -> tk.Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+@pytest.fixture(scope="module")
+def user(session) -> str:
+    return str(session.world["users"][0])
+
+
+def call(*words: str, code: int = 0) -> Result:
+    found = CliRunner().invoke(app, list(words))
+    assert found.exit_code == code, found.output
+    return found
+
+
+def test_help_lists_operations() -> None:
+    listed = call("fetch", "--help").output
+    for type in OPERATIONS:
+        assert type in listed
+    options = re.sub(r"\x1b\[[0-9;]*m", "", call("fetch", "userFillsByTime", "--help").output)
+    for option in ("--user", "--start", "--page-size", "--aggregate-by-time", "--numbers"):
+        assert option in options
+    assert "--probe" in re.sub(r"\x1b\[[0-9;]*m", "", call("plan", "meta", "--help").output)
+
+
+@pytest.mark.parametrize("name", ["userFillsByTime", "user_fills_by_time"])
+def test_parquet_file_has_certificate(name, session, user, tmp_path) -> None:
+    out = tmp_path / "fills.parquet"
+    said = call("fetch", name, "--user", user, "--start", "0", *TINY, "-o", str(out), "--json")
+    frame = tk.user_fills_by_time(user, 0, session=session)
+    pd.testing.assert_frame_equal(pd.read_parquet(out), frame)
+    facts = json.loads(said.stdout)
+    assert facts == tk.provenance(pd.read_parquet(out))
+    assert (facts["complete"], facts["rows"]) == ("yes", len(frame))
+    assert [path.name for path in tmp_path.iterdir()] == ["fills.parquet"]
+
+
+def test_text_files_keep_digits(session, user, tmp_path) -> None:
+    frame = tk.user_fills_by_time(user, 0, session=session)
+    asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", *TINY)
+    call(*asked, "-o", str(tmp_path / "fills.csv"))
+    with (tmp_path / "fills.csv").open() as file:
+        written = list(csv.DictReader(file))
+    assert [float(row["px"]) for row in written] == frame["px"].tolist()
+    assert [pd.Timestamp(row["time"]) for row in written] == frame["time"].tolist()
+    call(*asked, "-o", str(tmp_path / "fills.jsonl"))
+    lines = (tmp_path / "fills.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["px"] for row in rows] == frame["px"].tolist()
+    assert [pd.Timestamp(row["time"]) for row in rows] == frame["time"].tolist()
+    missing = frame["twap_id"].isna()
+    assert [row["twap_id"] is None for row in rows] == missing.tolist()
+    exact = call(*asked, "--numbers", "exact", "--max-rows", "1", "-o", "-")
+    assert isinstance(json.loads(exact.stdout)["px"], str)
+
+
+def test_several_subjects_one_file(session, tmp_path) -> None:
+    users = session.world["users"][:3]
+    given = [word for one in users for word in ("--user", one)]
+    out = tmp_path / "fills.parquet"
+    call("fetch", "userFills", *given, *TINY, "-o", str(out))
+    expected = tk.many(tk.user_fills, users, session=session)
+    pd.testing.assert_frame_equal(pd.read_parquet(out), expected)
+
+
+def test_several_frames_several_files(session, user, tmp_path) -> None:
+    asked = ("fetch", "batchClearinghouseStates", "--users", user, *TINY)
+    call(*asked, "-o", str(tmp_path / "now.csv"))
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["now.accounts.csv", "now.failed.csv", "now.positions.csv"]
+    lines = [json.loads(line) for line in call(*asked, "-o", "-").stdout.splitlines()]
+    assert {line["frame"] for line in lines} <= {"accounts", "positions", "failed"}
+
+
+def test_rows_without_file(user) -> None:
+    shown = call("fetch", "meta", "--dex", "", *TINY)
+    assert "BTC" in shown.stdout
+    assert "complete: yes" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("fetch", "userFills", "--user", "0xbad", *TINY), 2, "Invalid Ethereum address: 0xbad"),
+        (("fetch", "userFills", *TINY), 2, "userFills needs --user"),
+        (("fetch", "userFillsByTime", "--user", "0x", *TINY), 2, "needs --start or --cursor"),
+        (("fetch", "meta", "--base-url", "http://x", *TINY), 2, "use only one of them"),
+        (("fetch", "meta"), 2, "--base-url, or --size tiny"),
+        (("fetch", "meta", *TINY, "-o", "x.xlsx"), 2, "must end in .parquet, .csv, .jsonl"),
+        (("fetch", "meta", *TINY, "-o", "no/such/x.csv"), 2, "there is no folder no/such"),
+        (("fetch", "meta", *TINY, "-o", "-", "--json"), 2, "both write to stdout"),
+        (("fetch", "meta", "--base-url", "http://127.0.0.1:1/?key=x"), 2, "Pass the key as"),
+        (("fetch", "meta", "--base-url", "http://127.0.0.1:1"), 1, "no answer from http://127.0.0.1"),
+        (("fetch", "meta", "--archive", "/none"), 1, "there is no archive in /none"),
+        (("plan", "userFills", *TINY), 2, "userFills needs --user"),
+        (("fetch", "slippageHistory", "--coin", "BTC", "--amount", "7", "--start", "1d", *TINY), 2,
+         "amount must be one of"),
+    ],
+)  # fmt: skip
+def test_mistake_is_one_line(words, code, said) -> None:
+    found = call(*words, code=code)
+    assert said in found.stderr
+    assert "Traceback" not in found.output
+    assert found.stdout == ""
+
+
+def test_incomplete_rows_need_partial(user, tmp_path) -> None:
+    out = tmp_path / "fills.parquet"
+    out.write_bytes(b"what stood there before")
+    asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
+    asked = (*asked, "--most-points", "20", *TINY, "-o", str(out))
+    found = call(*asked, code=2)
+    assert "--most-points works only with a service" in found.stderr
+    assert out.read_bytes() == b"what stood there before"
+
+
+def test_warnings_on_stderr(user) -> None:
+    found = call("fetch", "userFillsByTime", "--user", user, "--start", "2025-07-01", *TINY)
+    assert "toolkit: warning: user_fills_by_time: the requested start (2025-07-01" in found.stderr
+
+
+def test_plan_prints_estimate(session) -> None:
+    asked = (
+        "plan",
+        "slippageHistory",
+        "--coin",
+        "BTC",
+        "--amount",
+        "1000",
+        "--start",
+        "2025-09-30",
+    )
+    printed = call(*asked, *TINY).stdout
+    plan = tk.plan(tk.slippage_history, "BTC", 1_000, "2025-09-30", session=session)
+    assert printed.strip() == str(plan)
+    found = json.loads(call(*asked, "--json", *TINY).stdout)
+    assert (found["rows"], found["sure"]) == (plan.rows, plan.sure)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    store = build_store(simulate(seed=7, size="tiny").sources)
+    with run_server(site_of(store, Access([Key("one", CANARY)]))) as found:
+        yield found
+    store.close()
+
+
+def command(*words: str, **environment: str) -> "subprocess.Popen[bytes]":
+    """Run a command; the environment has no key except the given one."""
+    started = [sys.executable, "-c", "from toolkit.cli import app; app()", *words]
+    known = {**os.environ, **environment}
+    return subprocess.Popen(started, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_key_of_environment(address, user, tmp_path) -> None:
+    out = tmp_path / "fills.parquet"
+    asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", str(out))
+    good = command(*asked, TOOLKIT_BASE_URL=address, TOOLKIT_API_KEY=CANARY)
+    bad = command(*asked[:-1], str(tmp_path / "none.csv"), TOOLKIT_BASE_URL=address)
+    shown = [part for one in (good, bad) for part in one.communicate(timeout=60)]
+    assert (good.returncode, bad.returncode) == (0, 1)
+    assert b"Invalid API key" in shown[3]
+    assert not any(CANARY.encode() in part for part in (*shown, out.read_bytes()))
+    with tk.connect(address, CANARY, default=False) as here:
+        frame = tk.user_fills_by_time(user, 0, session=here)
+    pd.testing.assert_frame_equal(pd.read_parquet(out), frame)
+    assert [path.name for path in tmp_path.iterdir()] == ["fills.parquet"]
+
+
+def test_incomplete_exit_code(address, user, tmp_path) -> None:
+    out = tmp_path / "fills.jsonl"
+    asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
+    asked = (*asked, "--most-points", "20", "-o", str(out))
+    known = {"TOOLKIT_BASE_URL": address, "TOOLKIT_API_KEY": CANARY}
+    plain, partial = command(*asked, **known), None
+    words = plain.communicate(timeout=60)[1].decode()
+    assert plain.returncode == 3
+    assert "continue with cursor=" in words
+    assert "nothing was written" in words
+    assert not out.exists()
+    partial = command(*asked, "--partial", "--json", **known)
+    facts = json.loads(partial.communicate(timeout=60)[0])
+    assert partial.returncode == 3
+    assert facts["complete"] == "no"
+    assert len(out.read_text().splitlines()) == facts["rows"] > 0
+
+
+def test_closed_pipe_is_silent(address, user) -> None:
+    asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", "-")
+    started = command(*asked, TOOLKIT_BASE_URL=address, TOOLKIT_API_KEY=CANARY)
+    assert started.stdout is not None
+    assert started.stderr is not None
+    assert json.loads(started.stdout.readline())["coin"]
+    started.stdout.close()
+    with started.stderr:
+        assert started.stderr.read() == b""
+    assert started.wait(timeout=60) == 1
+
+
+def test_progress_on_terminal(tmp_path: Path) -> None:
+    here, there = pty.openpty()
+    started = [sys.executable, "-c", "from toolkit.cli import app; app()", "fetch", "meta", *TINY]
+    done = subprocess.run(
+        [*started, "-o", str(tmp_path / "meta.csv")],
+        env={**os.environ, "TERM": "xterm"},
+        stderr=there,
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=60,
+    )
+    os.close(there)
+    shown = os.read(here, 65_536)
+    os.close(here)
+    assert b"\x1b[" in shown
+    assert b"meta 16" in re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown)  # native perps
+    assert done.stdout == b""
+
+
+def test_interrupt_leaves_no_file(user, tmp_path: Path) -> None:
+    """The service never responds; Ctrl-C ends the command at once, with a message."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        asked = ("fetch", "userFills", "--user", user, "--base-url", address)
+        started = command(*asked, "-o", str(tmp_path / "fills.csv"))
+        silent.settimeout(60)
+        with silent.accept()[0] as asked_by:
+            asked_by.recv(1)  # the request is sent
+            begun = time.monotonic()
+            started.send_signal(signal.SIGINT)
+            words = started.communicate(timeout=30)[1].decode()
+    assert time.monotonic() - begun < 10
+    assert started.returncode == 130
+    assert "interrupted; nothing was written" in words
+    assert "Traceback" not in words
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_info_prints_answer(session, user) -> None:
+    request = {"type": "meta", "dex": "eqx"}
+    assert json.loads(call("info", json.dumps(request), *TINY).stdout) == tk.info(
+        request, session=session
+    )
+    said = call("info", '{"type": "noSuchThing"}', *TINY, code=2)
+    assert "Unknown type: noSuchThing (status 400)" in said.output
+    assert "the request is not JSON" in call("info", "{type: meta}", *TINY, code=2).output
+    assert "a mapping with a type" in call("info", "[]", *TINY, code=2).output
+
+
+@pytest.mark.parametrize("command", ["fetch", "plan"])
+def test_other_operations_are_explained(command) -> None:
+    said = call(command, "userFunding", "--user", "0x1", code=2).output
+    assert "userFunding is none of the 22 operations" in said
+    assert """toolkit info '{"type": "userFunding"}'""" in said
+    assert "costs 10 points" in said
+    assert "Did you mean userFills?" in call(command, "userFils", code=2).output
+
+
+@pytest.mark.parametrize("option", [("ALL:ALL_DEXES",), ("ALL", "--market-names", "ALL:eqx")])
+def test_lists_take_one_value(option) -> None:
+    said = call("fetch", "perpTwapSnapshots", "--market-names", *option, *TINY, "--json")
+    assert json.loads(said.stdout)["parameters"]["market_names"][0] == option[0]

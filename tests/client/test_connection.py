@@ -1,0 +1,110 @@
+"""Arguments that `connect` refuses, and interrupts of a session."""
+
+import signal
+import threading
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.local_service import site_of
+from toolkit.service import Access, Key, Site, build_store
+from toolkit.service.http import run_server
+from toolkit.simulation import simulate
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("attempts", value) for value in (0, -1, 1.5, True, "3", None, 10_000, float("nan"))),
+        *(("timeout", value) for value in (0, -1, True, "9", None, float("nan"), float("inf"))),
+        *(("points_per_minute", value) for value in (0, -5, 1.5, True, "9", float("nan"))),
+        *(("most_points", value) for value in (0, -5, 1.5, True, "9")),
+    ],
+)
+def test_connect_refuses_invalid_numbers(name, value) -> None:
+    with pytest.raises(ValueError, match=rf"{name}.* not {value!r}$"):
+        connect("http://service.test", default=False, **{name: value})
+
+
+def test_connect_accepts_extreme_numbers() -> None:
+    connect("http://service.test", attempts=1, timeout=0.1, most_points=1, default=False)
+    connect("http://service.test", attempts=100, timeout=600, default=False)
+
+
+class Slow:
+    """A site that interrupts the main thread and then answers."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.hangs = threading.Event()
+
+    def respond(self, *asked: Any) -> Any:
+        if self.hangs.is_set():
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.2)  # the client is interrupted while it waits for this answer
+        return self.site.respond(*asked)
+
+
+def test_interrupt_leaves_session_usable() -> None:
+    """Interrupt more pulls than there are connections: no connection is lost."""
+    store = build_store(simulate(seed=7, size="tiny").sources)
+    site = site_of(store, Access([Key("one", "s3cret")]))
+    slow = Slow(site)
+    with run_server(slow) as address, connect(address, "s3cret", default=False) as session:  # type: ignore[arg-type]
+        slow.hangs.set()
+        for _ in range(10):
+            begun = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                tk.meta(session=session)
+            assert time.monotonic() - begun < 5
+        slow.hangs.clear()
+        assert tk.meta(session=session)["name"].iloc[0] == "BTC"
+        users = [f"0x{number:040x}" for number in range(16)]
+        assert len(tk.many(tk.user_fills, users, session=session)) == 0
+        assert session.counts.retries == 0
+    store.close()
+
+
+def test_interrupt_has_rows_so_far() -> None:
+    local = tk.local(seed=7, size="tiny", default=False)
+    user = local.world["users"][0]
+    asked: list[object] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        answer = local.client.post("/info", content=request.content)
+        return httpx.Response(200, content=answer.content)
+
+    session = connect("http://service.test", transport=httpx.MockTransport(handler), default=False)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tk.user_fills_by_time(user, 0, page_size=50, session=session)
+    rows = caught.value.rows  # type: ignore[attr-defined]
+    whole = tk.user_fills_by_time(user, 0, session=local)
+    assert 50 < len(rows) <= 100
+    assert rows["tid"].tolist() == whole["tid"].tolist()[: len(rows)]
+    assert (tk.provenance(rows)["complete"], tk.provenance(rows)["pages"]) == ("no", 2)
+
+
+def test_interrupted_wait_spends_nothing() -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    session = connect(
+        "http://service.test",
+        points_per_minute=10,
+        most_points=100,
+        transport=httpx.MockTransport(lambda request: httpx.Response(200, json=[])),
+        sleep=interrupted,
+        default=False,
+    )
+    user = "0x" + "1" * 40
+    tk.user_fills(user, session=session)
+    with pytest.raises(KeyboardInterrupt):
+        tk.user_fills(user, session=session)
+    assert (session.budget.spent, session.counts.requests) == (10, 1)

@@ -1,0 +1,75 @@
+"""Coverage: time ranges, and the requests that they cover."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.completeness.coverage import (
+    TimeRange,
+    enclosing_range,
+    find_covered_range,
+    join_ranges,
+    make_coverage,
+)
+from toolkit.contract.operations import OPERATIONS
+from toolkit.times import to_ms
+
+FILLS = OPERATIONS["userFillsByTime"]
+FIRST_DAY = to_ms(FILLS.since)
+RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)))
+
+
+def milliseconds(ranges: list[TimeRange]) -> set[int]:
+    return {moment for start, end in ranges for moment in range(start, end + 1)}
+
+
+@given(RANGES)
+def test_joined_ranges_keep_every_millisecond(ranges: list[TimeRange]) -> None:
+    joined = join_ranges(ranges)
+    assert milliseconds(joined) == milliseconds(ranges)
+    assert joined == sorted(joined)
+    gaps = [later[0] - earlier[1] for earlier, later in itertools.pairwise(joined)]
+    assert all(gap > 1 for gap in gaps)  # ranges that touch are one
+
+
+@given(RANGES, st.integers(0, 60), st.integers(0, 60))
+def test_enclosing_range_contains_request(ranges: list[TimeRange], one: int, two: int) -> None:
+    start, end = sorted((one, two))
+    found = enclosing_range(join_ranges(ranges), start, end)
+    is_covered = set(range(start, end + 1)) <= milliseconds(ranges)
+    assert (found is not None) == is_covered
+    assert found is None or (found[0] <= start and end <= found[1])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "is_covered"),
+    [
+        (0, None, True),  # all that is known; before the first day there is no data
+        (100, 200, True),
+        (100, 201, False),
+        (None, 200, True),
+        (200, None, False),  # it begins where the known rows end
+        (250, 300, False),
+        (100, 10_000, True),  # an end after the present stands for the end of what is known
+    ],
+)
+def test_covered_range_of_request(start: int | None, end: int | None, is_covered: bool) -> None:
+    coverage = make_coverage([(FIRST_DAY, FIRST_DAY + 200)])
+    found = find_covered_range(
+        coverage,
+        FILLS,
+        None if start is None else FIRST_DAY * (start > 0) + start,
+        None if end is None else FIRST_DAY + end,
+        now_ms=FIRST_DAY + 1_000,
+    )
+    assert (found is not None) == is_covered
+
+
+def test_rows_outside_ranges_extend_coverage() -> None:
+    coverage = make_coverage([(10, 20)], times=(5, 30))
+    assert (coverage.first, coverage.last) == (5, 30)
+    assert coverage.ranges == [(10, 20)]
+    empty = make_coverage([])
+    assert (empty.ranges, empty.first, empty.last) == ([], 0, 0)

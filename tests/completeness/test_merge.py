@@ -1,0 +1,96 @@
+"""The merge of provenance: nothing is claimed that does not hold for every part."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.completeness.merge import (
+    common_covered,
+    merge_inputs,
+    merge_parameters,
+    merge_provenance,
+    overall_completeness,
+    subject_states,
+)
+
+STATES = st.dictionaries(
+    st.sampled_from(["a", "b", "c"]), st.sampled_from(["yes", "no", "latest", "first 5 rows"])
+)
+
+
+def part(**facts: object) -> dict[str, object]:
+    return {
+        "operation": "meta",
+        "source": "one",
+        "simulated": False,
+        "asked_at": "2026-01-02",
+        "complete": "yes",
+        "pages": 1,
+        "requests": 2,
+        "retries": {"429": 1},
+        "first": "1_0",
+        "rows": 5,
+        **facts,
+    }
+
+
+def test_counts_are_summed() -> None:
+    merged = merge_provenance([part(), part(pages=3)], parameters={}, states={}, failed={})
+    assert (merged["pages"], merged["requests"], merged["retries"]) == (4, 4, {"429": 2})
+    assert "first" not in merged
+    assert "rows" not in merged
+
+
+def test_differing_facts_are_merged_carefully() -> None:
+    other = part(source="two", simulated=True, asked_at="2026-01-01", numbers="exact")
+    merged = merge_provenance([part(), other], parameters={}, states={}, failed={})
+    assert merged["source"] == "one, two"
+    assert merged["simulated"]
+    assert merged["asked_at"] == "2026-01-01"
+    assert "numbers" not in merged
+
+
+def test_failures_and_remarks_are_kept() -> None:
+    merged = merge_provenance(
+        [part(history="x"), part(history="y"), part(history="x")],
+        parameters={"coins": ["BTC"]},
+        states={"BTC": "yes"},
+        failed={"ETH": "refused"},
+        reasons=["one", "two", "one"],
+    )
+    assert merged["complete"] == "no"
+    assert merged["failed"] == {"ETH": "refused"}
+    assert (merged["why"], merged["history"]) == ("one; two", "x; y")
+
+
+@given(STATES)
+def test_states_survive_merge(states: dict[str, str]) -> None:
+    merged = merge_provenance([part()], parameters={}, states=states, failed={})
+    assert subject_states(list(states), merged) == states
+
+
+@given(STATES)
+def test_overall_state_is_yes_only_if_all_are(states: dict[str, str]) -> None:
+    complete = overall_completeness(states, {})
+    assert (complete == "yes") == (set(states.values()) <= {"yes"})
+
+
+def test_common_covered_is_intersection() -> None:
+    parts = [{"covered": [("2026-01-01", "2026-01-09")]}, {}, {"covered": [("2026-01-03", "b")]}]
+    assert common_covered(parts) == {"covered": [("2026-01-03", "2026-01-09")]}
+    assert common_covered([{}, {}]) == {}
+
+
+def test_parameters_that_differ_are_listed() -> None:
+    each = [{"dex": "", "coin": "BTC", "start": 1}, {"dex": "flx", "coins": ["ETH", "BTC"]}]
+    assert merge_parameters(each) == {"dexes": ["", "flx"], "coins": ["BTC", "ETH"]}
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [(("yes", "yes"), "yes"), (("no", "no"), "no"), (("yes", "no"), "no (b)")],
+)
+def test_inputs_state_their_completeness(states: tuple[str, str], expected: str) -> None:
+    inputs = {name: {"complete": state} for name, state in zip("ab", states, strict=True)}
+    assert merge_inputs(inputs)["complete"] == expected
+    assert merge_inputs({"a": {}})["complete"] == "unknown"

@@ -1,0 +1,328 @@
+"""Every field except the keys may be missing, in every operation.
+
+docs/live_service.md, section 1.
+"""
+
+import copy
+import json
+import typing
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+import msgpack
+import msgspec
+import pandas as pd
+import pytest
+import zstandard
+
+from toolkit.contract import records as r
+from toolkit.contract.answers import decode
+from toolkit.contract.columns import record_columns
+from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.fields import split_annotation
+from toolkit.contract.kinds import field_note
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.contract.rows import answer_rows
+from toolkit.errors import AnswerInvalid
+from toolkit.frames import Collector
+
+Step = str | int
+FORMS = ("float", "exact", "text")
+SAMPLES: dict[Any, Any] = {str: "x", int: 3, bool: True, float: 1.5, object: "x", Any: "x"}
+
+CASES: dict[str, tuple[Operation, dict[str, Any]]] = {
+    **{name: (row, {}) for name, row in OPERATIONS.items() if not row.binary},
+    **{name: (row, {}) for name, row in VIEWS.items()},
+    **{name: (row, {}) for name, row in EXTRA_OPERATIONS.items() if row.tables},
+    "batchClearinghouseStates, all dexes": (
+        OPERATIONS["batchClearinghouseStates"],
+        {"dex": ALL_DEXES},
+    ),
+}
+EVERY = pytest.mark.parametrize("case", CASES)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A field of an answer: its place, and whether it is a key."""
+
+    path: tuple[Step, ...]
+    is_key: bool
+    may_be_absent: bool = True
+
+
+def full_value(annotation: Any, *, number: bool = False, iso: bool = False, depth: int = 0) -> Any:
+    """Return a value of a type with every field and two entries in each list."""
+    if isinstance(annotation, type) and issubclass(annotation, r.Record):
+        return full_record(annotation, depth)
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is list:
+        return [full_value(parts[0], number=number, depth=depth) for _ in range(2)]
+    if origin is tuple:
+        return [full_value(part, number=number, depth=depth) for part in parts]
+    if origin is dict:
+        return {name: full_value(parts[1], number=True, depth=depth) for name in ("one", "two")}
+    if parts:
+        kept = [part for part in parts if part not in (type(None), msgspec.UnsetType)]
+        return full_value(kept[0], number=number, iso=iso, depth=depth)
+    text = "1.5" if number else "2026-01-02T03:04:05" if iso else "x"
+    return text if annotation is str else SAMPLES[annotation]
+
+
+def full_record(record: type[r.Record], depth: int) -> dict[str, Any]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    made = {}
+    for field in msgspec.structs.fields(record):
+        note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
+        assert note is not None
+        if field.name == "children" and depth:
+            made[field.encode_name] = []
+            continue
+        family = note.kind.family
+        number = family in ("number", "nested", "rows")
+        nested = depth + (field.name == "children")
+        made[field.encode_name] = full_value(
+            shape.type, number=number, iso=family == "iso", depth=nested
+        )
+    return made
+
+
+def field_places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[Place]:
+    """Yield the fields of a full value of a type."""
+    if isinstance(annotation, type) and issubclass(annotation, r.Record):
+        hints = typing.get_type_hints(annotation, include_extras=True)
+        for field in msgspec.structs.fields(annotation):
+            note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
+            assert note is not None
+            here = (*path, field.encode_name)
+            yield Place(here, note.key)
+            if not (field.name == "children" and depth):
+                nested = depth + (field.name == "children")
+                inside = field_places(shape.type, here, nested)
+                # Cells with parts of their own have no keys.
+                is_cell = note.kind.family == "nested" and get_origin(shape.type) is not None
+                yield from (
+                    Place(one.path, one.is_key and not is_cell, one.may_be_absent) for one in inside
+                )
+        return
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is list:
+        yield from field_places(parts[0], (*path, 1), depth)
+    elif origin is tuple:
+        for at, part in enumerate(parts):
+            if at and not is_joined_by_position(parts):
+                yield Place((*path, at), is_key=False, may_be_absent=False)
+            yield from field_places(part, (*path, at), depth)
+    elif origin is dict:
+        yield Place((*path, "two"), is_key=False, may_be_absent=False)
+        yield from field_places(parts[1], (*path, "two"), depth)
+    else:
+        for part in parts:
+            yield from field_places(part, path, depth)
+
+
+def full_answer(operation: Operation, parameters: dict[str, Any]) -> Any:
+    """Return an answer with every field that the operation has."""
+    made = full_value(operation.answer_type(parameters))
+    for name in operation.tables[0].omits:
+        for row in made if isinstance(made, list) else [made]:
+            words = name.split("_")
+            row.pop(words[0] + "".join(map(str.title, words[1:])), None)
+    return made
+
+
+def is_joined_by_position(parts: tuple[Any, ...]) -> bool:
+    """Return whether the parts are lists that are joined by position, as ``[meta, contexts]``."""
+    return get_origin(parts[1]) is list
+
+
+def drop_field(value: Any, place: Place, *, null: bool) -> Any:
+    """Return a copy of a value without one field, or with null in its place."""
+    changed = copy.deepcopy(value)
+    inner = changed
+    for step in place.path[:-1]:
+        inner = inner[step]
+    if null:
+        inner[place.path[-1]] = None
+    else:
+        del inner[place.path[-1]]
+    return changed
+
+
+def decoded_frames(
+    operation: Operation, parameters: dict[str, Any], answer: Any, numbers: Any
+) -> tuple[pd.DataFrame, ...]:
+    """Return the frames of an answer that was encoded and decoded."""
+    content = json.dumps(answer).encode()
+    read = decode(operation, 200, {}, content, numbers=numbers, parameters=parameters)
+    collector = Collector(operation, numbers)
+    collector.add(answer_rows(operation, read, parameters))
+    return collector.frames({})
+
+
+def frame_columns(made: tuple[pd.DataFrame, ...]) -> list[dict[str, str]]:
+    return [{str(name): str(kind) for name, kind in one.dtypes.items()} for one in made]
+
+
+@EVERY
+@pytest.mark.parametrize("null", [True, False], ids=["null", "absent"])
+def test_every_field_may_be_missing(case: str, null: bool) -> None:
+    operation, parameters = CASES[case]
+    annotation = operation.answer_type(parameters)
+    answer = full_answer(operation, parameters)
+    all_there = {
+        form: frame_columns(decoded_frames(operation, parameters, answer, form)) for form in FORMS
+    }
+    for place in field_places(annotation, ()):
+        if place.path[-1] in operation.tables[0].omits or not (null or place.may_be_absent):
+            continue
+        for form in FORMS:
+            forget_deviations()
+            changed = drop_field(answer, place, null=null)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MissingField)
+                if place.is_key:
+                    with pytest.raises(AnswerInvalid) as caught:
+                        decoded_frames(operation, parameters, changed, form)
+                    assert caught.value.operation == operation.type
+                    in_list = any(isinstance(step, int) for step in place.path)
+                    assert (caught.value.row is not None) == in_list, place
+                    continue
+                made = decoded_frames(operation, parameters, changed, form)
+            assert frame_columns(made) == all_there[form], place
+
+
+SNAPSHOT = {
+    "accountValueSnapshots": (1.5, 2.5, 3.5, True, 3, 0.25, [("USDC", 4.5)], 5.5),
+    "perpTwapSnapshots": (
+        *("0x" + "ab" * 20, 7, "BTC", True, 2.0, 0.5, 1.5, 30_000.0, 25.0, 3_600),
+        *(1_700_000_000_000, True, True, "2025-01-01T00:00:30Z", 12, "m", "r"),
+        *(1.5, 65_000.0, True, True),
+    ),
+}
+"""One entry of each binary snapshot, with every value."""
+
+
+def snapshot_frame(operation: Operation, entries: Any, numbers: Any) -> pd.DataFrame:
+    content = zstandard.compress(msgpack.packb(["s", "n", entries]))
+    collector = Collector(operation, numbers)
+    collector.add((decode(operation, 200, {}, content),))
+    return collector.frames({})[0]
+
+
+@pytest.mark.parametrize("others", [0, 50])
+@pytest.mark.parametrize("name", SNAPSHOT)
+def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
+    """All fields except the key fields may be missing."""
+    operation, values = OPERATIONS[name], SNAPSHOT[name]
+    known = record_columns(operation.tables[0].record)
+    own = known[len(known) - len(values) :]
+    keys = [one.name for one in known if not one.missing and one.default is None]
+    assert keys in (
+        ["snapshot_id", "collateral_token", "user"],
+        ["snapshot_id", "market", "address", "twap_id"],
+    )
+    for form in FORMS:
+        all_there = snapshot_frame(operation, snapshot_entries(name, values, values, others), form)
+        for at, column in enumerate(own):
+            changed = (*values[:at], None, *values[at + 1 :])
+            entries = snapshot_entries(name, values, changed, others)
+            forget_deviations()
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                if column.name in keys:
+                    with pytest.raises(AnswerInvalid) as caught:
+                        snapshot_frame(operation, entries, form)
+                    assert (caught.value.column, caught.value.row) == (column.name, others)
+                    continue
+                made = snapshot_frame(operation, entries, form)
+            assert [one.category for one in warned] == [MissingField] * column.expected * (
+                column.default is None
+            )
+            assert made.dtypes.to_dict() == all_there.dtypes.to_dict()
+            is_gone = made[column.name].isna().tolist()
+            assert is_gone == [False] * others + [column.default is None]
+            others_of_row = made.columns.drop(column.name)
+            pd.testing.assert_frame_equal(made[others_of_row], all_there[others_of_row])
+
+
+@pytest.mark.parametrize("others", [0, 50])
+def test_null_margin_of_branch(others: int) -> None:
+    usual = SNAPSHOT["accountValueSnapshots"]
+    branches = [("USDC", 4.5), ("HYPE", None)]
+    changed = (*usual[:6], branches, usual[7])
+    operation = OPERATIONS["accountValueSnapshots"]
+    entries = snapshot_entries("accountValueSnapshots", usual, changed, others)
+    made = snapshot_frame(operation, entries, "float")
+    cells = made["pm_avail_by_branch"].tolist()
+    assert cells[:-1] == [[{"token": "USDC", "available": 4.5}]] * others
+    assert cells[-1] == [
+        {"token": "USDC", "available": 4.5},
+        {"token": "HYPE", "available": None},
+    ]
+    assert made["account_value"].tolist() == [1.5] * (others + 1)
+
+
+@pytest.mark.parametrize("name", SNAPSHOT)
+def test_unknown_snapshot_values_have_no_column(name: str) -> None:
+    """Functions of snapshots do not have the argument extra."""
+    forget_deviations()
+    entries = snapshot_entries(name, SNAPSHOT[name], (*SNAPSHOT[name], "new"), 1)
+    with pytest.warns(UnknownField, match="do not contain it; tk.raw shows it") as warned:
+        snapshot_frame(OPERATIONS[name], entries, "float")
+    assert len(warned) == 1
+
+
+def snapshot_entries(name: str, usual: Any, last: Any, others: int) -> Any:
+    """Return entries in the form of their operation: the usual one several times, and another."""
+    if name == "perpTwapSnapshots":
+        return [usual] * others + [last]
+    return {f"0x{number:040x}": usual for number in range(others)} | {"0x" + "f" * 40: last}
+
+
+def key_fields(operation: Operation, parameters: dict[str, Any]) -> list[str]:
+    found = field_places(operation.answer_type(parameters), ())
+    names = (
+        ".".join(str(step) for step in one.path if isinstance(step, str))
+        for one in found
+        if one.is_key
+    )
+    return list(dict.fromkeys(names))
+
+
+def test_key_fields_of_operations() -> None:
+    """The keys of the operations of the specification, which every row must have."""
+    events = ["status", "statusTimestamp", "order", "order.coin", "order.side", "order.oid"]
+    position = "successful_states.assetPositions.position"
+    found = {name: key_fields(row, {}) for name, row in OPERATIONS.items() if not row.binary}
+    assert found == {
+        "spotPairDeployAuctionStatus": ["startTimeSeconds"],
+        "perpDeployAuctionStatus": ["startTimeSeconds"],
+        "currentDepth": ["timestampMs", "data", "data.coin", "data.levels.bps"],
+        "slippageHistory": ["timestamp", "coin"],
+        "meta": ["universe", "universe.name"],
+        "metaAndAssetCtxs": ["universe", "universe.name"],
+        "perpDexLimits": [],
+        "accountValueSnapshotTimestamp": ["snapshot_id", "timestamp"],
+        "perpTwapSnapshotTimestamp": ["snapshot_id", "timestamp"],
+        "userFills": ["coin", "px", "sz", "side", "time", "oid"],
+        "userFillsByTime": ["coin", "px", "sz", "side", "time", "oid"],
+        "builderApprovedFillsByTime": ["coin", "px", "sz", "side", "time", "oid"],
+        "builderApprovedFundingByTime": ["time", "delta", "delta.coin", "delta.usdc"],
+        "builderOrdersByTime": events,
+        "historicalOrders": events,
+        "userNonFundingLedgerUpdates": ["time", "delta", "delta.type"],
+        "batchClearinghouseStates": [
+            "successful_states",
+            position,
+            f"{position}.coin",
+            f"{position}.szi",
+        ],
+        "borrowLendUserState": [],
+        "delegations": ["validator", "amount"],
+        "validatorAprHistory": ["week"],
+    }

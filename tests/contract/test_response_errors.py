@@ -1,0 +1,104 @@
+"""Error answers of a gateway in front of the service. docs/live_service.md, section 8."""
+
+import pytest
+
+from toolkit.contract.answers import decode
+from toolkit.contract.operations import get_operation
+from toolkit.errors import AnswerInvalid, NotPermitted, RateLimited, ServiceDown, ServiceError
+
+CLOUDFLARE = {"server": "cloudflare", "cf-ray": "8f1c22-FRA", "content-type": "text/html"}
+PAGE = (
+    b"<!DOCTYPE html><html><head><title>Just a moment...</title></head><body>secret</body></html>"
+)
+
+
+def raised_error(
+    status: int, content: bytes, headers: dict[str, str] | None = None
+) -> ServiceError:
+    with pytest.raises(ServiceError) as caught:
+        decode(get_operation("userFills"), status, headers or CLOUDFLARE, content)
+    assert caught.value.status == status
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"error code: 1010",
+        b"<html><h1>Error 1010</h1></html>",
+        b'<html><span class="cf-error-code">1010</span></html>',
+    ],
+)
+def test_code_1010_is_not_permitted(content: bytes) -> None:
+    error = raised_error(403, content)
+    assert type(error) is NotPermitted
+    assert error.message.startswith("the gateway (cloudflare, cf-ray 8f1c22-FRA) refused")
+    assert "error code 1010" in error.message
+    assert "no missing add-on" in error.hint
+    assert "user_agent" in error.hint
+    assert "<" not in str(error)
+
+
+def test_missing_add_on_hint() -> None:
+    error = raised_error(403, b'{"error":"Permission denied"}', {})
+    assert (type(error), error.message) == (NotPermitted, "Permission denied")
+    assert "add-on that the key must have bought" in error.hint
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504, 520, 521, 522, 523, 524, 530])
+@pytest.mark.parametrize("content", [b"", b"error code: 522", PAGE, b'{"error":"Timeout error"}'])
+def test_gateway_failures_are_service_down(status: int, content: bytes) -> None:
+    assert type(raised_error(status, content)) is ServiceDown
+
+
+@pytest.mark.parametrize("status", [501, 505, 511])
+def test_lasting_gateway_failures(status: int) -> None:
+    assert type(raised_error(status, b"")) is ServiceError
+
+
+def test_1015_is_rate_limited() -> None:
+    error = raised_error(429, b"error code: 1015", CLOUDFLARE | {"retry-after": "30"})
+    assert isinstance(error, RateLimited)
+    assert (error.retry_after, "error code 1015" in error.message) == (30.0, True)
+    assert "quota" not in error.hint
+
+
+@pytest.mark.parametrize("status", [403, 404, 500, 502, 522])
+def test_web_page_text_is_hidden(status: int) -> None:
+    error = raised_error(status, PAGE)
+    words = "the answer is a web page of the gateway (cloudflare, cf-ray 8f1c22-FRA)"
+    assert error.message.startswith(words)
+    assert "secret" not in str(error)
+
+
+def test_403_web_page_is_refused_client() -> None:
+    error = raised_error(403, PAGE)
+    assert type(error) is NotPermitted
+    assert "no missing add-on" in error.hint
+
+
+@pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots"])
+def test_404_web_page_is_wrong_address(type_: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        decode(get_operation(type_), 404, {"server": "nginx"}, PAGE)
+    assert type(caught.value) is ServiceError  # not NotReady, which tk.poll waits for
+    assert "Check the base URL" in caught.value.hint
+
+
+def test_message_has_status_once() -> None:
+    assert str(raised_error(503, b"{}")).count("503") == 1
+
+
+@pytest.mark.parametrize("content", [PAGE, b"\n  <html>", b"\xef\xbb\xbf<html>"])
+@pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots", "meta"])
+def test_web_page_with_status_200(content: bytes, type_: str) -> None:
+    with pytest.raises(AnswerInvalid, match=r"is a web page \(from cloudflare, cf-ray") as caught:
+        decode(get_operation(type_), 200, CLOUDFLARE, content)
+    assert "<" not in str(caught.value)
+    assert "login page" in str(caught.value)
+
+
+def test_unprintable_headers_are_hidden() -> None:
+    error = raised_error(403, b"error code: 1010", {"server": "a\nb", "cf-ray": "x" * 500})
+    assert "a\nb" not in error.message
+    assert len(error.message) < 200

@@ -1,0 +1,282 @@
+"""Concatenated frames keep provenance, and claim no more than each part."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit import archive
+from toolkit.errors import ArchiveError
+from toolkit.times import DAY, HOUR, to_iso
+
+
+@pytest.fixture(scope="module", name="session")
+def _session() -> tk.Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+@pytest.fixture(scope="module", name="user")
+def _user(session: tk.Session) -> str:
+    return str(session.world["users"][0])
+
+
+@pytest.fixture(scope="module", name="middle")
+def _middle(session: tk.Session) -> int:
+    return session.now_ms() - DAY
+
+
+def inside_a_moment(fills: pd.DataFrame) -> tuple[int, str]:
+    """Return a time, and a cursor that rows of the same time follow."""
+    goes_on = fills["time"].eq(fills["time"].shift(-1)) & fills["tx_index"].lt(
+        fills["tx_index"].shift(-1)
+    )
+    row = fills[goes_on & (fills["tx_index"] >= 0)].iloc[0]
+    moment = row["time"].value // 1_000_000
+    return moment, f"{moment}_{row['tx_index']}"
+
+
+def test_concat_sums_certificates(session: tk.Session) -> None:
+    coins, amounts = session.world["perp_coins"][:2], (1_000, 5_000)
+    parts = [tk.slippage_history(c, a, "1d", session=session) for c in coins for a in amounts]
+    before = [tk.provenance(part) for part in parts]
+    whole = tk.concat(parts)
+    facts = tk.provenance(whole)
+    assert len(whole) == facts["rows"] == sum(map(len, parts))
+    assert (facts["complete"], facts["simulated"]) == ("yes", True)
+    assert facts["parameters"]["coins"] == coins
+    assert facts["parameters"]["amounts"] == list(amounts)
+    assert facts["parameters"]["start"] == before[0]["parameters"]["start"]
+    for name in ("requests", "points", "pages"):
+        assert facts[name] == sum(item[name] for item in before)
+    assert [tk.provenance(part) for part in parts] == before  # concat does not change its inputs
+    assert list(whole.index) == list(range(len(whole)))
+    assert whole.dtypes.equals(parts[0].dtypes)
+
+
+@pytest.mark.parametrize("shift", [0, 1, -HOUR])
+def test_adjacent_ranges_are_complete(
+    session: tk.Session, user: str, middle: int, shift: int
+) -> None:
+    one = tk.user_fills_by_time(user, 0, middle, session=session)
+    two = tk.user_fills_by_time(user, middle + shift, session=session)
+    all_of_it = tk.user_fills_by_time(user, 0, session=session)
+    whole = tk.concat([one, two])
+    pd.testing.assert_frame_equal(whole, all_of_it)
+    facts = tk.provenance(whole)
+    assert facts["complete"] == "yes"
+    assert facts["parameters"]["start"] == 0
+    assert "end" not in facts["parameters"]
+    assert len(tk.concat([two, one, all_of_it])) == len(all_of_it)
+
+
+def test_cursor_range_repeats_no_row(session: tk.Session, user: str) -> None:
+    all_of_it = tk.user_fills_by_time(user, 0, session=session)
+    moment, cursor = inside_a_moment(all_of_it)
+    for end in (moment, moment + HOUR):
+        one = tk.user_fills_by_time(user, 0, end, session=session)
+        two = tk.user_fills_by_time(user, cursor=cursor, session=session)
+        pd.testing.assert_frame_equal(tk.concat([one, two]), all_of_it)
+    early = tk.user_fills_by_time(user, 0, moment - 1, session=session)
+    apart = tk.concat([early, two])
+    assert tk.provenance(apart)["complete"] == "no"
+    assert len(apart) == len(early) + len(two)
+
+
+def test_gap_is_stated(session: tk.Session, user: str, middle: int) -> None:
+    one = tk.user_fills_by_time(user, 0, middle, session=session)
+    two = tk.user_fills_by_time(user, middle + 2, session=session)
+    facts = tk.provenance(tk.concat([one, two]))
+    assert facts["complete"] == "no"
+    assert "nothing between" in facts["why"]
+    other = tk.user_fills_by_time(session.world["users"][1], 0, session=session)
+    facts = tk.provenance(tk.concat([one, two, other]))
+    assert facts["complete"].startswith("not of ")
+    assert user in facts["complete"]
+
+
+def test_incomplete_part_stays_incomplete(session: tk.Session, user: str) -> None:
+    cut = tk.user_fills_by_time(user, 0, max_rows=5, session=session)
+    other = tk.user_fills_by_time(session.world["users"][1], 0, session=session)
+    facts = tk.provenance(tk.concat([cut, other]))
+    assert facts["complete"].startswith("not of ")
+    assert list(facts["states"].values()) == ["first 5 rows"]
+    filtered = other[other["px"] > other["px"].median()]
+    facts = tk.provenance(tk.concat([filtered]))
+    assert facts["complete"].startswith("no longer")
+    with pytest.raises(ValueError, match=r"ranges overlap .* rows may be repeated"):
+        tk.concat([cut, tk.user_fills_by_time(user, 0, session=session)])
+    latest = tk.user_fills(user, session=session)
+    assert tk.provenance(tk.concat([latest]))["complete"] == "latest"
+    twice = tk.provenance(tk.concat([latest, latest]))
+    assert twice["complete"] == "no"
+    assert "requested more than once" in twice["why"]
+
+
+def test_concat_of_many_subjects(session: tk.Session, middle: int) -> None:
+    users = session.world["users"][:4]
+    all_of_it = tk.many(tk.user_fills_by_time, users, 0, session=session)
+    early = tk.many(tk.user_fills_by_time, users, 0, middle, session=session)
+    late = tk.many(tk.user_fills_by_time, users[1:], middle - HOUR, session=session)
+    first = tk.many(tk.user_fills_by_time, users[:1], middle, session=session)
+    whole = tk.concat([early, late, first])
+    facts = tk.provenance(whole)
+    assert (facts["complete"], facts["parameters"]["users"]) == ("yes", users)
+    order = ["user", "time", "tx_index", "tid"]
+    pd.testing.assert_frame_equal(
+        whole.sort_values(order, ignore_index=True), all_of_it.sort_values(order, ignore_index=True)
+    )
+    facts = tk.provenance(tk.concat([early, late]))
+    assert facts["complete"] == "yes"  # each subject for its own range
+
+
+def test_fills_name_their_account(session: tk.Session) -> None:
+    one, two = session.world["users"][:2]
+    parts = [tk.user_fills_by_time(user, 0, session=session) for user in (one, two)]
+    whole = tk.concat(parts)
+    pd.testing.assert_frame_equal(
+        whole, tk.many(tk.user_fills_by_time, [one, two], 0, session=session)
+    )
+    assert "user" not in parts[0].columns
+    trips = [len(tk.pnl.round_trips(part)) for part in parts]
+    assert tk.pnl.round_trips(whole)["user"].value_counts().to_dict() == dict(
+        zip((one, two), trips, strict=True)
+    )
+    third = tk.user_fills_by_time(session.world["users"][2], 0, session=session)
+    named = tk.many(tk.user_fills_by_time, [one, two], 0, session=session)
+    mixed = tk.concat([third, named])
+    assert mixed["user"].iloc[[0, -1]].tolist() == [session.world["users"][2], two]
+    alone = tk.many(tk.user_fills_by_time, [one], 0, session=session)
+    assert set(tk.concat([alone, parts[0]])["user"]) == {one}
+
+
+def test_ledgers_name_their_account(session: tk.Session) -> None:
+    users = session.world["users"][:2]
+    parts = [tk.user_non_funding_ledger_updates(user, 0, session=session) for user in users]
+    whole = tk.concat(parts)
+    assert whole["account"].tolist() == [
+        user for user, part in zip(users, parts, strict=True) for _ in range(len(part))
+    ]
+
+
+def test_concat_refuses_other_records(session: tk.Session, user: str) -> None:
+    fills = tk.user_fills_by_time(user, 0, session=session)
+    with pytest.raises(ValueError, match="userFillsByTime and meta have different records"):
+        tk.concat([fills, tk.meta(session=session)])
+    with pytest.raises(ValueError, match=r"differ in their columns \(builder, venue\)"):
+        tk.concat([fills, tk.user_fills(user, session=session)])
+    with pytest.raises(ValueError, match="differ in their columns"):
+        tk.concat([fills, tk.user_fills_by_time(user, 0, numbers="text", session=session)])
+    states = tk.batch_clearinghouse_states([user], session=session)
+    with pytest.raises(ValueError, match="differ in their columns"):
+        tk.concat([states.accounts, states.positions])
+    with pytest.raises(ValueError, match="has no provenance"):
+        tk.concat([pd.DataFrame({"px": [1.0]})])
+    with pytest.raises(ValueError, match="have no certificate"):
+        tk.concat([tk.frame("userFillsByTime", [])])
+    with pytest.raises(ValueError, match="no frame"):
+        tk.concat([])
+    with pytest.raises(TypeError, match="takes a list of frames, not one frame"):
+        tk.concat(fills)
+
+
+def test_concat_of_operations_and_dexes(session: tk.Session) -> None:
+    status = [
+        tk.perp_deploy_auction_status(session=session),
+        tk.spot_pair_deploy_auction_status(session=session),
+    ]
+    statuses = tk.concat(status)
+    assert tk.provenance(statuses)["complete"] == "yes"
+    assert tk.provenance(statuses)["operation"] == "perpDeployAuctionStatus"
+    dexes = session.world["dexes"]
+    markets = tk.concat(tk.meta_and_asset_ctxs(dex=dex, session=session) for dex in dexes)
+    assert tk.provenance(markets)["parameters"]["dexes"] == dexes
+
+
+def test_archived_range_ends_at_proof(
+    session: tk.Session, user: str, middle: int, tmp_path: Path
+) -> None:
+    kept = archive.open(tmp_path)
+    kept.refresh(tk.user_fills_by_time, user, 0, middle, session=session)
+    archived = kept.frame(tk.user_fills_by_time, user)
+    for start, complete in ((middle + 1, "yes"), (middle + 2, "no")):
+        late = tk.user_fills_by_time(user, start, session=session)
+        assert tk.provenance(tk.concat([archived, late]))["complete"] == complete
+
+
+def test_concat_of_concat_is_refused(session: tk.Session) -> None:
+    now = session.now_ms()
+    one = tk.slippage_history("BTC", 1_000, now - 2 * DAY, now - DAY, session=session)
+    two = tk.slippage_history("ETH", 1_000, now - DAY + 1, session=session)
+    three = tk.slippage_history("BTC", 1_000, now - DAY + 1, session=session)
+    once = tk.concat([one, two])
+    assert tk.provenance(once)["parts"] == 2
+    with pytest.raises(ValueError, match="once with all parts"):
+        tk.concat([once, three])
+    assert len(tk.concat([one, two, three])) == len(one) + len(two) + len(three)
+    users = session.world["users"][:2]
+    many = tk.many(tk.user_fills_by_time, users[:1], 0, session=session)
+    with pytest.raises(ValueError, match="resume is no result"):
+        tk.many(tk.user_fills_by_time, users, 0, session=session, resume=tk.concat([many]))
+
+
+@pytest.mark.parametrize("late", [0, HOUR])
+def test_range_ends_before_request(session: tk.Session, user: str, middle: int, late: int) -> None:
+    """Its `end` may be later. Rows that came during the request are not repeated."""
+    one = tk.user_fills_by_time(user, 0, middle + late, session=session)
+    one.attrs["toolkit"]["parameters"]["end"] = session.now_ms() + DAY
+    one.attrs["toolkit"]["asked_at"] = to_iso(middle)
+    all_of_it = tk.user_fills_by_time(user, 0, session=session)
+    two = tk.user_fills_by_time(user, middle, session=session)
+    for parts in ([one, two], [one, all_of_it]):
+        whole = tk.concat(parts)
+        pd.testing.assert_frame_equal(whole, all_of_it)
+        assert tk.provenance(whole)["complete"] == "yes"
+    two = tk.user_fills_by_time(user, middle + 2 * HOUR, session=session)
+    facts = tk.provenance(tk.concat([one, two]))
+    assert facts["complete"] == "no"
+    assert "nothing between" in facts["why"]
+
+
+def test_cursor_range_begins_next_millisecond(
+    session: tk.Session, user: str, tmp_path: Path
+) -> None:
+    all_of_it = tk.user_fills_by_time(user, 0, session=session)
+    moment, cursor = inside_a_moment(all_of_it)
+    rest = tk.user_fills_by_time(user, cursor=cursor, session=session)
+    whole = tk.concat([rest])
+    assert tk.provenance(whole)["parameters"]["start"] == moment + 1
+    kept = archive.open(tmp_path)
+    kept.ingest(whole)
+    archived = kept.frame(tk.user_fills_by_time, user, start=moment + 1)
+    assert tk.provenance(archived)["complete"] == "yes"
+    later = all_of_it[all_of_it["time"] > pd.Timestamp(moment, unit="ms", tz="UTC")]
+    pd.testing.assert_frame_equal(archived, later.reset_index(drop=True))
+    early = kept.frame(tk.user_fills_by_time, user, start=moment)
+    assert tk.provenance(early)["complete"] == "no"
+
+
+def test_archive_refuses_combined_frame(session: tk.Session, user: str, tmp_path: Path) -> None:
+    names = session.world["builders"][:2]
+    parts = [tk.user_fills_by_time(user, 0, builder=name, session=session) for name in names]
+    whole = tk.concat(parts)
+    assert tk.provenance(whole)["complete"] == "yes"
+    with pytest.raises(ArchiveError, match="combines several requests"):
+        archive.open(tmp_path).ingest(whole)
+
+
+def test_concat_lists_all_subjects(session: tk.Session) -> None:
+    coins = session.world["perp_coins"][:3]
+    many = tk.many(tk.slippage_history, coins[:2], 1_000, "1d", session=session)
+    one = tk.slippage_history(coins[2], 5_000, "1d", session=session)
+    for parts, order in (([many, one], coins), ([one, many], [coins[2], *coins[:2]])):
+        facts = tk.provenance(tk.concat(parts))
+        assert facts["parameters"]["coins"] == order
+        assert sorted(facts["parameters"]["amounts"]) == [1_000, 5_000]
+        assert "coin" not in facts["parameters"]
+
+
+def test_concat_of_tk_frame_is_refused() -> None:
+    made = tk.frame("userFunding", [])
+    with pytest.raises(ValueError, match=r"pandas\.concat\(\[a\.assign\(user=\.\.\.\)"):
+        tk.concat([made, made])

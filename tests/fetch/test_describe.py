@@ -1,0 +1,41 @@
+"""Descriptions of operations, frames and results."""
+
+import pytest
+
+import toolkit as tk
+from toolkit.contract.operations import OPERATIONS
+
+
+def test_describe_operations_and_frames(session, users) -> None:
+    assert tk.describe()["operation"].tolist() == list(OPERATIONS)
+    columns = tk.describe(tk.batch_clearinghouse_states)
+    assert columns["frame"].unique().tolist() == ["accounts", "positions", "failed"]
+    fills = tk.user_fills(users[0], session=session)
+    assert tk.describe(fills)["column"].tolist() == list(fills.columns)
+    with pytest.raises(TypeError, match=r"print is not a fetch function: help\(print\)"):
+        tk.describe(print)
+    with pytest.raises(TypeError, match=r"attribution is not a fetch function: help"):
+        tk.describe(tk.pnl.attribution)
+    fit = tk.slippage.fit(tk.slippage_history("BTC", 1e4, "2d", session=session))
+    words = tk.describe(fit).set_index("column")
+    assert words.index.tolist() == list(fit.params.columns)
+    assert words.loc[["name", "estimate", "low", "high"], "meaning"].ne("").all()
+
+
+def test_describe_several_frames(session, users) -> None:
+    states = tk.batch_clearinghouse_states(users, session=session)
+    words = tk.describe(states)
+    assert words["frame"].unique().tolist() == list(states._fields)
+    columns = [name for state in states for name in state.columns]
+    assert words["column"].tolist() == columns
+    assert words["meaning"].ne("").all()
+    with pytest.raises(TypeError, match=r"Call tk\.describe with one of them"):
+        tk.describe(tuple(states))
+
+
+def test_describe_extra_operation() -> None:
+    columns = tk.describe("userFunding").set_index("column")
+    assert columns.index.tolist() == tk.frame("userFunding", []).columns.tolist()
+    assert columns.loc["usdc", "unit"] == "USD"
+    with pytest.raises(ValueError, match="No table layout is known for 'portfolioState'"):
+        tk.describe("portfolioState")

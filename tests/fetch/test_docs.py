@@ -1,0 +1,87 @@
+"""docs/fetching.md and docs/data_flow.md are true."""
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from toolkit.cli import app
+from toolkit.client import forget
+
+ROOT = Path(__file__).parents[2]
+TEXT = (Path(__file__).parents[2] / "docs" / "fetching.md").read_text()
+
+ERROR = re.compile(r"`([A-Z]\w+)`(?: \((\d+)\))?")
+
+
+def test_docs_examples_run(capsys) -> None:
+    names: dict[str, object] = {}
+    blocks = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 4
+    try:
+        for block in blocks:
+            exec(compile(block, "docs/fetching.md", "exec"), names)
+    finally:
+        forget()
+    assert "userFillsByTime" in capsys.readouterr().out
+
+
+def test_docs_commands_run(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOOLKIT_BASE_URL", raising=False)
+    lines = re.findall(r"^toolkit (?:plan|fetch) .*", TEXT, re.MULTILINE)
+    assert len(lines) == 3
+    for line in lines:
+        done = CliRunner().invoke(app, shlex.split(line)[1:])
+        assert done.exit_code == 0, done.output
+    assert len(pd.read_parquet("fills.parquet")) > 0
+
+
+def test_docs_errors_exist() -> None:
+    import toolkit as tk
+
+    rows = re.findall(
+        r"^\| (`[A-Z].*?) \|", TEXT.partition("## When something goes wrong")[2], re.M
+    )
+    named = {name: status for row in rows for name, status in ERROR.findall(row)}
+    assert len(named) > 8
+    for name, status in named.items():
+        error = getattr(tk, name)
+        assert issubclass(error, tk.ToolkitError)
+        assert not status or error.status == int(status)
+
+
+def test_docs_describe_certificate() -> None:
+    import toolkit as tk
+
+    session = tk.local(seed=7, size="tiny", default=False)
+    facts = tk.provenance(tk.user_fills_by_time(session.world["users"][0], 0, session=session))
+    asked = {"operation", "parameters", "numbers", "source", "simulated", "asked_at"}
+    for name in facts.keys() - asked:
+        assert f"`{name}`" in TEXT, name
+
+
+STEPS = re.findall(
+    r"^\| \w+ \| (`.*?) \| `(toolkit/.*?\.py)` \|",
+    (ROOT / "docs" / "data_flow.md").read_text(),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(("functions", "module"), STEPS)
+def test_data_flow_names_existing_functions(functions: str, module: str) -> None:
+    tree = ast.parse((ROOT / module).read_text())
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    owners = {"": tree.body} | {node.name: node.body for node in classes}
+    for name in re.findall(r"`([\w.]+)`", functions):
+        owner, _, function = name.rpartition(".")
+        defined = {getattr(node, "name", "") for node in owners[owner]}
+        assert function in defined, f"docs/data_flow.md: {module} has no {name}"
+
+
+def test_data_flow_has_three_ways() -> None:
+    assert len(STEPS) > 18

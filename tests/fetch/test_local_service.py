@@ -1,0 +1,133 @@
+"""The fetch functions against the local service."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import toolkit as tk
+from toolkit import fetch
+from toolkit.contract.operations import OPERATIONS
+from toolkit.frames import provenance
+
+NOBODY = "0x" + "0" * 40
+Call = Callable[..., pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[tk.Session]:
+    with tk.local(seed=7, size="tiny") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def subjects(session: tk.Session) -> dict[str, tuple[Any, ...]]:
+    """The arguments of the functions with a range: the most active subjects."""
+    users = session.world["users"]
+    busy = max(users, key=lambda user: len(fetch.user_fills(user, session=session)))
+    return {
+        "user_fills_by_time": (busy, 0),
+        "builder_approved_funding_by_time": (session.world["builders"][0], 0),
+        "slippage_history": (session.world["perp_coins"][0], 10_000, 0),
+        "user_non_funding_ledger_updates": (busy,),
+    }
+
+
+RANGED = [
+    "user_fills_by_time",
+    "builder_approved_funding_by_time",
+    "slippage_history",
+    "user_non_funding_ledger_updates",
+]
+CURSORS = ["user_fills_by_time", "builder_approved_funding_by_time"]
+ONE_PAGE = {"user_fills_by_time": 7, "builder_approved_funding_by_time": 7, "slippage_history": 5}
+
+
+@pytest.mark.parametrize("name", RANGED)
+def test_histories_are_complete_and_ordered(name: str, session: tk.Session, subjects: Any) -> None:
+    frame = getattr(fetch, name)(*subjects[name], session=session)
+    operation = next(operation for operation in OPERATIONS.values() if operation.function == name)
+    key = [path.rsplit(".", 1)[-1] for path in operation.key]
+    assert len(frame) > 0
+    assert provenance(frame)["complete"] == "yes"
+    assert provenance(frame)["simulated"] is True
+    assert_frame_equal(frame, frame.sort_values(key, kind="stable"))
+
+
+@pytest.mark.parametrize("name", list(ONE_PAGE))
+def test_small_pages_have_same_rows(name: str, session: tk.Session, subjects: Any) -> None:
+    call: Call = getattr(fetch, name)
+    whole = call(*subjects[name], max_rows=400, session=session)
+    paged = call(*subjects[name], max_rows=400, page_size=ONE_PAGE[name], session=session)
+    assert_frame_equal(whole, paged, check_flags=False)
+    assert provenance(paged)["pages"] > provenance(whole)["pages"]
+
+
+@pytest.mark.parametrize("name", RANGED)
+def test_number_forms_agree(name: str, session: tk.Session, subjects: Any) -> None:
+    call: Call = getattr(fetch, name)
+    floats, exact, text = (
+        call(*subjects[name], numbers=numbers, max_rows=200, session=session)
+        for numbers in ("float", "exact", "text")
+    )
+    for column in floats.columns[floats.dtypes == "float64"]:
+        wire = pd.to_numeric(text[column]).astype("float64")
+        assert_frame_equal(floats[[column]], wire.to_frame(), check_exact=True)
+        assert_frame_equal(floats[[column]], exact[column].astype("float64").to_frame())
+
+
+@pytest.mark.parametrize("name", ["user_fills_by_time", "user_non_funding_ledger_updates"])
+def test_unknown_user_has_empty_frame(name: str, session: tk.Session, subjects: Any) -> None:
+    call: Call = getattr(fetch, name)
+    full = call(*subjects[name], session=session)
+    empty = call(NOBODY, 0, session=session)
+    assert len(empty) == 0
+    assert dict(empty.dtypes) == dict(full.dtypes)
+
+
+@pytest.mark.parametrize("name", RANGED)
+def test_range_includes_both_ends(name: str, session: tk.Session, subjects: Any) -> None:
+    call: Call = getattr(fetch, name)
+    *subject, start = (*subjects[name], 0) if len(subjects[name]) == 1 else subjects[name]
+    whole = call(*subject, start, session=session)
+    times = "timestamp" if name == "slippage_history" else "time"
+    first, last = whole[times].iloc[len(whole) // 4], whole[times].iloc[len(whole) // 2]
+    part = call(*subject, first, last, session=session)
+    expected = whole[whole[times].between(first, last)].reset_index(drop=True)
+    assert_frame_equal(part, expected, check_flags=False)
+
+
+@pytest.mark.parametrize("name", CURSORS)
+def test_cursor_continues_after_rows(name: str, session: tk.Session, subjects: Any) -> None:
+    call: Call = getattr(fetch, name)
+    subject, _ = subjects[name]
+    whole = call(subject, 0, session=session)
+    operation = next(operation for operation in OPERATIONS.values() if operation.function == name)
+    key = [path.rsplit(".", 1)[-1] for path in operation.key]
+    last = whole.iloc[len(whole) // 2]
+    cursor = "_".join(
+        str(last[part].value // 1_000_000 if part == "time" else last[part]) for part in key
+    )
+    rest = call(subject, cursor=cursor, session=session)
+    keys = list(whole[key].itertuples(index=False, name=None))
+    after = [row > tuple(last[key]) for row in keys]
+    assert_frame_equal(rest, whole[after].reset_index(drop=True), check_flags=False)
+
+
+def test_latest_fills_end_history(session: tk.Session, subjects: Any) -> None:
+    user, _ = subjects["user_fills_by_time"]
+    latest = fetch.user_fills(user, max_rows=50, session=session)
+    assert len(latest) == 50
+    assert latest["time"].is_monotonic_decreasing
+    assert provenance(latest)["complete"] == "latest"
+    history = fetch.user_fills_by_time(user, 0, session=session)
+    assert set(latest["time"]) == set(history["time"].iloc[-50:])
+
+
+def test_meta_of_every_dex(session: tk.Session) -> None:
+    for dex in session.world["dexes"]:
+        perps = fetch.meta(dex=dex, session=session)
+        assert len(perps) > 0
+        assert perps["name"].is_unique

@@ -1,0 +1,165 @@
+"""Remarks about missing data: once per call, and only if they are true."""
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+import toolkit as tk
+from tests.fetch.wire import fill
+from toolkit.client import connect
+from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import HistoryWarning
+from toolkit.times import to_ms
+
+USER = "0x" + "a" * 40
+NOW = to_ms("2026-01-01")
+
+
+def live_session(rows: list[object] | None = None, **options: object) -> tk.Session:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=rows or []))
+    return connect(
+        "http://service.test",
+        transport=transport,
+        now_ms=lambda: NOW,
+        default=False,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture(scope="module")
+def simulated() -> tk.Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+SINCE = [
+    (tk.user_fills_by_time, "userFillsByTime"),
+    (tk.builder_approved_fills_by_time, "builderApprovedFillsByTime"),
+    (tk.builder_orders_by_time, "builderOrdersByTime"),
+    (tk.validator_apr_history, "validatorAprHistory"),
+]
+
+
+@pytest.mark.parametrize(("fetch", "type"), SINCE)
+def test_early_start_warns_once(fetch, type) -> None:
+    since = OPERATIONS[type].since
+    with pytest.warns(
+        HistoryWarning, match=rf"precedes the first available day \({since}\)"
+    ) as caught:
+        frame = fetch(USER, start=to_ms(since) - 1, session=live_session())
+    assert len(caught) == 1
+    assert caught[0].filename == __file__  # the line of the caller, not one of the package
+    assert f"first available day ({since})" in tk.provenance(frame)["history"]
+
+
+@pytest.mark.parametrize(("fetch", "type"), SINCE[:1] + SINCE[3:])
+def test_available_range_is_silent(fetch, type) -> None:
+    frame = fetch(USER, start="2025-08-04", session=live_session())
+    assert "first available day" not in tk.provenance(frame).get("history", "")
+
+
+def test_whole_history_has_note_only(simulated) -> None:
+    for session in (live_session(), simulated):
+        frame = tk.user_fills_by_time(USER, 0, session=session)
+        assert (
+            "the requested start precedes the first available day (2025-07-28)"
+            in (tk.provenance(frame)["history"])
+        )
+    ledger = tk.user_non_funding_ledger_updates(USER, session=live_session())
+    assert "first available day (2025-07-28)" in tk.provenance(ledger)["history"]
+
+
+# Specification, "Data availability": TWAP fills from 02-08-2025; orders of busy users between
+# 7 August and 4 November 2025, both days included.
+@pytest.mark.parametrize(
+    ("fetch", "start", "end", "words"),
+    [
+        (tk.user_fills_by_time, "2025-07-28", "2025-08-01T23:59:59.999", "TWAP fills"),
+        (tk.user_fills_by_time, "2025-08-01T23:59:59.999", None, "TWAP fills"),
+        (tk.user_fills_by_time, "2025-08-02", None, None),
+        (tk.builder_orders_by_time, "2025-08-07", "2025-08-07", "orders before 2025-11-05"),
+        (tk.builder_orders_by_time, "2025-11-04T23:59:59.999", None, "orders before 2025-11-05"),
+        (tk.builder_orders_by_time, "2025-11-05", None, None),
+    ],
+)
+def test_known_gaps_warn(fetch, start, end, words) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        frame = fetch(USER, start, end, session=live_session())
+    said = [str(item.message) for item in caught]
+    assert len(said) == (words is not None)
+    if words is not None:
+        assert words in said[0]
+        assert words in tk.provenance(frame)["history"]
+
+
+def test_simulated_exchange_has_no_remarks(simulated) -> None:
+    builder = simulated.world["builders"][0]
+    orders = tk.builder_orders_by_time(builder, "2025-09-01", session=simulated)
+    user = simulated.world["users"][0]
+    fills = tk.user_fills_by_time(user, "2025-09-01", session=simulated)
+    for frame in (orders, fills, tk.user_fills(user, session=simulated)):
+        assert "history" not in tk.provenance(frame)
+
+
+def test_very_active_account_warns() -> None:
+    quiet = tk.user_fills_by_time(USER, "2025-08-02", session=live_session())
+    assert "may be missing: the fills of some very active" in tk.provenance(quiet)["history"]
+    times = iter(range(to_ms("2025-09-01"), to_ms("2025-09-02")))
+
+    def rows(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=[fill(next(times)) for _ in range(2_000)])
+
+    session = connect(
+        "http://service.test",
+        transport=httpx.MockTransport(rows),
+        now_ms=lambda: NOW,
+        default=False,
+    )
+    with pytest.warns(HistoryWarning, match="100,000 fills of one account came"):
+        tk.user_fills_by_time(USER, "2025-09-01", max_rows=100_000, session=session)
+
+
+def test_impossible_range_warns() -> None:
+    with pytest.warns(
+        HistoryWarning, match=r"begins at 2026-02-01.*, after the present \(2026-01-01"
+    ):
+        tk.user_fills_by_time(USER, "2026-02-01", session=live_session())
+    with pytest.warns(HistoryWarning, match=r"ends at 2025-09-01.*, before it begins \(2025-10-01"):
+        tk.user_fills_by_time(USER, "2025-10-01", "2025-09-01", session=live_session())
+    with pytest.warns(HistoryWarning, match="after the present"):
+        list(tk.pages(tk.user_fills_by_time, USER, "2026-02-01", session=live_session()))
+
+
+def test_unknown_coin_or_dex_warns(simulated) -> None:
+    with pytest.warns(HistoryWarning, match="there is no coin 'NOPE'; known: 'BTC', 'ETH'"):
+        tk.slippage_history("NOPE", 1_000, "1d", session=simulated)
+    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; known: '', 'eqx', 'pre'$"):
+        tk.meta(dex="nope", session=simulated)
+    for name, meant in (("btc", "'BTC'"), ("TSLA", "'eqx:TSLA'")):
+        with pytest.warns(HistoryWarning, match=f"no coin '{name}'; did you mean {meant}\\?$"):
+            tk.slippage_history(name, 1_000, "1d", session=simulated)
+    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; known:"):
+        states = tk.batch_clearinghouse_states([USER], dex="nope", session=simulated)
+    assert states.accounts["account_value"].tolist() == [0]
+    frame = tk.slippage_history("NOPE", 1_000, "1d", session=live_session())
+    assert "the service may not know the coin 'NOPE'" in tk.provenance(frame)["history"]
+    for known in (
+        tk.user_fills(USER, dex="main_dex", session=simulated),
+        tk.user_fills(USER, dex="eqx", session=simulated),
+        tk.slippage_history("BTC", 1_000, "1m", session=simulated),
+        tk.batch_clearinghouse_states([USER], dex="ALL_DEXES", session=simulated).accounts,
+    ):
+        assert "there is no" not in tk.provenance(known).get("history", "")
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
+def test_many_warns_once(executor) -> None:
+    users = [f"0x{number:040x}" for number in range(20)]
+    with pytest.warns(HistoryWarning) as caught:
+        frame = tk.many(
+            tk.user_fills_by_time, users, "2025-07-01", executor=executor, session=live_session()
+        )
+    assert len(caught) == 1
+    assert "first available day (2025-07-28)" in tk.provenance(frame)["history"]

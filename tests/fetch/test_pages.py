@@ -1,0 +1,93 @@
+"""Pages of an answer as frames."""
+
+import json
+
+import httpx
+import pandas as pd
+import pytest
+import stamina
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.fetch.notices import IncompleteWarning
+
+NOBODY = "0x" + "0" * 39 + "9"
+
+
+def test_pages_have_every_row_once(session, users) -> None:
+    whole = tk.user_fills_by_time(users[0], 0, session=session)
+    parts = list(tk.pages(tk.user_fills_by_time, users[0], 0, page_size=300, session=session))
+    pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole, check_flags=False)
+    assert all(tk.provenance(part)["simulated"] for part in parts)
+    said = [tk.provenance(part)["complete"] for part in parts]
+    assert said == ["one page"] * (len(parts) - 1) + ["one page, the last"]
+    assert [tk.provenance(part)["pages"] for part in parts] == list(range(1, len(parts) + 1))
+    assert tk.provenance(parts[-1])["ties"] == len(parts) - 1
+    with pytest.raises(TypeError, match="returns several frames"):
+        list(tk.pages(tk.batch_clearinghouse_states, users, session=session))
+
+
+def test_provenance_notices_removed_rows(session, users) -> None:
+    fills = tk.user_fills_by_time(users[0], 0, session=session)
+    assert tk.provenance(fills)["complete"] == "yes"
+    some = fills.head(3)
+    assert tk.provenance(some)["complete"] == f"no longer: 3 rows, {len(fills)} were fetched"
+
+
+def test_uneven_pages_continue() -> None:
+    """The service cuts its answers anywhere: 500 rows, then 480, then 500."""
+
+    times = list(range(1_600))
+    sizes = iter([500, 480, 500, 500, 500, 500])
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        start = json.loads(request.content)["startTime"]
+        rows = [
+            {"time": t, "hash": "0x0", "delta": {"type": "deposit", "usdc": "1"}}
+            for t in times[start:][: next(sizes)]
+        ]
+        return httpx.Response(200, json=rows)
+
+    session = connect(
+        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
+    )
+    assert len(tk.user_non_funding_ledger_updates(NOBODY, session=session)) == 1_600
+
+
+@pytest.mark.parametrize("wait", ["inf", "1e400", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_malformed_retry_after_is_ignored(wait) -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": wait})
+
+    session = connect(
+        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
+    )
+    with stamina.set_testing(True, attempts=2), pytest.raises(tk.RateLimited) as caught:
+        tk.meta(session=session)
+    assert caught.value.retry_after is None
+
+
+def test_huge_amount_is_refused(session) -> None:
+    with pytest.raises(tk.BadRequest, match="amount parameter is required"):
+        tk.slippage_history("BTC", 10**400, 0, session=session)
+
+
+def test_pages_warn_if_incomplete(session, users) -> None:
+    session.budget.most = session.budget.spent + 15
+    try:
+        with pytest.warns(IncompleteWarning):
+            some = tk.user_fills_by_time(
+                users[0], 0, page_size=300, on_incomplete="warn", session=session
+            )
+    finally:
+        session.budget.most = None
+    assert tk.provenance(some)["complete"] == "no"
+    assert 0 < len(some) < 300
+
+
+def test_example_needs_world() -> None:
+    with (
+        connect("http://127.0.0.1:9", "k") as asked,
+        pytest.raises(AttributeError, match=r"service at http://127\.0\.0\.1:9\. "),
+    ):
+        tk.example.stories(asked)

@@ -1,0 +1,149 @@
+"""Plans: what a call will cost."""
+
+import httpx
+import pytest
+
+import toolkit as tk
+from toolkit.client import connect
+
+
+def test_plan_without_probe_sends_nothing(session, users) -> None:
+    before = session.counts.requests
+    grid = tk.plan(tk.slippage_history, "BTC", 1_000, "2025-09-30", session=session)
+    assert (grid.rows, grid.points) == (97, 10 * grid.requests)
+    unknown = tk.plan(tk.user_fills_by_time, users[0], 0, session=session)
+    assert (unknown.rows, unknown.sure) == (None, "at least")
+    assert session.counts.requests == before
+
+
+def test_grid_plan_is_exact(session) -> None:
+    for page_size in (20, 500):
+        plan = tk.plan(
+            tk.slippage_history, "BTC", 1_000, "2025-09-30", page_size=page_size, session=session
+        )
+        before = session.counts.requests
+        got = tk.slippage_history("BTC", 1_000, "2025-09-30", page_size=page_size, session=session)
+        assert len(got) == plan.rows
+        assert session.counts.requests - before == plan.requests
+
+
+def test_probe_finds_grid_start(session) -> None:
+    """Requested from 1970, there are rows for every quarter hour of three days."""
+    asked = (tk.slippage_history, "BTC", 1_000, 0)
+    assert tk.plan(*asked, session=session).rows > 1_000_000
+    plan = tk.plan(*asked, probe=True, session=session)
+    facts = tk.provenance(asked[0](*asked[1:], session=session))
+    assert (plan.rows, plan.requests) == (facts["rows"], facts["requests"])
+
+
+def test_probed_plan_is_close(session, users) -> None:
+    plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=500, probe=True, session=session)
+    rows = len(tk.user_fills_by_time(users[0], 0, session=session))
+    assert plan.sure == "likely"
+    assert "as dense as the probed" in plan.why
+    assert rows / 2 < plan.rows < rows * 2
+
+
+def test_plan_probes_middle(session) -> None:
+    """Users approve a builder one by one, so its first page is less dense than the rest."""
+    asked = (tk.builder_approved_funding_by_time, session.world["builders"][0], "3d")
+    plan = tk.plan(*asked, page_size=100, probe=True, session=session)
+    rows = len(asked[0](*asked[1:], session=session))
+    assert plan.sure == "likely"
+    assert 0.7 * rows < plan.rows < 1.3 * rows
+
+
+def test_plan_ends_at_present(session, users) -> None:
+    asked = (tk.user_fills_by_time, users[0], "3d")
+    plans = [
+        tk.plan(*asked, end=end, page_size=100, probe=True, session=session)
+        for end in (None, "2027-01-01")
+    ]
+    assert plans[0].rows == plans[1].rows
+
+
+def test_plan_counts_weeks_from_monday(session) -> None:
+    """From Friday 1 August 2025 to Wednesday 1 October: nine Mondays, 4 August to 29 September."""
+    asked = (tk.validator_apr_history, session.world["validators"][0])
+    plan = tk.plan(*asked, start="2025-08-01", end="2025-10-01", session=session)
+    assert (plan.rows, plan.sure) == (9, "at most")
+
+
+@pytest.mark.parametrize("call", ["validator_apr_history", "user_non_funding_ledger_updates"])
+def test_least_plan_is_lower_bound(session, users, call) -> None:
+    """Three rows need one request, and so does an account without rows."""
+    fetch = getattr(tk, call)
+    named = {"max_rows": 3} if call == "validator_apr_history" else {}
+    whom = session.world["validators"][0] if named else "0x" + "9" * 40
+    start = () if named else (0,)
+    plan = tk.plan(fetch, whom, *start, **named, session=session)
+    taken = tk.provenance(fetch(whom, *start, **named, session=session))["requests"]
+    assert (plan.requests, plan.sure, taken) == (1, "at least", 1)
+
+
+def test_plan_of_burst_is_unsure(session, users) -> None:
+    plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=3, probe=True, session=session)
+    assert (plan.rows, plan.sure) == (None, "at least")
+
+
+def test_plan_has_waits_of_quota(session) -> None:
+    """The minutes of the plan are the waits of the budget."""
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    for quota in (10, 25, 40):
+        slow = connect(
+            "http://service.test",
+            "local",
+            points_per_minute=quota,
+            transport=httpx.MockTransport(
+                lambda request: httpx.Response(
+                    200, content=session.client.post("/info", content=request.content).content
+                )
+            ),
+            now_ms=session.now_ms,
+            clock=lambda: now[0],
+            sleep=sleep,
+            default=False,
+        )
+        asked = ("BTC", 1_000, "2025-09-30")
+        plan = tk.plan(tk.slippage_history, *asked, page_size=20, session=slow)
+        begun = now[0]
+        tk.slippage_history(*asked, page_size=20, session=slow)
+        assert slow.counts.requests == plan.requests == 7
+        # 7 requests of 10 points: 1, 2 or 4 of them a minute, so 6, 3 or 1 minutes of waiting.
+        assert plan.minutes == {10: 6, 25: 3, 40: 1}[quota]
+        assert now[0] - begun == pytest.approx(60 * plan.minutes, abs=0.05)
+        assert "minutes" in str(plan)
+    dear = connect("http://service.test", points_per_minute=5, budget_folder=False, default=False)
+    plan = tk.plan(tk.slippage_history, *asked, session=dear)
+    assert plan.minutes is None
+    assert "costs 10 points, more than points_per_minute" in plan.why
+
+
+def test_plan_display(session, users) -> None:
+    plan = tk.plan(tk.user_fills, users[0], session=session)
+    expected = (
+        "userFills: 2,000 rows, 1 requests, 10 points (at most: one request for the latest rows)"
+    )
+    assert str(plan) == expected
+    html = plan._repr_html_()
+    assert html.startswith("<table>")
+    assert '<th scope="row">points</th><td>10</td>' in html
+    probed = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=500, probe=True, session=session)
+    assert probed.minutes is not None
+
+
+def test_plan_with_max_rows(session, users) -> None:
+    plan = tk.plan(
+        tk.user_fills_by_time,
+        users[0],
+        0,
+        page_size=100,
+        max_rows=50,
+        probe=True,
+        session=session,
+    )
+    assert (plan.rows, plan.requests, plan.sure) == (50, 1, "exact")

@@ -1,0 +1,114 @@
+"""Polling: the cheap operation often, the expensive one after a change."""
+
+import functools
+import json
+
+import httpx
+import pytest
+
+import toolkit as tk
+from toolkit.client import connect
+
+
+def mock_session(status: int, content: bytes) -> tk.Session:
+    transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
+    return connect("http://service.test", "key", transport=transport, default=False)
+
+
+def test_poll_fetches_changes_only(session) -> None:
+    waits: list[float] = []
+    got = list(
+        tk.poll(
+            tk.perp_twap_snapshot_timestamp,
+            tk.perp_twap_snapshots,
+            ["ALL:ALL_DEXES"],
+            every="30s",
+            rounds=4,
+            wait=waits.append,
+            session=session,
+        )
+    )
+    assert len(got) == 1
+    assert waits == [30.0, 30.0, 30.0]
+    with pytest.raises(ValueError, match="longer than 0"):
+        next(tk.poll(tk.meta, tk.meta, every=0))
+
+
+def poll_snapshots(
+    quota: int | None, refuse: tuple[int, ...] = (), *, session: tk.Session | None = None
+) -> tuple[list[int], list[int]]:
+    """Poll 30 times, 60 s apart, with new snapshots; return the polls that fetched one."""
+    heavy: list[int] = []
+    looks: list[int] = []
+    empty = tk.frame("perpTwapSnapshots", [])
+
+    def stamp(*, session) -> object:
+        looks.append(len(looks))
+        return tk.frame("perpTwapSnapshotTimestamp", [{"snapshot_id": str(looks), "timestamp": 0}])
+
+    @functools.wraps(tk.perp_twap_snapshots)
+    def fetch(*arguments: object, session) -> object:
+        if looks[-1] in refuse:
+            raise tk.RateLimited("Rate limit exceeded")
+        heavy.append(looks[-1])
+        return empty
+
+    session = session or connect(
+        "http://service.test", "key", points_per_minute=quota, budget_folder=False, default=False
+    )
+    frames = tk.poll(
+        stamp, fetch, ["ALL"], every="60s", rounds=30, wait=lambda seconds: None, session=session
+    )
+    assert len(list(frames)) == len(heavy)
+    return looks, heavy
+
+
+def test_poll_keeps_snapshot_limit() -> None:
+    """Polls 0 to 4 fetch a snapshot, and from minute 10 on five more."""
+    looks, heavy = poll_snapshots(quota=5_000)
+    assert len(looks) == 30
+    assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
+
+
+def test_poll_without_quota_keeps_limit() -> None:
+    """The service counts the calls of every key (docs/live_service.md, section 8)."""
+    heavy = poll_snapshots(quota=None)[1]
+    assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
+
+
+def test_poll_of_simulation_is_unlimited(session) -> None:
+    assert poll_snapshots(quota=None, session=session)[1] == list(range(30))
+    served = connect("http://service.test", "key", simulated=True, default=False)
+    assert poll_snapshots(quota=None, session=served)[1] == list(range(30))
+
+
+def test_poll_of_recordings_is_unlimited(tmp_path) -> None:
+    call = {
+        "request": {"type": "meta"},
+        "status": 200,
+        "response": {"universe": [{"name": "BTC", "szDecimals": 5}]},
+    }
+    (tmp_path / "meta.json").write_text(json.dumps(call))
+    recorded = tk.local(recordings=tmp_path, default=False)
+    assert not recorded.simulated
+    assert poll_snapshots(quota=None, session=recorded)[1] == list(range(30))
+
+
+def test_poll_continues_after_429() -> None:
+    """Polls 3 and 4 are refused and do not count; polls 5 and 6 complete the five."""
+    heavy = poll_snapshots(quota=None, refuse=(3, 4))[1]
+    assert heavy == [0, 1, 2, 5, 6, 10, 11, 12, 15, 16, 20, 21, 22, 25, 26]
+
+
+def test_poll_waits_for_first_snapshot() -> None:
+    session = mock_session(404, b'{"error":"No snapshots are available yet"}')
+    looks = tk.poll(
+        tk.perp_twap_snapshot_timestamp,
+        tk.perp_twap_snapshots,
+        ["ALL"],
+        rounds=3,
+        wait=float,
+        session=session,
+    )
+    assert list(looks) == []
+    assert session.counts.requests == 3

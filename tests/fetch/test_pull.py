@@ -1,0 +1,192 @@
+"""The certificate of a pull: requests, ties, retries and waits."""
+
+import itertools
+import json
+from collections.abc import Iterator
+
+import httpx
+import pandas as pd
+import pytest
+import stamina
+
+import toolkit as tk
+from tests.fetch.wire import fill
+from toolkit.client import connect
+from toolkit.fetch.notices import IncompleteWarning
+from toolkit.times import to_iso
+
+USER = "0x" + "a" * 40
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=4):
+        yield
+
+
+# Two transactions of three fills each, then one of one fill.
+FILLS = [fill(1_000, 0, n) for n in range(3)] + [fill(1_000, 1, n) for n in range(3, 6)]
+FILLS += [fill(2_000, 0, 6)]
+
+
+class Service:
+    """A service that pages FILLS by cursor, after some failures."""
+
+    def __init__(self, *failures: httpx.Response | Exception) -> None:
+        self.failures = list(failures)
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if self.failures:
+            failure = self.failures.pop(0)
+            if isinstance(failure, Exception):
+                raise failure
+            return failure
+        asked = json.loads(request.content)
+        after = tuple(map(int, asked.get("cursor", "-1_0").split("_")))
+        rows = [fill for fill in FILLS if (fill["time"], fill["txIndex"]) > after]
+        return httpx.Response(200, json=rows[: asked.get("limit", 2_000)])
+
+    def session(self, **options: object) -> tk.Session:
+        transport = httpx.MockTransport(self)
+        return connect("http://service.test", transport=transport, default=False, **options)  # type: ignore[arg-type]
+
+
+def short_answer(content: bytes) -> httpx.Response:
+    """Return an answer that announces more bytes than it has."""
+    headers = {"content-length": str(len(content) + 10)}
+    return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
+
+
+def test_certificate_counts_requests() -> None:
+    # Pages of 4. Request 1: rows 0-3, row 3 may be cut: 3 certain, 1 tie. Request 2 after 1000_0:
+    # rows 3-6, row 6 may be cut: 3 certain, 1 tie. Request 3 after 1000_1: row 6, the end.
+    frame = tk.user_fills_by_time(USER, 0, page_size=4, session=Service().session())
+    assert frame["tid"].tolist() == [0, 1, 2, 3, 4, 5, 6]
+    facts = tk.provenance(frame)
+    expected = {
+        "complete": "yes",
+        "rows": 7,
+        "pages": 3,
+        "ties": 2,
+        "first": "1000_0",
+        "last": "2000_0",
+        "requests": 3,
+        "points": 30,
+        "retries": {},
+        "waits": 0,
+        "waited_seconds": 0,
+    }
+    assert {name: facts[name] for name in expected} == expected
+
+
+def test_retries_are_counted_by_cause() -> None:
+    session = Service(
+        httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": "5"}),
+        httpx.Response(502, json={"error": "Timeout error"}),
+        httpx.ReadTimeout("slow"),
+    ).session()
+    facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
+    assert facts["retries"] == {"429": 1, "502": 1, "time-out": 1}
+    assert (facts["requests"], facts["points"], facts["pages"]) == (4, 40, 1)
+    session = Service(
+        httpx.ConnectError("refused"),
+        httpx.RemoteProtocolError("peer closed"),
+        short_answer(b"[]"),
+    ).session()
+    facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
+    assert facts["retries"] == {"connection broken": 2, "no connection": 1}
+    assert facts["rows"] == 7
+
+
+@pytest.mark.parametrize("content", [b"", b"[", b'[{"coin":"BTC"', b'[{"coin":"BTC"}'])
+def test_cut_answer_is_retried(content) -> None:
+    session = Service(httpx.Response(200, content=content)).session()
+    facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
+    assert (facts["rows"], facts["retries"]) == (7, {"answer cut short": 1})
+
+
+def test_session_counts_sum_pulls() -> None:
+    session = Service(httpx.Response(500, json={"error": "x"})).session()
+    users = ["0x" + letter * 40 for letter in "abcdef"]
+    joined = tk.provenance(tk.many(tk.user_fills_by_time, users, 0, page_size=4, session=session))
+    assert joined["requests"] == session.counts.requests == 6 * 3 + 1
+    assert joined["retries"] == dict(session.counts.causes) == {"500": 1}
+    assert (joined["pages"], joined["ties"], joined["rows"]) == (18, 12, 42)
+
+
+def test_waits_are_counted() -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    session = Service().session(points_per_minute=10, clock=lambda: now[0], sleep=sleep)
+    facts = tk.provenance(tk.user_fills_by_time(USER, 0, page_size=4, session=session))
+    # Three requests of 10 points, one a minute: two waits.
+    assert facts["waits"] == 2
+    assert facts["waited_seconds"] == pytest.approx(120, abs=1)
+
+
+def test_asked_at_is_start_of_call() -> None:
+    """Rows that come during the pull may be missing."""
+    clock = itertools.count(5_000, 1_000)
+    session = Service().session(now_ms=lambda: next(clock))
+    frame = tk.user_fills_by_time(USER, 0, page_size=4, session=session)
+    assert tk.provenance(frame)["asked_at"] == to_iso(5_000)
+
+
+def test_incomplete_has_rows_and_cursor() -> None:
+    session = Service().session(most_points=20)
+    with pytest.raises(tk.Incomplete, match="continue with cursor='1000_1'") as caught:
+        tk.user_fills_by_time(USER, 0, page_size=4, session=session)
+    rows = caught.value.rows
+    facts = tk.provenance(rows)
+    assert (facts["complete"], facts["rows"], facts["first"], facts["last"]) == (
+        "no",
+        6,
+        "1000_0",
+        "1000_1",
+    )
+    assert "20" in facts["why"]
+    rest = tk.user_fills_by_time(USER, cursor=caught.value.cursor, session=Service().session())
+    assert rows["tid"].tolist() + rest["tid"].tolist() == list(range(7))
+
+
+def test_warned_rows_have_certificate() -> None:
+    session = Service().session(most_points=10)
+    with pytest.warns(IncompleteWarning):
+        some = tk.user_fills_by_time(USER, 0, page_size=4, on_incomplete="warn", session=session)
+    assert (tk.provenance(some)["complete"], tk.provenance(some)["rows"]) == ("no", 3)
+
+
+def test_empty_certificate_has_no_keys() -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
+    session = connect("http://service.test", transport=transport, default=False)
+    facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
+    assert (facts["first"], facts["last"], facts["rows"], facts["complete"]) == (
+        None,
+        None,
+        0,
+        "yes",
+    )
+
+
+def test_certificate_survives_parquet(tmp_path) -> None:
+    frame = tk.user_fills_by_time(USER, 0, page_size=4, session=Service().session())
+    kept = tk.provenance(frame)
+    assert json.loads(json.dumps(kept)) == kept
+    frame.to_parquet(tmp_path / "fills.parquet")
+    assert tk.provenance(pd.read_parquet(tmp_path / "fills.parquet")) == kept
+    assert tk.provenance(frame.sort_values("tid").copy()) == kept
+
+
+def test_certificate_is_reproducible() -> None:
+    first, second = (
+        tk.provenance(
+            tk.user_fills_by_time(
+                USER, 0, page_size=4, session=Service().session(now_ms=lambda: 5_000)
+            )
+        )
+        for _ in range(2)
+    )
+    assert first == second

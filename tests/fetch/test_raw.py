@@ -1,0 +1,103 @@
+"""Answers without a frame: raw and info."""
+
+import json
+
+import httpx
+import pytest
+import stamina
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.errors import BadRequest
+
+
+def mock_session(status: int, content: bytes) -> tk.Session:
+    transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
+    return connect("http://service.test", "key", transport=transport, default=False)
+
+
+def test_info_sends_request_unchanged(session) -> None:
+    answer = tk.info({"type": "meta", "dex": "", "something": 1}, session=session)
+    assert answer["universe"][0]["name"] == "BTC"
+    sent = session.counts.requests
+    for wrong in ({}, {"type": ""}, {"type": ["meta"]}, "meta", None):
+        with pytest.raises(tk.BadRequest, match="a request is a mapping with a type") as caught:
+            tk.info(wrong, session=session)
+        assert caught.value.status is None
+    for odd in (float("nan"), object(), {1, 2}):
+        with pytest.raises(tk.BadRequest, match="meta: the request cannot be written") as caught:
+            tk.info({"type": "meta", "something": odd}, session=session)
+        assert caught.value.status is None
+    with pytest.raises(tk.BadRequest, match="Invalid Ethereum address") as caught:
+        tk.info({"type": "userFills", "user": "x"}, session=session)
+    assert "status" not in str(caught.value)
+    assert session.counts.requests == sent  # none of these was sent
+
+
+def test_info_sends_unknown_types(session) -> None:
+    sent = session.counts.requests
+    with pytest.raises(
+        tk.BadRequest, match=r"Unknown type: userFilsByTime \(status 400\)"
+    ) as caught:
+        tk.info({"type": "userFilsByTime"}, session=session)
+    assert caught.value.hint == "Did you mean userFillsByTime?"
+    assert session.counts.requests == sent + 1
+
+
+def test_info_returns_unknown_answers() -> None:
+    asked: list[dict[str, object]] = []
+    answers = {
+        "portfolioState": httpx.Response(200, json={"accountValue": "1.5"}),
+        "someWord": httpx.Response(200, json="unifiedAccount"),
+        "somePack": httpx.Response(
+            200, content=b"\x93\x01\x02\x03", headers={"content-type": "application/octet-stream"}
+        ),
+        "someText": httpx.Response(200, content=b"no JSON at all"),
+    }
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content))
+        return answers[asked[-1]["type"]]
+
+    made = connect(
+        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
+    )
+    request = {"type": "portfolioState", "user": "0xAB", "other": None}
+    assert tk.info(request, session=made) == {"accountValue": "1.5"}
+    assert asked == [request]
+    assert (made.counts.requests, made.counts.points) == (1, 2)
+    assert tk.info({"type": "someWord"}, session=made) == "unifiedAccount"
+    assert tk.info({"type": "somePack"}, session=made) == b"\x93\x01\x02\x03"
+    with pytest.raises(tk.AnswerInvalid, match="someText: the answer cannot be read"):
+        tk.info({"type": "someText"}, session=made)
+
+
+def test_info_counts_costs_and_retries() -> None:
+    left = [httpx.Response(522, content=b"error code: 522"), httpx.Response(200, json=[])]
+    made = connect(
+        "http://service.test",
+        "key",
+        points_per_minute=100,
+        transport=httpx.MockTransport(lambda request: left.pop(0)),
+        default=False,
+    )
+    with stamina.set_testing(True, attempts=2):
+        assert tk.info({"type": "userFunding", "user": "0x" + "1" * 40}, session=made) == []
+    assert (made.counts.requests, made.counts.points) == (2, 20)
+    assert made.counts.causes == {"522": 1}
+
+
+@pytest.mark.parametrize("content", [b"", b"no", b"[" * 100_000])
+def test_raw_refuses_invalid_answer(content) -> None:
+    session = mock_session(200, content)
+    with stamina.set_testing(True, attempts=2):
+        with pytest.raises(tk.AnswerInvalid, match="meta: the answer cannot be read"):
+            tk.raw(tk.meta, session=session)
+        with pytest.raises(tk.AnswerInvalid, match="meta: the answer cannot be read"):
+            tk.info({"type": "meta"}, session=session)
+
+
+def test_info_refuses_ages(session, users) -> None:
+    request = {"type": "userFunding", "user": users[0], "startTime": "7d"}
+    with pytest.raises(BadRequest, match="startTime must be a whole number of Unix milliseconds"):
+        tk.info(request, session=session)

@@ -1,0 +1,60 @@
+"""Equity, drawdown and positions over time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.analysis.examples import HOUR, MONDAY, times
+from tests.plots.figures import draw_figure
+from toolkit.errors import MissingColumns
+from toolkit.plots import alt
+
+
+def test_several_accounts_are_refused(accounts):
+    for name in ("equity_curve", "positions_over_time"):
+        two = pd.concat([accounts[name].assign(user="a"), accounts[name].assign(user="b")])
+        with pytest.raises(ValueError, match="pick one"):
+            draw_figure(name, two)
+    coins = [accounts["positions_over_time"].assign(coin=f"C{number}") for number in range(7)]
+    with pytest.raises(ValueError, match="at most 6"):
+        draw_figure("positions_over_time", pd.concat(coins))
+
+
+def test_missing_pnl_is_a_gap():
+    rows = pd.DataFrame(
+        {"time": times(MONDAY + n * HOUR for n in range(3)), "realised": [1.0, 2.0, 3.0]}
+        | {"pnl": [1.0, np.nan, 5.0]}
+    )
+    figure = draw_figure("equity_curve", tk.pnl.drawdown(rows))
+    pnl = figure.axes[0].lines[0].get_ydata()
+    assert np.isnan(pnl[1])
+    assert "ends at +5.00" in alt(figure)
+    assert len(figure.axes) == 2
+
+
+def test_drawdown_of_realised_pnl():
+    """PnL is not known: the drawdown is 3 below the height of 4, then 2; PnL began at 0."""
+    rows = pd.DataFrame(
+        {"time": times(MONDAY + n * HOUR for n in range(4)), "realised": [-1.0, 4.0, 1.0, 2.0]}
+        | {"pnl": np.nan}
+    )
+    for curve in (rows, tk.pnl.drawdown(rows), tk.pnl.drawdown(rows, of="realised")):
+        figure = draw_figure("equity_curve", curve)
+        lower = figure.axes[1]
+        assert lower.get_ylabel() == "drawdown of\nrealised, USD"
+        assert lower.lines[0].get_ydata().tolist() == [-1, 0, -3, -2]
+        assert "the deepest drawdown of realised PnL is \N{MINUS SIGN}3.00" in alt(figure)
+    with_pnl = draw_figure("equity_curve", rows.assign(pnl=[1.0, 5.0, np.nan, 3.0]))
+    assert with_pnl.axes[1].get_ylabel() == "drawdown, USD"
+    drawdown = with_pnl.axes[1].lines[0].get_ydata()
+    assert np.isnan(drawdown[2])
+    assert drawdown[[0, 1, 3]].tolist() == [0, 0, -2]
+
+
+def test_curve_without_columns_is_refused():
+    rows = pd.DataFrame({"time": times([MONDAY]), "equity": [1.0]})
+    with pytest.raises(
+        MissingColumns, match=r"curve: columns realised, pnl missing; pass .*equity"
+    ):
+        draw_figure("equity_curve", rows)

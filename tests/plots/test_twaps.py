@@ -1,0 +1,22 @@
+"""TWAP orders: outstanding sizes, and progress against schedule."""
+
+import toolkit as tk
+from toolkit.plots import alt
+
+
+def test_marks_show_progress(trading):
+    rows = trading["twap_adherence"].dropna(subset="elapsed")
+    lines = tk.plots.twap_adherence(trading["twap_adherence"]).lines[1:]
+    points = sorted(point for line in lines for point in line.get_xydata().tolist())
+    assert points == sorted(rows[["elapsed", "progress"]].to_numpy().tolist())
+
+
+def test_label_names_unpriced_markets(trading_frames):
+    unpriced = tk.twaps.pressure(trading_frames["twaps"], trading_frames["marks"].iloc[:0])
+    assert "no data" in alt(tk.plots.twap_pressure(unpriced))
+    priced = tk.twaps.pressure(trading_frames["twaps"], trading_frames["marks"])
+    market = priced.loc[priced["orders"] > 0, "market"].iloc[0]
+    marks = trading_frames["marks"][trading_frames["marks"]["name"] != market]
+    ax = tk.plots.twap_pressure(tk.twaps.pressure(trading_frames["twaps"], marks))
+    assert f"without a price: {market}" in ax.get_xlabel()
+    assert "1 without a price" in alt(ax)

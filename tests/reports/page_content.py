@@ -1,0 +1,26 @@
+"""The content of a page, as a browser reads it."""
+
+from html.parser import HTMLParser
+
+
+class PageContent(HTMLParser):
+    """What a browser would load, name or run."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loaded: list[str] = []
+        self.links: list[str] = []
+        self.images: list[dict[str, str | None]] = []
+        self.ids: list[str] = []
+        self.attributes: set[str] = set()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.loaded += [found[name] or "" for name in ("src", "srcset", "data") if name in found]
+        self.links += [found["href"] or ""] if "href" in found else []
+        self.ids += [found["id"] or ""] if "id" in found else []
+        self.images += [found] if tag == "img" else []
+        self.attributes |= set(found)

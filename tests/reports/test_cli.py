@@ -1,0 +1,92 @@
+"""``toolkit report`` writes files, and prints their paths and headline numbers."""
+
+import inspect
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from toolkit.cli.report import report_app
+
+
+@pytest.fixture
+def run():
+    runner = CliRunner()
+    return lambda *arguments: runner.invoke(report_app, ["wallet", *map(str, arguments)])
+
+
+def test_command_writes_report(run, tmp_path):
+    out = tmp_path / "wallet.html"
+    result = run("--size", "tiny", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert f"report: {out}" in result.output
+    for label in ("net PnL", "closed PnL", "fees", "funding", "volume"):
+        assert label in result.output
+    assert out.stat().st_size > 100_000
+
+
+def test_command_prints_error(run, tmp_path):
+    result = run("--size", "tiny", "--user", "0x12", "--out", tmp_path / "w.html")
+    assert result.exit_code == 1
+    assert "0x12" in result.output
+    assert not (tmp_path / "w.html").exists()
+
+
+def test_live_needs_user_and_address(run, tmp_path):
+    result = run("--live", "--out", tmp_path / "w.html")
+    assert result.exit_code == 2
+    assert "--user" in result.output
+    result = run("--live", "--user", "0x" + "1" * 40, "--out", tmp_path / "w.html")
+    assert result.exit_code == 1
+    assert "TOOLKIT_BASE_URL" in result.output
+
+
+@pytest.fixture
+def browser(tmp_path, monkeypatch):
+    """A browser that prints a page as its own address, the only one there is."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    program = folder / "chromium"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        "out = next(one for one in sys.argv if one.startswith('--print-to-pdf='))\n"
+        "open(out.partition('=')[2], 'w').write(sys.argv[-1])\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    return program
+
+
+def several(run, session, out, *options):
+    users = session.world["users"][:2]
+    asked = [part for user in users for part in ("--user", user)]
+    return users, run("--size", "tiny", "--seed", "7", *asked, "--out", out, *options)
+
+
+def test_command_prints_several_reports(run, session, browser, tmp_path):
+    users, result = several(run, session, tmp_path / "many", "--pdf", "--code")
+    assert result.exit_code == 0, result.output
+    for user in users:
+        page, pdf = (tmp_path / "many" / f"{user}.{ending}" for ending in ("html", "pdf"))
+        assert f"{user}: {page}, {pdf}" in result.output
+        assert pdf.read_text() == page.as_uri()
+        assert "<summary>code</summary>" in page.read_text()
+
+
+def test_unprinted_page_is_kept(run, session, browser, tmp_path):
+    browser.unlink()
+    users, result = several(run, session, tmp_path / "many", "--pdf")
+    assert result.exit_code == 1
+    assert "2 of 2 reports failed" in result.output
+    for user in users:
+        page = tmp_path / "many" / f"{user}.html"
+        assert f"{user}: {page}, No browser on this machine prints PDF" in result.output
+        assert "<summary>code</summary>" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "command", report_app.registered_commands, ids=lambda c: c.callback.__name__
+)
+def test_reports_share_last_options(command):
+    names = [*inspect.signature(command.callback).parameters]
+    assert names[-8:] == ["out", "seed", "size", "recordings", "archive", "live", "pdf", "code"]

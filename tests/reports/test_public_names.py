@@ -1,0 +1,7 @@
+"""The public names of ``toolkit.reports``."""
+
+from toolkit import reports
+
+
+def test_dir_lists_public_names() -> None:
+    assert dir(reports) == sorted(reports.__all__)

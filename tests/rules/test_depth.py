@@ -1,0 +1,92 @@
+"""Depth and slippage of a book, by hand and on a recorded book."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.rules.reference import half_spread_bps, slippage_bps
+from toolkit.contract.requests import AMOUNTS
+from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, mid_price
+
+RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "l2Book.json"
+NOTHING = np.empty((0, 2))
+
+
+def book() -> Book:
+    return Book(
+        bids=np.array([[99.9, 10.0], [99.0, 100.0]]),
+        asks=np.array([[100.1, 5.0], [100.2, 10.0], [104.0, 50.0]]),
+    )
+
+
+@pytest.fixture
+def recorded() -> Book:
+    if not RECORDING.exists():
+        pytest.skip("no recordings")
+    levels = json.loads(RECORDING.read_text())["response"]["levels"]
+    sides = [
+        np.array([[float(level["px"]), float(level["sz"])] for level in side]) for side in levels
+    ]
+    return Book(*sides)
+
+
+def test_depth_and_slippage_by_hand() -> None:
+    """1,502.5 USD buy all 5 at 100.1 and 10.0 at 100.2: 15 at 100.1667 on average."""
+    assert mid_price(book()) == 100.0
+    assert half_spread_bps(book()) == 10.0
+    assert slippage_bps(book(), 500.5) == (10.0, 10.0)
+    assert slippage_bps(book(), 1502.5) == (16.67, 40.34)
+    assert slippage_bps(book(), 10_000.0) == (None, 91.08)
+    assert depth_bands(book(), (10, 25, 100, 500)) == [
+        (10, 999.0, 500.5),
+        (25, 999.0, 1502.5),
+        (100, 10899.0, 1502.5),
+        (500, 10899.0, 6702.5),
+    ]
+
+
+def test_one_sided_book_has_no_mid() -> None:
+    half = Book(bids=book().bids, asks=NOTHING)
+    assert mid_price(half) is None
+    assert half_spread_bps(half) is None
+    assert slippage_bps(half, 1.0) == (None, None)
+    assert depth_bands(half, (10,)) == [(10, 0.0, 0.0)]
+
+
+def test_recorded_book_by_levels(recorded: Book) -> None:
+    """The test walks the recorded book level by level, without arrays."""
+    middle = mid_price(recorded)
+    assert middle == pytest.approx((2.111 + 2.1124) / 2)
+    assert half_spread_bps(recorded) == round((2.1124 - 2.111) / 2 / middle * 1e4, 2)
+    seen = [slippage_bps(recorded, usd) for usd in AMOUNTS]
+    assert seen == [
+        tuple(walk_levels(side, usd, middle) for side in recorded[::-1]) for usd in AMOUNTS
+    ]
+    assert seen[-2:] == [(None, None)] * 2
+    for side in range(2):
+        costs = [pair[side] for pair in seen if pair[side] is not None]
+        assert costs == sorted(costs)
+        assert costs[0] >= half_spread_bps(recorded)
+
+
+def walk_levels(levels: np.ndarray, usd: float, middle: float) -> float | None:
+    left, size = usd, 0.0
+    for px, sz in levels.tolist():
+        taken = min(left, px * sz)
+        size += taken / px
+        left -= taken
+        if left <= 0:
+            return round(abs(usd / size / middle - 1) * 1e4, 2)
+    return None
+
+
+def test_recorded_depth_reaches_total(recorded: Book) -> None:
+    made = depth_bands(recorded)
+    assert [width for width, _, _ in made] == list(BANDS_BPS)
+    for side in (1, 2):
+        depths = [row[side] for row in made]
+        assert depths == sorted(depths)
+    whole = float((recorded.asks[:, 0] * recorded.asks[:, 1]).sum())
+    assert made[-1][2] == pytest.approx(whole)

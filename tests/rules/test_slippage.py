@@ -1,0 +1,45 @@
+"""The least cost of a size, from two smaller sizes of the same book."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tests.rules.reference import walk_bps
+from toolkit.rules.slippage import least_beyond_bps
+
+LEVELS = st.lists(st.tuples(st.floats(0, 80), st.floats(10, 1000)), min_size=1, max_size=10)
+
+
+def book_side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
+    away = 1 + np.cumsum([bps for bps, _ in steps])
+    px = 100 * (1 + sign * away / 1e4)
+    return np.stack([px, np.array([usd for _, usd in steps]) / px], axis=1)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@given(LEVELS, st.floats(0.05, 0.9), st.floats(0.05, 0.9))
+def test_bound_is_at_most_cost(
+    sign: int, steps: list[tuple[float, float]], one: float, two: float
+) -> None:
+    """It holds for any book, up to rounding to two decimals, which matters more for close sizes."""
+    book = book_side(steps, sign)
+    whole = float((book[:, 0] * book[:, 1]).sum()) * (1 - 1e-9)
+    larger = whole * two
+    smaller = larger * one
+    costs = [walk_bps(book, usd, 100.0) for usd in (smaller, larger, whole)]
+    assert None not in costs
+    pairs = [
+        (np.array([usd]), np.array([bps])) for usd, bps in ((larger, costs[1]), (smaller, costs[0]))
+    ]
+    least = float(least_beyond_bps(np.array([whole]), *pairs, sign)[0])
+    rounding = 0.005 + 0.01 * (whole - larger) / (larger - smaller)
+    assert least <= costs[2] + 2 * rounding
+
+
+def test_bound_without_smaller_size() -> None:
+    nothing = (np.array([0.0]), np.array([0.0]))
+    known = (np.array([1000.0]), np.array([20.0]))
+    for sign in (1, -1):
+        found = least_beyond_bps(np.array([5000.0]), known, nothing, sign)
+        assert found == pytest.approx(20.0)

@@ -1,0 +1,90 @@
+"""The poller repeats a call on its thread, and stops at once."""
+
+import threading
+
+from tests.widgets.fetchers import Gate, run_on_thread
+from toolkit.widgets.threads import Poller
+
+
+class Looks:
+    """Counts looks; a test waits for as many as it needs."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.count = 0
+        self.ended = threading.Event()
+
+    def __call__(self, wanted):
+        with self.changed:
+            self.count += 1
+            self.changed.notify_all()
+
+    def reach(self, count: int) -> bool:
+        with self.changed:
+            return self.changed.wait_for(lambda: self.count >= count, 20)
+
+
+def poller(look, seconds=0.001, most=10**6, on_end=lambda: None) -> Poller:
+    return Poller(look, lambda: seconds, most=most, on_end=on_end)
+
+
+def test_poller_repeats_until_stop():
+    looks = Looks()
+    polling = poller(looks)
+    polling.start()
+    assert looks.reach(5)
+    assert polling.running
+    polling.stop()
+    assert not polling.running
+
+
+def test_stop_does_not_wait():
+    gate, shown = Gate(), []
+
+    def look(wanted):
+        gate.wait()
+        if wanted():
+            shown.append("an answer")
+
+    polling = poller(look, seconds=3_600)
+    polling.start()
+    assert gate.reached.wait(20)
+    assert run_on_thread(lambda: polling.stop() or True)  # returns, though an answer is awaited
+    gate.opened.set()
+    for thread in threading.enumerate():
+        if thread.name == "poll":
+            thread.join(20)
+    assert shown == []
+    assert [t for t in threading.enumerate() if t.name == "poll"] == []
+
+
+def test_restart_uses_one_thread():
+    looks = Looks()
+    polling = poller(looks, seconds=3_600)
+    for _ in range(3):
+        polling.start()
+        polling.start()
+        assert looks.reach(1)
+        polling.stop()
+    polling.start()
+    assert len([t for t in threading.enumerate() if t.name == "poll" and t.is_alive()]) <= 4
+    polling.stop()
+
+
+def test_wake_ends_pause():
+    looks = Looks()
+    polling = poller(looks, seconds=3_600)
+    polling.start()
+    assert looks.reach(1)
+    polling.wake()
+    assert looks.reach(2)
+    polling.stop()
+
+
+def test_poller_ends_after_limit():
+    looks = Looks()
+    polling = poller(looks, most=3, on_end=looks.ended.set)
+    polling.start()
+    assert looks.ended.wait(20)
+    assert looks.count == 3
+    assert not polling.running

@@ -1,0 +1,14 @@
+"""Account values: how they are distributed, their leverage, and how they change."""
+
+from toolkit.analysis.accounts.concentration import concentration, lorenz
+from toolkit.analysis.accounts.migration import migration
+from toolkit.analysis.accounts.values import leverage, values
+from toolkit.public_path import set_public_path
+
+__all__ = ["concentration", "leverage", "lorenz", "migration", "values"]
+
+set_public_path(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

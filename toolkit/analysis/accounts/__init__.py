@@ -1,0 +1,1 @@
+"""Account values, leverage and liquidations."""

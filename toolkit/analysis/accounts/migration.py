@@ -1,0 +1,107 @@
+"""Migration of accounts between classes of value."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from narwhals.typing import IntoFrame, IntoFrameT
+
+from toolkit.analysis.accounts.values import read_values, to_engine
+
+__all__ = ["migration"]
+
+EDGES = (0.0, 1e3, 1e4, 1e5, 1e6)
+
+
+def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES) -> IntoFrameT:
+    """Count the accounts that moved from one class of value to another between two snapshots.
+
+    Parameters
+    ----------
+    start, end : DataFrame
+        Two snapshots, as for `values`, or results of `values`.
+    edges : sequence of float, default (0, 1e3, 1e4, 1e5, 1e6)
+        Lower edges of the classes in USD, rising. A value on an edge belongs to the class above it.
+
+    Returns
+    -------
+    DataFrame
+        The engine of `start`, one row for each pair of classes, also empty ones, from low to high,
+        with ``"absent"`` (in one snapshot only) and ``"unknown"`` (value missing) last:
+
+        - ``from_class``: class in the first snapshot, for example ``"below 0"``, ``"0 to 1k"``,
+          ``"1M and more"``.
+        - ``to_class``: class in the second snapshot.
+        - ``accounts``: number of accounts. Every account of either snapshot counts once.
+        - ``share``: share of the accounts of `from_class`; missing if there are none.
+        - ``value_change``: change of the value in USD, summed over the accounts with both values.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, or numbers are text.
+    ValueError
+        If the edges do not rise, or as for `values`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> one = pd.DataFrame({"user": ["a", "b"], "account_value": [500.0, 500.0]})
+    >>> two = pd.DataFrame({"user": ["a", "c"], "account_value": [2000.0, 1.0]})
+    >>> made = migration(one, two, edges=[0, 1e3])
+    >>> made[made["accounts"] > 0][["from_class", "to_class", "accounts", "share"]]
+       from_class     to_class  accounts  share
+    7     0 to 1k  1k and more         1    0.5
+    8     0 to 1k       absent         1    0.5
+    16     absent      0 to 1k         1    1.0
+    """
+    if list(edges) != sorted(set(edges)) or not len(edges):
+        raise ValueError(f"edges must rise: {list(edges)}")
+    names = _class_names(edges)
+    before, after = (read_values(snapshot, [])[["user", "value"]] for snapshot in (start, end))
+    both = before.merge(after, on="user", how="outer", suffixes=("_from", "_to"), indicator=True)
+    first, last = (
+        _class_places(both[name], edges, both["_merge"] == gone)
+        for name, gone in (("value_from", "right_only"), ("value_to", "left_only"))
+    )
+    change = (both["value_to"] - both["value_from"]).fillna(0.0)
+    many = len(names)
+    pair = many * first + last
+    result = pd.DataFrame(
+        {
+            "from_class": np.repeat(names, many),
+            "to_class": np.tile(names, many),
+            "accounts": np.bincount(pair, minlength=many**2),
+            "value_change": np.bincount(pair, change, minlength=many**2),
+        }
+    )
+    total = result.groupby("from_class")["accounts"].transform("sum")
+    result["share"] = result["accounts"] / total.where(total > 0)
+    result = result[["from_class", "to_class", "accounts", "share", "value_change"]]
+    result = result.astype({"from_class": "str", "to_class": "str", "value_change": "float64"})
+    native: IntoFrameT = to_engine(result, {"start": start, "end": end}, "accounts.migration")
+    return native
+
+
+def _class_names(edges: Sequence[float]) -> list[str]:
+    words = [_short_amount(edge) for edge in edges]
+    between = [f"{low} to {high}" for low, high in pairwise(words)]
+    return [f"below {words[0]}", *between, f"{words[-1]} and more", "absent", "unknown"]
+
+
+def _short_amount(value: float) -> str:
+    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
+
+
+def _class_places(
+    value: pd.Series, edges: Sequence[float], gone: pd.Series
+) -> npt.NDArray[np.int64]:
+    """Return the place of each value's class in `_class_names`."""
+    place = np.searchsorted(np.asarray(edges), value.to_numpy(), side="right")
+    known = np.where(value.isna(), len(edges) + 2, place)
+    return np.where(gone, len(edges) + 1, known)

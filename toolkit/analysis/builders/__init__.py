@@ -1,0 +1,1 @@
+"""Builders: revenue, users and routing."""

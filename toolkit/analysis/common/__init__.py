@@ -1,0 +1,1 @@
+"""Shared parts of the analysis: frames, engines, decimals, grouping, bootstrap. Private."""

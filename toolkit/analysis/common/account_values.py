@@ -1,0 +1,205 @@
+"""Account values and open positions, from snapshots or clearinghouse states.
+
+The account mode decides which number is the value. A snapshot has one row per account and
+collateral (``<dex>:<token>``), and the value of an account is the sum of its rows. Rows of a
+unified or portfolio-margin account include its spot wallet. `pm_total_account_value` has the total
+on each row and is never summed.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.pnl.positions import aware_ms
+from toolkit.errors import MissingColumns
+
+UNIFIED = 2
+"""From this mode on the equity is in the spot wallet: 2 unified, 3 portfolio margin."""
+
+MODES = {0: "standard", 1: "dex abstraction", 2: "unified", 3: "portfolio margin"}
+"""Names of account modes (specification, "Account value snapshot")."""
+
+_STATED = ("account_value", "szi", "unrealized_pnl", "account_mode")
+
+Amount = Any
+"""A float or a Decimal; None if it is not known."""
+
+
+class AccountValue(NamedTuple):
+    """Value of one account; mode and time are None if the frame does not state them."""
+
+    value: Amount
+    mode: int | None
+    ms: int | None
+
+
+class OpenPosition(NamedTuple):
+    """One open position."""
+
+    size: Amount
+    unrealised: Amount
+
+
+class AccountValues(NamedTuple):
+    """Account values at one time, and open positions; None if these are not known."""
+
+    worth: Mapping[str, AccountValue]
+    held: Mapping[tuple[str, str], OpenPosition] | None
+    kind: Numbers
+
+
+def read_values(given: Any, what: str, at: Any = None) -> AccountValues:
+    """Return account values from a frame, or from a tuple of values and positions."""
+    values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
+    values = count_once(values, "snapshot", what)
+    positions = count_once(positions, "positions", f"{what}[1]")
+    frame = engines.to_pandas(values)
+    opened = columns.open_frame(frame, what)
+    columns.require_columns(opened, ("user", "account_value"), what)
+    kind = columns.number_kind(opened, ["account_value"], what)
+    moment = None if at is None else at if isinstance(at, int) else aware_ms(at)
+    held = None if positions is None else _read_positions(positions, what)
+    return AccountValues(_sum_values(frame, moment, what), held, kind)
+
+
+def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
+    """Return the first row for each combination of the keys.
+
+    Raises
+    ------
+    ValueError
+        As `refuse_batches`.
+    """
+    have = [key for key in keys if key in frame.columns]
+    frame = frame.assign(user=frame["user"].astype("str"))
+    refuse_batches(frame, have, what)
+    return frame.drop_duplicates(have, ignore_index=True)
+
+
+def refuse_batches(frame: pd.DataFrame, keys: Sequence[str], what: str) -> None:
+    """Raise if a frame has two batches of states: the first one would hide the newer one.
+
+    Raises
+    ------
+    ValueError
+        If rows with the same keys have different values, or if the rows of one account are from
+        several times.
+    """
+    keys = [key for key in keys if key in frame.columns]
+    _refuse_times(frame, what)
+    once = frame.drop_duplicates([*keys, *(name for name in _STATED if name in frame.columns)])
+    if (again := once.duplicated(keys)).any():
+        name = " ".join(str(once.loc[again, key].iloc[0]) for key in keys)
+        raise ValueError(
+            f"{what}: {name} has several rows with different values, and it is not known which "
+            "one is newer. Pass the rows of one time"
+        )
+
+
+def _refuse_times(frame: pd.DataFrame, what: str) -> None:
+    """Raise if states are from several times: closed positions would still count."""
+    owners = [name for name in ("user", "dex") if name in frame.columns]
+    for name, keys in (("time", owners), ("snapshot_id", [])):
+        if name not in frame.columns or frame.empty:
+            continue
+        counts = (
+            frame.groupby(keys, dropna=False)[name].nunique() if keys else frame[[name]].nunique()
+        )
+        if counts.max() > 1:
+            noun = "times" if name == "time" else "snapshots"
+            raise ValueError(
+                f"{what}: rows of one account are from {counts.max()} {noun}. Keep those of one, "
+                f"for example {what}[{what}.{name} == {what}.{name}.max()]"
+            )
+
+
+def column_list(frame: pd.DataFrame, name: str) -> list[Any]:
+    """Return a column as Python values; None for missing values or a missing column."""
+    if name not in frame.columns:
+        return [None] * len(frame)
+    column = frame[name]
+    return [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
+
+
+def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
+    """Return the times of rows in milliseconds; None if the frame has no column time.
+
+    Raises
+    ------
+    MissingColumns
+        If some times are missing; `what` is the name of the frame in the message.
+    """
+    if "time" not in frame.columns:
+        return [None] * len(frame)
+    time = frame["time"]
+    if time.isna().any():
+        raise MissingColumns(
+            f"{what}: column time has {int(time.isna().sum()):,} missing values in "
+            f"{len(frame):,} rows. Fill the times in, or remove these rows"
+        )
+    whole = time if pd.api.types.is_integer_dtype(time) else time.dt.as_unit("ms").astype("int64")
+    return [int(ms) for ms in whole]
+
+
+def zero_amount(kind: Numbers) -> Amount:
+    """Return 0 as an amount of a kind of numbers."""
+    return Decimal(0) if kind == "exact" else 0.0
+
+
+def row_users(frame: pd.DataFrame) -> list[str]:
+    """Return the account of each row; empty texts if the frame has no column user."""
+    return frame["user"].tolist() if "user" in frame.columns else [""] * len(frame)
+
+
+def add_amounts(values: Sequence[Amount]) -> Amount:
+    """Return the sum of amounts; None if one of them is None."""
+    return None if any(value is None for value in values) else sum(values[1:], values[0])
+
+
+def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str, AccountValue]:
+    frame = distinct_rows(frame, ("user", "collateral_token", "dex"), what)
+    parts: dict[str, list[AccountValue]] = {}
+    for user, value, mode, ms in zip(
+        frame["user"],
+        column_list(frame, "account_value"),
+        column_list(frame, "account_mode"),
+        _value_times(frame),
+        strict=True,
+    ):
+        parts.setdefault(user, []).append(AccountValue(value, mode, ms))
+    return {
+        user: AccountValue(
+            add_amounts([part.value for part in each]),
+            each[0].mode if each[0].mode is None else int(each[0].mode),
+            moment if moment is not None else _latest_time(each),
+        )
+        for user, each in sorted(parts.items())
+    }
+
+
+def _value_times(frame: pd.DataFrame) -> list[int | None]:
+    """Return the time of each value; None if it is not known, as in old recordings."""
+    if "time" not in frame.columns:
+        return [None] * len(frame)
+    known = iter(row_times(frame[frame["time"].notna()]))
+    return [next(known) if has_time else None for has_time in frame["time"].notna()]
+
+
+def _latest_time(each: Sequence[AccountValue]) -> int | None:
+    return max((part.ms for part in each if part.ms is not None), default=None)
+
+
+def _read_positions(native: Any, what: str) -> dict[tuple[str, str], OpenPosition]:
+    frame = engines.to_pandas(native, ("user", "coin", "szi", "unrealized_pnl", "time", "dex"))
+    columns.require_columns(
+        columns.open_frame(frame, what), ("user", "coin", "unrealized_pnl"), what
+    )
+    frame = distinct_rows(frame, ("user", "coin"), f"{what}[1]")
+    pairs = zip(frame["user"], frame["coin"], strict=True)
+    held = zip(column_list(frame, "szi"), column_list(frame, "unrealized_pnl"), strict=True)
+    return dict(zip(pairs, (OpenPosition(*values) for values in held), strict=True))

@@ -1,0 +1,164 @@
+"""Bootstrap intervals: clusters are resampled, such as days, accounts, shocks or blocks of hours.
+
+Observations of one cluster are dependent, so entire clusters are drawn with replacement. If
+neighbouring clusters are dependent, too, they are drawn in blocks.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+DRAWS = 999
+_FEW_CLUSTERS = 10
+MIN_CLUSTERS = 2
+_WEIGHTS = 4_000_000
+
+
+def resample_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Floats:
+    """Return sums over clusters that are drawn with replacement.
+
+    Parameters
+    ----------
+    parts : array of float, (clusters, figures)
+        What each cluster adds to each figure.
+    draws : int
+        Number of resamples. Each has as many clusters as the data.
+    seed : int
+        The same seed draws the same clusters for all figures.
+    block : int, default 1
+        How many neighbours are drawn together: see `draw_blocks`.
+
+    Returns
+    -------
+    array of float, (draws, figures)
+    """
+    count = len(parts)
+    if not count:
+        return np.zeros((draws, parts.shape[1]))
+    rng = np.random.default_rng(seed)
+    # Portions limit the memory: there may be thousands of clusters times a thousand draws.
+    portion = max(1, _WEIGHTS // count)
+    sums = [
+        count_draws(rng, min(portion, draws - first), count, block).astype(np.float64) @ parts
+        for first in range(0, draws, portion)
+    ]
+    return np.concatenate(sums) if sums else np.zeros((0, parts.shape[1]))
+
+
+def count_draws(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
+    """Return how often each of `count` clusters is drawn: (draws, count)."""
+    return count_codes(draw_blocks(rng, draws, count, block), count)
+
+
+def draw_blocks(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
+    """Draw `count` positions out of `count`, in blocks of neighbours: (draws, count).
+
+    The blocks are circular (Politis and Romano, 1992): a block starts anywhere and continues at the
+    beginning after the last position, so that all positions are equally likely.
+    """
+    block = max(1, min(block, count))
+    starts = rng.integers(0, count, (draws, -(-count // block)))
+    if block == 1:
+        return starts
+    places = (starts[:, :, None] + np.arange(block)).reshape(draws, -1)[:, :count]
+    return np.where(places < count, places, places - count)
+
+
+def count_codes(codes: Ints, many: int) -> Ints:
+    """Return how often each code below `many` occurs in each row: (rows, many)."""
+    apart = codes + many * np.arange(len(codes))[:, None]
+    return np.bincount(apart.ravel(), minlength=len(codes) * many).reshape(len(codes), many)
+
+
+def bootstrap_interval(
+    values: Floats, clusters: int, level: float, *, positive: bool = False
+) -> tuple[float, float]:
+    """Return the interval of bootstrap values, expanded for few clusters; NaN for fewer than two.
+
+    The plain percentile interval is too short for two reasons: it uses a normal instead of a
+    Student distribution, and n instead of n - 1. The percentiles are moved outwards to correct both
+    (the expanded percentile interval of Hesterberg, 2015). Percentiles never exceed the drawn
+    values. So for fewer than ten clusters the interval is at least Student's interval around the
+    median. If values are always `positive`, this interval is computed from their logarithms.
+    """
+    from scipy import stats
+
+    kept = values[np.isfinite(values)]
+    if clusters < MIN_CLUSTERS or not len(kept):
+        return float("nan"), float("nan")
+    wide = stats.t.ppf((1 + level) / 2, clusters - 1) * np.sqrt(clusters / (clusters - 1))
+    tail = float(stats.norm.cdf(-wide))
+    low, high = np.quantile(kept, [tail, 1 - tail])
+    if clusters < _FEW_CLUSTERS:
+        under, over = _student(kept, float(wide), positive)
+        low, high = min(low, under), max(high, over)
+    return float(low), float(high)
+
+
+def _student(values: Floats, deviations: float, positive: bool) -> tuple[float, float]:
+    """Return the median minus and plus so many standard deviations; positive stays positive."""
+    if not positive or (values <= 0).any():
+        middle, reach = float(np.median(values)), deviations * float(values.std())
+        return middle - reach, middle + reach
+    logs = np.log(values)
+    middle, reach = float(np.median(logs)), deviations * float(logs.std())
+    with np.errstate(over="ignore"):
+        return float(np.exp(middle - reach)), float(np.exp(middle + reach))
+
+
+def bootstrap_ratio(
+    above: Floats, below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
+) -> tuple[float, Floats, int]:
+    """Estimate sum(above) / sum(below): return the ratio, its bootstrap values, and the count.
+
+    The count is the number of clusters, or of blocks. See `bootstrap_ratios`.
+    """
+    whole, values, count = bootstrap_ratios(
+        [above], below, clusters, draws=draws, seed=seed, block=block
+    )
+    return float(whole[0]), values[:, 0], count
+
+
+def bootstrap_ratios(
+    above: Sequence[Floats], below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
+) -> tuple[Floats, Floats, int]:
+    """Estimate several ratios with the same denominator, from the same draws.
+
+    Parameters
+    ----------
+    above : sequence of array of float
+        The numerators: for each ratio one value per observation.
+    below : array of float
+        The denominator: one value per observation. It is 1 for a mean, the weight for a weighted
+        mean.
+    clusters : array of int
+        The cluster of each observation: numbers from 0, or -1 for none.
+    draws, seed, block : int
+        As in `resample_sums`.
+
+    Returns
+    -------
+    ratios : array of float, (ratios,)
+    values : array of float, (draws, ratios)
+        The bootstrap values.
+    count : int
+        The number of clusters, or of blocks.
+    """
+    kept = clusters >= 0
+    _, codes = np.unique(clusters[kept], return_inverse=True)
+    count = int(codes.max()) + 1 if len(codes) else 0
+    sides = [np.bincount(codes, side[kept], minlength=count) for side in (*above, below)]
+    parts = np.stack(sides, axis=1).astype(np.float64)
+    sums = np.vstack([parts.sum(axis=0), resample_sums(parts, draws, seed, block)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = sums[:, :-1] / sums[:, -1:]
+    return values[0], values[1:], block_count(count, block)
+
+
+def block_count(count: int, block: int) -> int:
+    """Return how many blocks are needed to draw `count` clusters."""
+    return -(-count // block)

@@ -1,0 +1,341 @@
+"""Frames of any engine: open them, check their columns, return results in the same engine.
+
+Each helper is written once against narwhals and returns the engine of its input. There is one
+exception: a pandas frame with exact numbers is processed as an Arrow table, because pandas cannot
+fill Arrow decimals or choose between them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import narwhals as nw
+import pandas as pd
+import pyarrow as pa
+from narwhals.typing import IntoFrameT
+
+from toolkit.analysis.common.markets import unify_dex_name, unify_token_name
+from toolkit.analysis.common.provenance import result_provenance
+from toolkit.errors import MissingColumns
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+Numbers = Literal["float", "exact"]
+
+EXACT = nw.Decimal(36, 18)
+"""The dtype of exact numbers, in frames and in results."""
+
+ADDRESSES = (
+    "account",
+    "address",
+    "builder",
+    "destination",
+    "liquidated_user",
+    "user",
+    "validator",
+    "vault",
+)
+"""Columns of addresses, in all frames."""
+
+_NATIVE = {"dex": unify_dex_name, "collateral_token": unify_token_name}
+"""Columns that name a dex, and the function that unifies the names of the native dex."""
+
+
+def normalise_frame(native: IntoFrameT) -> IntoFrameT:
+    """Return a frame with one spelling of addresses, dexes and times.
+
+    Addresses become lower case: a checksummed address is the same account. The native dex gets
+    one name. In pandas frames, categories become plain values (narwhals cannot choose between a
+    category and a text), times become UTC (narwhals does not know the name of every zone), and the
+    index is dropped, because it may have the name of a column.
+    """
+    made: Any = _normalise_pandas(native) if isinstance(native, pd.DataFrame) else native
+    frame: Frame = nw.from_native(made)
+    schema = frame.collect_schema()
+    changed = {
+        name: nw.col(name).str.to_lowercase()
+        for name in ADDRESSES
+        if isinstance(schema.get(name), nw.String)
+    }
+    changed |= {
+        name: rename(nw.col(name))
+        for name, rename in _NATIVE.items()
+        if isinstance(schema.get(name), nw.String)
+    }
+    result: Any = made
+    if changed:
+        result = nw.to_native(frame.with_columns(**changed))
+        if isinstance(made, pd.DataFrame):
+            result.attrs = made.attrs
+    typed: IntoFrameT = result
+    return typed
+
+
+def _normalise_pandas(native: pd.DataFrame) -> pd.DataFrame:
+    dtypes: dict[str, Any] = {}
+    for name, dtype in native.dtypes.items():
+        if isinstance(dtype, pd.CategoricalDtype):
+            dtypes[str(name)] = dtype.categories.dtype
+        elif isinstance(dtype, pd.DatetimeTZDtype) and str(dtype.tz) != "UTC":
+            dtypes[str(name)] = pd.DatetimeTZDtype(dtype.unit, "UTC")
+    return native.astype(dtypes).reset_index(drop=True) if dtypes else native.reset_index(drop=True)
+
+
+def open_frame(native: Any, what: str, kind: Numbers | None = None) -> Frame:
+    """Return a native frame in narwhals; pandas with exact numbers becomes Arrow.
+
+    With ``kind="exact"`` each pandas frame becomes Arrow, so that it can be stacked with others.
+    """
+    native = normalise_frame(native)
+    frame: Frame = nw.from_native(native)
+    if isinstance(native, pd.DataFrame) and (kind == "exact" or _has_decimals(frame)):
+        table = pa.Table.from_pandas(_without_nested(native), preserve_index=False)
+        wrapped: Frame = nw.from_native(table)
+        return wrapped
+    if not frame.collect_schema().names():
+        raise MissingColumns(f"{what}: the frame has no columns")
+    return frame
+
+
+def open_as_floats(native: Any, what: str, names: Sequence[str]) -> Frame:
+    """Return a native frame in narwhals with its number columns as float64, for estimates."""
+    native = normalise_frame(native)
+    if isinstance(native, pd.DataFrame):
+        decimal = {
+            name: "float64" for name in names if isinstance(native.dtypes.get(name), pd.ArrowDtype)
+        }
+        native = native.astype(decimal)
+    frame: Frame = nw.from_native(native)
+    require_columns(frame, names, what)
+    number_kind(frame, names, what)
+    floats = [nw.col(name).cast(nw.Float64()) for name in names]
+    if not isinstance(native, pd.DataFrame):
+        # Outside pandas NaN is a number, and a sum that contains it is NaN.
+        floats = [column.fill_nan(None) for column in floats]
+    return frame.with_columns(floats)
+
+
+def pandas_columns(
+    native: Any,
+    what: str,
+    needed: Sequence[str],
+    optional: Sequence[str] = (),
+    amounts: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Return columns of a frame of any engine as a pandas frame, for estimates.
+
+    The result has the `needed` columns and the `optional` ones that exist. The `amounts` among
+    them are float64. Times are in UTC, with millisecond precision.
+    """
+    native = normalise_frame(native)
+    frame: Frame = nw.from_native(native)
+    require_columns(frame, needed, what)
+    have = frame.collect_schema().names()
+    kept = [name for name in dict.fromkeys((*needed, *optional)) if name in have]
+    present = [name for name in dict.fromkeys(amounts) if name in kept]
+    if isinstance(native, pd.DataFrame):
+        # A column that is entirely None has the dtype object.
+        blank = {name: "float64" for name in present if native[name].isna().all()}
+        native = native[kept].astype(blank)
+        frame = nw.from_native(native)
+    for name in present:  # one by one, because an estimate may mix exact and float numbers
+        number_kind(frame, [name], what)
+    if isinstance(native, pd.DataFrame):
+        return native.astype(dict.fromkeys(present, "float64")).reset_index(drop=True)
+    frame = frame.select(kept).with_columns(nw.col(name).cast(nw.Float64()) for name in present)
+    table = nw.to_native(frame.lazy().collect("pyarrow"))
+    for place, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            utc = table[place].cast(pa.timestamp("ms", "UTC"))
+            table = table.set_column(place, column.name, utc)
+    collected: pd.DataFrame = table.to_pandas()
+    return collected
+
+
+def _has_decimals(frame: Frame) -> bool:
+    return any(isinstance(dtype, nw.Decimal) for dtype in frame.collect_schema().values())
+
+
+def _without_nested(native: pd.DataFrame) -> pd.DataFrame:
+    # No helper sums nested columns, and their conversion to Arrow is slow.
+    return native[[name for name, dtype in native.dtypes.items() if not _is_nested(dtype)]]
+
+
+def _is_nested(dtype: Any) -> bool:
+    return isinstance(dtype, pd.ArrowDtype) and bool(pa.types.is_nested(dtype.pyarrow_dtype))
+
+
+def result_from_frame(
+    frame: Frame, inputs: Mapping[str, IntoFrameT | None], **facts: Any
+) -> IntoFrameT:
+    """Return a result in the engine of the first input; pandas also gets its provenance.
+
+    Parameters
+    ----------
+    frame : Frame
+        The result.
+    inputs : mapping of str to DataFrame
+        The frames by the name of the parameter.
+    **facts
+        Entries of the provenance, such as ``helper`` and ``by``.
+    """
+    native: Any = nw.to_native(frame)
+    if isinstance(next(iter(inputs.values())), pd.DataFrame):
+        if isinstance(native, pa.Table):
+            native = native.to_pandas(types_mapper=_arrow_decimal)
+        native = native.reset_index(drop=True)
+        native.attrs["toolkit"] = {**result_provenance(inputs), **facts}
+    result: IntoFrameT = native
+    return result
+
+
+def stack_frames(frames: Sequence[Frame]) -> Frame:
+    """Return frames of one engine with the same columns as one frame."""
+    natives = [nw.to_native(frame) for frame in frames]
+    if isinstance(natives[0], pa.Table):
+        # Texts from pandas are large_string, texts from Arrow are string.
+        table = pa.concat_tables(natives, promote_options="permissive")
+        together: Frame = nw.from_native(table)
+    else:
+        together = nw.concat(list[Any](frames), how="vertical")
+    return together
+
+
+def flip_sign(amount: nw.Expr, kind: Numbers) -> nw.Expr:
+    """Return the amount with the opposite sign; 0.0 does not become -0.0."""
+    return -amount if kind == "exact" else nw.lit(0.0) - amount
+
+
+def _arrow_decimal(dtype: pa.DataType) -> pd.ArrowDtype | None:
+    return pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None
+
+
+def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
+    """Raise `MissingColumns` if the frame lacks one of the columns; the message names them all."""
+    have = frame.collect_schema().names()
+    missing = [name for name in names if name not in have]
+    if missing:
+        plural = "columns" if len(missing) > 1 else "column"
+        tail = f"; {hint}" if hint else ""
+        have = [name for name in have if not name.startswith("_")]  # helpers add such columns
+        raise MissingColumns(
+            f"{what}: {plural} {', '.join(missing)} missing (it has {', '.join(have)}){tail}"
+        )
+
+
+def number_kind(
+    frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = "float"
+) -> Numbers:
+    """Return whether the number columns are float or exact; `otherwise` if there are none.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is text, or if float and exact columns are mixed.
+    """
+    schema = frame.collect_schema()
+    kinds: set[Numbers] = set()
+    for name in names:
+        dtype = schema.get(name)
+        if dtype is None:
+            continue
+        if isinstance(dtype, nw.Decimal):
+            kinds.add("exact")
+        elif dtype.is_numeric():
+            kinds.add("float")
+        else:
+            raise MissingColumns(
+                f"{what}: column {name} is {dtype}, not numbers. "
+                'Fetch with numbers="float" or numbers="exact"'
+            )
+    if len(kinds) > 1:
+        raise MissingColumns(f"{what}: exact and float numbers are mixed. Fetch all with one kind")
+    return kinds.pop() if kinds else otherwise
+
+
+def require_values(frame: Frame, names: Iterable[str], what: str) -> None:
+    """Raise `MissingColumns` if a number column contains null or NaN, since missing is not 0.
+
+    Of a lazy frame only these columns are read.
+    """
+    missing, rows = count_missing(frame, names)
+    for name, count in missing.items():
+        if count:
+            raise MissingColumns(
+                f"{what}: column {name} is missing in {count:,} of {rows:,} "
+                "rows, and missing is not 0. Remove these rows, or fetch them again"
+            )
+
+
+def count_missing(frame: Frame, names: Iterable[str]) -> tuple[dict[str, int], int]:
+    """Return the number of null and NaN values of each number column, and the number of rows.
+
+    Of a lazy frame only these columns are read.
+    """
+    schema = frame.collect_schema()
+    gone = {n: nw.col(n).is_null() for n in names}
+    gone |= {n: lacks | nw.col(n).is_nan() for n, lacks in gone.items() if schema[n].is_float()}
+    one, none = nw.lit(1), nw.lit(0)
+    flags = frame.select(
+        **{n: nw.when(lacks).then(one).otherwise(none) for n, lacks in gone.items()}
+    )
+    sums = flags.with_columns(_rows=one).select(*(nw.col(n).sum() for n in (*gone, "_rows")))
+    counted = sums.lazy().collect("pyarrow").to_arrow().to_pylist()[0]
+    return {name: counted[name] or 0 for name in gone}, counted["_rows"] or 0
+
+
+def is_empty_column(frame: Frame, name: str) -> bool:
+    """Return whether all values of a column are missing, in a frame that has rows.
+
+    Of a lazy frame only this column is read.
+    """
+    there = nw.when(nw.col(name).is_null()).then(nw.lit(0)).otherwise(nw.lit(1))
+    flags = frame.select(_there=there).with_columns(_row=nw.lit(1))
+    sums = flags.select(nw.col("_there").sum(), nw.col("_row").sum())
+    counted = sums.lazy().collect("pyarrow").to_arrow().to_pylist()[0]
+    return bool(counted["_row"]) and not counted["_there"]
+
+
+def require_some_values(frame: Frame, name: str, what: str, use: str) -> None:
+    """Raise `MissingColumns` if all values of a column are missing.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows.
+    name : str
+        The column.
+    what : str
+        The parameter that contains the rows.
+    use : str
+        Why the column is needed, as the end of "it ...".
+    """
+    if is_empty_column(frame, name):
+        raise MissingColumns(
+            f"{what}: column {name} is missing in every row, and it {use}. Recordings from 2023 "
+            "do not have such fields. Fetch the rows again"
+        )
+
+
+def number_type(kind: Numbers) -> Any:
+    """Return the narwhals dtype of a kind of numbers."""
+    return EXACT if kind == "exact" else nw.Float64()
+
+
+def zero_literal(kind: Numbers) -> nw.Expr:
+    """Return 0 as a literal of a kind of numbers."""
+    return nw.lit(0.0).cast(number_type(kind))
+
+
+def missing_literal(kind: Numbers) -> nw.Expr:
+    """Return the missing value as a literal of a kind of numbers."""
+    return nw.lit(None).cast(number_type(kind))
+
+
+def column_or_zero(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
+    """Return a number column with 0 for null and NaN; 0 if the frame has no such column."""
+    if name not in have:
+        return zero_literal(kind)
+    column = nw.col(name)
+    if kind == "exact":
+        return column.fill_null(0).cast(EXACT)
+    column = column.cast(nw.Float64())
+    return nw.when(column.is_null() | column.is_nan()).then(nw.lit(0.0)).otherwise(column)

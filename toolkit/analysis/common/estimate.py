@@ -1,0 +1,99 @@
+"""Results of estimates: figures with intervals, the number of observations, the method."""
+
+import importlib
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, ClassVar
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Estimate:
+    """Figures with intervals.
+
+    Attributes
+    ----------
+    params : DataFrame
+        One row per figure: ``name``, ``estimate``, ``low``, ``high``.
+    n : int
+        The number of observations.
+    level : float
+        The confidence level of the intervals, between 0 and 1.
+    method : str
+        The method of the estimate.
+    """
+
+    params: pd.DataFrame
+    n: int
+    level: float
+    method: str
+
+    picture: ClassVar[str] = ""
+
+    def __getitem__(self, name: str) -> float:
+        """Return the estimate of a figure by its name."""
+        found = self.params.loc[self.params["name"] == name, "estimate"]
+        if found.empty:
+            raise KeyError(
+                f"Unknown figure {name!r}. Known are {', '.join(map(repr, self.params['name']))}"
+            )
+        return float(found.iloc[0])
+
+    def plot(self, ax: "Axes | None" = None, **options: object) -> "Axes | Figure":
+        """Draw the estimate with its function of `toolkit.plots`.
+
+        Returns the Axes of one panel, or the Figure of several panels.
+        """
+        # The plots are a layer above the analysis, so they are imported only here.
+        draw = getattr(importlib.import_module("toolkit.plots"), self.picture)
+        drawn: Axes | Figure = draw(self, ax=ax, **options)
+        return drawn
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(_cell_text(cell))}</td>" for cell in row) + "</tr>"
+            for row in self.params.itertuples(index=False)
+        )
+        head = "".join(f"<th>{escape(str(name))}</th>" for name in self.params.columns)
+        words = f"{self.method}; n = {self.n:,}; intervals of {self.level:.0%}"
+        return (
+            f"<table><caption>{escape(words)}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def _cell_text(cell: object) -> str:
+    if isinstance(cell, float):
+        return "" if cell != cell else f"{cell:.6g}"
+    return str(cell)
+
+
+def check_level(level: float) -> float:
+    """Return a confidence level.
+
+    Raises
+    ------
+    ValueError
+        If it is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, not {level!r}")
+    return level
+
+
+def check_count(count: int, name: str) -> int:
+    """Return a count.
+
+    Raises
+    ------
+    ValueError
+        If it is less than 1.
+    """
+    if count < 1:
+        raise ValueError(f"{name} must be at least 1, not {count!r}")
+    return count

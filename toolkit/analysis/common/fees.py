@@ -1,0 +1,283 @@
+"""Fees and closed PnL in USD: each fill states them in its `fee_token`.
+
+Source: docs/live_service.md, section 3 (spot) and section 6 (collateral and fee tokens).
+
+- A fee in USDC is in USD.
+- A spot buy pays its fee in the bought token. This fee is a part of the token's cost, and the
+  closed PnL of the later sell contains it. So it is not deducted again. Its value follows from the
+  price of the fill.
+- A perp of a builder-deployed dex pays its fee in the collateral of the dex. A spot sell or an
+  outcome market pays in its quote token. Closed PnL, fees and funding are then all in this token.
+  They count at par (one token is one USD), or all at the price that the caller passes.
+- A perp of the native dex has USDC as collateral. Its fee in another token has no price here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+
+from toolkit.analysis.common import columns, markets
+from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.analysis.common.repeated_rows import warn_user
+from toolkit.errors import MissingColumns
+
+CASH = ("USDC", "")
+"""Tokens that count as USD. Transfers of USDC have an empty token."""
+
+COLLATERAL_TOKENS: Mapping[int, str] = {0: "USDC", 235: "USDE", 268: "USDT0", 360: "USDH"}
+"""`collateral_token` of `tk.meta` (the index of a spot token) -> name in `fee_token`."""
+
+Prices = Mapping[str, float | Decimal | str]
+"""Token -> USD."""
+
+
+class UnusedPrices(UserWarning):
+    """A price is passed for a token that no fill and no dex uses."""
+
+
+class MissingFees(UserWarning):
+    """Fills have no fee."""
+
+
+class MissingAmounts(UserWarning):
+    """Fills have no price, size, closed PnL or fee."""
+
+
+class MissingTokens(UserWarning):
+    """Spot buys do not name the token of their fee."""
+
+
+def warn_missing_amounts(frame: Frame, what: str) -> None:
+    """Warn if prices, sizes, closed PnL or fees are missing: no sum contains them."""
+    missing, rows = columns.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
+    counts = [f"{name} in {count:,}" for name, count in missing.items() if count]
+    if counts:
+        parts = {"builder_fee", "deployer_fee"} & set(frame.collect_schema().names())
+        lost = f" If fee is missing, its parts {' and '.join(sorted(parts))} do not count either."
+        warn_user(
+            f"{what}: {rows:,} rows, with missing values: {', '.join(counts)}. No sum contains "
+            "missing values. If a value is missing in all rows of a group, its sum is missing; "
+            f"covers states how many are known.{lost * bool(missing['fee'] and parts)} Fetch the "
+            "rows again, or remove them.",
+            MissingAmounts,
+        )
+
+
+def warn_missing_tokens(frame: Frame, what: str) -> None:
+    """Warn if spot buys do not name the token of their fee, which then counts as USDC.
+
+    Of a lazy frame only a few columns are read.
+    """
+    if not {"fee", "fee_token"} <= set(frame.collect_schema().names()):
+        return
+    silent = frame.select("coin", "side", "fee", "fee_token")
+    silent = silent.filter(nw.col("fee_token").is_null() & (nw.col("side") == "B"))
+    silent = silent.filter(nw.col("coin").str.contains(markets.SPOT_COIN) & (nw.col("fee") != 0))
+    one = nw.lit(1)
+    counted = silent.with_columns(_buys=one).select(nw.col("_buys").sum())
+    buys = counted.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["_buys"]
+    if buys:
+        warn_user(
+            f"{what}: {buys:,} spot buy{'s' * (buys > 1)} with a fee but without fee_token; it "
+            "counts as USDC here. Usually it is in the bought token and a part of its cost, and is "
+            "not deducted. Fetch the rows again, or fill in fee_token.",
+            MissingTokens,
+        )
+
+
+def fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+    """Return fee, builder fee and deployer fee in USD; 0 if the token has no price here.
+
+    Collateral and quote tokens count at par.
+    """
+    names = ("fee", "builder_fee", "deployer_fee")
+    fees = {f"_{name}": columns.column_or_zero(name, have, kind) for name in names}
+    if "fee_token" not in have:
+        return fees
+    bought = is_in_bought_token()
+    counted = is_cash() | is_at_par()
+    return {
+        name: nw.when(counted)
+        .then(fee)
+        .when(bought)
+        .then(at_fill_price(fee, bought, kind))
+        .otherwise(columns.zero_literal(kind))
+        for name, fee in fees.items()
+    }
+
+
+def at_fill_price(fee: nw.Expr, bought: nw.Expr, kind: Numbers) -> nw.Expr:
+    """Return the value of a fee in the bought token, in USD; missing if `bought` is not true."""
+    if kind == "float":
+        return nw.when(bought).then(fee * nw.col("px").cast(nw.Float64()))
+    # A product may have 36 digits. Only the rows with such a fee are cast to 20 and 16 digits.
+    fee = nw.when(bought).then(fee).cast(nw.Decimal(20, 10))
+    px = nw.when(bought).then(nw.col("px")).cast(nw.Decimal(16, 8))
+    return (fee * px).cast(columns.EXACT)
+
+
+def is_cash() -> nw.Expr:
+    """Return whether a fill's fee is in USDC; old rows without a token are in USDC."""
+    token = nw.col("fee_token")
+    return token.is_null() | token.is_in(CASH)
+
+
+def is_in_bought_token() -> nw.Expr:
+    """Return whether a fill's fee is in the token that it bought."""
+    spot = nw.col("coin").str.contains(markets.SPOT_COIN)
+    return spot & (nw.col("side") == "B") & ~is_cash()
+
+
+def is_at_par() -> nw.Expr:
+    """Return whether a fill is settled in a collateral or quote token other than USDC."""
+    return ~is_cash() & ~is_in_bought_token() & _has_own_token()
+
+
+def _has_own_token() -> nw.Expr:
+    """Return whether a coin may have another collateral or quote token than USDC."""
+    return nw.col("coin").str.contains(f":|{markets.NOT_PERP}")
+
+
+def warn_missing_builder_fees(frame: Frame, what: str) -> None:
+    """Warn if builder_fee is missing on all fills; pass only fills with a builder."""
+    if columns.is_empty_column(frame, "builder_fee"):
+        warn_user(
+            f"{what}: column builder_fee is missing on every fill with the builder, and counts "
+            "as 0 here. Fetch the rows again, unless the builder has no fee.",
+            MissingFees,
+        )
+
+
+def without_price(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.Expr:
+    """Return 1 if the fee `name` is in a token that has no price here, else 0."""
+    if "fee_token" not in have:
+        return nw.lit(0)
+    lost = ~(is_cash() | is_in_bought_token() | is_at_par()) & (
+        columns.column_or_zero(name, have, kind) != 0
+    )
+    return nw.when(lost).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def parse_prices(prices: Prices | None) -> dict[str, Decimal]:
+    """Return prices of tokens as decimals, with the names of the tokens in upper case.
+
+    Raises
+    ------
+    ValueError
+        If a price is not a positive number, if a token has two prices, or if USDC has a price
+        other than 1.
+    """
+    found: dict[str, Decimal] = {}
+    for token, price in (prices or {}).items():
+        try:
+            value = Decimal(str(price))
+        except ArithmeticError:
+            value = Decimal(0)
+        if not (value.is_finite() and value > 0):
+            raise ValueError(f"prices: {token!r} must have a positive price in USD, not {price!r}")
+        name = str(token).upper()
+        if name in CASH and value != 1:
+            raise ValueError(f"prices: {token!r} counts as one USD. Remove its price")
+        if found.setdefault(name, value) != value:
+            raise ValueError(f"prices: {token!r} has two prices. Upper and lower case are the same")
+    return {token: value for token, value in found.items() if token not in CASH}
+
+
+def warn_unused_prices(
+    prices: Mapping[str, Decimal], fills: Frame, dexes: Mapping[str, str]
+) -> None:
+    """Warn if a price is passed for a token that neither fills nor dexes use.
+
+    Of a lazy frame only one column is read.
+    """
+    tokens = {token.upper() for token in dexes.values()}
+    if prices and "fee_token" in fills.collect_schema().names():
+        rows = fills.select("fee_token").unique(["fee_token"]).lazy().collect("pyarrow")
+        tokens |= {token.upper() for token in rows["fee_token"].to_list() if token}
+    unused = sorted(set(prices) - tokens)
+    if unused:
+        warn_user(
+            f"prices: {', '.join(unused)} has no effect. The fills use "
+            f"{', '.join(sorted(tokens - {''})) or 'no token that has a name'}. Check the names.",
+            UnusedPrices,
+        )
+
+
+def apply_prices(
+    amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: Numbers
+) -> nw.Expr:
+    """Return amounts in USD: those in a token with a price are multiplied, others unchanged."""
+    made = amount
+    for token, price in prices.items():
+        if price == 1:
+            continue
+        mine = tokens == token
+        if kind == "float":
+            value = amount * float(price)
+        else:
+            held = nw.when(mine).then(amount).cast(nw.Decimal(22, 10))
+            value = (held * nw.lit(price).cast(nw.Decimal(14, 8))).cast(columns.EXACT)
+        made = nw.when(mine).then(value).otherwise(made)
+    return made
+
+
+def dex_tokens(meta: Any) -> dict[str, str]:
+    """Return the collateral of each dex in `meta` whose collateral is not USDC.
+
+    Parameters
+    ----------
+    meta : DataFrame
+        As `tk.meta` returns it, of one or more dexes: ``name``, ``collateral_token``.
+    """
+    if meta is None:
+        return {}
+    frame = columns.open_frame(meta, "meta")
+    columns.require_columns(frame, ("name", "collateral_token"), "meta")
+    rows = frame.select("name", "collateral_token").lazy().collect("pyarrow")
+    found: dict[str, str] = {}
+    for name, index in zip(rows["name"].to_list(), rows["collateral_token"].to_list(), strict=True):
+        if ":" not in name or index is None or int(index) == 0:
+            continue
+        if int(index) not in COLLATERAL_TOKENS:
+            raise MissingColumns(
+                f"meta: collateral_token {index} of {name} is unknown. Known are "
+                f"{', '.join(f'{k} = {v}' for k, v in COLLATERAL_TOKENS.items())}. "
+                "The fee_token of its fills is the name of the token"
+            )
+        found[name.split(":")[0]] = COLLATERAL_TOKENS[int(index)]
+    return found
+
+
+def dex_tokens_in_fills(fills: Frame) -> dict[str, str]:
+    """Return the collateral of each builder-deployed dex from the fee_token of its fills.
+
+    Raises
+    ------
+    MissingColumns
+        If the fills of one dex have several tokens other than USDC.
+    """
+    if "fee_token" not in fills.collect_schema().names():
+        return {}
+    mine = nw.col("coin").str.contains(":") & ~is_cash()
+    pairs = fills.filter(mine).select(dex=markets.dex_of(nw.col("coin")), token=nw.col("fee_token"))
+    rows = pairs.unique(["dex", "token"]).lazy().collect("pyarrow")
+    found: dict[str, str] = {}
+    for dex, token in zip(rows["dex"].to_list(), rows["token"].to_list(), strict=True):
+        if found.setdefault(dex, token) != token:
+            raise MissingColumns(
+                f"fills: dex {dex} has fees in {found[dex]} and in {token}. Pass meta= to name "
+                "its collateral"
+            )
+    return found
+
+
+def tokens_at_par(fills: Any) -> list[str]:
+    """Return the tokens other than USDC that count at par; empty unless the frame is pandas."""
+    if not isinstance(fills, pd.DataFrame) or "fee_token" not in fills.columns:
+        return []
+    frame: Any = nw.from_native(fills, eager_only=True)
+    found: Iterable[Any] = frame.filter(is_at_par())["fee_token"].unique().to_list()
+    return sorted(str(token) for token in found)

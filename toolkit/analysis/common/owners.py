@@ -1,0 +1,196 @@
+"""Owners of rows: each account gets only its own funding and ledger.
+
+A builder's funding frame has the rows of every account that approved the builder. A ledger may
+have the rows of many accounts. Fills of one account do not repeat its address in each row.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import narwhals as nw
+import pandas as pd
+
+from toolkit.analysis.common.columns import Frame
+from toolkit.analysis.common.provenance import frame_provenance
+from toolkit.errors import MissingColumns
+
+_SEVERAL = (
+    "{what}: the rows seem to be of several accounts ({how}), but no column names the account. "
+    "Add a column user, as tk.many and tk.concat do, or pass one account at a time"
+)
+_RESUMED = 3  # fewer may happen by chance
+
+
+class Accounts(NamedTuple):
+    """The accounts of fills.
+
+    Attributes
+    ----------
+    fills : Frame
+        The fills. If they are of several accounts, they have a column `user`.
+    names : list of str
+        Accounts that are known from elsewhere, in lower case.
+    """
+
+    fills: Frame
+    names: Sequence[str]
+
+
+def account_names(native: Any, account: str | None = None) -> list[str]:
+    """Return `account`, or else the accounts that a frame was fetched for, in lower case.
+
+    Only pandas frames have this provenance. If a frame of several accounts lost rows since, it may
+    be of any of them, and the result is empty.
+    """
+    if account is not None:
+        return [account.lower()]
+    facts = frame_provenance(native)
+    parameters = facts.get("parameters")
+    if not isinstance(parameters, Mapping):
+        return []
+    user, users = parameters.get("user"), parameters.get("users")
+    if isinstance(user, str):
+        return [user.lower()]
+    if isinstance(users, list | tuple) and facts.get("rows") == len(native):
+        return [str(name).lower() for name in users]
+    return []
+
+
+def refuse_several_accounts(native: Any, what: str) -> None:
+    """Raise if a frame was fetched for several accounts and no longer has a column of them.
+
+    A helper that processes the history of one account would take their rows for one chain.
+
+    Raises
+    ------
+    ValueError
+        If the frame was fetched for several accounts, has all its rows, and has no column that
+        names the account.
+    """
+    if not isinstance(native, pd.DataFrame) or {"user", "account"} & set(native.columns):
+        return
+    facts = frame_provenance(native)
+    parameters = facts.get("parameters")
+    if not isinstance(parameters, Mapping):
+        return
+    if facts.get("rows") != len(native):  # the user may have selected the rows of one account
+        return
+    users = parameters.get("users")
+    if isinstance(users, list | tuple) and len(set(users)) > 1:
+        raise ValueError(_SEVERAL.format(what=what, how=f"fetched for {len(users)} accounts"))
+    if parameters.get("builder") or parameters.get("builders"):
+        raise ValueError(_SEVERAL.format(what=what, how="all accounts of a builder"))
+
+
+def refuse_mixed_chains(
+    chains: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    order: Sequence[int],
+    names: Sequence[str],
+) -> None:
+    """Raise if fills without a user column seem to be of several accounts, by their positions.
+
+    If fills of one account are missing, the chain of positions breaks and continues from a new
+    position. If fills of several accounts are mixed, the chain breaks often and continues from
+    positions where it stopped before.
+
+    A few breaks prove nothing: two accounts that each continue once look like one account with two
+    gaps. So a few fills of two accounts without a column user pass this check. `tk.concat` and
+    `tk.many` add the account to each row.
+
+    Parameters
+    ----------
+    chains : sequence of int
+        The chain of each fill.
+    starts, ends : sequence of int
+        The position before and after each fill.
+    order : sequence of int
+        The rows in the order of execution, chain by chain.
+    names : sequence of str
+        The columns of the frame.
+
+    Raises
+    ------
+    ValueError
+        If at least three breaks continue from an earlier end of the chain, and more than twice as
+        many as continue from a new position.
+    """
+    if "user" in names:
+        return
+    last, position, resumed, begun = -1, 0, 0, 0
+    left: Counter[int] = Counter()
+    for row in order:
+        start = starts[row]
+        if chains[row] != last:
+            last, left = chains[row], Counter()
+        elif start != position:
+            left[position] += 1
+            if start and left[start] > 0:
+                left[start] -= 1
+                resumed += 1
+            elif start:
+                begun += 1
+        position = ends[row]
+    if resumed >= _RESUMED and resumed > 2 * begun:
+        how = f"{resumed} fills continue from the end of an earlier fill"
+        raise ValueError(_SEVERAL.format(what="fills", how=how))
+
+
+def keep_own_rows(
+    rows: Frame, column: Literal["user", "account"], of: Accounts, what: str
+) -> Frame:
+    """Return the rows of the fills' accounts: the named ones, and those in the user column.
+
+    Raises
+    ------
+    ValueError
+        If the rows are of several accounts and the account of the fills is not known.
+    """
+    if column not in rows.collect_schema().names():
+        return rows
+    rows = rows.with_columns(_whose=lower_address(column))
+    mine = nw.col("_whose").is_in([*of.names, "nobody"])  # Arrow has no empty list of texts
+    if "user" in of.fills.collect_schema().names() and not _is_empty(of.fills):
+        users: Any = of.fills.select(_whose=lower_address("user")).unique(["_whose"])
+        joined: Frame = rows.join(users.with_columns(_known=nw.lit(1)), on="_whose", how="left")
+        return joined.filter(mine | ~nw.col("_known").is_null())
+    if of.names:
+        return rows.filter(mine)
+    count = _count_accounts(rows)
+    if count > 1:
+        raise ValueError(
+            f"{what}: it has rows of {count} accounts, but the account of the fills is not known. "
+            f"Pass account=, or select its rows: {what}[{what}.{column} == address]"
+        )
+    return rows
+
+
+def check_owner(rows: Frame, fills: Frame, what: str) -> None:
+    """Raise `MissingColumns` if fills are of several accounts and the rows have no user."""
+    if "user" in rows.collect_schema().names() or "user" not in fills.collect_schema().names():
+        return
+    count = _count_accounts(fills.select(_whose=lower_address("user")))
+    if count > 1:
+        raise MissingColumns(
+            f"{what}: it has no column user, and the fills are of {count} accounts. Add the "
+            f"account of its rows: {what}.assign(user=address)"
+        )
+
+
+def lower_address(column: str) -> nw.Expr:
+    """Return a column of addresses in lower case."""
+    # The cast is for Arrow, which joins texts only with texts of the same width.
+    return nw.col(column).cast(nw.String()).str.to_lowercase()
+
+
+def _is_empty(fills: Frame) -> bool:
+    # A lazy frame is not read here; it counts as not empty.
+    return isinstance(fills, nw.DataFrame) and fills.is_empty()
+
+
+def _count_accounts(rows: Frame) -> int:
+    count = rows.select(_count=nw.col("_whose").n_unique())
+    table = count.collect() if isinstance(count, nw.LazyFrame) else count
+    return int(table["_count"].to_list()[0] or 0)

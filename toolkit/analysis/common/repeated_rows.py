@@ -1,0 +1,338 @@
+"""Repeated rows: which columns identify an event, and how each event is counted once.
+
+Frames that users combine may overlap, for example two time ranges, or an archive and a fetch. A
+record has an identity if some of its columns identify the event: a fill has its trade id, a funding
+payment its account, coin and time. If two rows have the same identity, every helper counts the
+event once and warns. A row without an identity, such as a fill with trade id 0
+(docs/live_service.md, section 7), is never removed.
+
+Every public helper passes its frames through `count_once`. The check sorts one integer per row, so
+it is cheap if nothing repeats. Of a lazy frame only the number and time columns are read, and the
+frame stays lazy.
+"""
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from toolkit.analysis.common import columns
+from toolkit.errors import RepeatedRows
+
+__all__ = ["ROW_IDENTITIES", "RowIdentity", "count_once"]
+
+Native = TypeVar("Native")
+"""A frame of any engine, or None."""
+
+Keys = npt.NDArray[np.uint64]
+Flags = npt.NDArray[np.bool_]
+
+_FOLD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product can be inverted
+_MIX: Final = np.uint64(29)
+_NO_HASH: Final = f"0x{'0' * 64}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowIdentity:
+    """The columns that identify an event of a record.
+
+    Attributes
+    ----------
+    needed : tuple of str
+        Columns that must be equal. A frame that lacks one of them has no identities.
+    also : tuple of str
+        Further columns that must be equal if the frame has them.
+    number : str
+        A number column. A row with 0 or a missing value has no identity.
+    text : str
+        A column of hashes. A row with a hash of zeros or a missing hash has no identity.
+    in_full : bool
+        Whether all columns must be equal, except nested ones.
+    """
+
+    needed: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    number: str = ""
+    text: str = ""
+    in_full: bool = False
+
+
+ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
+    "fills": RowIdentity(
+        needed=("tid", "coin", "time", "side", "px", "sz"),
+        also=("user", "account", "oid"),
+        number="tid",
+    ),
+    "funding": RowIdentity(
+        needed=("coin", "time", "usdc"), also=("user", "account", "szi", "funding_rate")
+    ),
+    "ledger": RowIdentity(needed=("time", "type", "hash"), text="hash", in_full=True),
+    "orders": RowIdentity(needed=("oid", "status", "status_timestamp"), also=("user", "tx_index")),
+    "samples": RowIdentity(
+        needed=("coin", "amount_usd", "timestamp"),
+        also=("dex", "half_spread_bps", "buy_slippage_bps", "sell_slippage_bps"),
+    ),
+    "depth": RowIdentity(
+        needed=("coin", "timestamp_ms", "bps"), also=("dex", "bid_depth_usd", "ask_depth_usd")
+    ),
+    "history": RowIdentity(needed=("week", "net_apr", "gross_apr"), also=("validator",)),
+    "positions": RowIdentity(
+        needed=("user", "coin", "szi"), also=("dex", "time", "position_value", "unrealized_pnl")
+    ),
+    "accounts": RowIdentity(
+        needed=("user", "account_value"), also=("dex", "time", "cross_account_value")
+    ),
+    "snapshot": RowIdentity(needed=("user", "account_value"), in_full=True),
+    "twaps": RowIdentity(needed=("twap_id",), in_full=True),
+    "auctions": RowIdentity(needed=("start_time_seconds", "duration_seconds"), in_full=True),
+    "curve": RowIdentity(needed=("time",), in_full=True),
+}
+"""Record -> its identity."""
+
+
+def count_once(native: Native, record: str, what: str = "") -> Native:
+    """Return a frame without repeated rows; warn if rows were removed.
+
+    Parameters
+    ----------
+    native : DataFrame
+        pandas, Polars eager or lazy, DuckDB relation; or None.
+    record : str
+        A key of `ROW_IDENTITIES`.
+    what : str, optional
+        Name of the frame in messages; the record by default.
+
+    Returns
+    -------
+    DataFrame
+        In the same engine; the frame itself if no row repeats. The first of equal rows stays, with
+        its index. On a lazy engine any of them stays.
+
+    Warns
+    -----
+    RepeatedRows
+        The number of repeated rows, and the columns that are equal.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> fill = {"tid": 7, "coin": "BTC", "time": 0, "side": "B", "px": 1.0, "sz": 2.0}
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     len(count_once(pd.DataFrame([fill, fill]), "fills"))
+    1
+    >>> print(caught[0].message)  # doctest: +ELLIPSIS
+    fills: 1 of 2 rows repeats another row (the same tid, coin, time, side, px, sz)...
+    """
+    result: Any = native
+    frame: Any = None if native is None else nw.from_native(result, pass_through=True)
+    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        return native
+    identity, engine = ROW_IDENTITIES[record], frame.implementation
+    names, what = _identity_columns(identity, frame), what or record
+    if names and engine.is_pandas():
+        result = _pandas_distinct(result, identity, names, what)
+    elif names and engine.is_polars():
+        result = _polars_distinct(result, identity, names, what)
+    elif names and engine.is_duckdb():
+        result = _duckdb_distinct(result, identity, names, what)
+    distinct: Native = result
+    return distinct
+
+
+def _identity_columns(identity: RowIdentity, frame: columns.Frame) -> list[str]:
+    """Return the columns that identify rows of a frame; none if rows have no identity."""
+    schema = frame.collect_schema()
+    have = schema.names()
+    if any(name not in have for name in identity.needed):
+        return []
+    if not identity.in_full:
+        return [*identity.needed, *(name for name in identity.also if name in have)]
+    return [name for name in have if not schema[name].is_nested() and schema[name] != nw.Object()]
+
+
+def _pandas_distinct(
+    native: pd.DataFrame, identity: RowIdentity, names: list[str], what: str
+) -> Any:
+    known = _has_identity(native, identity)
+    keys = np.zeros(len(native), dtype=np.uint64)
+    for name in names:
+        if (bits := _column_bits(native[name])) is not None:
+            keys = _fold_bits(keys, bits)
+    repeated = _repeated_keys(keys if known is None else keys[known])
+    if not len(repeated):
+        return native
+    suspect = np.isin(keys, repeated) if known is None else np.isin(keys, repeated) & known
+    rows = columns.normalise_frame(native.loc[suspect, names])
+    again = np.zeros(len(native), dtype=bool)
+    again[np.flatnonzero(suspect)] = rows.duplicated().to_numpy()
+    count = int(again.sum())
+    if not count:
+        return native
+    _warn_repeats(what, count, len(native), names)
+    kept = native[~again]
+    facts = native.attrs.get("toolkit")
+    if isinstance(facts, Mapping) and facts.get("rows") == len(native):
+        # The frame is as complete as before: it lost only repeated rows.
+        kept.attrs["toolkit"] = {**facts, "rows": len(kept), "repeated_rows": count}
+    return kept
+
+
+def _has_identity(native: pd.DataFrame, identity: RowIdentity) -> Flags | None:
+    """Return which rows have an identity; None if all have one."""
+    if identity.number:
+        numbers = native[identity.number]
+        if isinstance(numbers.dtype, np.dtype) and numbers.dtype.kind in "iu":
+            known = numbers.to_numpy() != 0
+        else:
+            known = (numbers.notna() & (numbers != 0).fillna(False)).to_numpy(dtype=bool)
+        return None if known.all() else known
+    if identity.text:
+        texts = native[identity.text]
+        known = (texts.notna() & (texts != _NO_HASH).fillna(False)).to_numpy(dtype=bool)
+        return None if known.all() else known
+    return None
+
+
+def _column_bits(column: pd.Series) -> Keys | None:
+    """Return an integer for each value, equal for equal values; None for texts."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        stamps: npt.NDArray[np.int64] = column.array.asi8
+        return stamps.view(np.uint64)
+    if isinstance(dtype, np.dtype):
+        return _number_bits(column.to_numpy())
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal128(dtype.pyarrow_dtype):
+        return _decimal_bits(column.array.__arrow_array__())
+    if pd.api.types.is_integer_dtype(dtype):
+        return column.to_numpy(dtype="int64", na_value=0).view(np.uint64)
+    return None
+
+
+def _number_bits(values: npt.NDArray[Any]) -> Keys | None:
+    if values.dtype.kind in "iuM" and values.dtype.itemsize == 8:
+        return np.ascontiguousarray(values).view(np.uint64)
+    if values.dtype.kind == "f":
+        floats = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        floats[np.isnan(floats)] = np.nan
+        return floats.view(np.uint64)
+    if values.dtype.kind in "iub":
+        return values.astype(np.uint64)
+    return None
+
+
+def _decimal_bits(column: Any) -> Keys:
+    """Return the low words of exact numbers; 0 for null, since its words are undefined."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    words = [np.zeros(0, dtype=np.uint64)]
+    for chunk in chunks:
+        filled = pc.fill_null(chunk, 0) if chunk.null_count else chunk
+        raw = np.frombuffer(filled.buffers()[1], dtype=np.uint64)
+        words.append(raw[2 * filled.offset : 2 * (filled.offset + len(filled)) : 2])
+    return np.concatenate(words)
+
+
+def _fold_bits(keys: Keys, bits: Keys) -> Keys:
+    mixed = (keys ^ bits) * _FOLD
+    return mixed ^ (mixed >> _MIX)
+
+
+def _repeated_keys(keys: Keys) -> Keys:
+    """Return the keys that occur more than once."""
+    ordered = np.sort(keys)
+    found: Keys = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    return found
+
+
+def _polars_distinct(native: Any, identity: RowIdentity, names: list[str], what: str) -> Any:
+    import polars as pl
+
+    lazy = native.lazy()
+    known = pl.lit(value=True)
+    if identity.number:
+        known = pl.col(identity.number).is_not_null() & (pl.col(identity.number) != 0)
+    elif identity.text:
+        known = pl.col(identity.text).is_not_null() & (pl.col(identity.text) != _NO_HASH)
+    schema = lazy.collect_schema()
+    numbers = [name for name in names if schema[name].is_numeric() or schema[name].is_temporal()]
+    if not numbers:
+        numbers = names
+    found = lazy.filter(known).select(_key=_polars_hash(numbers)).collect(engine="streaming")
+    if not len(_repeated_keys(found["_key"].to_numpy())):
+        return native
+    lazy = columns.normalise_frame(lazy)
+    exact = lazy.filter(known).select(_key=_polars_hash(names)).collect(engine="streaming")
+    count = len(exact) - exact["_key"].n_unique()
+    if not count:
+        return native
+    every = int(lazy.select(pl.len()).collect().item())
+    _warn_repeats(what, count, every, names)
+    if isinstance(native, pl.LazyFrame):
+        apart = lazy.filter(~known), lazy.filter(known).unique(names, keep="any")
+        return pl.concat(apart)
+    rows = columns.normalise_frame(native).with_row_index("_row").filter(known)
+    again = rows.filter(~pl.struct(names).is_first_distinct())["_row"]
+    return native.filter(~pl.int_range(pl.len()).is_in(again.implode()))
+
+
+def _polars_hash(names: Sequence[str]) -> Any:
+    import polars as pl
+
+    hashed = pl.col(names[0]).hash(1)
+    for seed, name in enumerate(names[1:], 2):
+        hashed = (hashed ^ pl.col(name).hash(seed)).hash(seed)
+    return hashed
+
+
+def _duckdb_distinct(native: Any, identity: RowIdentity, names: list[str], what: str) -> Any:
+    frame: Any = nw.from_native(native)
+    known = "true"
+    if identity.number:
+        known = f'coalesce("{identity.number}" <> 0, false)'
+    elif identity.text:
+        known = f"coalesce(\"{identity.text}\" <> '{_NO_HASH}', false)"
+    schema = frame.collect_schema()
+    numbers = [n for n in names if schema[n].is_numeric() or schema[n].is_temporal()] or names
+    if not len(_repeated_keys(_duckdb_hashes(native.filter(known), numbers))):
+        return native
+    plain = columns.normalise_frame(native)
+    hashes = _duckdb_hashes(plain.filter(known), names)
+    count = len(hashes) - len(np.unique(hashes))
+    if not count:
+        return native
+    _warn_repeats(what, count, int(plain.count("*").fetchall()[0][0]), names)
+    place = ", ".join(f'"{name}"' for name in names)
+    once = plain.filter(known).project(f"*, row_number() OVER (PARTITION BY {place}) AS _again")
+    every = ", ".join(f'"{name}"' for name in schema.names())
+    return once.filter("_again = 1").project(every).union(plain.filter(f"NOT ({known})"))
+
+
+def _duckdb_hashes(native: Any, names: Sequence[str]) -> Keys:
+    place = ", ".join(f'"{name}"' for name in names)
+    found: Keys = native.project(f"hash({place}) AS _key").fetchnumpy()["_key"]
+    return np.asarray(found, dtype=np.uint64)
+
+
+def _warn_repeats(what: str, count: int, every: int, names: Sequence[str]) -> None:
+    listed = ", ".join(names) if len(names) <= 8 else "all columns"
+    verb = "repeats" if count == 1 else "repeat"
+    warn_user(
+        f"{what}: {count:,} of {every:,} rows {verb} another row (the same {listed}). Each event "
+        "is counted once",
+        RepeatedRows,
+    )
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside this package that called a helper."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("toolkit"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -1,0 +1,1 @@
+"""Fills, orders and TWAPs."""

@@ -1,0 +1,1 @@
+"""Funding payments and rates."""

@@ -1,0 +1,200 @@
+"""Funding rates by the year, and the hourly rates behind them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from narwhals.typing import IntoFrame
+
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.bootstrap import (
+    DRAWS,
+    block_count,
+    bootstrap_interval,
+    count_codes,
+    draw_blocks,
+)
+from toolkit.analysis.common.estimate import check_level
+from toolkit.analysis.common.provenance import result_provenance
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.funding.samples import SAMPLES, spread_hours
+from toolkit.times import HOUR
+
+__all__ = ["HOURS_A_YEAR", "annualised", "hourly_rates", "trimmed_means"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+HOURS_A_YEAR = 24 * 365
+_CHUNK = 100_000
+_ANNUAL = {
+    "coin": "str", "statistic": "str", "estimate": "float64", "low": "float64",
+    "high": "float64", "n": "int64", "missing": "int64", "covered": "float64",
+}  # fmt: skip
+
+
+def annualised(
+    funding: IntoFrame,
+    *,
+    trim: float = 0.1,
+    block_hours: int = 24,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+    interval_hours: float | None = None,
+) -> pd.DataFrame:
+    """Compute each coin's funding rate by the year: hourly rates times 24 * 365, not compounded.
+
+    Parameters
+    ----------
+    funding : DataFrame
+        ``coin, time, funding_rate`` (and ``n_samples``) of one or many accounts (pandas, Polars,
+        DuckDB). The rate of a coin and hour counts once, even if many accounts paid it or rows
+        repeat it. A row that sums n payments is for n hours.
+    trim : float, default 0.1
+        Share of the hours that the trimmed mean leaves out at each end, below 0.5.
+    block_hours : int, default 24
+        Length of the blocks that are drawn, since the rates of neighbouring hours are similar.
+    level, draws, seed
+        Level of the intervals; number of resamples; seed of the resamples.
+    interval_hours : float, optional
+        How many hours one payment is for: a rate of 8 hours is an eighth of it by the hour. Without
+        it, 1 hour. Rows of before 2024, whose payments were for 8 hours, count as 8 hours unless
+        they follow each other sooner (docs/live_service.md, section 5).
+
+    Returns
+    -------
+    DataFrame
+        pandas, three rows for each coin, sorted:
+
+        - ``coin``: coin of the rates.
+        - ``statistic``: ``mean``, ``trimmed`` or ``median`` of the hourly rates.
+        - ``estimate``: share of the notional a year; positive if longs pay, as the exchange signs
+          rates, so that a short position receives it.
+        - ``low``: lower end of the interval; missing with fewer than two blocks.
+        - ``high``: upper end of the interval; missing with fewer than two blocks.
+        - ``n``: number of hours with a rate.
+        - ``missing``: number of hours without a rate, from the first hour to the last. An account
+          without a position has no rows, and a missing rate is not 0.
+        - ``covered``: share of the hours that have a rate.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `trim`, `block_hours`, `level` or `interval_hours` is not valid.
+
+    Notes
+    -----
+    Circular block bootstrap over the hours that have a rate (Politis and Romano, 1992), expanded
+    for few blocks as by Hesterberg (2015). A draw is not sorted; it is a count of each sorted rate.
+    So the time grows with hours times draws, the memory with hours.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"coin": "XYZ", "funding_rate": [1e-5, 1e-5, 4e-5],
+    ...     "time": pd.to_datetime([0, 1, 3], unit="h", utc=True)})
+    >>> annualised(rows)[["statistic", "estimate", "n", "missing", "covered"]].round(4)
+      statistic  estimate  n  missing  covered
+    0      mean    0.1752  3        1     0.75
+    1   trimmed    0.1752  3        1     0.75
+    2    median    0.0876  3        1     0.75
+    """
+    check_level(level)
+    if not 0 <= trim < 0.5:
+        raise ValueError(f"trim must be at least 0 and below 0.5, not {trim!r}")
+    if block_hours < 1:
+        raise ValueError(f"block_hours must be at least 1, not {block_hours!r}")
+    figures = []
+    for coin, rates, span in hourly_rates(funding, interval_hours):
+        hours = len(rates)
+        cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
+        values = trimmed_means(rates, list(cuts.values()), block_hours, draws, seed)
+        blocks = block_count(hours, block_hours)
+        for name, estimates in zip(cuts, values.T, strict=True):
+            low, high = bootstrap_interval(estimates[1:], blocks, level)
+            counts = (hours, span - hours, hours / span)
+            year = HOURS_A_YEAR
+            figures.append((coin, name, estimates[0] * year, low * year, high * year, *counts))
+    result = pd.DataFrame(figures, columns=list(_ANNUAL)).astype(_ANNUAL)
+    facts = {"helper": "funding.annualised", "level": level}
+    result.attrs["toolkit"] = {**result_provenance({"funding": funding}), **facts}
+    return result
+
+
+def hourly_rates(
+    funding: IntoFrame, interval: float | None = None
+) -> list[tuple[str, Floats, int]]:
+    """Return each coin's rates hour by hour, and the number of hours from the first to the last.
+
+    `interval` is how many hours one payment is for, if the caller knows it.
+    """
+    if interval is not None and not interval > 0:
+        raise ValueError(f"interval_hours must be above 0, not {interval!r}")
+    funding = count_once(funding, "funding")
+    needed = ("coin", "time", "funding_rate")
+    amounts = ("funding_rate", SAMPLES)
+    rows = columns.pandas_columns(funding, "funding", needed, (SAMPLES,), amounts)
+    rows = rows[rows["funding_rate"].notna()].reset_index(drop=True)
+    samples = rows[SAMPLES] if SAMPLES in rows else pd.Series(1.0, index=rows.index)
+    table = pd.DataFrame(
+        {
+            "coin": rows["coin"].astype("str"),
+            "hour": timestamps.ms_from_times(rows["time"]) // HOUR,
+            "rate": rows["funding_rate"],
+            "samples": samples.fillna(1.0).clip(lower=1.0),
+        }
+    )
+    table = spread_hours(table, interval)
+    # An hour has one rate. If there are two, the median does not depend on the order of rows.
+    rates = table.groupby(["coin", "hour"], sort=True)["rate"].median().reset_index()
+    coins = []
+    for coin, group in rates.groupby("coin", sort=True):
+        span = int(group["hour"].max() - group["hour"].min()) + 1
+        coins.append((str(coin), group["rate"].to_numpy(dtype="float64"), span))
+    return coins
+
+
+def trimmed_means(
+    rates: Floats, cuts: Sequence[int], block_hours: int, draws: int, seed: int
+) -> Floats:
+    """Return trimmed means of the rates, and of draws of blocks of them.
+
+    Parameters
+    ----------
+    rates : array of float, (hours,)
+    cuts : sequence of int
+        How many of the smallest and of the largest rates each mean leaves out: none for the mean,
+        all but the middle one or two for the median.
+    block_hours, draws, seed : int
+        As for `annualised`.
+
+    Returns
+    -------
+    array of float, (1 + draws, cuts)
+        The first row is that of the rates themselves.
+    """
+    values, codes = np.unique(rates, return_inverse=True)
+    count, many = len(rates), len(values)
+    means = [_means_of_draws(values, count_codes(codes[None, :], many), cuts)]
+    rng = np.random.default_rng(seed)
+    # Draw in portions: years of hours times a thousand draws would need too much memory.
+    portion = max(1, _CHUNK // count)
+    for first in range(0, draws, portion):
+        places = draw_blocks(rng, min(portion, draws - first), count, block_hours)
+        means.append(_means_of_draws(values, count_codes(codes[places], many), cuts))
+    return np.concatenate(means)
+
+
+def _means_of_draws(values: Floats, counts: Ints, cuts: Sequence[int]) -> Floats:
+    """Return the trimmed means of draws, each given as a count of the rising values."""
+    ranks = np.zeros((len(counts), len(values) + 1))
+    np.cumsum(counts, axis=1, out=ranks[:, 1:])
+    means = []
+    for cut in cuts:
+        upper = ranks[:, -1:] - cut
+        kept = np.diff(np.clip(ranks, cut, upper), axis=1)
+        means.append(kept @ values / (upper[:, 0] - cut))
+    return np.stack(means, axis=1)

@@ -1,0 +1,1 @@
+"""Slippage and depth of order books."""

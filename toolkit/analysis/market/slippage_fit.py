@@ -1,0 +1,335 @@
+"""Fitted curves of cost by size: half spread + a * Q**k, with missing samples as bounds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from narwhals.typing import IntoFrame
+
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.bootstrap import (
+    DRAWS,
+    block_count,
+    bootstrap_interval,
+    bootstrap_ratio,
+)
+from toolkit.analysis.common.estimate import Estimate, check_count, check_level
+from toolkit.analysis.common.provenance import result_provenance
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.market import slippage_likelihood
+from toolkit.analysis.market.slippage_means import UNIT_USD, SizeMeans, largest_misfit, means_of
+from toolkit.rules.slippage import least_beyond_bps
+from toolkit.times import DAY
+
+Floats = npt.NDArray[np.float64]
+
+NAMES = ("half_spread", "a", "k", "sigma")
+SIDES = {"buy": "buy_slippage_bps", "sell": "sell_slippage_bps"}
+NUMBERS = ("amount_usd", "half_spread_bps", *SIDES.values())
+_GROUP = ["coin", "side"]
+_ROUNDED = 0.005  # bps: values have two decimals
+LARGE_MISFIT = 0.1
+"""From here on the law is said not to hold: it misses a sampled mean by a tenth of it."""
+_PARAMS = {
+    "coin": "str", "side": "str", "name": "str", "estimate": "float64", "low": "float64",
+    "high": "float64",
+}  # fmt: skip
+_GROUPS = {
+    "coin": "str", "side": "str", "n": "int64", "missing": "int64", "days": "int64",
+    "smallest_usd": "float64", "largest_usd": "float64", "misfit": "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SlippageFit(Estimate):
+    """Fitted curves of cost by size, one for each coin and side.
+
+    Attributes
+    ----------
+    params : DataFrame
+        ``coin``, ``side``, ``name``, ``estimate``, ``low``, ``high``. The names are ``half_spread``
+        and ``a`` in basis points, ``k`` and ``sigma``. An estimate is missing if there are too few
+        samples to fit.
+    groups : DataFrame
+        ``coin``, ``side``, ``n`` (samples), ``missing`` (samples for which the book was too thin),
+        ``days``, ``smallest_usd`` and ``largest_usd`` (sampled sizes), ``misfit``: the largest
+        relative error of the curve at a sampled mean (0.1 is 10 %), over the sizes that every book
+        could fill. The misfit is missing if there is no such size or no fit.
+    samples : DataFrame
+        ``coin``, ``side``, ``amount_usd``, ``n``, ``missing``, ``q50``, ``mean``: the data of the
+        fit. In the median, missing samples count as infinite. In the mean, they count as the least
+        that they can have cost, so the mean is a lower bound. Both are missing if no sample was
+        filled.
+    draws : mapping
+        By coin and side: the number of blocks of days, and the parameters of each resample.
+    means : mapping
+        By coin and side: the mean cost of each size, as sampled and as resampled. `cost` and
+        `capacity` use these, and the curve only beyond the sampled sizes.
+    """
+
+    groups: pd.DataFrame
+    samples: pd.DataFrame
+    draws: Mapping[tuple[str, str], tuple[int, Floats]] = field(repr=False)
+    means: Mapping[tuple[str, str], SizeMeans] = field(repr=False)
+
+    picture: ClassVar[str] = "slippage_fit"
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + "".join(
+            f"<p>{escape(group['coin'])}, {group['side']}: {misfit_words(group['misfit'])}</p>"
+            for group in self.groups.to_dict("records")
+            if group["misfit"] > LARGE_MISFIT
+        )
+
+
+def misfit_words(share: float) -> str:
+    """Return a sentence about a curve that does not fit."""
+    return f"the law does not hold, it misses a sampled mean by {100 * share:.0f} %"
+
+
+def fit(
+    samples: IntoFrame,
+    *,
+    level: float = 0.95,
+    block_days: int = 1,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> SlippageFit:
+    """Fit the cost of a market order by size: half spread + a * (Q / 100,000 USD)**k.
+
+    No sample is left out and none is made up. A sample has two decimals, so it is known to within
+    0.005 bps. A missing sample, for which the book was too thin, costs more than the smaller sizes
+    of the same book allow it to cost. The logarithm of the cost scatters around that of the curve
+    with standard deviation `sigma`; a, k and sigma maximise the likelihood.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        `tk.slippage_history` of several amounts and one or many coins (pandas, Polars, DuckDB).
+        Repeated samples count once.
+    level : float, default 0.95
+        Level of the intervals.
+    block_days : int, default 1
+        How many days (UTC) are drawn together. Choose slightly more days than resemble each other.
+    draws : int, default 999
+        Number of resamples of days.
+    seed : int, default 0
+        Seed of the resamples.
+
+    Returns
+    -------
+    SlippageFit
+        A curve for each coin and side. The intervals come from resampled days (UTC), since the
+        samples of a book and of a day move together. They are missing for a single day or block,
+        and too short if days resemble each other for longer than `block_days`. Parameters are
+        missing if fewer than two sizes have a value, or if the samples do not determine the slope:
+        for example, if only the largest size costs more than the half spread.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `level` is not between 0 and 1, or `block_days` is below 1.
+
+    Notes
+    -----
+    One curve does not describe every book. In a liquid book small sizes cost half the spread;
+    beyond the best prices the cost grows faster than any one power of the size. There the curve can
+    miss the mean of a size by half. The intervals of the parameters do not show that: they measure
+    the error of the fit, not of its form. Look at `misfit` in ``groups``. `cost` and `capacity` use
+    the sampled means.
+
+    If the depth of a book grows with the distance to the power of p, the cost is Q**(1/p): k = 2/3
+    for p = 1.5. Sizes that the best price can fill cost the half spread, whatever the curve; k is
+    then an average over the sampled sizes. If a book ends, only a bound is known: with a quarter of
+    the samples missing, k came out up to 0.01 too low. Intervals: the score bootstrap of Kline and
+    Santos (2012) by day, or by circular blocks of days (Politis and Romano, 1992), expanded for few
+    of them as by Hesterberg (2015). A market can be expensive or cheap for many days in a row: draw
+    weeks (``block_days=7``) if there are enough of them. In 100 simulations of 120 days with an
+    autocorrelation of 0.6 from day to day, intervals at 90 % contained `a` in 62 with single days,
+    in 84 with blocks of 5 days and in 87 with blocks of 10.
+
+    Examples
+    --------
+    Half spread 1, impact 10 bps at 100,000 USD, exponent 1/2:
+
+    >>> import pandas as pd
+    >>> usd = pd.Series([1e3, 1e4, 1e5, 1e6] * 2)
+    >>> rows = pd.DataFrame({
+    ...     "timestamp": pd.to_datetime([0] * 4 + [86_400_000] * 4, unit="ms", utc=True),
+    ...     "coin": "XYZ", "amount_usd": usd, "half_spread_bps": 1.0,
+    ...     "buy_slippage_bps": (1 + 10 * (usd / 1e5) ** 0.5).round(2),
+    ...     "sell_slippage_bps": (1 + 20 * (usd / 1e5) ** 0.5).round(2)})
+    >>> found = fit(rows).params.round(2)
+    >>> found.loc[found["name"].isin(["a", "k"]), ["side", "name", "estimate"]]
+       side name  estimate
+    1   buy    a      10.0
+    2   buy    k       0.5
+    5  sell    a      20.0
+    6  sell    k       0.5
+    """
+    samples = count_once(samples, "samples")
+    check_level(level)
+    check_count(block_days, "block_days")
+    needed = ("timestamp", "coin", *NUMBERS)
+    rows = columns.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
+    results = _FitResults(level, block_days, draws, seed)
+    for side in SIDES:
+        side_rows = _read_side(rows, side)
+        for coin, group in side_rows.groupby("coin", sort=True):
+            results.add(str(coin), side, group)
+    facts = {**result_provenance({"samples": samples}), "helper": "slippage.fit", "level": level}
+    params, groups = _sorted_frame(results.params, _PARAMS), _sorted_frame(results.groups, _GROUPS)
+    points = results.points()
+    for frame in (params, groups, points):
+        frame.attrs["toolkit"] = facts
+    return SlippageFit(
+        means=results.means,
+        params=params,
+        n=int(groups["n"].sum()),
+        level=level,
+        method="half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by "
+        + ("day" if block_days == 1 else f"{block_days} days"),
+        groups=groups,
+        samples=points,
+        draws=results.draws,
+    )
+
+
+class _FitResults:
+    """Curves as they are made."""
+
+    def __init__(self, level: float, block: int, draws: int, seed: int) -> None:
+        self.level, self.block, self.drawing = level, block, (draws, seed)
+        self.params: list[tuple[Any, ...]] = []
+        self.groups: list[tuple[Any, ...]] = []
+        self.medians: list[pd.DataFrame] = []
+        self.draws: dict[tuple[str, str], tuple[int, Floats]] = {}
+        self.means: dict[tuple[str, str], SizeMeans] = {}
+
+    def add(self, coin: str, side: str, group: pd.DataFrame) -> None:
+        draws, seed = self.drawing
+        days = int(group["day"].nunique())
+        blocks = block_count(days, self.block)
+        found = _fit_parameters(group, draws=draws, seed=seed, block=self.block)
+        values = np.full((1 + draws, 4), np.nan) if found is None else found
+        for place, name in enumerate(NAMES):
+            low, high = bootstrap_interval(
+                values[1:, place], blocks, self.level, positive=name != "k"
+            )
+            self.params.append((coin, side, name, values[0, place], low, high))
+        usd = group["amount_usd"]
+        missing = int(group["bps"].isna().sum())
+        means = means_of(group, values, seed=seed, block=self.block)
+        points = _size_statistics(group, means)
+        filled = points[points["mean"].notna()]
+        apart = largest_misfit(means, (filled["missing"] == 0).to_numpy())
+        ends = usd.min(), usd.max()
+        self.groups.append((coin, side, len(group), missing, days, *ends, apart))
+        self.medians.append(points.assign(coin=coin, side=side))
+        self.draws[coin, side] = blocks, values
+        self.means[coin, side] = means
+
+    def points(self) -> pd.DataFrame:
+        dtypes = {
+            "coin": "str", "side": "str", "amount_usd": "float64", "n": "int64",
+            "missing": "int64", "q50": "float64", "mean": "float64",
+        }  # fmt: skip
+        if not self.medians:
+            return _sorted_frame([], dtypes)
+        return pd.concat(self.medians, ignore_index=True)[list(dtypes)].astype(dtypes)
+
+
+def _sorted_frame(rows: list[tuple[Any, ...]], dtypes: dict[str, str]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
+    return frame.sort_values(_GROUP, kind="stable", ignore_index=True)
+
+
+def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
+    """Return one side's samples with their day and the least cost of a missing sample."""
+    ms = timestamps.ms_from_times(samples["timestamp"])
+    rows = pd.DataFrame(
+        {
+            "coin": samples["coin"].astype("str"),
+            "ms": ms,
+            "day": ms // DAY,
+            "amount_usd": samples["amount_usd"],
+            "spread": samples["half_spread_bps"],
+            "bps": samples[SIDES[side]],
+        }
+    )
+    book = ["coin", "ms"]
+    # Samples without a size or without a spread carry no information.
+    rows = rows[rows["spread"].notna() & (rows["amount_usd"] > 0)].sort_values(
+        [*book, "amount_usd", "bps"], kind="stable"
+    )
+    rows = rows.drop_duplicates([*book, "amount_usd"], ignore_index=True)
+    rows["least"] = _least_cost(rows, rows.groupby(book, sort=False).ngroup(), side)
+    return rows
+
+
+def _least_cost(rows: pd.DataFrame, book: pd.Series, side: str) -> pd.Series:
+    """Return the least that each missing sample can have cost, by the known ones of its book."""
+    known = rows["bps"].notna()
+    pair = {}
+    for name in ("amount_usd", "bps"):
+        value = rows[name].where(known)
+        # The previous known size, carried forward over the missing ones in between.
+        before = value.groupby(book).ffill().groupby(book).shift(1).where(known)
+        pair[name] = (value.groupby(book).ffill(), before.groupby(book).ffill().fillna(0.0))
+    usd, bps = pair["amount_usd"], pair["bps"]
+    thin = ~known & usd[0].notna()
+    larger, smaller = ((usd[i][thin].to_numpy(), bps[i][thin].to_numpy()) for i in (0, 1))
+    least = rows["spread"].copy()
+    sign = 1 if side == "buy" else -1
+    least[thin] = least_beyond_bps(rows["amount_usd"][thin].to_numpy(), larger, smaller, sign)
+    return least.where(least > rows["spread"], rows["spread"])
+
+
+def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats | None:
+    """Return the parameters, in the order of `NAMES`, of the estimate and of each resample."""
+    known = group["bps"].notna().to_numpy()
+    if group["amount_usd"][known].nunique() < 2:
+        return None
+    bps, least = group["bps"].to_numpy(), group["least"].to_numpy()
+    bottom = np.where(known, bps - _ROUNDED, least - _ROUNDED)
+    with np.errstate(divide="ignore"):
+        low = np.log(np.maximum(bottom, 0.0))
+        high = np.log(np.where(known, np.maximum(bps, 0.0) + _ROUNDED, np.inf))
+    size = np.log(group["amount_usd"].to_numpy() / UNIT_USD)
+    spread = group["spread"].to_numpy()
+    rows = slippage_likelihood.BoundedCosts(low=low, high=high, size=size, spread=spread)
+    theta = slippage_likelihood.maximise_likelihood(rows)
+    if theta is None or slippage_likelihood.is_at_an_end(theta):
+        return None
+    days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
+    drawn = slippage_likelihood.resample_estimates(
+        theta, rows, days, draws=draws, seed=seed, block=block
+    )
+    thetas, ones = np.vstack([theta, drawn]), np.ones(len(spread))
+    _, spreads, _ = bootstrap_ratio(spread, ones, days, draws=draws, seed=seed, block=block)
+    spreads = np.concatenate([[spread.mean()], spreads])
+    log_a, k, log_sigma = thetas.T
+    return np.stack([spreads, np.exp(log_a), k, np.exp(log_sigma)], axis=1)
+
+
+def _size_statistics(group: pd.DataFrame, means: SizeMeans) -> pd.DataFrame:
+    """Return median and mean of each size; in the median missing samples count as infinite."""
+    rows = group.assign(paid=group["bps"].fillna(np.inf)).sort_values(["amount_usd", "paid"])
+    paid = rows["paid"].to_numpy()
+    sizes, first, n = np.unique(rows["amount_usd"], return_index=True, return_counts=True)
+    lower_median = paid[first + (n + 1) // 2 - 1]
+    return pd.DataFrame(
+        {
+            "amount_usd": sizes,
+            "n": n,
+            "missing": np.add.reduceat(np.isinf(paid), first, dtype=np.int64),
+            "q50": np.where(np.isinf(lower_median), np.nan, lower_median),
+            "mean": pd.Series(means.bps[0], index=means.sizes).reindex(sizes).to_numpy(),
+        }
+    )

@@ -1,0 +1,1 @@
+"""Profit and loss of accounts: attribution, equity, positions, reconciliation, the ledger."""

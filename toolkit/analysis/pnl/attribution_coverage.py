@@ -1,0 +1,162 @@
+"""Coverage of an attribution: its sources, and the share of funding that is known."""
+
+from collections.abc import Mapping, Sequence
+
+import narwhals as nw
+import pyarrow as pa
+
+from toolkit.analysis.common import columns, grouping
+from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.analysis.pnl.attribution_sources import FEES
+from toolkit.analysis.pnl.funding_hours import KEYS
+
+NO_ROWS = "not funding (no rows)"
+
+
+def source_state(name: str, keys: Sequence[str], possible: Sequence[str]) -> str:
+    """Return the name of a source, or why it cannot be grouped by these keys."""
+    missing = [key for key in keys if key not in possible]
+    return f"not {name} (it has no {', '.join(missing)})" if missing else name
+
+
+def mark_uncovered(
+    whole: Frame,
+    keys: Sequence[str],
+    kind: Numbers,
+    covers: Mapping[str, str],
+    hours: Frame | None,
+) -> Frame:
+    """Return the sums with missing values for what is not covered, and with `covers`.
+
+    `hours` is the result of `funding_hours.position_hours`.
+    """
+    number = columns.number_type(kind)
+    nothing = columns.missing_literal(kind)
+    whole = whole.with_columns(covers=nw.lit(", ".join(covers.values())))
+    if covers.get("unrealised") != "unrealised":
+        whole = whole.with_columns(unrealised=nothing)
+    if covers.get("ledger") != "ledger":
+        whole = whole.with_columns(ledger=nothing)
+    if covers.get("funding") != "funding":
+        return whole.with_columns(funding=nothing, equity_change=nothing)
+    whole = _add_hours(whole.with_columns(_one=nw.lit(1)), keys, hours)
+    whole = whole.with_columns(_unpaid=_misses_payments(keys, has_hours=hours is not None))
+    change = (nw.col("_perp_net") + nw.col("ledger")).cast(number)
+    return whole.with_columns(
+        funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
+        equity_change=nw.when(~nw.col("_unpaid")).then(change),
+        covers=_add_outside_count(
+            _coverage_text(
+                covers, "in all" if any(key in grouping.CALENDAR for key in keys) else ""
+            )
+        ),
+    )
+
+
+def mark_unknown(whole: Frame, kind: Numbers) -> Frame:
+    """Return the sums with missing values if no fill states the amount, with the share known."""
+    rows = nw.col("_rows")
+    closed, fee = (nw.col(name) for name in ("_no_closed_pnl", "_no_fee"))
+    no_closed, no_fee = (rows > 0) & (closed == rows), (rows > 0) & (fee == rows)
+    lost = {
+        "closed_pnl": no_closed,
+        **dict.fromkeys((*FEES, "fees_in_cost"), no_fee),
+        "net": no_closed | no_fee,
+        "equity_change": no_closed | no_fee,
+    }
+    share = nw.concat_str(
+        nw.lit("fills ("),
+        (rows - closed).cast(nw.String()),
+        nw.lit(" of "),
+        rows.cast(nw.String()),
+        nw.lit(" closed PnLs, "),
+        (rows - fee).cast(nw.String()),
+        nw.lit(" of "),
+        rows.cast(nw.String()),
+        nw.lit(" fees known)"),
+        nw.col("covers").str.slice(len("fills")),
+    )
+    nothing = columns.missing_literal(kind)
+    return whole.with_columns(
+        **{n: nw.when(gone).then(nothing).otherwise(nw.col(n)) for n, gone in lost.items()},
+        covers=nw.when((closed + fee) > 0).then(share).otherwise(nw.col("covers")),
+    )
+
+
+def _add_outside_count(words: nw.Expr) -> nw.Expr:
+    """Return the text with the number of funding rows outside the time of the fills."""
+    rows = nw.col("_outside").cast(nw.String())
+    tail = nw.lit(" funding rows outside the time of the fills")
+    return (
+        nw.when(nw.col("_outside") > 0)
+        .then(nw.concat_str(words, nw.lit(", without "), rows, tail))
+        .otherwise(words)
+    )
+
+
+def _coverage_text(covers: Mapping[str, str], of_what: str) -> nw.Expr:
+    """Return what each row covers, with the share of position hours."""
+    part = nw.concat_str(
+        nw.lit("funding ("),
+        nw.col("_paid").cast(nw.String()),
+        nw.lit(" of "),
+        nw.col("_held").cast(nw.String()),
+        nw.lit(f" position hours{' ' * bool(of_what)}{of_what})"),
+    )
+    before, after = ", ".join(covers.values()).split("funding", 1)
+    return (
+        nw.when(nw.col("_unpaid"))
+        .then(nw.lit(f"{before}{NO_ROWS}{after}"))
+        .when(nw.col("_paid") < nw.col("_held"))
+        .then(nw.concat_str(nw.lit(before), part, nw.lit(after)))
+        .otherwise(nw.col("covers"))
+    )
+
+
+def _add_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame:
+    """Add `_held` and `_paid` to each row; calendar groups get those of the entire time."""
+    if hours is None:
+        return whole.with_columns(_held=nw.lit(0), _paid=nw.lit(0))
+    groups = [key for key in keys if key in KEYS]
+    right = _convert_engine(hours, whole).rename({name: f"_of_{name}" for name in groups})
+    right = right.with_columns(_one=nw.lit(1))
+    right_on = [*(f"_of_{name}" for name in groups), "_one"]
+    joined: Frame = whole.join(
+        right,  # type: ignore[arg-type]
+        how="left",
+        left_on=[*groups, "_one"],
+        right_on=right_on,
+    )
+    return joined.with_columns(
+        nw.col(name).fill_null(0).cast(nw.Int64()) for name in ("_held", "_paid")
+    )
+
+
+def _convert_engine(frame: Frame, other: Frame) -> Frame:
+    """Return a frame in the engine of another one; Arrow requires equal types to join."""
+    like = nw.to_native(other)
+    if not isinstance(like, pa.Table):
+        return frame
+    table = pa.Table.from_pandas(nw.to_native(frame), preserve_index=False)
+    for place, name in enumerate(table.column_names):
+        if name in like.column_names:
+            table = table.set_column(place, name, table[name].cast(like.schema.field(name).type))
+    made: Frame = nw.from_native(table)
+    return made
+
+
+def _misses_payments(keys: Sequence[str], *, has_hours: bool) -> nw.Expr:
+    """Return whether funding rows are missing although there were positions.
+
+    `builderApprovedFundingByTime` has no rows of accounts without an approval. So an account with
+    perp fills and no rows did not necessarily pay nothing. The same holds for a coin with open
+    positions at full hours, and for a day without rows if a row of any position hour is missing or
+    if position hours are not known. An account without fills misses nothing.
+    """
+    account = ["user"] if "user" in keys else ["_one"]
+    group = [key for key in keys if key in KEYS] or ["_one"]
+    row, payments, perps = nw.col("_payments"), nw.col("_payments").sum(), nw.col("_perps").sum()
+    none = (payments.over(*account) == 0) & (perps.over(*account) > 0)
+    none = none | ((payments.over(*group) == 0) & (nw.col("_held") > 0))
+    gaps = nw.col("_paid") < nw.col("_held") if has_hours else perps.over(*group) > 0
+    return none | ((row == 0) & gaps)

@@ -1,0 +1,338 @@
+"""Sources of an attribution: the measures of each fill, funding row, ledger row and position.
+
+Every source has the same columns, so that sources can be stacked: the keys, `COUNTS`, the volume
+and `SUMMED`, with 0 for the measures that the source does not have.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import narwhals as nw
+
+from toolkit.analysis.common import columns, directions, engines, fees, grouping, markets, owners
+from toolkit.analysis.common.account_values import refuse_batches
+from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.analysis.common.owners import Accounts
+from toolkit.analysis.pnl.perp_flows import AMOUNTS, add_flows
+from toolkit.errors import MissingColumns
+
+FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
+FILL_FEES = ("fee", "builder_fee", "deployer_fee")
+NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
+FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
+MONEY = (
+    "closed_pnl",
+    *FEES,
+    "funding",
+    "net",
+    "ledger",
+    "equity_change",
+    "unrealised",
+    "priority_gas",
+    "fees_in_cost",
+    "funding_outside",
+)
+GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
+_POSITION = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
+UNKNOWN = ("_no_closed_pnl", "_no_fee")
+COUNTS = ("fills", *GAPS, "_payments", "_perps", "_outside", *UNKNOWN)
+# Spot and outcome fills are paid from the spot balance, so the perp net is summed separately.
+SUMMED = (*(name for name in MONEY if name != "equity_change"), "_perp_net")
+
+
+class TokenRates(NamedTuple):
+    """Prices of tokens other than USDC, and the collateral of dexes.
+
+    Attributes
+    ----------
+    prices : mapping of str to Decimal
+        Token -> USD. Other tokens count at par.
+    dexes : mapping of str to str
+        Builder-deployed dex -> its collateral, if it is known and not USDC.
+    """
+
+    prices: Mapping[str, Decimal]
+    dexes: Mapping[str, str]
+
+
+AT_PAR = TokenRates({}, {})
+
+
+def measure_fills(
+    frame: Frame, keys: Sequence[str], rates: TokenRates = AT_PAR
+) -> tuple[Frame, Numbers]:
+    """Return the keys and measures of each fill, and the kind of numbers."""
+    columns.require_columns(frame, NEEDED, "fills")
+    columns.require_columns(
+        frame,
+        grouping.own_columns(keys),
+        "fills",
+        f"by= can be columns of the fills, or {', '.join(grouping.DERIVED_GROUPS)}",
+    )
+    kind = columns.number_kind(frame, FILL_NUMBERS, "fills")
+    have = frame.collect_schema().names()
+    frame = _add_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
+    frame = _add_token_values(frame, have, rates)
+    frame = frame.with_columns(
+        **_fill_fees(have, kind),
+        _closed=columns.column_or_zero("closed_pnl", have, kind),
+        _lacking=nw.when(_misses_amount(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
+    )
+    if "fee_token" in have or rates.dexes:
+        frame = _apply_token_prices(frame, rates.prices, kind)
+    trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
+    frame = frame.with_columns(_part=trading.cast(columns.number_type(kind)))
+    return _select_measures(frame, keys, kind, _fill_measures(have, rates, kind)), kind
+
+
+def _fill_fees(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+    """Return the fee and its parts; 0 if they are missing.
+
+    If the fee is missing, its parts count as 0, too. Otherwise the remaining fee would be a rebate
+    of their size.
+    """
+    found = {f"_{fee}": columns.column_or_zero(fee, have, kind) for fee in FILL_FEES}
+    unknown, none = _is_missing("fee", kind), columns.zero_literal(kind)
+    parts = ("_builder_fee", "_deployer_fee")
+    return found | {part: nw.when(unknown).then(none).otherwise(found[part]) for part in parts}
+
+
+def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> Frame:
+    """Add `_token`, the token of a fill's fee, and whether it is USDC, bought or another one."""
+    if "fee_token" not in have and not rates.dexes:
+        return frame
+    token = nw.col("fee_token") if "fee_token" in have else nw.lit(None).cast(nw.String())
+    for dex, collateral in rates.dexes.items():
+        lacks = token.is_null() & nw.col("coin").str.starts_with(f"{dex}:")
+        token = nw.when(lacks).then(nw.lit(collateral)).otherwise(token)
+    frame = frame.with_columns(_token=token)
+    frame = frame.with_columns(_cash=nw.col("_token").is_null() | nw.col("_token").is_in(fees.CASH))
+    spot = ~nw.col("_perp") & ~nw.col("coin").str.starts_with("#")
+    frame = frame.with_columns(_bought=~nw.col("_cash") & (nw.col("side") == "B") & spot)
+    apart = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
+    return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & apart)
+
+
+def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
+    """Convert closed PnL and fees to USD; amounts without a price become 0 and are counted."""
+    in_cost = fees.at_fill_price(nw.col("_fee"), nw.col("_bought"), kind)
+    token, other = nw.col("_token"), nw.col("_other")
+    lost = ~(nw.col("_cash") | nw.col("_bought") | other)
+    at_par = other
+    if prices:
+        token = token.str.to_uppercase()
+        named = token.is_in(list(prices)) & ~nw.col("_cash")
+        lost, at_par = lost & ~named, other & ~named
+        # Closed PnL of a native perp is in USDC, even if its fee is in another token.
+        closed = fees.apply_prices(nw.col("_closed"), nw.when(other).then(token), prices, kind)
+        frame = frame.with_columns(_closed=closed)
+    names = [f"_{fee}" for fee in FILL_FEES]
+    worth = {name: fees.apply_prices(nw.col(name), token, prices, kind) for name in names}
+    gone = lost | nw.col("_bought")
+    none = columns.zero_literal(kind)
+    unpriced = nw.when(lost & (nw.col("_fee") != 0)).then(nw.lit(1)).otherwise(nw.lit(0))
+    frame = frame.with_columns(
+        _in_cost=nw.when(nw.col("_bought")).then(in_cost).otherwise(none),
+        _unpriced=unpriced,
+        _at_par=nw.when(at_par).then(nw.lit(1)).otherwise(nw.lit(0)),
+    )
+    return frame.with_columns(
+        **{name: nw.when(gone).then(none).otherwise(value) for name, value in worth.items()}
+    )
+
+
+def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dict[str, nw.Expr]:
+    nothing, part = columns.zero_literal(kind), nw.col("_part")
+    net = (nw.col("_closed") - nw.col("_fee")).cast(columns.number_type(kind))
+    perp = nw.col("_perp")
+    volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
+    unknown = volume.is_null() | volume.is_nan()
+    measures = {
+        "fills": nw.lit(1),
+        "volume": nw.when(unknown).then(nw.lit(0.0)).otherwise(volume),
+        "closed_pnl": nw.col("_closed"),
+        "trading_fee": nw.when(part > 0).then(-part).otherwise(nothing),
+        "builder_fee": columns.flip_sign(nw.col("_builder_fee"), kind),
+        "deployer_fee": columns.flip_sign(nw.col("_deployer_fee"), kind),
+        "rebate": nw.when(part < 0).then(-part).otherwise(nothing),
+        "net": net,
+        "_perp_net": nw.when(perp).then(net).otherwise(nothing),
+        "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
+        "priority_gas": columns.flip_sign(columns.column_or_zero("priority_gas", have, kind), kind),
+        "missing_amounts": nw.col("_lacking"),
+        "_no_closed_pnl": _flag(_is_missing("closed_pnl", kind)),
+        "_no_fee": _flag(_is_missing("fee", kind)),
+    }
+    if "fee_token" in have or rates.dexes:
+        measures["unpriced_fees"] = nw.col("_unpriced")
+        measures["at_par"] = nw.col("_at_par")
+        measures["fees_in_cost"] = columns.flip_sign(nw.col("_in_cost"), kind)
+    if "dir" in have:  # conversions are not trades (docs/live_service.md, section 7)
+        # Only outcome tokens can be converted.
+        outcome = nw.col("coin").str.starts_with("#")
+        converts = outcome & directions.is_conversion(have)
+        measures["conversions"] = nw.when(converts).then(nw.lit(1)).otherwise(nw.lit(0))
+        measures["volume"] = nw.when(unknown | converts).then(nw.lit(0.0)).otherwise(volume)
+    return measures
+
+
+def _misses_amount(kind: Numbers) -> nw.Expr:
+    """Return whether price, size, closed PnL or fee of a fill is missing."""
+    lacks = nw.lit(False)
+    for name in ("px", "sz", "closed_pnl", "fee"):
+        lacks = lacks | _is_missing(name, kind)
+    return lacks
+
+
+def _is_missing(name: str, kind: Numbers) -> nw.Expr:
+    null = nw.col(name).is_null()
+    return null | nw.col(name).is_nan() if kind == "float" else null
+
+
+def _flag(condition: nw.Expr) -> nw.Expr:
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def measure_funding(
+    native: Any,
+    keys: Sequence[str],
+    kind: Numbers,
+    whose: Accounts,
+    rates: TokenRates = AT_PAR,
+) -> Frame:
+    """Return the keys and measures of each payment; those not `_inside` are separate."""
+    frame = columns.open_frame(native, "funding", kind)
+    columns.require_columns(frame, ["coin", "time", "usdc", *grouping.own_columns(keys)], "funding")
+    _check_same_kind(kind, columns.number_kind(frame, ["usdc"], "funding", kind), "funding")
+    if "user" not in keys:
+        frame = owners.keep_own_rows(frame, "user", whose, "funding")
+    usdc = nw.col("usdc")
+    is_known = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
+    paid = columns.column_or_zero("usdc", frame.collect_schema().names(), kind)
+    if rates.prices and rates.dexes:
+        frame = frame.with_columns(_usdc=paid, _token=_token_of_dex(rates.dexes))
+        paid = fees.apply_prices(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
+    nothing = columns.zero_literal(kind)
+    inside = nw.col("_inside")
+    frame = frame.with_columns(_paid=paid)
+    paid = nw.when(inside).then(nw.col("_paid")).otherwise(nothing)
+    measures = {
+        "funding": paid,
+        "net": paid,
+        "_perp_net": paid,
+        "funding_outside": nw.when(inside).then(nothing).otherwise(nw.col("_paid")),
+        "_payments": nw.when(is_known & inside).then(nw.lit(1)).otherwise(nw.lit(0)),
+        "_outside": nw.when(inside).then(nw.lit(0)).otherwise(nw.lit(1)),
+        "missing_amounts": nw.when(is_known).then(nw.lit(0)).otherwise(nw.lit(1)),
+    }
+    return _select_measures(_add_keys(frame, keys), keys, kind, measures)
+
+
+def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
+    token = nw.lit("USDC")
+    for dex, own in dexes.items():
+        mine = nw.col("coin").str.starts_with(f"{dex}:")
+        token = nw.when(mine).then(nw.lit(own.upper())).otherwise(token)
+    return token
+
+
+def measure_ledger(
+    native: Any, keys: Sequence[str], kind: Numbers, owner: str | None, whose: Accounts
+) -> Frame:
+    """Return the keys and measures of each ledger row of the accounts."""
+    frame = columns.open_frame(native, "ledger", kind)
+    columns.require_columns(frame, ["time", "type"], "ledger")
+    _check_same_kind(kind, columns.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
+    if "user" not in keys:
+        frame = owners.keep_own_rows(frame, "account", whose, "ledger")
+    elif owner is None:
+        columns.require_columns(frame, ["account"], "ledger", "or pass account=")
+    frame = add_flows(frame, kind, owner)
+    if "user" in keys:
+        user = nw.lit(owner) if owner is not None else nw.col("account")
+        frame = frame.with_columns(user=user).with_columns(user=owners.lower_address("user"))
+    frame = grouping.add_calendar(frame, keys)
+    measures = {"ledger": nw.col("flow"), "unknown_flows": nw.col("unknown")}
+    return _select_measures(frame, keys, kind, measures)
+
+
+def measure_positions(
+    positions: tuple[Any, Any], keys: Sequence[str], kind: Numbers, whose: Accounts
+) -> list[Frame]:
+    """Return the unrealised PnL of the last positions, and minus that of the first ones."""
+    made = []
+    for native, ends in zip(positions, (False, True), strict=True):
+        if native is None:
+            continue
+        frame = columns.open_frame(native, "positions", kind)
+        wanted = ["user"] if "user" in keys else []
+        columns.require_columns(frame, ["coin", "unrealized_pnl", *wanted], "positions")
+        _check_same_kind(
+            kind, columns.number_kind(frame, ["unrealized_pnl"], "positions", kind), "positions"
+        )
+        if "user" not in keys:
+            frame = owners.keep_own_rows(frame, "user", whose, "positions")
+        rows = engines.to_pandas(nw.to_native(frame), _POSITION)
+        refuse_batches(rows, ("user", "coin"), "positions")
+        have = frame.collect_schema().names()
+        gain = columns.column_or_zero("unrealized_pnl", have, kind)
+        gain = gain if ends else columns.flip_sign(gain, kind)
+        measures = {"unrealised": gain.cast(columns.number_type(kind))}
+        made.append(_select_measures(_add_keys(frame, keys), keys, kind, measures, "coin"))
+    return made
+
+
+def _check_same_kind(fills: Numbers, other: Numbers, what: str) -> None:
+    if fills != other:
+        raise MissingColumns(
+            f"{what}: its numbers are {other}, but those of the fills are {fills}. "
+            "Fetch both with the same numbers="
+        )
+
+
+def _add_keys(frame: Frame, keys: Sequence[str]) -> Frame:
+    if "user" in keys:
+        frame = frame.with_columns(user=owners.lower_address("user"))
+    return grouping.add_groups(frame, keys)
+
+
+def _select_measures(
+    frame: Frame,
+    keys: Sequence[str],
+    kind: Numbers,
+    measures: Mapping[str, nw.Expr],
+    anchor: str = "time",
+) -> Frame:
+    """Return the keys and the measures of a source."""
+    number = columns.number_type(kind)
+    whole = {n: measures[n].cast(nw.Int64()) for n in COUNTS if n in measures}
+    money = {n: measures[n].cast(number) for n in SUMMED if n in measures}
+    volume = {n: measures[n].cast(nw.Float64()) for n in measures if n == "volume"}
+    # Constants alone would have one row; the anchor column has the number of rows.
+    made = frame.select(*keys, _anchor=nw.col(anchor), **whole, **volume, **money)
+    return made.select(*keys, *whole, *volume, *money)
+
+
+def sum_groups(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
+    """Return the sums of all measures by group; 0 for measures that the source does not have.
+
+    `fills` includes conversions here.
+    """
+    have = frame.collect_schema().names()
+    names = [name for name in (*COUNTS, "volume", *SUMMED) if name in have]
+    sums = [nw.col(name).sum() for name in names]
+    frame = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
+    number = columns.number_type(kind)
+    whole = {n: nw.col(n).fill_null(0) if n in have else nw.lit(0) for n in COUNTS}
+    money = {n: nw.col(n).fill_null(0) if n in have else columns.zero_literal(kind) for n in SUMMED}
+    volume = nw.col("volume").fill_null(0.0) if "volume" in have else nw.lit(0.0)
+    return (
+        frame.select(*keys, *names)
+        .with_columns(
+            **{n: count.cast(nw.Int64()) for n, count in whole.items()},
+            volume=volume.cast(nw.Float64()),
+            **{n: amount.cast(number) for n, amount in money.items()},
+        )
+        .select(*keys, *COUNTS, "volume", *SUMMED)
+    )

@@ -1,0 +1,164 @@
+"""Audit: recompute the exchange's closed PnL from fills, and find missing fills."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from narwhals.typing import IntoFrameT
+
+from toolkit.analysis.common import columns, directions, fees, fixed_point
+from toolkit.analysis.common.owners import refuse_mixed_chains, refuse_several_accounts
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
+from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
+
+Rule = Literal["current", "2023"]
+
+
+def audit(
+    fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals, *, rule: Rule = "current"
+) -> IntoFrameT:
+    """Recompute the closed PnL of every fill by the exchange's rules for perps and for spot.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
+        (pandas or eager Polars; numbers float or exact). Columns ``coin, px, sz, side, time,
+        start_position, closed_pnl``; ``user`` if there are several accounts; ``tx_index`` if there
+        are ties; ``fee`` and ``fee_token`` for spot.
+    sz_decimals : mapping of coin to int, or DataFrame
+        Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
+    rule : {"current", "2023"}
+        The rule of the exchange: the current one, which holds for all data of the service, or the
+        rule of 2023, for recordings from then.
+
+    Returns
+    -------
+    DataFrame
+        The same rows with the same index (repeated rows once), with three more columns:
+
+        - ``expected_closed_pnl``: closed PnL by the rule, in USD. For perps it is missing before
+          the position is flat for the first time, after a break until the position is flat again,
+          and if `sz_decimals` does not have the coin. For spot and outcome tokens it is missing
+          while a part of the balance came from outside the fills, because its cost is not known
+        - ``difference``: ``closed_pnl - expected_closed_pnl``, in USD
+        - ``chain_break`` bool: True if the fill does not start from the position after the fill
+          before it (same account and coin), so that fills between them are missing. On spot, a
+          transfer, staking or priority gas has the same effect and does not change the cost of the
+          remaining tokens; a difference of one unit of the recorded precision is rounding
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, contains text, or has missing values.
+    ValueError
+        If `rule` is unknown.
+
+    Notes
+    -----
+    Rows are sorted by time, by ``tx_index`` if every row has one, and within a tie by the chain of
+    positions. Arithmetic uses integers. A float price or size counts as the shortest decimal text
+    that has this float as its value, which is the text of the wire. Rules:
+    `toolkit.rules.closed_pnl`, `toolkit.rules.closed_pnl_2023`, and for spot and outcome tokens
+    `toolkit.rules.spot_cost` (docs/live_service.md, sections 3 and 7), in their quote token.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 110.0], "sz": [2.0, 1.0], "side": ["B", "A"],
+    ...     "time": pd.to_datetime([0, 1], unit="ms", utc=True), "start_position": [0.0, 2.0],
+    ...     "closed_pnl": [0.0, 10.0]})
+    >>> audit(fills, {"BTC": 5})[["expected_closed_pnl", "difference", "chain_break"]]
+       expected_closed_pnl  difference  chain_break
+    0                  0.0         0.0        False
+    1                 10.0         0.0        False
+    """
+    fills = count_once(fills, "fills")
+    refuse_several_accounts(fills, "fills")
+    if rule not in get_args(Rule):
+        raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}")
+    native: Any = columns.normalise_frame(fills)
+    frame = nw.from_native(native, eager_only=True)
+    columns.require_columns(frame, fill_order.NEEDED, "fills")
+    kind = columns.number_kind(frame, fill_order.NUMBERS, "fills")
+    fees.warn_missing_tokens(frame, "fills")
+    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
+    order = fill_order.execution_order(frame, read)
+    refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order, frame.columns)
+    expected, broken = _replay_perps(read, order, rule)
+    walk = walk_spot_fills(read, order, find_swaps(frame, read))
+    for row, closed in walk.expected.items():
+        expected[row] = None if closed is None else closed * read.unit
+    for row in walk.gap:
+        broken[row] = True
+    difference = [None if e is None else c - e for c, e in zip(read.closed, expected, strict=True)]
+    result: IntoFrameT = _add_columns(
+        fills,
+        {
+            "expected_closed_pnl": _number_column(expected, read.decimals, kind),
+            "difference": _number_column(difference, read.decimals, kind),
+            "chain_break": np.array(broken, dtype=bool),
+        },
+    )
+    return result
+
+
+def _replay_perps(
+    read: fill_order.IntegerFills, order: Sequence[int], rule: Rule
+) -> tuple[list[int | None], list[bool]]:
+    """Return expected closed PnL and chain breaks of perps; PnL is None if it is not known."""
+    expected: list[int | None] = [None] * len(order)
+    broken = [False] * len(order)
+    chains, starts, ends = read.chain.tolist(), read.start, read.end
+    changes, prices, ticks, unit = read.change, read.px, read.tick, read.unit
+    spot = read.spot
+    apply = apply_perp_fill if rule == "current" else apply_perp_fill_2023
+    last, position, known, entry = -1, 0, False, 0
+    for row in order:
+        if spot[row]:
+            continue
+        start = starts[row]
+        if chains[row] != last or start != position:
+            broken[row] = chains[row] == last
+            last, known, entry = chains[row], start == 0, 0
+        position = ends[row]
+        if not ticks[row]:
+            continue
+        if known:
+            gain, _, entry = apply(start, entry, changes[row], prices[row], ticks[row])
+            expected[row] = gain * unit
+        elif position == 0 or (position > 0) != (start > 0):
+            # The position is flat or changed its side, so this fill opened all of it.
+            _, _, entry = apply(0, 0, position, prices[row], ticks[row]) if position else (0, 0, 0)
+            known = True
+    return expected, broken
+
+
+def _number_column(values: Sequence[int | None], decimals: int, kind: columns.Numbers) -> Any:
+    return (fixed_point.to_decimal if kind == "exact" else fixed_point.to_float)(values, decimals)
+
+
+def _add_columns(fills: Any, made: Mapping[str, Any]) -> Any:
+    """Return the fills with more columns; rows, index and provenance are unchanged."""
+    if isinstance(fills, pd.DataFrame):
+        return fills.assign(**{name: _pandas_column(column) for name, column in made.items()})
+    frame = nw.from_native(fills, eager_only=True)
+    space = frame.implementation
+    series = {
+        name: nw.from_arrow(pa.table({name: column}), backend=space)[name]
+        for name, column in made.items()
+    }
+    return frame.with_columns(**series).to_native()
+
+
+def _pandas_column(column: Any) -> Any:
+    if isinstance(column, pa.Array):
+        return pd.array(column, dtype=pd.ArrowDtype(column.type))
+    return column

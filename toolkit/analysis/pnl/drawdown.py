@@ -1,0 +1,106 @@
+"""Drawdown: the distance of a curve from its highest value so far."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from narwhals.typing import IntoFrameT
+
+from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common.account_values import (
+    Amount,
+    column_list,
+    row_times,
+    row_users,
+    zero_amount,
+)
+from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.times import HOUR
+
+__all__ = ["drawdown"]
+
+
+def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
+    """Return how far each point of a curve is below the highest point so far.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        As `equity` returns it: ``time``, the column `of`, and ``user`` if there are several
+        accounts (pandas, Polars eager or lazy, DuckDB relation).
+    of : str, default "pnl"
+        The column: ``"pnl"``, ``"realised"``, or another one. In ``equity`` a withdrawal looks like
+        a loss, because flows are not gains.
+
+    Returns
+    -------
+    DataFrame
+        In the engine of `curve`: its rows, sorted by user and time, with three more columns. They
+        replace those of an earlier call. They are missing if the value is missing.
+
+        - ``high``: the highest value so far, in USD; at least 0, the value at the beginning
+        - ``drawdown``: value less ``high``, in USD, at most 0
+        - ``under_hours`` float64: hours since the curve was at its high
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or contains text.
+
+    Notes
+    -----
+    The deepest drawdown is the minimum of the column. Repeated points change nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> curve = pd.DataFrame({"pnl": [1.0, 3.0, 2.0, 0.5],
+    ...     "time": pd.to_datetime([0, 1, 2, 3], unit="h", utc=True)})
+    >>> drawdown(curve)[["high", "drawdown", "under_hours"]].values.tolist()
+    [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, -1.0, 1.0], [3.0, -2.5, 2.0]]
+    """
+    curve = count_once(curve, "curve")
+    frame = engines.to_pandas(curve)
+    opened = columns.open_frame(frame, "curve")
+    columns.require_columns(opened, ("time", of), "curve")
+    kind = columns.number_kind(opened, [of], "curve")
+    if "user" in frame.columns:
+        frame = frame.assign(user=frame["user"].astype("str"))
+    keys = [key for key in ("user", "time") if key in frame.columns]
+    frame = frame.sort_values(keys, kind="stable", ignore_index=True)
+    users = row_users(frame)
+    number = engines.arrow_type(kind)
+    high, fall, under = _drawdown_columns(users, row_times(frame), column_list(frame, of), kind)
+    made = {
+        "high": pa.array(high, type=number),
+        "drawdown": pa.array(fall, type=number),
+        "under_hours": pa.array(under, type=pa.float64()),
+    }
+    kept = pa.Table.from_pandas(frame.drop(columns=made, errors="ignore"), preserve_index=False)
+    table = pa.table({**dict(zip(kept.column_names, kept.columns, strict=True)), **made})
+    return engines.result_from_table(table, {"curve": curve}, helper="pnl.drawdown", of=of)
+
+
+def _drawdown_columns(
+    users: Sequence[str], ms: Sequence[int | None], values: Sequence[Amount], kind: Numbers
+) -> tuple[list[Amount], list[Amount], list[float | None]]:
+    high: list[Amount] = []
+    fall: list[Amount] = []
+    under: list[float | None] = []
+    last: str | None = None
+    top: Amount = zero_amount(kind)
+    since = 0
+    for user, time, value in zip(users, ms, values, strict=True):
+        if user != last or not high:
+            last, top, since = user, zero_amount(kind), time or 0
+        if value is None:
+            high.append(None)
+            fall.append(None)
+            under.append(None)
+            continue
+        if value >= top:
+            top, since = value, time or 0
+        high.append(top)
+        fall.append(value - top)
+        under.append(((time or 0) - since) / HOUR)
+    return high, fall, under

@@ -1,0 +1,310 @@
+"""Equity over time, from an empty account on."""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from narwhals.typing import IntoFrame, IntoFrameT
+
+from toolkit.analysis.common import columns, engines, fees, markets
+from toolkit.analysis.common.account_values import (
+    Amount,
+    column_list,
+    row_times,
+    row_users,
+    zero_amount,
+)
+from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.fees import Prices
+from toolkit.analysis.common.grouping import CALENDAR
+from toolkit.analysis.common.owners import account_names, refuse_several_accounts
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.pnl.attribution import compute_attribution
+from toolkit.analysis.pnl.fill_order import SizeDecimals
+from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.positions import positions
+from toolkit.errors import MissingColumns
+
+__all__ = ["equity"]
+
+MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
+
+
+def equity(
+    fills: IntoFrameT,
+    funding: IntoFrame | None = None,
+    ledger: IntoFrame | None = None,
+    by: str = "hour",
+    *,
+    marks: IntoFrame | None = None,
+    sz_decimals: SizeDecimals | None = None,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: IntoFrame | None = None,
+) -> IntoFrameT:
+    """Return the perp account's equity over time: realised and unrealised PnL, and flows.
+
+    Parameters
+    ----------
+    fills, funding, ledger, account
+        See `tk.pnl.attribution`. Spot and outcome fills have their own column, because they are
+        paid from the spot balance. Fills with a column ``user`` have one curve per account.
+    by : {"hour", "day", "week"}
+        The distance between points (UTC, weeks from Monday).
+    marks : DataFrame, optional
+        Mark prices over time: ``time, name, mark_px``, as collected from `tk.meta_and_asset_ctxs`.
+        Each point uses the last price of its coin that is not older than one step.
+    sz_decimals : mapping or DataFrame, optional
+        See `tk.pnl.positions`; required with `marks`.
+    prices, meta : optional
+        Prices of other tokens than USDC, see `tk.pnl.attribution`. Without a price they count at
+        par.
+
+    Returns
+    -------
+    DataFrame
+        In the engine of `fills`: one row per step between the first and the last event, sorted by
+        user and time. Amounts are in USD at the end of the step, positive for a gain:
+
+        - ``user``: the account, if the fills have this column
+        - ``time``: the end of the step, UTC
+        - ``realised``: closed PnL, fees and funding so far; without funding if `covers` says so
+        - ``unrealised``: unrealised PnL of the open positions; missing if a mark price is missing
+        - ``pnl``: ``realised + unrealised``; missing if one of them is
+        - ``flows``: ledger flows so far; missing without a ledger
+        - ``equity``: ``flows + pnl``, since the account was empty
+        - ``spot_realised``: closed PnL less fees of spot and outcome fills so far; not a part of
+          ``pnl`` and ``equity``, which are of the perp account
+        - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or contains text instead of numbers.
+    ValueError
+        If `by` is not a step, or if `marks` come without `sz_decimals`.
+
+    Notes
+    -----
+    Funding outside the time range of the fills does not count; ``covers`` states how many rows. The
+    last point equals `tk.pnl.attribution` of the entire time. Repeated rows count once. Frames are
+    read into memory.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 110.0, 90.0], "sz": 1.0, "side": ["B", "A", "A"],
+    ...     "time": pd.to_datetime([0, 3_600_000, 10_800_000], unit="ms", utc=True),
+    ...     "closed_pnl": [0.0, 10.0, -2.0], "fee": 0.5})
+    >>> equity(fills)["realised"].tolist()
+    [-0.5, 9.0, 9.0, 6.5]
+    """
+    time = None if funding is None else covered_period(fills)
+    fills = count_once(fills, "fills")
+    refuse_several_accounts(fills, "fills")
+    funding = count_once(funding, "funding")
+    ledger = count_once(ledger, "ledger")
+    if by not in CALENDAR:
+        raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
+    if marks is not None and sz_decimals is None:
+        raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
+    frame = engines.to_pandas(fills)
+    columns.require_columns(columns.open_frame(frame, "fills"), ("coin", "time"), "fills")
+    kind = columns.number_kind(columns.open_frame(frame, "fills"), ("px", "fee"), "fills")
+    row_times(frame, "fills")  # raises if a time is missing: it has no place on a curve
+    if "user" in frame.columns:
+        frame = frame.assign(user=frame["user"].astype("str"))
+    frame, other = _split_markets(frame)
+    # A curve cannot state for each point which amounts are missing, so it requires all of them.
+    amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
+    columns.require_values(columns.open_frame(frame, "fills"), amounts, "fills")
+    columns.require_values(columns.open_frame(other, "fills"), amounts, "fills")
+    if "side" in other.columns:
+        fees.warn_missing_tokens(columns.open_frame(other, "fills"), "fills")
+    names = account_names(fills, account)
+    own = account or (names[0] if len(names) == 1 else None)
+    keys = ["user"] if "user" in frame.columns else []
+    paid = None if funding is None else engines.to_pandas(funding)
+    moved = None if ledger is None else engines.to_pandas(ledger)
+    money: dict[str, Any] = {"account": own, "prices": prices, "meta": meta}
+    whole = compute_attribution(frame, paid, moved, keys or None, time, **money)
+    if paid is not None:
+        columns.require_columns(
+            columns.open_frame(paid, "funding"), ("coin", "time", "usdc"), "funding"
+        )
+        paid = rows_inside(mark_inside(paid, frame, time))
+    made = compute_attribution(frame, paid, moved, [*keys, by], **money)
+    rows = _account_curves(made, by, kind)
+    spot = _spot_net(other, keys, by, kind, money)
+    for user, (ends, _) in spot.items():
+        if user not in rows:  # an account that traded only spot or outcomes
+            step = CALENDAR[by][0]
+            rows[user] = _curve_points({end - step: (None, None) for end in ends}, step, kind)
+    _add_unrealised(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
+    covers = dict(zip(row_users(whole), whole["covers"], strict=True))
+    inputs: dict[str, Any] = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
+    table = _result_table(rows, spot, covers, bool(keys), kind, ledger is not None)
+    result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.equity", by=by)
+    return result
+
+
+def _split_markets(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the fills of perps, and those of spot and outcome markets."""
+    other = frame["coin"].astype("str").str.contains(markets.NOT_PERP).fillna(False).astype(bool)
+    return frame[~other].reset_index(drop=True), frame[other].reset_index(drop=True)
+
+
+def _spot_net(
+    fills: pd.DataFrame, keys: list[str], by: str, kind: Numbers, money: Mapping[str, Any]
+) -> dict[str, tuple[list[int], list[Amount]]]:
+    """Return for each account the times and the cumulated net of its spot and outcome fills."""
+    if fills.empty:
+        return {}
+    made = compute_attribution(fills, None, None, [*keys, by], **money)
+    found: dict[str, tuple[list[int], list[Amount]]] = {}
+    starts = row_times(made.rename(columns={by: "time"}))
+    for user, ms, net in zip(row_users(made), starts, column_list(made, "net"), strict=True):
+        times, sums = found.setdefault(user, ([], []))
+        times.append((ms or 0) + CALENDAR[by][0])
+        sums.append((sums[-1] if sums else zero_amount(kind)) + net)
+    return found
+
+
+def _account_curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[Any]]]:
+    """Return each account's points: end of the step, realised, unrealised, flows so far."""
+    step = CALENDAR[by][0]
+    changes: dict[str, dict[int, tuple[Amount, Amount]]] = {}
+    times = row_times(made.rename(columns={by: "time"}))
+    for user, ms, net, flow in zip(
+        row_users(made), times, column_list(made, "net"), column_list(made, "ledger"), strict=True
+    ):
+        changes.setdefault(user, {})[ms or 0] = (net, flow)
+    return {user: _curve_points(each, step, kind) for user, each in sorted(changes.items())}
+
+
+def _curve_points(
+    changes: Mapping[int, tuple[Amount, Amount]], step: int, kind: Numbers
+) -> list[list[Any]]:
+    realised = flows = zero_amount(kind)
+    points = []
+    for ms in range(min(changes), max(changes) + 1, step):
+        net, flow = changes.get(ms, (None, None))
+        realised = realised if net is None else realised + net
+        flows = flows if flow is None else flows + flow
+        points.append([ms + step, realised, None, flows])
+    return points
+
+
+def _add_unrealised(
+    rows: Mapping[str, list[list[Any]]],
+    fills: pd.DataFrame,
+    marks: Any,
+    sz_decimals: Any,
+    step: int,
+    kind: Numbers,
+) -> None:
+    """Set the unrealised PnL at the end of each step."""
+    if marks is None:
+        return
+    held = _position_runs(positions(fills, sz_decimals))
+    prices = _price_series(marks, kind)
+    for user, points in rows.items():
+        for point in points:
+            point[2] = _unrealised_before(held.get(user, {}), prices, point[0], step, kind)
+
+
+def _unrealised_before(
+    held: Mapping[str, tuple[list[int], list[Amount], list[Amount]]],
+    prices: Mapping[str, tuple[list[int], list[Amount]]],
+    end: int,
+    step: int,
+    kind: Numbers,
+) -> Amount:
+    """Return the unrealised PnL just before a time; None if a price is missing."""
+    gain = zero_amount(kind)
+    for coin, (times, sizes, entries) in held.items():
+        place = bisect_right(times, end - 1) - 1
+        if place < 0 or not sizes[place]:
+            continue
+        stamps, marks = prices.get(coin, ([], []))
+        latest = bisect_right(stamps, end) - 1
+        if latest < 0 or stamps[latest] <= end - step or entries[place] is None:
+            return None
+        gain += sizes[place] * (marks[latest] - entries[place])
+    return gain
+
+
+def _position_runs(
+    made: pd.DataFrame,
+) -> dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]]:
+    runs: dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]] = {}
+    for user, coin, ms, size, entry in zip(
+        row_users(made),
+        made["coin"],
+        row_times(made),
+        column_list(made, "position"),
+        column_list(made, "entry_px"),
+        strict=True,
+    ):
+        run = runs.setdefault(user, {}).setdefault(coin, ([], [], []))
+        for column, value in zip(run, (ms or 0, size, entry), strict=True):
+            column.append(value)
+    return runs
+
+
+def _price_series(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount]]]:
+    frame = engines.to_pandas(marks)
+    opened = columns.open_frame(frame, "marks")
+    columns.require_columns(opened, ("time", "name", "mark_px"), "marks")
+    if columns.number_kind(opened, ["mark_px"], "marks") != kind and kind == "exact":
+        raise MissingColumns(
+            "marks: the numbers are float, but the fills are exact. Fetch both alike"
+        )
+    frame = frame[frame["mark_px"].notna()].sort_values(["name", "time"], kind="stable")
+    found: dict[str, tuple[list[int], list[Amount]]] = {}
+    for name, ms, px in zip(
+        frame["name"], row_times(frame, "marks"), frame["mark_px"], strict=True
+    ):
+        times, prices = found.setdefault(name, ([], []))
+        times.append(ms or 0)
+        prices.append(px if kind == "exact" else float(px))
+    return found
+
+
+def _result_table(
+    rows: Mapping[str, list[list[Any]]],
+    spot: Mapping[str, tuple[list[int], list[Amount]]],
+    covers: Mapping[str, str],
+    split: bool,
+    kind: Numbers,
+    flowing: bool,
+) -> pa.Table:
+    points = [(user, *point) for user, each in rows.items() for point in each]
+    number = engines.arrow_type(kind)
+    money: dict[str, list[Amount]] = {name: [] for name in MONEY}
+    for _, _, realised, unrealised, flows in points:
+        pnl = None if unrealised is None else realised + unrealised
+        flowed = flows if flowing else None
+        money["realised"].append(realised)
+        money["unrealised"].append(unrealised)
+        money["pnl"].append(pnl)
+        money["flows"].append(flowed)
+        money["equity"].append(None if pnl is None or flowed is None else flowed + pnl)
+    apart: list[Amount] = []
+    for user, end, *_ in points:
+        times, sums = spot.get(user, ([], []))
+        place = bisect_right(times, end)
+        apart.append(sums[place - 1] if place else zero_amount(kind))
+    users = {"user": engines.text_column([point[0] for point in points])} if split else {}
+    return pa.table(
+        {
+            **users,
+            "time": engines.time_column([point[1] for point in points]),
+            **{name: pa.array(values, type=number) for name, values in money.items()},
+            "spot_realised": pa.array(apart, type=number),
+            "covers": engines.text_column([covers.get(point[0], "") for point in points]),
+        }
+    )

@@ -1,0 +1,195 @@
+"""Ledger flows of the perp account: cash into (+) and out of (-) it, over all its dexes.
+
+`RULES` states the direction of each type; the functions below apply it. A row has no amount (null)
+if its type is not in the table, or if its direction depends on the account of the ledger, which is
+not known. Such rows are counted and never taken as zero.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import narwhals as nw
+
+from toolkit.analysis.common.columns import (
+    Frame,
+    Numbers,
+    column_or_zero,
+    missing_literal,
+    number_type,
+    zero_literal,
+)
+from toolkit.analysis.common.fees import CASH
+
+Way = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
+
+
+class FlowRule(NamedTuple):
+    """How rows of one type count: their direction, and the column of their amount."""
+
+    way: Way
+    amount: str = "usdc"
+
+
+# ASSUMED: the fee of a withdrawal, internal transfer, send or vault creation is paid in addition to
+# its amount.
+# ASSUMED: a vault pays its leader's commission on a withdrawal in addition to the withdrawn amount.
+# ASSUMED: activateDexAbstraction moves cash only between perp dexes of the same account.
+# ASSUMED: rewards, gas auctions, genesis tokens, staking, lending and activation gas are paid
+# from and to the spot balance, not the perp account.
+RULES: Mapping[str, FlowRule] = {
+    "deposit": FlowRule("in"),
+    "withdraw": FlowRule("out"),
+    "accountClassTransfer": FlowRule("class"),
+    "internalTransfer": FlowRule("party"),
+    "subAccountTransfer": FlowRule("party"),
+    "spotTransfer": FlowRule("none"),
+    "send": FlowRule("send", "amount"),
+    "liquidation": FlowRule("none"),
+    "vaultCreate": FlowRule("joins"),
+    "vaultDeposit": FlowRule("joins"),
+    "vaultDistribution": FlowRule("leaves"),
+    "vaultWithdraw": FlowRule("leaves", "net_withdrawn_usd"),
+    "vaultLeaderCommission": FlowRule("in"),
+    "rewardsClaim": FlowRule("none"),
+    "deployGasAuction": FlowRule("none"),
+    "spotGenesis": FlowRule("none"),
+    "cStakingTransfer": FlowRule("none"),
+    "borrowLend": FlowRule("none"),
+    "activateDexAbstraction": FlowRule("none"),
+    "accountActivationGas": FlowRule("none"),
+    "perpDexClassTransfer": FlowRule("class", "amount"),
+}
+
+AMOUNTS = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee", "commission")
+_TEXTS = ("user", "destination", "vault", "source_dex", "destination_dex", "token", "fee_token")
+SPOT = "spot"
+_NOBODY = "?"
+
+
+def add_flows(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
+    """Add `flow` (null if it is not known) and `unknown` (0 or 1) to each ledger row."""
+    rows = _add_columns(ledger, kind, account)
+    rows = rows.with_columns(_out=_cash_leaves(), _in=_cash_arrives(), _usd=_usd_amount(kind))
+    rows = rows.with_columns(_net=nw.col("_in") - nw.col("_out"), _cost=_fee_paid(kind))
+    rows = rows.with_columns(_moved=_movement(kind))
+    rows = rows.with_columns(flow=nw.col("_moved") - nw.col("_cost"))
+    return rows.with_columns(unknown=_flag(nw.col("flow").is_null()))
+
+
+def _add_columns(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
+    """Return the ledger with all columns of the rules, texts and directions without nulls."""
+    have = ledger.collect_schema().names()
+    texts = {n: nw.col(n).fill_null("") if n in have else nw.lit("") for n in _TEXTS}
+    amounts = {n: _nullable(n, kind) if n in have else missing_literal(kind) for n in AMOUNTS}
+    amounts |= {name: column_or_zero(name, have, kind) for name in ("fee", "commission")}
+    owner = nw.lit(_NOBODY)
+    if account is not None:
+        owner = nw.lit(account.lower())
+    elif "account" in have:
+        owner = nw.col("account").fill_null(_NOBODY).str.to_lowercase()
+    return ledger.with_columns(**texts, **amounts, _to=_direction(have), _owner=owner)
+
+
+def _direction(have: Sequence[str]) -> nw.Expr:
+    """Return 1 into the perp account, -1 out of it, 0 if `to_perp` is missing."""
+    if "to_perp" not in have:
+        return nw.lit(0)
+    into = (nw.col("to_perp") == nw.lit(True)).fill_null(False)
+    out_of = (nw.col("to_perp") == nw.lit(False)).fill_null(False)
+    return nw.when(into).then(nw.lit(1)).when(out_of).then(nw.lit(-1)).otherwise(nw.lit(0))
+
+
+def _nullable(name: str, kind: Numbers) -> nw.Expr:
+    if kind == "exact":
+        return nw.col(name)
+    column = nw.col(name).cast(nw.Float64())
+    return nw.when(~column.is_nan()).then(column)
+
+
+def _has_way(*ways: Way) -> nw.Expr:
+    return nw.col("type").is_in([name for name, rule in RULES.items() if rule.way in ways])
+
+
+def _flag(condition: nw.Expr) -> nw.Expr:
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def is_owner(party: str) -> nw.Expr:
+    """Return whether a column has the account of the ledger."""
+    return nw.col(party).str.to_lowercase() == nw.col("_owner")
+
+
+def _cash_leaves() -> nw.Expr:
+    """Return 1 if cash leaves the perp account, else 0."""
+    sent = is_owner("user") & (
+        _has_way("party") | (_has_way("send") & (nw.col("source_dex") != SPOT))
+    )
+    vault = is_owner("vault")
+    pooled = (_has_way("joins") & ~vault) | (_has_way("leaves") & vault)
+    return _flag(_has_way("out") | pooled | (_has_way("class") & (nw.col("_to") == -1)) | sent)
+
+
+def _cash_arrives() -> nw.Expr:
+    """Return 1 if cash comes into the perp account, else 0."""
+    got = is_owner("destination") & (
+        _has_way("party") | (_has_way("send") & (nw.col("destination_dex") != SPOT))
+    )
+    # A vault's own ledger has the rows of its followers, and the vault receives their deposits.
+    vault = is_owner("vault")
+    pooled = (_has_way("joins") & vault) | (_has_way("leaves") & ~vault)
+    return _flag(_has_way("in") | pooled | (_has_way("class") & (nw.col("_to") == 1)) | got)
+
+
+def _is_known() -> nw.Expr:
+    """Return whether the direction of a row is known."""
+    named = is_owner("user") | is_owner("destination")
+    return (
+        _has_way("in", "out", "joins", "leaves", "none")
+        | (_has_way("class") & (nw.col("_to") != 0))
+        | (_has_way("party", "send") & named)
+    )
+
+
+def _usd_amount(kind: Numbers) -> nw.Expr:
+    """Return the amount of a row in USD: USDC at par, other tokens by `usdc_value`."""
+    withdrawn = nw.col("type").is_in(_types_by_amount("net_withdrawn_usd"))
+    in_token = nw.col("type").is_in(_types_by_amount("amount"))
+    return (
+        nw.when(withdrawn)
+        .then(nw.col("net_withdrawn_usd"))
+        .when(in_token & nw.col("token").is_in(CASH))
+        .then(nw.col("amount"))
+        .when(in_token)
+        .then(nw.col("usdc_value"))
+        .otherwise(nw.col("usdc"))
+        .cast(number_type(kind))
+    )
+
+
+def _types_by_amount(column: str) -> list[str]:
+    return [name for name, rule in RULES.items() if rule.amount == column]
+
+
+def _fee_paid(kind: Numbers) -> nw.Expr:
+    paid = (nw.col("_out") == 1) & ~is_owner("vault") & nw.col("fee_token").is_in(CASH)
+    shared = _has_way("leaves") & is_owner("vault")
+    return (
+        nw.when(shared)
+        .then(nw.col("commission"))
+        .when(paid)
+        .then(nw.col("fee"))
+        .otherwise(zero_literal(kind))
+    )
+
+
+def _movement(kind: Numbers) -> nw.Expr:
+    is_known = _is_known()
+    return (
+        nw.when(is_known & (nw.col("_net") == 1))
+        .then(nw.col("_usd"))
+        .when(is_known & (nw.col("_net") == -1))
+        .then(-nw.col("_usd"))
+        .when(is_known & (nw.col("_net") == 0))
+        .then(zero_literal(kind))
+        .otherwise(missing_literal(kind))
+    )

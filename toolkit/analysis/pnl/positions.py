@@ -1,0 +1,352 @@
+"""Positions after each fill: size, average entry price by the exchange's rule, closed PnL."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from narwhals.typing import IntoFrame, IntoFrameT
+
+from toolkit.analysis.common import columns, directions, engines, fees, fixed_point
+from toolkit.analysis.common.owners import (
+    lower_address,
+    refuse_mixed_chains,
+    refuse_several_accounts,
+)
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
+from toolkit.errors import MissingColumns
+from toolkit.rules.closed_pnl import GUARD_BITS, apply_perp_fill, entry_price
+from toolkit.times import Time
+
+__all__ = ["positions", "unrealised"]
+
+
+class PositionWalk(NamedTuple):
+    """The state after each fill, by row; None if it is not known."""
+
+    entry: list[int | None]
+    expected: list[int | None]
+    broken: list[bool]
+    gap: list[int]
+
+
+_FINER = 10  # extra decimals of a spot token's average cost, compared with prices
+
+MarkPrices = Mapping[str, float | Decimal] | IntoFrame
+"""Coin -> mark price, or a frame with ``name`` and ``mark_px``."""
+
+
+def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFrameT:
+    """Return the position after every fill: its size, its average entry price, its closed PnL.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
+        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin, px,
+        sz, side, time, start_position, closed_pnl``; ``user`` if there are several accounts;
+        ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot.
+    sz_decimals : mapping of coin to int, or DataFrame
+        Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
+
+    Returns
+    -------
+    DataFrame
+        In the engine of `fills`: one row per fill, in the order of execution, by user and coin:
+
+        - ``user``: the account in lower case, if the fills have this column
+        - ``coin``: the coin
+        - ``time``: the time of the fill, UTC
+        - ``start_position``: position before the fill, in units of the coin, positive for long
+        - ``change``: change of the position by the fill, in units of the coin, positive for buys
+        - ``position``: position after the fill, ``start_position + change``, positive for long
+        - ``entry_px``: average entry price of the position after the fill, by the exchange's rule;
+          for spot and outcome tokens the average cost, including fees in the token. It is missing
+          if the position is flat, or if the history does not determine it
+        - ``px``: price of the fill, in USD
+        - ``closed_pnl``: closed PnL that the exchange states, in USD
+        - ``expected_closed_pnl``: closed PnL by the rule, in USD; missing if it is not known
+        - ``chain_break`` bool: True if fills before this one are missing, or if spot tokens came or
+          left without a fill
+        - ``gap``: size that came (+) or left (-) before this fill without a fill, in units of the
+          coin; 0 if there is no break. On spot a difference of one unit of the recorded precision
+          is rounding and no gap
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, contains text, or has missing values.
+
+    Notes
+    -----
+    The rule: an exact entry notional grows by px * sz when a fill opens, and shrinks by the closed
+    share when a fill closes. The entry price is notional / size, **truncated** to 6 - szDecimals
+    decimals (clarifications, "How the exchange accounts"). Spot and outcome tokens have an average
+    cost that is not truncated; a negative gap leaves at this cost, a positive gap has an unknown
+    cost (docs/live_service.md, sections 3 and 7). Frames are read into memory. Repeated rows count
+    once.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 101.0, 110.0], "sz": [2.0, 1.0, 2.0],
+    ...     "side": ["B", "B", "A"], "time": pd.to_datetime([0, 1, 2], unit="ms", utc=True),
+    ...     "start_position": [0.0, 2.0, 3.0], "closed_pnl": [0.0, 0.0, 19.4]})
+    >>> positions(fills, {"BTC": 5})[["position", "entry_px", "expected_closed_pnl"]]
+       position  entry_px  expected_closed_pnl
+    0       2.0     100.0                  0.0
+    1       3.0     100.3                  0.0
+    2       1.0     100.3                 19.4
+    """
+    fills = count_once(fills, "fills")
+    frame, kind = read_fills(fills)
+    fees.warn_missing_tokens(frame, "fills")
+    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
+    order = order_by_chain(frame, read)
+    walk = walk_positions(read, order)
+    entry, finer = _add_spot(frame, read, order, walk)
+    made = {
+        **identity_columns(frame, order),
+        "start_position": engines.number_column(
+            take_rows(read.start, order), read.size_decimals, kind
+        ),
+        "change": engines.number_column(
+            [read.end[row] - read.start[row] for row in order], read.size_decimals, kind
+        ),
+        "position": engines.number_column(take_rows(read.end, order), read.size_decimals, kind),
+        "entry_px": engines.number_column(take_rows(entry, order), read.px_decimals + finer, kind),
+        "px": engines.number_column(take_rows(read.px, order), read.px_decimals, kind),
+        "closed_pnl": engines.number_column(take_rows(read.closed, order), read.decimals, kind),
+        "expected_closed_pnl": engines.number_column(
+            take_rows(walk.expected, order), read.decimals, kind
+        ),
+        "chain_break": pa.array(take_rows(walk.broken, order), type=pa.bool_()),
+        "gap": engines.number_column(take_rows(walk.gap, order), read.size_decimals, kind),
+    }
+    return engines.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.positions")
+
+
+def _add_spot(
+    frame: nw.DataFrame[Any],
+    read: fill_order.IntegerFills,
+    order: Sequence[int],
+    walk: PositionWalk,
+) -> tuple[list[int | None], int]:
+    """Add spot and outcome tokens to a walk; return entry prices and their extra decimals."""
+    spot = walk_spot_fills(read, order, find_swaps(frame, read))
+    if not spot.basis:
+        return walk.entry, 0
+    unit = 10**_FINER
+    entry = [None if px is None else px * unit for px in walk.entry]
+    for row, basis in spot.basis.items():
+        closed = spot.expected[row]
+        walk.expected[row] = None if closed is None else closed * read.unit
+        if basis.size and basis.is_known:
+            entry[row] = (2 * basis.cost * unit + basis.size) // (2 * basis.size)
+    for row, size in spot.gap.items():
+        walk.broken[row], walk.gap[row] = True, size
+    return entry, _FINER
+
+
+def unrealised(
+    fills: IntoFrameT,
+    marks: MarkPrices,
+    sz_decimals: fill_order.SizeDecimals,
+    at: Time | None = None,
+) -> IntoFrameT:
+    """Return the open positions and their unrealised PnL at given mark prices.
+
+    Parameters
+    ----------
+    fills, sz_decimals
+        See `tk.pnl.positions`.
+    marks : mapping of coin to price, or DataFrame
+        Mark prices: a dict, or a frame of `tk.meta_and_asset_ctxs` (``name``, ``mark_px``).
+    at : int or datetime, optional
+        A time in milliseconds or with a time zone. Fills up to and including this time count. By
+        default all fills.
+
+    Returns
+    -------
+    DataFrame
+        In the engine of `fills`: one row per open perp position, by user and coin, with columns as
+        in the positions of `tk.batch_clearinghouse_states`:
+
+        - ``user``: the account, if the fills have this column
+        - ``coin``: the coin
+        - ``szi``: size of the position in units of the coin, positive for long
+        - ``entry_px``: average entry price, in USD
+        - ``mark_px``: mark price, in USD; missing if `marks` does not have it
+        - ``position_value``: size times mark price, in USD, never negative
+        - ``unrealized_pnl``: ``szi * (mark_px - entry_px)``, in USD; missing if one of the prices
+          is
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, contains text, or has missing values.
+
+    Notes
+    -----
+    The entry price is truncated as the exchange does it when a position is closed, so that
+    unrealised PnL and later closed PnL add up to the last digit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0], "sz": [2.0], "side": ["A"], "start_position": [0.0],
+    ...     "time": pd.to_datetime([0], unit="ms", utc=True), "closed_pnl": [0.0]})
+    >>> unrealised(fills, {"BTC": 90.0}, {"BTC": 5})[["coin", "szi", "unrealized_pnl"]]
+      coin  szi  unrealized_pnl
+    0  BTC -2.0            20.0
+    """
+    fills = count_once(fills, "fills")
+    frame, kind = read_fills(fills)
+    sizes = fill_order.size_decimals(sz_decimals)
+    if at is not None:
+        frame = _fills_until(frame, at)
+    read = fill_order.integer_fills(frame, sizes)
+    order = order_by_chain(frame, read)
+    walk = walk_positions(read, order)
+    rows = _open_rows(read, order)
+    prices, decimals = mark_prices(marks, read.px_decimals)
+    mark = [prices.get(coin) for coin in take_rows(frame["coin"].to_list(), rows)]
+    finer = 10 ** (decimals - read.px_decimals)
+    entry = [None if e is None else e * finer for e in take_rows(walk.entry, rows)]
+    size = take_rows(read.end, rows)
+    value = [None if m is None else abs(s) * m for s, m in zip(size, mark, strict=True)]
+    gain = [
+        None if m is None or e is None else s * (m - e)
+        for s, m, e in zip(size, mark, entry, strict=True)
+    ]
+    whole = decimals + read.size_decimals
+    made = {
+        key: column
+        for key, column in identity_columns(frame, rows).items()
+        if key in ("user", "coin")
+    } | {
+        "szi": engines.number_column(size, read.size_decimals, kind),
+        "entry_px": engines.number_column(entry, decimals, kind),
+        "mark_px": engines.number_column(mark, decimals, kind),
+        "position_value": engines.number_column(value, whole, kind),
+        "unrealized_pnl": engines.number_column(gain, whole, kind),
+    }
+    return engines.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.unrealised")
+
+
+def _open_rows(read: fill_order.IntegerFills, order: Sequence[int]) -> list[int]:
+    """Return the last fill of each perp chain that ends with an open position."""
+    chains = read.chain.tolist()
+    followers = [*(chains[row] for row in order[1:]), None]
+    return [
+        row
+        for row, follower in zip(order, followers, strict=False)
+        if follower != chains[row] and read.tick[row] and read.end[row]
+    ]
+
+
+def read_fills(
+    fills: Any, needed: Sequence[str] = fill_order.NEEDED
+) -> tuple[nw.DataFrame[Any], columns.Numbers]:
+    """Return fills in memory, with users in lower case, and their kind of numbers."""
+    refuse_several_accounts(fills, "fills")
+    frame = engines.collect_frame(fills, "fills")
+    columns.require_columns(frame, needed, "fills")
+    if "user" in frame.columns:
+        frame = frame.with_columns(user=lower_address("user"))
+    return frame, columns.number_kind(frame, fill_order.NUMBERS, "fills")
+
+
+def order_by_chain(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -> list[int]:
+    """Return the rows in the order of execution, with the chains sorted by user and coin."""
+    order = np.array(fill_order.execution_order(frame, read), dtype=np.int64)
+    refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order.tolist(), frame.columns)
+    starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
+    chains = np.split(order, starts[1:])
+    owners = [name for name in ("user", "coin") if name in frame.columns]
+    names = frame.select(owners)[order[starts]].rows()
+    ranked = sorted(range(len(names)), key=names.__getitem__)
+    return [row for number in ranked for row in chains[number].tolist()]
+
+
+def identity_columns(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
+    """Return user (if known), coin and time of rows."""
+    kept = {
+        name: engines.text_column(take_rows(frame[name].to_list(), rows))
+        for name in ("user", "coin")
+        if name in frame.columns
+    }
+    ms = engines.series_ms(frame["time"])
+    return kept | {"time": engines.time_column(take_rows(ms, rows))}
+
+
+def take_rows(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
+    """Return the values of rows."""
+    return [values[row] for row in rows]
+
+
+def walk_positions(read: fill_order.IntegerFills, order: Sequence[int]) -> PositionWalk:
+    """Return the state after each fill of every chain; unknown prices and PnL are None."""
+    count = len(order)
+    walk = PositionWalk([None] * count, [None] * count, [False] * count, [0] * count)
+    chains = read.chain.tolist()
+    last, position, known, entry = -1, 0, False, 0
+    for row in order:
+        if read.spot[row]:
+            continue
+        start, tick = read.start[row], read.tick[row]
+        if chains[row] != last or start != position:
+            walk.broken[row] = chains[row] == last
+            walk.gap[row] = start - position if chains[row] == last else 0
+            last, known, entry = chains[row], start == 0, 0
+        position = read.end[row]
+        if not tick:
+            continue
+        if known:
+            gain, _, entry = apply_perp_fill(start, entry, read.change[row], read.px[row], tick)
+            walk.expected[row] = gain * read.unit
+        elif position == 0 or (position > 0) != (start > 0):
+            # The position is flat or changed its side, so this fill opened all of it.
+            known, entry = True, (abs(position) * read.px[row]) << GUARD_BITS
+        if known and position:
+            walk.entry[row] = entry_price(position, entry, tick)
+    return walk
+
+
+def _fills_until(frame: nw.DataFrame[Any], at: Any) -> nw.DataFrame[Any]:
+    ms = at if isinstance(at, int) else aware_ms(at)
+    keep = [time <= ms for time in engines.series_ms(frame["time"])]
+    return frame.filter(keep)
+
+
+def aware_ms(at: Any) -> int:
+    """Return a time that has a time zone in milliseconds."""
+    stamp = pd.Timestamp(at)
+    if stamp.tzinfo is None:
+        raise ValueError(f"at: {at!r} has no time zone. Use milliseconds, or a time in UTC")
+    return int(stamp.value // 10**6)
+
+
+def mark_prices(marks: Any, least: int) -> tuple[dict[str, int], int]:
+    """Return mark prices as integers in units of 10**-decimals, with at least `least` decimals."""
+    if isinstance(marks, Mapping):
+        marks = pd.DataFrame(
+            {"name": pd.Series(list(marks), dtype="str"), "mark_px": list(marks.values())}
+        ).astype({"mark_px": "float64"})
+    frame = engines.collect_frame(marks, "marks")
+    columns.require_columns(frame, ("name", "mark_px"), "marks")
+    columns.number_kind(frame, ["mark_px"], "marks")
+    frame = frame.filter(~nw.col("mark_px").is_null() & (nw.col("mark_px") > 0))
+    values, decimals = fixed_point.to_integers(frame["mark_px"], least, "marks")
+    found = dict(zip(frame["name"].to_list(), values, strict=True))
+    if len(found) < len(values):
+        raise MissingColumns("marks: a coin has several mark prices. Pass the prices of one time")
+    return found, decimals

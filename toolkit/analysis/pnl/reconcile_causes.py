@@ -1,0 +1,119 @@
+"""Possible causes of a residual: missing fills, missing funding, missing prices."""
+
+from collections import Counter
+
+import pandas as pd
+
+from toolkit.analysis.common import engines
+from toolkit.analysis.common.account_values import (
+    UNIFIED,
+    AccountValues,
+    Amount,
+    column_list,
+    row_times,
+)
+from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl.positions import order_by_chain
+from toolkit.analysis.pnl.reconcile_tables import AccountTables
+
+_OF_POSITIONS = tuple(name for name in fill_order.NEEDED if name not in ("px", "closed_pnl"))
+"""The columns that determine how a fill changes a position."""
+
+
+def find_causes(
+    tables: AccountTables,
+    traded: pd.DataFrame,
+    moved: pd.DataFrame | None,
+    before: AccountValues | None,
+    after: AccountValues,
+) -> dict[str, dict[str, str]]:
+    """Return the possible causes of a residual by account and column, the first one first."""
+    found: dict[str, dict[str, str]] = {}
+    for user, coins in _broken_coins(tables.perps, before, after).items():
+        found.setdefault(user, {})["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
+    for user, covers in column_by_account(traded, "user", "covers").items():
+        if "funding (" in covers:
+            reason = "funding (" + covers.split("funding (")[1]
+            found.setdefault(user, {})["funding_missing"] = reason
+    odd = Counter(column_by_account(traded, "user", "missing_amounts")) + Counter(
+        column_by_account(traded, "user", "unpriced_fees")
+    )
+    names = ("user", "side", "px", "sz", "fee")
+    odd += Counter(
+        user
+        for user, *values in zip(*(column_list(tables.spots, name) for name in names), strict=True)
+        if None in values and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
+    )
+    if moved is not None:
+        odd += Counter(column_by_account(moved, "account", "unknown"))
+    for user, count in odd.items():
+        reason = f"{count} fills, fees or flows without an amount in USD"
+        found.setdefault(user, {})["not_priced"] = reason
+    return found
+
+
+def _broken_coins(
+    perps: pd.DataFrame, before: AccountValues | None, after: AccountValues
+) -> dict[str, set[str]]:
+    """Return the coins whose fills do not connect the first positions with the last ones."""
+    if any(name not in perps.columns for name in _OF_POSITIONS):
+        return {}
+    kept = [n for n in ("user", *_OF_POSITIONS, "tx_index") if n in perps.columns]
+    silent = perps[list(_OF_POSITIONS)].isna().any(axis="columns")
+    # Positions do not depend on prices, so fills without a price are used, too.
+    rows = perps.loc[~silent, kept]
+    rows = rows.assign(px=rows["sz"], closed_pnl=rows["sz"])
+    frame = engines.collect_frame(rows, "fills")
+    read = fill_order.integer_fills(frame, {})
+    users, coins = frame["user"].to_list(), frame["coin"].to_list()
+    ms = engines.series_ms(frame["time"])
+    gaps = _fill_times(perps[silent])
+    position = {} if before is None else _position_sizes(before, read.size_decimals)
+    has_start = before is None or before.held is not None
+    found: set[tuple[str, str]] = set()
+    last: dict[tuple[str, str], int] = {}
+    for row in order_by_chain(frame, read):
+        pair = users[row], coins[row]
+        known = position.get(pair, 0 if has_start else None)
+        if any(last.get(pair, 0) <= gap <= ms[row] for gap in gaps.get(pair, ())):
+            known = None
+        if known is not None and known != read.start[row]:
+            found.add(pair)
+        position[pair], last[pair] = read.end[row], ms[row]
+    if after.held is not None and has_start:
+        ends = _position_sizes(after, read.size_decimals)
+        found |= {
+            pair
+            for pair in position.keys() | ends.keys()
+            if pair[0] in after.worth
+            and position.get(pair, 0) != ends.get(pair, 0)
+            and not any(last.get(pair, 0) <= gap for gap in gaps.get(pair, ()))
+        }
+    names: dict[str, set[str]] = {}
+    for user, coin in found:
+        names.setdefault(user, set()).add(coin)
+    return names
+
+
+def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
+    """Return the times of fills with missing position columns, by account and coin."""
+    found: dict[tuple[str, str], list[int]] = {}
+    pairs = zip(silent["user"], silent["coin"], row_times(silent), strict=True)
+    for user, coin, ms in pairs:
+        if ms is not None:
+            found.setdefault((user, coin), []).append(ms)
+    return found
+
+
+def _position_sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str], int]:
+    """Return signed sizes by user and coin, if they are known."""
+    return {
+        pair: round(float(held.size) * 10**decimals)
+        for pair, held in (values.held or {}).items()
+        if held.size is not None
+    }
+
+
+def column_by_account(frame: pd.DataFrame, key: str, name: str) -> dict[str, Amount]:
+    """Return a column by account."""
+    return dict(zip(frame[key], frame[name], strict=True))

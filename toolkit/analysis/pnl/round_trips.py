@@ -1,0 +1,353 @@
+"""Round trips: from flat to flat, with gain, fees and funding."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+from narwhals.typing import IntoFrame, IntoFrameT
+
+from toolkit.analysis.common import columns, directions, engines, fees, fixed_point
+from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.fees import CASH, Prices
+from toolkit.analysis.common.owners import Accounts, account_names, keep_own_rows, lower_address
+from toolkit.analysis.common.repeated_rows import count_once, warn_user
+from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.positions import order_by_chain, read_fills, take_rows
+from toolkit.analysis.pnl.trips import (
+    Conversions,
+    FundingPayments,
+    TokenPrices,
+    Trip,
+    TripCash,
+    assign_funding,
+    cut_trips,
+    mark_liquidations,
+)
+from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.rules.directions import CONVERSIONS
+from toolkit.rules.spot_cost import SWAPS
+from toolkit.times import HOUR
+
+__all__ = ["round_trips"]
+
+
+def round_trips(
+    fills: IntoFrameT,
+    funding: IntoFrame | None = None,
+    *,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: IntoFrame | None = None,
+) -> IntoFrameT:
+    """Split fills into trips from flat to flat, each with its gain, fees and funding.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
+        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin, px,
+        sz, side, time, start_position, closed_pnl, fee``; ``user`` if there are several accounts;
+        ``tx_index`` if there are ties; ``dir`` and ``liquidated_user`` for liquidations;
+        ``fee_token`` for spot and for dexes with another collateral than USDC.
+    funding : DataFrame, optional
+        Funding rows of the same time: ``coin, time, usdc`` (and ``user``), as
+        `tk.builder_approved_funding_by_time` returns them. Rows of other accounts do not count.
+    account : str, optional
+        The account of the fills, if the frame does not state it.
+    prices, meta : optional
+        Prices of other tokens than USDC, see `tk.pnl.attribution`. Without a price they count at
+        par.
+
+    Returns
+    -------
+    DataFrame
+        In the engine of `fills`: one row per trip, by user and coin, in the order of time:
+
+        - ``user``: the account, if the fills have this column
+        - ``coin``: the coin
+        - ``side`` text: ``"long"`` or ``"short"``
+        - ``opened``: time of the first fill, UTC; missing if the trip began before the fills
+        - ``closed``: time of the last fill, UTC; missing if the trip is open
+        - ``duration_hours`` float64: hours from ``opened`` to ``closed``
+        - ``status`` text: ``"closed"``; ``"liquidated"`` if a liquidation of the account closed it,
+          by market order or by the backstop; ``"open"``; ``"late"`` if it was open before the first
+          fill; ``"broken"`` if fills are missing, which `tk.pnl.audit` shows; ``"moved"`` if spot
+          tokens came or left without a fill. Only closed and liquidated trips are complete
+        - ``fills`` int64: number of fills, without conversions
+        - ``size``: the largest position, in units of the coin, positive
+        - ``entry_px`` float64: size-weighted average of the opening prices, in USD; missing if one
+          of them is not known
+        - ``exit_px`` float64: size-weighted average of the closing prices, in USD
+        - ``gross``: closed PnL that the exchange states, in USD
+        - ``fees``: fees in USD, negative
+        - ``funding``: funding in USD, positive if received; missing if the account has no funding
+          rows
+        - ``net``: ``gross + fees + funding``, in USD; without funding if that is missing
+        - ``return_`` float64: ``net`` as a share of the opened notional; missing if the trip began
+          before the fills, or if fills, entry prices or proceeds are missing
+        - ``forced`` bool: whether the exchange closed it, by liquidation or auto-deleveraging
+        - ``at_par`` bool: whether its amounts are in another token than USDC and count at par
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, contains text, or has missing values.
+    ValueError
+        If funding is of several accounts and the account of the fills is not known.
+
+    Warns
+    -----
+    HistoryWarning
+        If funding rows are outside the time of the fills.
+
+    Notes
+    -----
+    A fill that changes the side of a position closes one trip and opens the next one; its fee is
+    divided by size. Funding counts for the trip that is open at the time of the payment, before any
+    fill in the same millisecond. Funding outside the time of the fills does not count
+    (`tk.pnl.attribution`); a warning and ``funding_outside`` in the provenance state the number of
+    rows. Sums over the trips equal the sums over the fills. If the fee of a native perp is in
+    another token than USDC, `prices` must have the token. Frames are read into memory. Repeated
+    rows count once.
+
+    Liquidations, spot and collateral: docs/live_service.md, sections 2, 3 and 6. The entry price
+    and ``gross`` of a spot trip contain its fees in the bought token.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 110.0, 105.0], "sz": [2.0, 3.0, 1.0],
+    ...     "side": ["B", "A", "B"], "start_position": [0.0, 2.0, -1.0],
+    ...     "time": pd.to_datetime([0, 3_600_000, 7_200_000], unit="ms", utc=True),
+    ...     "closed_pnl": [0.0, 20.0, 5.0], "fee": [0.1, 0.3, 0.1]})
+    >>> round_trips(fills)[["side", "duration_hours", "gross", "fees", "net"]]
+        side  duration_hours  gross  fees   net
+    0   long             1.0   20.0  -0.3  19.7
+    1  short             1.0    5.0  -0.2   4.8
+    """
+    time = None if funding is None else covered_period(fills)
+    fills = count_once(fills, "fills")
+    funding = count_once(funding, "funding")
+    frame, kind = read_fills(fills, (*fill_order.NEEDED, "fee"))
+    fees.warn_missing_tokens(frame, "fills")
+    directions.warn_missing_directions(frame, "fills")
+    names = account_names(fills, account)
+    whose = Accounts(frame, names)
+    known = fees.parse_prices(prices)
+    dexes = fees.dex_tokens(meta)
+    fees.warn_unused_prices(known, frame, dexes)
+    worth = _token_prices(frame, known, dexes)
+    facts: dict[str, Any] = {}
+    if known and funding is not None:
+        dexes = {**fees.dex_tokens_in_fills(frame), **dexes}
+    if funding is not None:
+        columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
+        funding = mark_inside(funding, fills, time)
+        facts = {"funding_outside": _count_outside(funding, whose)}
+        funding = rows_inside(funding)
+    payments = _read_payments(funding, kind, whose, frame)
+    if payments and known:
+        payments = _payments_in_usd(payments, known, dexes)
+    read = fill_order.integer_fills(frame, {})
+    least = max(0, payments.decimals - worth.decimals) if payments else 0
+    cash = TripCash(frame, read, least, worth)
+    order = order_by_chain(frame, read)
+    ms = engines.series_ms(frame["time"])
+    found = cut_trips(read, order, cash, ms, _find_conversions(frame, read))
+    users = _lower_users(frame) if "user" in frame.columns else [""] * len(frame)
+    if payments:
+        coins = frame["coin"].to_list()
+        assign_funding(
+            found, [(users[t.row], coins[t.row]) for t in found], payments, ms, cash.decimals
+        )
+    mark_liquidations(found, frame, names[0] if len(names) == 1 else None)
+    paid = set(payments.users) if payments else set()
+    covered = [users[trip.row] in paid for trip in found]
+    made = _identity_columns(frame, found, ms) | _amount_columns(found, read, cash, kind, covered)
+    inputs: dict[str, Any] = {"fills": fills, "funding": funding}
+    table = pa.table(made)
+    result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.round_trips", **facts)
+    return result
+
+
+def _count_outside(marked: Any, whose: Accounts) -> int:
+    """Return the number of funding rows outside the time of the fills, and warn of them."""
+    mine: Any = keep_own_rows(engines.collect_frame(marked, "funding"), "user", whose, "funding")
+    rows = mine.filter(~nw.col("_inside"))
+    if len(rows):
+        verb = "lies" if len(rows) == 1 else "lie"
+        warn_user(
+            f"funding: {len(rows):,} rows {verb} outside the time of the fills, and do not count. "
+            "Fetch fills of the same time. tk.pnl.attribution returns the sum of such rows as "
+            "funding_outside",
+            HistoryWarning,
+        )
+    return len(rows)
+
+
+def _token_prices(
+    frame: nw.DataFrame[Any], prices: Mapping[str, Decimal], dexes: Mapping[str, str]
+) -> TokenPrices:
+    """Return the rows that are not in USDC, and the prices of their tokens."""
+    if not dexes and ("fee_token" not in frame.columns or frame["fee_token"].is_in(CASH).all()):
+        return TokenPrices({}, {}, 0, frozenset())
+    tokens = frame["fee_token"].to_list() if "fee_token" in frame.columns else [None] * len(frame)
+    coins, sides, paid = (frame[name].to_list() for name in ("coin", "side", "fee"))
+    decimals = max((-int(p.as_tuple().exponent) for p in prices.values()), default=0)
+    decimals = max(0, decimals)
+    whole = {token: int(price.scaleb(decimals)) for token, price in prices.items()}
+    of_closed, of_fee, at_par = dict[int, int](), dict[int, int](), set[int]()
+    for row, (token, coin, side) in enumerate(zip(tokens, coins, sides, strict=True)):
+        is_spot = coin.startswith("@") or "/" in coin
+        name = token if isinstance(token, str) else dexes.get(coin.split(":")[0], "")
+        if name in CASH or (is_spot and side == "B"):
+            continue
+        name = name.upper()
+        if ":" in coin or is_spot or coin.startswith("#"):
+            if name in whole:
+                of_closed[row] = of_fee[row] = whole[name]
+            else:
+                at_par.add(row)
+        elif name in whole:
+            of_closed[row], of_fee[row] = 10**decimals, whole[name]
+        elif paid[row]:
+            raise MissingColumns(
+                f"fills: the fee of a perp fill of {coin} is in {name}, which has no price here. "
+                f"Pass prices={{{name!r}: ...}}, or remove such fills"
+            )
+    return TokenPrices(of_closed, of_fee, decimals if of_closed else 0, frozenset(at_par))
+
+
+def _find_conversions(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -> Conversions:
+    """Return the rows that convert outcome tokens."""
+    if "dir" not in frame.columns or not any(read.spot):
+        return Conversions(frozenset(), frozenset())
+    words = frame["dir"].to_list()
+    return Conversions(
+        frozenset(row for row, word in enumerate(words) if word in CONVERSIONS),
+        frozenset(row for row, word in enumerate(words) if word in SWAPS),
+    )
+
+
+def _payments_in_usd(
+    payments: FundingPayments, prices: Mapping[str, Decimal], dexes: Mapping[str, str]
+) -> FundingPayments:
+    """Convert payments of dexes with another collateral to USD."""
+    decimals = max(0, *(-int(price.as_tuple().exponent) for price in prices.values()))
+    whole = {
+        dex: int(prices[token.upper()].scaleb(decimals))
+        for dex, token in dexes.items()
+        if token.upper() in prices
+    }
+    one = 10**decimals
+    usdc = [
+        amount * whole.get(coin.split(":")[0], one) if ":" in coin else amount * one
+        for coin, amount in zip(payments.coins, payments.usdc, strict=True)
+    ]
+    return payments._replace(usdc=usdc, decimals=payments.decimals + decimals)
+
+
+def _read_payments(
+    native: Any, kind: Numbers, whose: Accounts, frame: nw.DataFrame[Any]
+) -> FundingPayments | None:
+    if native is None:
+        return None
+    rows = engines.collect_frame(native, "funding")
+    users = "user" in frame.columns
+    columns.require_columns(rows, ("coin", "time", "usdc", *(["user"] if users else [])), "funding")
+    columns.number_kind(rows, ["usdc"], "funding", kind)
+    mine: Any = keep_own_rows(rows, "user", whose, "funding")
+    mine = mine.filter(~nw.col("usdc").is_null())
+    if not isinstance(mine["usdc"].dtype, nw.Decimal):
+        mine = mine.filter(~nw.col("usdc").is_nan())
+    usdc, decimals = fixed_point.to_integers(mine["usdc"], what="funding")
+    return FundingPayments(
+        _lower_users(mine) if users else [""] * len(mine),
+        mine["coin"].to_list(),
+        engines.series_ms(mine["time"]),
+        usdc,
+        decimals,
+    )
+
+
+def _lower_users(frame: nw.DataFrame[Any]) -> list[str]:
+    names: list[str] = frame.select(user=lower_address("user"))["user"].to_list()
+    return names
+
+
+def _identity_columns(
+    frame: nw.DataFrame[Any], found: Sequence[Trip], ms: Sequence[int]
+) -> dict[str, Any]:
+    rows = [trip.row for trip in found]
+    kept = {
+        name: engines.text_column(take_rows(frame[name].to_list(), rows))
+        for name in ("user", "coin")
+        if name in frame.columns
+    }
+    hours = [
+        None if trip.opened is None or trip.closed is None else trip.closed - trip.opened
+        for trip in found
+    ]
+    return kept | {
+        "side": engines.text_column(["long" if trip.sign > 0 else "short" for trip in found]),
+        "opened": engines.time_column([trip.opened for trip in found]),
+        "closed": engines.time_column([trip.closed for trip in found]),
+        "duration_hours": pa.array(
+            [None if h is None else h / HOUR for h in hours], type=pa.float64()
+        ),
+        "status": engines.text_column([trip.status for trip in found]),
+        "fills": pa.array([trip.fills for trip in found], type=pa.int64()),
+    }
+
+
+def _amount_columns(
+    found: Sequence[Trip],
+    read: fill_order.IntegerFills,
+    cash: TripCash,
+    kind: Numbers,
+    covered: Sequence[bool],
+) -> dict[str, Any]:
+    unit = 10**read.px_decimals
+    paid = [trip.funding if has else None for trip, has in zip(found, covered, strict=True)]
+    net = [trip.gross + trip.fees + (f or 0) for trip, f in zip(found, paid, strict=True)]
+    return {
+        "size": engines.number_column([trip.peak for trip in found], read.size_decimals, kind),
+        "entry_px": _float_column(
+            [
+                _ratio(t.opened_notional, t.opened_size * unit) if _has_full_entry(t) else None
+                for t in found
+            ]
+        ),
+        "exit_px": _float_column(
+            [_ratio(t.closed_notional, t.closed_size * unit) if t.whole else None for t in found]
+        ),
+        "gross": engines.number_column([trip.gross for trip in found], cash.decimals, kind),
+        "fees": engines.number_column([trip.fees for trip in found], cash.decimals, kind),
+        "funding": engines.number_column(paid, cash.decimals, kind),
+        "net": engines.number_column(net, cash.decimals, kind),
+        "return_": _float_column(
+            [
+                _ratio(n, cash.notional(t)) if _has_full_entry(t) and t.whole else None
+                for n, t in zip(net, found, strict=True)
+            ]
+        ),
+        "forced": pa.array([trip.forced for trip in found], type=pa.bool_()),
+        "at_par": pa.array([trip.at_par for trip in found], type=pa.bool_()),
+    }
+
+
+def _has_full_entry(trip: Trip) -> bool:
+    """Return whether all fills that opened a trip are known."""
+    return trip.basis and trip.status not in ("late", "broken")
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _float_column(values: Sequence[float | None]) -> pa.Array:
+    return pa.array(values, type=pa.float64())

@@ -1,0 +1,137 @@
+"""Ledger flows of the spot wallet: tokens into (+) and out of (-) it.
+
+`perp_flows` has the perp account's side of the same rows. Here class transfers have the opposite
+direction, and tokens are sent, staked, lent and claimed. The type decides the direction.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import narwhals as nw
+
+from toolkit.analysis.common.columns import (
+    Frame,
+    Numbers,
+    column_or_zero,
+    missing_literal,
+    number_type,
+    zero_literal,
+)
+from toolkit.analysis.common.fees import CASH
+from toolkit.analysis.pnl import perp_flows
+
+Way = Literal["in", "out", "class", "party", "send", "stakes", "lends"]
+
+# ASSUMED: the sender of a spot transfer pays its fee in its fee token, in addition to the amount.
+# ASSUMED: interest of a withdrawal from lending or a repayment is in addition to the amount.
+RULES: Mapping[str, Way] = {
+    "accountClassTransfer": "class",
+    "perpDexClassTransfer": "class",
+    "spotTransfer": "party",
+    "send": "send",
+    "rewardsClaim": "in",
+    "spotGenesis": "in",
+    "deployGasAuction": "out",
+    "accountActivationGas": "out",
+    "cStakingTransfer": "stakes",
+    "borrowLend": "lends",
+}
+_INTO = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
+
+
+def add_wallet(rows: Frame, kind: Numbers) -> Frame:
+    """Add `spot` (amount of `token`; null if it is not known) to rows of `add_flows`."""
+    have = rows.collect_schema().names()
+    interest = column_or_zero("interest_amount", have, kind)
+    rows = rows.with_columns(
+        token=nw.when(nw.col("token") == "").then(nw.lit("USDC")).otherwise(nw.col("token")),
+        _sign=_wallet_sign(have),
+        _told=_is_known(have),
+        _plain=_stated_amount(kind),
+    )
+    lent = nw.when(_has_way("lends")).then(interest).otherwise(zero_literal(kind))
+    rows = rows.with_columns(_whole=(nw.col("_plain") + lent).cast(number_type(kind)))
+    moved = (
+        nw.when(nw.col("_sign") == 1)
+        .then(nw.col("_whole"))
+        .when(nw.col("_sign") == -1)
+        .then(-nw.col("_whole"))
+        .otherwise(zero_literal(kind))
+    )
+    rows = rows.with_columns(_wallet=moved, _wallet_fee=_wallet_fee(kind))
+    whole = (nw.col("_wallet") - nw.col("_wallet_fee")).cast(number_type(kind))
+    return rows.with_columns(
+        spot=nw.when(nw.col("_told")).then(whole).otherwise(missing_literal(kind)),
+    )
+
+
+def _has_way(*ways: Way) -> nw.Expr:
+    return nw.col("type").is_in([name for name, way in RULES.items() if way in ways])
+
+
+def _stated_amount(kind: Numbers) -> nw.Expr:
+    """Return the amount of tokens of a row; `usdc` of a class transfer."""
+    return (
+        nw.when(nw.col("type") == "accountClassTransfer")
+        .then(nw.col("usdc"))
+        .otherwise(nw.col("amount"))
+        .cast(number_type(kind))
+    )
+
+
+def _is_sender() -> nw.Expr:
+    own = perp_flows.is_owner("user")
+    return own & (
+        _has_way("party") | (_has_way("send") & (nw.col("source_dex") == perp_flows.SPOT))
+    )
+
+
+def _is_receiver() -> nw.Expr:
+    own = perp_flows.is_owner("destination")
+    return own & (
+        _has_way("party") | (_has_way("send") & (nw.col("destination_dex") == perp_flows.SPOT))
+    )
+
+
+def _wallet_sign(have: Sequence[str]) -> nw.Expr:
+    gets = (
+        _has_way("in")
+        | (_has_way("class") & (nw.col("_to") == -1))
+        | (_is_receiver() & ~_is_sender())
+    )
+    gives = (
+        _has_way("out")
+        | (_has_way("class") & (nw.col("_to") == 1))
+        | (_is_sender() & ~_is_receiver())
+    )
+    if "is_deposit" in have:
+        staked = (nw.col("is_deposit") == nw.lit(True)).fill_null(False)
+        freed = (nw.col("is_deposit") == nw.lit(False)).fill_null(False)
+        gets, gives = gets | (_has_way("stakes") & freed), gives | (_has_way("stakes") & staked)
+    if "operation" in have:
+        gets = gets | (_has_way("lends") & _is_operation(1))
+        gives = gives | (_has_way("lends") & _is_operation(-1))
+    return nw.when(gets).then(nw.lit(1)).when(gives).then(nw.lit(-1)).otherwise(nw.lit(0))
+
+
+def _is_operation(sign: int) -> nw.Expr:
+    names = [name for name, way in _INTO.items() if way == sign]
+    return nw.col("operation").fill_null("").is_in(names)
+
+
+def _is_known(have: Sequence[str]) -> nw.Expr:
+    """Return whether the direction of a row is known; types without a rule move no tokens."""
+    named = perp_flows.is_owner("user") | perp_flows.is_owner("destination")
+    known = ~_has_way("class", "party", "send", "stakes", "lends")
+    known = known | (_has_way("class") & (nw.col("_to") != 0)) | (_has_way("party", "send") & named)
+    if "is_deposit" in have:
+        known = known | (_has_way("stakes") & ~nw.col("is_deposit").is_null())
+    if "operation" in have:
+        known = known | (_has_way("lends") & nw.col("operation").fill_null("").is_in(list(_INTO)))
+    return known & nw.col("type").is_in(list(perp_flows.RULES))
+
+
+def _wallet_fee(kind: Numbers) -> nw.Expr:
+    same = nw.col("fee_token") == nw.col("token")
+    cash = nw.col("fee_token").is_in(CASH) & (nw.col("token") == "USDC")
+    return nw.when(_is_sender() & (same | cash)).then(nw.col("fee")).otherwise(zero_literal(kind))

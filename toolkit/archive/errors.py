@@ -1,0 +1,156 @@
+"""Errors of the archive.
+
+``ArchiveError`` (in `toolkit.errors`)
+    ``CommitConflict``: another process appended to the same history first.
+    ``StoreUnreachable``: the object store did not answer or refused access.
+    ``HistoryMismatch``: the service's rows differ from the archived rows.
+"""
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final
+
+import pyarrow as pa
+
+from toolkit.errors import ArchiveError, ToolkitError
+
+__all__ = [
+    "CommitConflict",
+    "HistoryMismatch",
+    "StoreUnreachable",
+    "error_text",
+    "import_library",
+    "translate_errors",
+]
+
+_NO_SPACE: Final = (
+    *("No space left", "os error 28", "File too large", "Disk quota exceeded"),
+    *("QuotaExceeded", "StorageFull", "Insufficient Storage"),  # words of object stores
+)
+_NO_CREDENTIALS: Final = ("loading credentials", "IMDS", "169.254.169.254", "CredentialsNotLoaded")
+_WRITE_FAILED: Final = ("performing PUT", "performing POST")
+_REQUEST_FAILED: Final = ("rror performing", "rror sending request", "NoSuchBucket")
+_DECORATION: Final = re.compile(r"\x1b\[[0-9;]*m|↳")  # colours and arrows in messages
+_BACKTRACE: Final = re.compile(r"\s+0: .*\s1: .*")
+_STORE_VARIABLES: Final = ("AWS_", "AZURE_", "GOOGLE_")
+_SECRET_NAME: Final = re.compile(r"secret|token|password|key", re.IGNORECASE)
+_SHORTEST_SECRET: Final = 6  # characters
+_ADVICE: Final = "; toolkit archive verify shows what is damaged"
+
+
+class CommitConflict(ArchiveError):
+    """Another process appended to the same history first."""
+
+
+class StoreUnreachable(ArchiveError):
+    """The store did not answer or refused access, so its content is unknown."""
+
+
+class HistoryMismatch(ArchiveError):
+    """The rows that the service returns for a history differ from the archived rows."""
+
+
+def import_library(name: str) -> Any:
+    """Import a library of the extra `scale`.
+
+    Raises
+    ------
+    ArchiveError
+        If the library is not installed. The message names the extra.
+    """
+    try:
+        with nullcontext() if name in sys.modules else _native_log_off():
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        raise ArchiveError(
+            f"the archive needs {name}, which is part of the extra scale: run "
+            "pip install '.[scale]' in the clone"
+        ) from None
+
+
+@contextmanager
+def _native_log_off() -> Iterator[None]:
+    """Turn off deltalake's log on stderr while it loads; it raises the same errors anyway.
+
+    If the user has set RUST_LOG, nothing is changed.
+    """
+    if "RUST_LOG" in os.environ:
+        yield
+        return
+    os.environ["RUST_LOG"] = "off"
+    try:
+        yield
+    finally:
+        os.environ.pop("RUST_LOG", None)
+
+
+@contextmanager
+def translate_errors(location: str, options: Mapping[str, str]) -> Iterator[None]:
+    """Re-raise errors of deltalake and pyarrow as ArchiveError.
+
+    Parameters
+    ----------
+    location : str
+        The address of the table or file, for the message.
+    options : mapping of str to str
+        Storage options; their secrets are removed from the message.
+    """
+    exceptions = import_library("deltalake.exceptions")
+    try:
+        yield
+    # The original error is not chained, because a store may have written credentials into it.
+    except exceptions.CommitFailedError as error:
+        raise CommitConflict(_clean_text(error, options)) from None
+    except (exceptions.DeltaError, pa.ArrowException, OSError) as error:
+        raise _make_error(location, _clean_text(error, options)) from None
+
+
+def error_text(error: Exception) -> str:
+    """Return what went wrong while damaged data was read, without advice."""
+    if isinstance(error, ToolkitError):
+        return str(error).removesuffix(_ADVICE)
+    return f"{type(error).__name__}: {error}"
+
+
+def _make_error(location: str, text: str) -> ArchiveError:
+    if any(phrase in text for phrase in _NO_SPACE):
+        return ArchiveError(
+            f"{location}: there is no space left to write ({text}). Free some space and refresh "
+            "again: no archived row is lost"
+        )
+    if "://" not in location or location.startswith("file:"):
+        return ArchiveError(f"{location}: {text}{_ADVICE}")
+    if any(phrase in text for phrase in _NO_CREDENTIALS):
+        return StoreUnreachable(
+            f"{location}: there are no credentials for the store. Set AWS_ACCESS_KEY_ID, "
+            "AWS_SECRET_ACCESS_KEY and AWS_REGION, and AWS_ENDPOINT_URL for a store that is not "
+            f"Amazon's; or pass them as storage_options ({text})"
+        )
+    if any(phrase in text for phrase in _WRITE_FAILED):
+        return ArchiveError(
+            f"{location}: the store refused a write ({text}). Check that the credentials allow "
+            "writing and that the store works, and refresh again: no archived row is lost"
+        )
+    # A store that answers "not found" was reached: the object is missing.
+    object_missing = "not found" in text.lower() and "NoSuchBucket" not in text
+    unreachable = not object_missing and any(phrase in text for phrase in _REQUEST_FAILED)
+    message = f"{location}: {text}; check the address, the network and the store's credentials"
+    return StoreUnreachable(message) if unreachable else ArchiveError(message)
+
+
+def _clean_text(error: Exception, options: Mapping[str, str]) -> str:
+    """Return the text of an error without colours, native backtraces and secrets."""
+    text = _BACKTRACE.sub("", " ".join(_DECORATION.sub(" ", str(error)).split()))
+    inherited = {
+        name: value for name, value in os.environ.items() if name.startswith(_STORE_VARIABLES)
+    }
+    for name, value in {**inherited, **options}.items():
+        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET:
+            text = text.replace(value, "***")
+    return text

@@ -1,0 +1,438 @@
+"""Refresh: pull what is missing of a history and append it, so that a kill loses nothing.
+
+The steps of `refresh_history` are: the request, the runs that are not complete, the pages of each
+run, the check that they follow the archived rows, the commit, and the entry in the log.
+
+A run is continued from the time of its last row. The rows of that time are pulled again and must
+equal the archived ones. Each refresh thus proves that the new rows follow the archived ones, for
+inclusive and for exclusive cursors of the service. If no end is requested, the range begins where
+the archived rows before it end, so that no gap is left.
+
+A commit contains the rows of several pages, and two Delta transactions: one with the name of the
+run and its new length, and one with the name of the series. If two processes refresh the same
+series, Delta refuses the second commit. The second process then reads the archive again and
+continues from the new state.
+"""
+
+import contextlib
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from toolkit.archive.coverage import Refreshed, covered_ranges, log_refresh
+from toolkit.archive.errors import CommitConflict
+from toolkit.archive.runs import Run, RunOverlap, is_run_complete, read_runs, select_runs
+from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, arrow_rows, operation_table
+from toolkit.archive.series import (
+    Series,
+    completion_transaction,
+    is_history,
+    make_series,
+    run_transaction,
+)
+from toolkit.archive.storage import ArchiveTables, series_filter
+from toolkit.client import Progress, Session
+from toolkit.completeness.remarks import Remark
+from toolkit.contract.answers import decode
+from toolkit.contract.columns import table_columns
+from toolkit.contract.rows import answer_rows
+from toolkit.errors import ArchiveError, ToolkitError
+from toolkit.fetch.notices import announce, answer_remarks, request_remarks
+from toolkit.fetch.pages import read_pages
+from toolkit.fetch.registry import operation_of
+from toolkit.fetch.request import Request, prepare_request
+from toolkit.times import to_ms
+
+__all__ = [
+    "MAX_TRIES",
+    "ROWS_PER_COMMIT",
+    "RefreshRequest",
+    "append_answer",
+    "parse_request",
+    "refresh_history",
+    "refresh_state",
+    "requested_series",
+]
+
+ROWS_PER_COMMIT: Final = 50_000
+"""A commit costs as much time as a few pages, so several pages share one."""
+
+MAX_TRIES: Final = 50
+"""How often an append is tried again after another process has committed first."""
+
+_RANGE_PARAMETERS: Final = ("start", "end", "page_size")
+_ANSWER_HEADERS: Final = (
+    "content-type",
+    "content-encoding",
+    "x-payload-format",
+    "x-compression",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshRequest:
+    """What is to be refreshed.
+
+    Attributes
+    ----------
+    series : Series
+        The operation and its subject.
+    times : mapping
+        ``start`` and ``end`` as the caller passed them; None if not passed.
+    start_ms, end_ms : int or None
+        The same in Unix milliseconds.
+    page_size : int or None
+        Rows per page; None for the default.
+    """
+
+    series: Series
+    times: Mapping[str, Any]
+    start_ms: int | None
+    end_ms: int | None
+    page_size: int | None
+
+
+def parse_request(
+    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any], now_ms: int
+) -> RefreshRequest:
+    """Return the request that a call of a fetch function stands for.
+
+    Raises
+    ------
+    BadRequest
+        If the service would refuse the request.
+    ArchiveError
+        If the call asks for a part of the rows only.
+    TypeError
+        If the fetch function does not take these arguments.
+    """
+    operation = operation_of(fetch)
+    values = _bind_call(fetch, arguments, named)
+    times = {name: values.pop(name, None) for name in ("start", "end")}
+    page_size = values.pop("page_size", None)
+    times_ms = {
+        name: None if time is None else to_ms(time, now_ms=now_ms) for name, time in times.items()
+    }
+    if not is_history(operation):
+        values |= {name: time for name, time in times_ms.items() if time is not None}
+    series = make_series(operation, (), values)
+    return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)
+
+
+def requested_series(
+    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]
+) -> Series:
+    """Return the series that a refresh with these arguments is about, without any request.
+
+    Raises
+    ------
+    BadRequest
+        If the service would refuse the request.
+    ArchiveError
+        If the call asks for a part of the rows only.
+    TypeError
+        If the fetch function does not take these arguments.
+    """
+    values = _bind_call(fetch, arguments, named)
+    chosen = {name: value for name, value in values.items() if name not in _RANGE_PARAMETERS}
+    return make_series(operation_of(fetch), (), chosen)
+
+
+def _bind_call(
+    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call by name; refuse those that only shape the frame."""
+    bound = inspect.signature(fetch).bind_partial(*arguments, **named)
+    values = {name: value for name, value in bound.arguments.items() if value is not None}
+    for name in ("numbers", "on_incomplete", "session", "cursor"):
+        if name in values:
+            raise ArchiveError(f"leave out {name}: an archive stores every row unchanged")
+    return values
+
+
+def refresh_history(
+    tables: ArchiveTables, request: RefreshRequest, session: Session, rows_per_commit: int
+) -> Refreshed:
+    """Pull what is missing of a history and append it.
+
+    Raises
+    ------
+    ArchiveError
+        If the archive cannot be written, or other processes keep appending to the same history.
+    HistoryMismatch
+        If the service's history differs from the archived one.
+    """
+    series, operation = request.series, request.series.operation
+    pull = _HistoryPull(tables, request, session, rows_per_commit)
+    for _ in range(MAX_TRIES):
+        try:
+            handle = tables.open_for_append(operation_table(operation))
+            runs, new_before = read_runs(tables, handle, series), pull.new_rows
+            start = _first_missing_ms(tables, request, runs)
+            with Progress(session, f"archive {operation.type}") as progress:
+                for run in select_runs(tables, handle, series, runs, start):
+                    if not is_run_complete(handle, series, run):
+                        pull.pull_run(handle, run, progress)
+            total = sum(run.rows for run in runs) + pull.new_rows - new_before
+            done = Refreshed(
+                operation.type, series.subject, pull.new_rows, total, start, pull.until_ms
+            )
+            log_refresh(tables, done, pull.origin)
+        except CommitConflict:
+            continue
+        has_start = request.start_ms is not None
+        times = request.times if has_start else {**request.times, "start": start}
+        whole = prepare_request(operation.type, session=session, **series.parameters, **times)
+        remarks = request_remarks(whole, has_start=has_start)
+        return _announce_remarks(done, whole, remarks, [_archived_rows(tables, series, total)])
+    raise ArchiveError(
+        f"{series.name}: other processes wrote to the archive {MAX_TRIES} times in between; "
+        "refresh again when they are done"
+    )
+
+
+def _first_missing_ms(tables: ArchiveTables, request: RefreshRequest, runs: Sequence[Run]) -> int:
+    """Return the time from which on rows may be missing."""
+    start, series = request.start_ms, request.series
+    if start is None:  # from the first archived row, else from the first day of the service
+        since = series.operation.since
+        firsts = [run.start for run in runs]
+        firsts += [first for first, _ in covered_ranges(tables, series)]
+        return min(firsts, default=to_ms(since) if since else 0)
+    if request.end_ms is not None:
+        return start
+    # Without an end, the gap between the archived rows and the start is pulled, too.
+    ranges = [(run.start, run.start - 1) for run in runs] + covered_ranges(tables, series)
+    return min(start, max((last + 1 for first, last in ranges if first <= start), default=start))
+
+
+class _HistoryPull:
+    """One refresh of a history: it pulls runs and counts the rows that are new.
+
+    Attributes
+    ----------
+    origin : RowOrigin
+        Where the rows come from.
+    until_ms : int
+        The time up to which the history is complete afterwards.
+    new_rows : int
+        How many rows were appended so far.
+    """
+
+    def __init__(
+        self,
+        tables: ArchiveTables,
+        request: RefreshRequest,
+        session: Session,
+        rows_per_commit: int,
+    ) -> None:
+        now = session.now_ms()
+        self.origin = RowOrigin(session.label, session.simulated, now)
+        self.until_ms = now if request.end_ms is None else min(request.end_ms, now)
+        self.new_rows = 0
+        self._tables = tables
+        self._series = request.series
+        self._page_size = request.page_size
+        self._session = session
+        self._rows_per_commit = rows_per_commit
+
+    def pull_run(self, handle: Any, run: Run, progress: Progress) -> None:
+        """Pull the pages of a run from its last row on, check them, and append the new rows."""
+        request = self._run_request(run)
+        if request is None:
+            return
+        overlap, pending = RunOverlap(self._series, run), _PendingRows(handle, run)
+        try:
+            for page in read_pages(request):
+                page.completeness.check_complete()
+                if page.completeness.covered is not None:
+                    self.until_ms = min(self.until_ms, page.completeness.covered[1])
+                texts = list(overlap.new_texts(page.texts()))
+                pending.texts.extend(texts)
+                progress.add(len(texts))
+                if overlap.is_matched and len(pending.texts) >= self._rows_per_commit:
+                    self._commit_rows(run, pending)
+        except ArchiveError:
+            raise
+        except (ToolkitError, KeyboardInterrupt) as error:
+            # The rows pulled so far follow the archived ones, so they are kept.
+            if overlap.is_matched:
+                self._commit_rows(run, pending)
+            error.add_note(
+                f"{self._series.name}: {self.new_rows} new rows are archived; refresh again to "
+                "continue"
+            )
+            raise
+        overlap.check_matched()
+        is_complete = run.bound is not None and run.bound <= self.until_ms
+        self._commit_rows(run, pending, is_complete=is_complete)
+
+    def _run_request(self, run: Run) -> Request | None:
+        """Return the request from the run's last row on, or None if nothing can be missing."""
+        start = run.start if run.last is None else run.last
+        end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
+        if start > end:
+            return None
+        parameters = {**self._series.parameters, "start": start, "end": end}
+        if self._page_size is not None:
+            parameters["page_size"] = self._page_size
+        return prepare_request(self._series.operation.type, session=self._session, **parameters)
+
+    def _commit_rows(self, run: Run, pending: "_PendingRows", *, is_complete: bool = False) -> None:
+        texts, first = pending.texts, pending.first
+        if not texts and not is_complete:
+            return
+        rows = arrow_rows(self._series, texts, run.start, first, self.origin)
+        count = first + len(texts)
+        counts = {self._series.name: count, run_transaction(self._series, run.start): count}
+        if is_complete:
+            counts[completion_transaction(self._series, run.start)] = run.bound or 0
+        notes = {"series": self._series.name}
+        self._tables.append_rows(pending.handle, rows, counts=counts, notes=notes)
+        self.new_rows += len(texts)
+
+
+class _PendingRows:
+    """Rows of a run that were pulled and are not committed yet.
+
+    An interrupt can come directly after a commit, before any line of ours notes it. Only the
+    version of the handle shows that the commit was done: this run's commits alone change it.
+    """
+
+    def __init__(self, handle: Any, run: Run) -> None:
+        self.handle = handle
+        self._state: tuple[int, int, list[bytes]] = (handle.version(), run.rows, [])
+
+    @property
+    def texts(self) -> list[bytes]:
+        """The pending rows. New rows can be appended to the list."""
+        return self._current_state()[2]
+
+    @property
+    def first(self) -> int:
+        """The position in the run of the first pending row."""
+        return self._current_state()[1]
+
+    def _current_state(self) -> tuple[int, int, list[bytes]]:
+        version, first, texts = self._state
+        if self.handle.version() != version:
+            self._state = (self.handle.version(), first + len(texts), [])
+        return self._state
+
+
+def refresh_state(tables: ArchiveTables, request: RefreshRequest, session: Session) -> Refreshed:
+    """Fetch and append the present answer of an operation that is not a history."""
+    series, operation = request.series, request.series.operation
+    origin = RowOrigin(session.label, session.simulated, session.now_ms())
+    body, headers = _fetch_answer(series, session)
+    new, fetched_ms = append_answer(tables, series, body, headers, origin), origin.fetched_ms
+    done = Refreshed(operation.type, series.subject, new, 1, fetched_ms, fetched_ms)
+    if operation.binary:
+        return done
+    sent = prepare_request(operation.type, session=session, **series.parameters)
+    answer = decode(operation, 200, headers, body, parameters=series.parameters)
+    # Remarks depend on the number of rows only, so the frames need no columns.
+    frames = [
+        pd.DataFrame(index=range(len(rows)))
+        for rows in answer_rows(operation, answer, series.parameters)
+    ]
+    return _announce_remarks(done, sent, request_remarks(sent), frames)
+
+
+def _fetch_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str]]:
+    """Return the body of an answer and the headers that are needed to decode it.
+
+    Pages are joined: their rows, unchanged, in one array.
+    """
+    operation = series.operation
+    if operation.paging != "none":
+        texts: list[bytes] = []
+        request = prepare_request(operation.type, session=session, **series.parameters)
+        for page in read_pages(request):
+            page.completeness.check_complete()
+            texts += page.texts()
+        return b"[%b]" % b",".join(texts), {}
+    answer = session.ask(operation, series.parameters)
+    answer.completeness.check_complete()
+    headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
+    return answer.content, headers
+
+
+def append_answer(
+    tables: ArchiveTables,
+    series: Series,
+    body: bytes,
+    headers: Mapping[str, str],
+    origin: RowOrigin,
+) -> int:
+    """Append an answer, unless it is archived already. Return the number of new answers: 0 or 1.
+
+    Raises
+    ------
+    ArchiveError
+        If it cannot be written.
+    """
+    for _ in range(MAX_TRIES):
+        with contextlib.suppress(CommitConflict):
+            return _append_new_answer(tables, series, body, headers, origin)
+    raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
+
+
+def _append_new_answer(
+    tables: ArchiveTables,
+    series: Series,
+    body: bytes,
+    headers: Mapping[str, str],
+    origin: RowOrigin,
+) -> int:
+    operation, fetched_ms = series.operation.type, origin.fetched_ms
+    handle = tables.open_for_append(ANSWERS)
+    condition = series_filter(operation, series.subject) & (ds.field("_fetched") == fetched_ms)
+    if body in tables.read_rows(handle, ["_body"], condition)["_body"].to_pylist():
+        return 0
+    row = {
+        "_operation": operation,
+        "_subject": series.subject,
+        "_body": body,
+        "_headers": json.dumps(dict(headers)),
+        "_source": origin.source,
+        "_simulated": origin.simulated,
+        "_fetched": fetched_ms,
+    }
+    # The transaction makes Delta refuse a second writer of the same series.
+    count = (handle.transaction_version(series.name) or 0) + 1
+    rows = pa.Table.from_pylist([row], schema=SCHEMAS[ANSWERS])
+    tables.append_rows(handle, rows, counts={series.name: count})
+    done = Refreshed(operation, series.subject, 1, 1, fetched_ms, fetched_ms)
+    log_refresh(tables, done, origin)
+    return 1
+
+
+def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.DataFrame:
+    """Return an empty frame with as many rows as the most active account has in the archive.
+
+    Remarks about very active accounts depend on the rows of one account. A history of one account
+    has `total` rows; a builder's history has the rows of many accounts.
+    """
+    if "user" not in {column.name for column in table_columns(series.operation.tables[0])}:
+        return pd.DataFrame(index=range(total))
+    handle = tables.open_table(operation_table(series.operation))
+    condition = series_filter(series.operation.type, series.subject)
+    users = tables.read_rows(handle, ["user"], condition)
+    counts = users.group_by("user").aggregate([([], "count_all")])
+    return pd.DataFrame(index=range(pc.max(counts["count_all"]).as_py() or 0))
+
+
+def _announce_remarks(
+    done: Refreshed, request: Request, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame]
+) -> Refreshed:
+    """Warn as fetching does, and return the result with the remarks."""
+    text = announce(request.operation, [*remarks, *answer_remarks(request, frames)])
+    return replace(done, history=text)

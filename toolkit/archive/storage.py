@@ -1,0 +1,365 @@
+"""Storage of the archive: the Delta tables in one folder or object store.
+
+Only this module and `toolkit.archive.freezes` use deltalake.
+"""
+
+import hashlib
+import re
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as pa_fs
+
+from toolkit.archive.errors import (
+    CommitConflict,
+    StoreUnreachable,
+    import_library,
+    translate_errors,
+)
+from toolkit.archive.schemas import FREEZES, PULLS, SCHEMAS
+from toolkit.errors import ArchiveError
+
+__all__ = [
+    "ArchiveTables",
+    "check_location",
+    "digest_rows",
+    "file_sizes",
+    "format_digest",
+    "identity_columns",
+    "series_filter",
+    "writer_properties",
+]
+
+_FREEZE_ID_LIKE: Final = re.compile(r"f[0-9a-fA-F]{7,}")
+_PERCENT_ESCAPE: Final = re.compile(r"%[0-9a-fA-F]{2}")
+_ADDRESS: Final = re.compile(r"(?P<scheme>[a-z0-9+]+)://[^@?#]+")
+_SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
+
+# The log never expires: a frozen version has to stay readable.
+_CONFIGURATION: Final = {
+    "delta.logRetentionDuration": "interval 36500 days",
+    "delta.enableExpiredLogCleanup": "false",
+}
+# Without a limit a file is one row group, and reading one account would read all of the file.
+_ROWS_IN_GROUP: Final = 20_000
+# On a local disk more read-ahead saves no time and doubles the memory of a read.
+_LOCAL_READ_AHEAD: Final = {"fragment_readahead": 1, "batch_readahead": 2}
+_ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
+
+
+def check_location(location: str) -> None:
+    """Raise an error if an archive cannot be in this folder or at this address.
+
+    Raises
+    ------
+    ArchiveError
+        With what is wrong, and how to write it.
+    """
+    if "://" in location:
+        _check_address(location)
+    else:
+        _check_folder(location)
+
+
+def _check_address(location: str) -> None:
+    address = _ADDRESS.fullmatch(location)
+    if address is None:
+        raise ArchiveError(
+            "an archive's address is scheme://bucket/prefix without anything else. Put "
+            "credentials into the environment (AWS_ACCESS_KEY_ID, ...) or into storage_options"
+        )
+    if address["scheme"] not in _SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
+        raise ArchiveError(f"{location}: an archive's address begins with one of {known}")
+
+
+def _check_folder(location: str) -> None:
+    folder, _, freeze_id = location.rpartition("@")
+    if not location:
+        raise ArchiveError("the path of the archive is empty: pass its folder or its address")
+    if escape := _PERCENT_ESCAPE.search(str(Path(location).absolute())):
+        raise ArchiveError(
+            f"{location}: an archive cannot be in this folder, because {escape[0]} in its name "
+            "would be decoded as a percent escape. Rename the folder"
+        )
+    if Path(location).exists():
+        if not Path(location).is_dir():
+            raise ArchiveError(f"{location} is a file: an archive is a folder")
+    elif _FREEZE_ID_LIKE.fullmatch(freeze_id) and Path(folder).is_dir():
+        raise ArchiveError(
+            f"{folder} has no freeze {freeze_id!r}: an id is f and 16 hexadecimal digits, as "
+            "Archive.freeze returns it"
+        )
+
+
+class ArchiveTables:
+    """The Delta tables of one archive.
+
+    Parameters
+    ----------
+    location : str
+        A folder, or an address such as ``s3://bucket/prefix``.
+    options : mapping, optional
+        Options of the object store, by their names in `deltalake`.
+    versions : mapping of str to int, optional
+        Table -> the version to read. By default the newest versions are read. Tables with
+        pinned versions cannot be written.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        options: Mapping[str, str] | None = None,
+        versions: Mapping[str, int] | None = None,
+    ) -> None:
+        self.location = location.rstrip("/")
+        self.options = dict(options or {})
+        self.versions = versions
+        self._datasets: dict[str, tuple[int, Any]] = {}
+
+    def translate_errors(self, location: str) -> AbstractContextManager[None]:
+        """Re-raise errors of deltalake and pyarrow as ArchiveError, without secrets."""
+        return translate_errors(location, self.options)
+
+    def table_names(self) -> list[str]:
+        """Return the names of the tables that exist."""
+        return [name for name in SCHEMAS if self.open_table(name) is not None]
+
+    def pin_versions(self) -> "ArchiveTables":
+        """Return the same tables at their present versions, without the table of freezes.
+
+        Rows that are appended later do not show in them.
+
+        Raises
+        ------
+        ArchiveError
+            If a table is damaged or cannot be reached.
+        """
+        if self.versions is not None:
+            return self
+        # The log of refreshes is opened first. Each of its entries is written after the rows it
+        # counts, so the pinned rows are at least those that the pinned log counts.
+        handles = {name: self.open_table(name) for name in (PULLS, *sorted({*SCHEMAS} - {PULLS}))}
+        versions = {
+            name: handle.version()
+            for name, handle in handles.items()
+            if handle is not None and name != FREEZES
+        }
+        return ArchiveTables(self.location, self.options, versions)
+
+    def has_tables(self) -> bool:
+        """Return whether there is a table, damaged or not.
+
+        Raises
+        ------
+        ArchiveError
+            If the store cannot be reached.
+        """
+        for name in SCHEMAS:
+            try:
+                if self.open_table(name) is not None:
+                    return True
+            except StoreUnreachable:
+                raise
+            except ArchiveError:
+                return True
+        return False
+
+    def table_uri(self, name: str) -> str:
+        """Return the address of a table."""
+        return f"{self.location}/{name}"
+
+    def open_table(self, name: str) -> Any:
+        """Open a table. Return None if it does not exist.
+
+        Raises
+        ------
+        ArchiveError
+            If it is damaged or cannot be reached.
+        """
+        if self.versions is not None and name not in self.versions:
+            return None
+        delta = import_library("deltalake")
+        not_found = import_library("deltalake.exceptions").TableNotFoundError
+        version = None if self.versions is None else self.versions[name]
+        with self.translate_errors(self.table_uri(name)):
+            try:
+                return delta.DeltaTable(
+                    self.table_uri(name), version=version, storage_options=self.options or None
+                )
+            except not_found:
+                return None
+
+    def open_for_append(self, name: str) -> Any:
+        """Open a table, and create it if it does not exist.
+
+        Raises
+        ------
+        ArchiveError
+            If the archive is opened frozen, or the table cannot be created.
+        """
+        if self.versions is not None:
+            raise ArchiveError(
+                f"{self.location} is opened frozen: open it without a freeze to write"
+            )
+        existing = self.open_table(name)
+        if existing is not None:
+            return existing
+        delta = import_library("deltalake")
+        try:
+            with self.translate_errors(self.table_uri(name)):
+                return delta.DeltaTable.create(
+                    self.table_uri(name),
+                    schema=delta.Schema.from_arrow(SCHEMAS[name]),
+                    mode="ignore",
+                    configuration=_CONFIGURATION,
+                    storage_options=self.options or None,
+                )
+        except CommitConflict:  # another process created it at the same moment
+            return self.open_table(name)
+
+    def append_rows(
+        self,
+        handle: Any,
+        rows: pa.Table,
+        *,
+        counts: Mapping[str, int] | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Append rows and the new lengths of their runs in one commit.
+
+        Parameters
+        ----------
+        handle : DeltaTable
+            The handle through which the previous state was read. Delta compares it with the log,
+            and so detects a commit that came in between.
+        rows : pyarrow.Table
+            The rows.
+        counts : mapping of str to int, optional
+            Transaction name -> how many rows there are after this commit.
+        notes : mapping of str to str, optional
+            Text for the commit's entry in the log, for people.
+
+        Raises
+        ------
+        CommitConflict
+            If another process appended to the same run after the handle was opened.
+        ArchiveError
+            If the rows cannot be written. The table then has none of them.
+        """
+        delta = import_library("deltalake")
+        commit = delta.CommitProperties(
+            custom_metadata={**(notes or {}), "digest": format_digest(digest_rows(rows))},
+            app_transactions=[delta.Transaction(name, n) for name, n in (counts or {}).items()],
+        )
+        # The table may have been created by a version that knew other columns.
+        same_columns = {field.name for field in handle.schema().fields} == set(rows.column_names)
+        with self.translate_errors(handle.table_uri):
+            delta.write_deltalake(
+                handle,
+                rows,
+                mode="append",
+                schema_mode=None if same_columns else "merge",
+                commit_properties=commit,
+                writer_properties=writer_properties(),
+            )
+
+    def open_dataset(self, handle: Any) -> Any:
+        """Return a table's files as an Arrow dataset, which skips files by their statistics."""
+        version, dataset = self._datasets.get(handle.table_uri, (None, None))
+        if version != handle.version():
+            with self.translate_errors(handle.table_uri):
+                dataset = handle.to_pyarrow_dataset(filesystem=_local_filesystem(handle.table_uri))
+            self._datasets[handle.table_uri] = (handle.version(), dataset)
+        return dataset
+
+    def read_batches(
+        self, handle: Any, columns: list[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of a table in batches."""
+        with self.translate_errors(handle.table_uri):
+            yield from self.open_dataset(handle).to_batches(columns=columns)
+
+    def read_rows(
+        self, handle: Any, columns: list[str] | None = None, condition: Any = None
+    ) -> pa.Table:
+        """Return the rows that meet a condition, with those columns that the table has."""
+        dataset = self.open_dataset(handle)
+        names = [name for name in columns or dataset.schema.names if name in dataset.schema.names]
+        with self.translate_errors(handle.table_uri):
+            read_ahead = {} if "://" in self.location else _LOCAL_READ_AHEAD
+            return dataset.to_table(columns=names, filter=condition, **read_ahead)
+
+    def count_rows(self, handle: Any, condition: Any) -> int:
+        """Return how many rows meet a condition."""
+        with self.translate_errors(handle.table_uri):
+            count: int = self.open_dataset(handle).count_rows(filter=condition)
+        return count
+
+
+def _local_filesystem(uri: str) -> Any:
+    """Return Arrow's own file system for a local table, None for an object store.
+
+    The file system of deltalake consists of Python objects. If an Arrow thread releases one of
+    them while the interpreter exits, the process aborts.
+    """
+    parts = urllib.parse.urlsplit(uri)
+    if parts.scheme != "file":
+        return None
+    folder = urllib.request.url2pathname(parts.path)
+    return pa_fs.SubTreeFileSystem(folder, pa_fs.LocalFileSystem())
+
+
+def writer_properties() -> Any:
+    """Return the Parquet properties of every file that is written."""
+    delta = import_library("deltalake")
+    return delta.WriterProperties(
+        compression="ZSTD", compression_level=3, max_row_group_size=_ROWS_IN_GROUP
+    )
+
+
+def file_sizes(handle: Any) -> list[int]:
+    """Return the size of each file of a table in bytes."""
+    sizes: list[int] = pa.table(handle.get_add_actions(flatten=True))["size_bytes"].to_pylist()
+    return sizes
+
+
+def series_filter(operation: str, subject: str) -> Any:
+    """Return the condition that a row belongs to this operation and subject."""
+    return (ds.field("_operation") == operation) & (ds.field("_subject") == subject)
+
+
+def identity_columns(columns: Sequence[str]) -> Sequence[str]:
+    """Return the columns that count in a digest: all, or the text of the wire and its series."""
+    return _ROW_IDENTITY if "_json" in columns else columns
+
+
+def digest_rows(rows: pa.Table | pa.RecordBatch) -> int:
+    """Return the sum of the hashes of rows.
+
+    The sum does not depend on the order of the rows or on their files, and sums of parts can be
+    added. Missing values do not count: a column that was added later is missing in older rows.
+    """
+    columns = [rows.column(name) for name in identity_columns(rows.schema.names)]
+    cells = zip(*(column.to_pylist() for column in columns), strict=True)
+    if all(pa.types.is_string(column.type) and not column.null_count for column in columns):
+        texts = map("\0".join, cells)  # same result in half the time, for the large tables
+    else:
+        texts = map(_row_text, cells)
+    return sum(int.from_bytes(hashlib.sha256(text.encode()).digest(), "big") for text in texts)
+
+
+def format_digest(total: int) -> str:
+    """Return a sum of hashes as 64 hexadecimal digits."""
+    return f"{total % 2**256:064x}"
+
+
+def _row_text(cells: Iterable[Any]) -> str:
+    values = (cell for cell in cells if cell is not None)
+    return "\0".join(cell.hex() if isinstance(cell, bytes) else str(cell) for cell in values)

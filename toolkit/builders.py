@@ -1,0 +1,22 @@
+"""Builders: their revenue, their users, and the share of trading routed through them."""
+
+from toolkit.analysis.builders.approvals import approval_spans
+from toolkit.analysis.builders.cohorts import LifetimeValue, cohorts, lifetime_value
+from toolkit.analysis.builders.revenue import attach_rate, revenue, routing
+from toolkit.public_path import set_public_path
+
+__all__ = [
+    "LifetimeValue",
+    "approval_spans",
+    "attach_rate",
+    "cohorts",
+    "lifetime_value",
+    "revenue",
+    "routing",
+]
+
+set_public_path(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,168 @@
+"""What commands print on stderr: errors, warnings and progress."""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, NoReturn
+
+import typer
+
+__all__ = [
+    "PullProgress",
+    "RowProgress",
+    "fail",
+    "print_warnings",
+    "report_errors",
+    "row_counter",
+]
+
+
+def fail(message: str, *, code: int = 1) -> NoReturn:
+    """End the command with one line; code 2 means that the command line itself is wrong."""
+    typer.echo(f"toolkit: {message}", err=True)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """Print warnings and errors without a traceback, and end the command after an error."""
+    from toolkit.errors import BadRequest, NotConnected, ToolkitError
+
+    with print_warnings():
+        try:
+            yield
+        except BrokenPipeError:  # the reader of stdout has enough rows, for example `head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except NotConnected as error:
+            fail(f"{error}; on the command line: --base-url, or --size tiny", code=2)
+        except (BadRequest, ValueError, TypeError) as error:
+            fail(str(error), code=2)
+        except (ToolkitError, OSError) as error:
+            fail(str(error))
+        except KeyboardInterrupt:
+            fail("interrupted; nothing was written", code=130)
+
+
+@contextmanager
+def print_warnings() -> Iterator[None]:
+    """Print every warning once, as one line on stderr."""
+    printed = set()
+
+    def print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in printed:
+            printed.add(str(message))
+            print(f"toolkit: warning: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = print_warning
+        yield
+
+
+class RowProgress:
+    """A spinner with the number of rows; the total number is not known.
+
+    Parameters
+    ----------
+    title : str
+        The text beside the spinner.
+    """
+
+    def __init__(self, title: str) -> None:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        self._display = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TextColumn("{task.completed:,.0f}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._display.start()
+        self._task: Any = self._display.add_task(title, total=None)
+
+    def update(self, rows: int) -> None:
+        """Add rows to the count."""
+        self._display.advance(self._task, rows)
+
+    def close(self) -> None:
+        """Remove the spinner."""
+        self._display.stop()
+
+
+class PullProgress:
+    """A bar with the number of finished pulls, and the rows of all pulls.
+
+    Parameters
+    ----------
+    title : str
+        The text beside the bar.
+    total : int
+        The number of pulls.
+    """
+
+    def __init__(self, title: str, total: int) -> None:
+        from rich import progress
+        from rich.console import Console
+
+        self._display = progress.Progress(
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}"),
+            progress.MofNCompleteColumn(separator=" of "),
+            progress.BarColumn(),
+            progress.TextColumn("{task.fields[rows]:,} rows"),
+            progress.TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),  # a pipe or a file gets stdout unchanged
+            disable=not sys.stderr.isatty(),
+        )
+        self._task = self._display.add_task(title, total=total, rows=0)
+        self._rows = 0
+
+    def start_pull(self, _: str) -> "PullProgress":
+        """Return the counter of a pull's rows, for `Session.progress`."""
+        return self
+
+    def update(self, rows: int) -> None:
+        """Add rows to the count."""
+        self._rows += rows
+        self._display.update(self._task, rows=self._rows)
+
+    def close(self) -> None:
+        """Do nothing: the next pull continues the count."""
+
+    def finish_pull(self) -> None:
+        """Count a finished pull."""
+        self._display.advance(self._task)
+
+    def __enter__(self) -> "PullProgress":
+        self._display.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._display.stop()
+
+
+@contextmanager
+def row_counter(title: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function that counts rows; the count appears only on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    progress = RowProgress(title)
+    try:
+        yield progress.update
+    finally:
+        progress.close()

@@ -1,0 +1,84 @@
+"""Frames as files: a file is written completely, or not at all."""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from toolkit.cli.console import fail
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["WRITERS", "check_path", "write_frame", "write_json_lines"]
+
+
+def check_path(path: Path) -> None:
+    """End the command if a file cannot be written at a path; called before anything is read."""
+    if path.suffix not in WRITERS:
+        fail(f"cannot write {path}: the file name must end in {', '.join(WRITERS)}", code=2)
+    if not path.parent.is_dir():
+        fail(f"there is no folder {path.parent}", code=2)
+
+
+def write_frame(frame: "pd.DataFrame", path: Path) -> None:
+    """Write a frame into a temporary file beside the path, then rename that file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written. The error names the path.
+    """
+    try:
+        _write_and_rename(frame, path)
+    except OSError as error:  # if the disk is full, Python's error names no file
+        raise OSError(error.errno, f"{error.strerror}; nothing was written", str(path)) from error
+
+
+def _write_and_rename(frame: "pd.DataFrame", path: Path) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            WRITERS[path.suffix](frame, file)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)  # the mask can only be read by setting it
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # only the owner can read a temporary file
+        os.replace(name, path)
+    except BaseException:  # an interrupt must not leave an incomplete file either
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_json_lines(
+    frame: "pd.DataFrame", file: IO[bytes], extra: Mapping[str, Any] | None = None
+) -> None:
+    """Write one JSON object per row.
+
+    Floats have all their digits, exact numbers are text, and times are ISO texts.
+    """
+    import msgspec
+    import pyarrow as pa
+
+    encode = msgspec.json.Encoder().encode
+    for batch in pa.Table.from_pandas(frame, preserve_index=False).to_batches(10_000):
+        for row in batch.to_pylist():
+            file.write(encode({**(extra or {}), **row}) + b"\n")
+
+
+def _write_parquet(frame: "pd.DataFrame", file: IO[bytes]) -> None:
+    frame.to_parquet(file, index=False)
+
+
+def _write_csv(frame: "pd.DataFrame", file: IO[bytes]) -> None:
+    frame.to_csv(file, index=False, lineterminator="\n")
+
+
+WRITERS: Final[dict[str, Callable[["pd.DataFrame", IO[bytes]], None]]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".jsonl": write_json_lines,
+}
+"""Suffix of a file -> the function that writes it."""

@@ -1,0 +1,261 @@
+"""Connections to a service, and the default session of a notebook."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+import httpx
+
+from toolkit.client.budget import LEASE, Budget
+from toolkit.client.key import ApiKey, budget_file
+from toolkit.client.recipe import Recipe
+from toolkit.client.retry import Retry
+from toolkit.client.session import PATIENCE, Session
+from toolkit.client.source import DataSource
+from toolkit.errors import NotConnected
+
+__all__ = ["connect", "current_session", "forget", "use"]
+
+_MOST_ATTEMPTS: Final = 100
+_CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
+
+
+def connect(
+    base_url: str | None = None,
+    api_key: str | None = None,
+    *,
+    points_per_minute: int | None = None,
+    most_points: int | None = None,
+    attempts: int = 6,
+    timeout: float = 60.0,
+    user_agent: str | None = None,
+    progress: bool | Callable[[str], Any] | None = None,
+    label: str = "",
+    simulated: bool = False,
+    world: Any = None,
+    transport: httpx.BaseTransport | None = None,
+    now_ms: Callable[[], int] | None = None,
+    budget_folder: str | Path | Literal[False] | None = None,
+    clock: Callable[[], float] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    default: bool = True,
+) -> Session:
+    """Connect to a query service.
+
+    Nothing is sent yet. The session becomes the default for all fetch functions.
+
+    Parameters
+    ----------
+    base_url : str, optional
+        Address of the service, without ``/info``. By default ``TOOLKIT_BASE_URL`` of the
+        environment; there is no other default.
+    api_key : str, optional
+        The key. By default ``TOOLKIT_API_KEY`` of the environment. It is never shown.
+    points_per_minute : int, optional
+        The quota of the key. With a quota, requests wait and are not refused with 429. All threads
+        and processes of this machine that use the key at this address share it.
+    most_points : int, optional
+        Points that the session may spend altogether. A request beyond them raises `BudgetSpent`.
+    attempts : int, default 6
+        The most attempts of one request.
+    timeout : float, default 60
+        Seconds to wait for an answer.
+    user_agent : str, optional
+        Name of this client; some gateways refuse the default names of HTTP libraries.
+    progress : bool or callable, optional
+        Whether long pulls show a progress bar; by default only in a live kernel or terminal. Or a
+        function that makes a bar from a title; the bar has ``update(rows)`` and ``close()``.
+    label : str, optional
+        Name of the source in provenance. By default the name that the service states, as
+        ``toolkit serve`` does, or its address.
+    simulated : bool, default False
+        Whether the data is simulated; figures of it say so. A service that states it is simulated
+        in either case.
+    world : object, optional
+        What is in the source, for `Session.world`.
+    transport : httpx.BaseTransport, optional
+        How bytes travel; by default over the network.
+    now_ms : callable, optional
+        Returns the present in Unix milliseconds; ages such as ``"7d"`` count back from it. By
+        default the present that the service states (`Session.now_ms`), else the wall clock's.
+    budget_folder : path or False, optional
+        Folder in which processes count the points of a key together; by default the user's cache
+        folder. False counts for this session only, as does a `transport`.
+    clock, sleep : callable, optional
+        The present in seconds, the same for all who share a budget, and a function that waits.
+        By default those of the machine.
+    default : bool, default True
+        Whether the session becomes the default.
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    NotConnected
+        If there is no address.
+    ValueError
+        If the address or a number is not allowed.
+
+    Examples
+    --------
+    >>> connect("http://127.0.0.1:8787", "a-secret", default=False)
+    <Session http://127.0.0.1:8787, with key, 0 requests, 0 points spent>
+    """
+    secret = api_key or os.environ.get("TOOLKIT_API_KEY")
+    key = ApiKey(secret) if secret else None
+    del api_key, secret  # tracebacks may show local variables
+    if key is not None and not key.is_sendable:
+        raise ValueError("the API key must be printable ASCII text")
+    base_url = base_url or os.environ.get("TOOLKIT_BASE_URL")
+    if not base_url:
+        raise NotConnected(
+            "There is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or "
+            "work offline with tk.local()"
+        )
+    base_url = _normal_address(base_url)
+    _check_numbers(attempts, timeout)
+    if budget_folder is None and transport is None and points_per_minute is not None:
+        budget_folder = _cache_folder()
+    shared = _shared_file(budget_folder, base_url, key) if budget_folder else None
+    # Processes share only the time of day; for one session the steady clock is better.
+    clock = clock or (time.monotonic if shared is None else time.time)
+    session = Session(
+        base_url=base_url,
+        key=key,
+        source=DataSource(label or base_url, simulated, bool(label), now_ms),
+        world=world,
+        progress=progress,
+        budget=Budget(
+            points_per_minute,
+            most_points,
+            clock=clock,
+            sleep=sleep,
+            path=shared,
+            lease=max(LEASE, 4 * timeout),  # each of its steps may take as long as the time-out
+        ),
+        retry=Retry(attempts=attempts, clock=clock),
+        client=_http_client(base_url, key, user_agent or _user_agent(), timeout, transport),
+    )
+    if transport is None:
+        session.set_recipe(
+            Recipe(
+                connect,
+                {
+                    "base_url": base_url,
+                    "points_per_minute": points_per_minute,
+                    "most_points": most_points,
+                    "attempts": attempts,
+                    "timeout": timeout,
+                    "user_agent": user_agent,
+                    "label": label,
+                    "simulated": simulated,
+                    "progress": False,
+                    "budget_folder": budget_folder,
+                },
+                needs_key=key is not None,
+            )
+        )
+    return use(session) if default else session
+
+
+_current: Session | None = None
+
+
+def use(session: Session) -> Session:
+    """Make a session the default for all fetch functions."""
+    global _current  # noqa: PLW0603 - the one default session of a notebook
+    _current = session
+    return session
+
+
+def forget() -> None:
+    """Remove the default session of the fetch functions."""
+    global _current  # noqa: PLW0603 - the one default session of a notebook
+    _current = None
+
+
+def current_session(session: Session | None = None) -> Session:
+    """Return the session, or the default session if it is None.
+
+    Raises
+    ------
+    NotConnected
+        If there is none, and the environment names no address.
+    """
+    if session is not None:
+        return session
+    if _current is not None and not _current.client.is_closed:
+        return _current
+    if _current is not None and not os.environ.get("TOOLKIT_BASE_URL"):
+        raise NotConnected(
+            "The session was closed, and the environment names no address. Call tk.connect or "
+            "tk.local again"
+        )
+    return connect()
+
+
+def _normal_address(base_url: str) -> str:
+    """Return an address without its slash and ``/info``; raise ValueError if it is none."""
+    parts = urlsplit(base_url)
+    if "@" in base_url or parts.query or parts.fragment:
+        raise ValueError("The address contains a key or a query. Pass the key as api_key")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{base_url!r} is not an address. Use one such as https://host")
+    return base_url.rstrip("/").removesuffix("/info")
+
+
+def _check_numbers(attempts: object, timeout: object) -> None:
+    is_whole = isinstance(attempts, int) and not isinstance(attempts, bool)
+    if not is_whole or not 1 <= attempts <= _MOST_ATTEMPTS:  # type: ignore[operator]
+        raise ValueError(
+            f"attempts, how often one request is sent, must be a whole number from 1 to "
+            f"{_MOST_ATTEMPTS}, not {attempts!r}"
+        )
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout <= PATIENCE:  # type: ignore[operator]
+        raise ValueError(
+            f"timeout, the seconds to wait for an answer, must be more than 0 and at most "
+            f"{PATIENCE:.0f}, not {timeout!r}"
+        )
+
+
+def _http_client(
+    base_url: str,
+    key: ApiKey | None,
+    user_agent: str,
+    timeout: float,
+    transport: httpx.BaseTransport | None,
+) -> httpx.Client:
+    return httpx.Client(
+        base_url=base_url,
+        auth=key,
+        headers={
+            "User-Agent": user_agent,
+            "Accept-Encoding": "zstd, gzip;q=0.9",  # what `decompress` accepts, the smaller first
+        },
+        timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+        limits=httpx.Limits(max_connections=_CONNECTIONS),
+        transport=transport,
+    )
+
+
+def _shared_file(folder: str | Path, base_url: str, key: ApiKey | None) -> Path:
+    where = Path(folder)
+    return budget_file(where, base_url, "") if key is None else key.budget_file(where, base_url)
+
+
+def _cache_folder() -> Path:
+    import platformdirs
+
+    return platformdirs.user_cache_path("exchange-toolkit") / "budgets"
+
+
+def _user_agent() -> str:
+    from importlib.metadata import version
+
+    return f"exchange-toolkit/{version('exchange-toolkit')}"

@@ -1,0 +1,12 @@
+"""Completeness: what was asked, what came, and what is proved to be complete.
+
+The words of this package:
+
+- A *subject* is the account, builder, or coin and amount that a history belongs to.
+- *Coverage* is the time ranges of a history that are proved complete.
+- A service states the *completeness* of an answer in headers.
+- A *remark* is a sentence about data that the service cannot have.
+- A *certificate* is the counts and the evidence that a pull is complete.
+- *Provenance* is the dict in ``frame.attrs["toolkit"]``: the request, the source, the certificate
+  and the remarks. Provenance of several frames is merged in one place, `merge`.
+"""

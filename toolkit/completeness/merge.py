@@ -1,0 +1,209 @@
+"""The one merge of provenance: what holds for every part of a frame or of a result."""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from toolkit.completeness.certificate import SUMMED_COUNTS, sum_counts
+
+__all__ = [
+    "common_covered",
+    "merge_inputs",
+    "merge_parameters",
+    "merge_provenance",
+    "overall_completeness",
+    "subject_states",
+]
+
+Facts = Mapping[str, Any]
+"""The provenance of one frame."""
+
+_COUNTS: Final = (*SUMMED_COUNTS, "retries", "first", "last")
+"""What describes one pull only."""
+
+_STATEMENTS: Final = ("rows", "why", "history", "failed", "states")
+"""What the merge determines again for the merged frame."""
+
+_RANGE: Final = ("start", "end", "cursor")
+_PAGING: Final = ("page_size", "max_rows")
+_UNKNOWN: Final = "unknown"
+
+
+def merge_provenance(
+    parts: Sequence[Facts],
+    *,
+    parameters: Mapping[str, Any],
+    states: Mapping[str, str],
+    failed: Mapping[str, str],
+    reasons: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Return the provenance of rows that come from several frames.
+
+    Parameters
+    ----------
+    parts : sequence of mapping
+        The provenance of each frame; at least one.
+    parameters : mapping
+        The parameters of all requests together.
+    states : mapping of str to str
+        Subject -> how complete its rows are.
+    failed : mapping of str to str
+        Subject -> why there are no rows of it.
+    reasons : iterable of str
+        Why the merged rows are not complete.
+
+    Returns
+    -------
+    dict
+        Counts are summed. It is ``complete`` only if each part is. ``simulated`` holds if any part
+        is simulated; ``asked_at`` is the earliest.
+
+    Examples
+    --------
+    >>> parts = [{"source": "a", "complete": "yes", "pages": 1}] * 2
+    >>> merged = merge_provenance(parts, parameters={}, states={"x": "yes", "y": "no"}, failed={})
+    >>> merged["source"], merged["complete"], merged["pages"]
+    ('a', 'not of y', 2)
+    """
+    merged = {
+        name: value
+        for name, value in parts[0].items()
+        if name not in (*_COUNTS, *_STATEMENTS)
+        and (name in _MERGES or all(part.get(name) == value for part in parts))
+    }
+    for name, merge_values in _MERGES.items():
+        if values := [part[name] for part in parts if name in part]:
+            merged[name] = merge_values(values)
+    complete = overall_completeness(states, failed)
+    merged |= {"parameters": dict(parameters), "complete": complete, **sum_counts(parts)}
+    if why := "; ".join(dict.fromkeys(reasons)):
+        merged["why"] = why
+    if failed:
+        merged["failed"] = dict(failed)
+    incomplete = {subject: state for subject, state in states.items() if state != "yes"}
+    # "no" does not say which subjects are incomplete; any other state holds for all of them.
+    if incomplete and (complete == "no" or complete not in incomplete.values()):
+        merged["states"] = incomplete
+    if remarks := dict.fromkeys(part["history"] for part in parts if "history" in part):
+        merged["history"] = "; ".join(remarks)
+    return merged
+
+
+def _join_sources(sources: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(sources))
+
+
+_MERGES: Final[dict[str, Callable[[list[Any]], Any]]] = {
+    "operation": operator.itemgetter(0),
+    "source": _join_sources,
+    "simulated": any,
+    "asked_at": min,
+}
+
+
+def common_covered(parts: Iterable[Facts]) -> dict[str, Any]:
+    """Return the time range that is complete in every part that states one, as ``covered``."""
+    ranges = [part["covered"] for part in parts if "covered" in part]
+    if not ranges:
+        return {}
+    # ISO texts ascend as their times do.
+    start, end = max(spans[0][0] for spans in ranges), min(spans[-1][1] for spans in ranges)
+    return {"covered": [(start, end)]}
+
+
+def merge_parameters(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters of several requests, without their time range.
+
+    Values that differ are listed under the plural of their name.
+
+    Examples
+    --------
+    >>> merge_parameters([{"coin": "BTC", "amount": 1}, {"coin": "ETH", "amount": 1}])
+    {'amount': 1, 'coins': ['BTC', 'ETH']}
+    """
+    lists: dict[str, list[Any]] = {}
+    common: dict[str, Any] = {}
+    for name, value in ((name, value) for parameters in each for name, value in parameters.items()):
+        if name in _RANGE:
+            continue
+        if all(name in parameters and parameters[name] == value for parameters in each):
+            common[name] = value
+        elif name not in _PAGING:
+            known = lists.setdefault(name if isinstance(value, list) else _plural(name), [])
+            known += value if isinstance(value, list) else [value]
+    return common | {name: list(dict.fromkeys(values)) for name, values in lists.items()}
+
+
+def _plural(name: str) -> str:
+    return f"{name}es" if name.endswith("x") else f"{name}s"
+
+
+def subject_states(subjects: Sequence[str], facts: Facts) -> dict[str, str]:
+    """Return how complete the rows of each subject of a merged frame are."""
+    incomplete, complete = facts.get("states", {}), facts["complete"]
+    mixed = complete == "no" or complete.startswith("not of ")
+    return {subject: incomplete.get(subject, "yes" if mixed else complete) for subject in subjects}
+
+
+def overall_completeness(states: Mapping[str, str], failed: Mapping[str, Any]) -> str:
+    """Return how complete all subjects together are, or of which subjects rows are missing.
+
+    Examples
+    --------
+    >>> overall_completeness({"a": "yes", "b": "first 5 rows"}, {})
+    'not of b'
+    """
+    kinds = set(states.values()) or {"yes"}
+    if failed:
+        return "no"
+    if len(kinds) == 1:
+        return kinds.pop()
+    return "not of " + ", ".join(subject for subject, state in states.items() if state != "yes")
+
+
+def merge_inputs(inputs: Mapping[str, Facts]) -> dict[str, Any]:
+    """Return the provenance of a result that was computed from several frames.
+
+    Parameters
+    ----------
+    inputs : mapping of str to mapping
+        Name of the input -> its provenance; empty if it has none.
+
+    Returns
+    -------
+    dict
+        - ``source``, ``numbers``: if all inputs agree;
+        - ``simulated``: whether any input is simulated;
+        - ``complete``: what all inputs state, or what each incomplete one states, for example
+          ``"no (ledger)"``; an input that states nothing is ``unknown``;
+        - ``inputs``: the provenance of each input, without the counts of its pull.
+
+    Examples
+    --------
+    >>> facts = {"fills": {"complete": "yes"}, "ledger": {"complete": "no", "simulated": True}}
+    >>> merged = merge_inputs(facts)
+    >>> merged["complete"], merged["simulated"]
+    ('no (ledger)', True)
+    """
+    common = {
+        name: values[0]
+        for name in ("source", "numbers")
+        if (values := [facts.get(name) for facts in inputs.values()])
+        and all(value is not None and value == values[0] for value in values)
+    }
+    states = {name: str(facts.get("complete", _UNKNOWN)) for name, facts in inputs.items()}
+    if len(set(states.values())) == 1:
+        complete = next(iter(states.values()))
+    else:
+        complete = ", ".join(
+            f"{state} ({name})" for name, state in states.items() if state != "yes"
+        )
+    return {
+        **common,
+        "simulated": any(bool(facts.get("simulated")) for facts in inputs.values()),
+        "complete": complete,
+        "inputs": {
+            name: {key: value for key, value in facts.items() if key not in _COUNTS}
+            for name, facts in inputs.items()
+        },
+    }

@@ -1,0 +1,110 @@
+"""What has to be known to answer a request.
+
+A history is known by its operation and its subject. Any other answer is known by its request, less
+the parameters that only select a part of it. Both have a name, such as ``"meta flx"``, under which
+`toolkit.contract.sources.Evidence` lists them.
+"""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toolkit.contract.dexes import ALL_DEXES, dex_name_in, strip_native_dex
+from toolkit.contract.operations import OPERATIONS, Operation, Parameter
+
+__all__ = ["alternative_names", "evidence_names", "history_subject", "is_history"]
+
+_UNFILTERED: Final = "all"
+
+
+def is_history(operation: Operation) -> bool:
+    """Return whether an operation answers with a history that only grows at its end."""
+    return operation.paging in ("cursor", "open cursor", "forward")
+
+
+def history_subject(operation: Operation, parameters: Mapping[str, Any]) -> str:
+    """Return the subject of a history: an account, a builder, or a coin and an amount.
+
+    Examples
+    --------
+    >>> from toolkit.contract.operations import get_operation
+    >>> slippage = get_operation("slippageHistory")
+    >>> history_subject(slippage, {"coin": "BTC", "amount": 1000.0, "start": 0})
+    'BTC 1000'
+    """
+    return " ".join(_value_text(parameters[name]) for name in operation.subject)
+
+
+def evidence_names(operation: Operation, parameters: Mapping[str, Any]) -> list[str]:
+    """Return the names of everything that has to be known to answer a request.
+
+    Parameters
+    ----------
+    operation : Operation
+        The operation of the request.
+    parameters : mapping
+        Python name -> value, with every default filled in.
+
+    Examples
+    --------
+    >>> from toolkit.contract.operations import get_operation
+    >>> evidence_names(get_operation("meta"), {"dex": ""})
+    ['meta hyperliquid']
+    >>> evidence_names(get_operation("meta"), {"dex": "flx"})
+    ['meta flx']
+    >>> evidence_names(get_operation("batchClearinghouseStates"), {"dex": "", "users": ["a", "b"]})
+    ['batchClearinghouseStates hyperliquid a', 'batchClearinghouseStates hyperliquid b']
+    """
+    each = [
+        _subject_values(parameter, parameters[parameter.python])
+        for parameter in _subject_parameters(operation)
+    ]
+    return [" ".join([operation.type, *values]) for values in itertools.product(*each)]
+
+
+def alternative_names(name: str) -> list[str]:
+    """Return the names of answers that contain the named answer; `name` itself is the first.
+
+    Examples
+    --------
+    >>> alternative_names("meta flx")
+    ['meta flx', 'metaAndAssetCtxs flx']
+    >>> alternative_names("batchClearinghouseStates flx a")
+    ['batchClearinghouseStates flx a', 'batchClearinghouseStates ALL_DEXES a']
+    >>> alternative_names("userFills a all flx")
+    ['userFills a all flx', 'userFills a all all']
+    """
+    type, *values = name.split(" ")
+    operation = OPERATIONS[type]
+    if operation.part_of:
+        return [name, " ".join([operation.part_of, *values])]
+    for place, parameter in enumerate(_subject_parameters(operation)):
+        if _is_filter(parameter):
+            values[place] = _UNFILTERED
+        elif parameter.python == "dex" and operation.answer_by_dex is not None:
+            values[place] = ALL_DEXES
+    return list(dict.fromkeys([name, " ".join([type, *values])]))
+
+
+def _subject_parameters(operation: Operation) -> list[Parameter]:
+    named = {parameter.python: parameter for parameter in operation.parameters}
+    return [named[name] for name in operation.subject]
+
+
+def _is_filter(parameter: Parameter) -> bool:
+    """Return whether an answer without the parameter contains every answer with it."""
+    return not parameter.required and parameter.default is None
+
+
+def _subject_values(parameter: Parameter, value: Any) -> list[str]:
+    if isinstance(value, list):
+        return value
+    if _is_filter(parameter) and not value:
+        return [_UNFILTERED]
+    if parameter.python == "dex":
+        return [dex_name_in("rows", value or "")]
+    return [strip_native_dex(_value_text(value))]
+
+
+def _value_text(value: Any) -> str:
+    return f"{value:.15g}" if isinstance(value, int | float) else str(value)

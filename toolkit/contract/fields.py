@@ -1,0 +1,213 @@
+"""The fields of a record: their names, types and notes, and those beyond the specification.
+
+Columns, decoders and checks all read a record through `record_fields`.
+"""
+
+import functools
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET
+
+from toolkit.contract.kinds import Note, field_note
+from toolkit.contract.records import Record
+
+__all__ = [
+    "AnnotationParts",
+    "RecordField",
+    "beyond_fields",
+    "drop_beyond_fields",
+    "is_record",
+    "record_fields",
+    "split_annotation",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationParts:
+    """The type in the annotation of a field, and whether null and absence are allowed."""
+
+    type: Any
+    null: bool
+    absent: bool
+
+
+def split_annotation(annotation: Any) -> AnnotationParts:
+    """Split ``Annotated[X | None | UnsetType, ...]`` into its parts.
+
+    Examples
+    --------
+    >>> split_annotation(int | None)
+    AnnotationParts(type=<class 'int'>, null=True, absent=False)
+    """
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) not in (typing.Union, types.UnionType):
+        return AnnotationParts(annotation, null=False, absent=False)
+    options = get_args(annotation)
+    values = [option for option in options if option not in (type(None), msgspec.UnsetType)]
+    value_type = functools.reduce(lambda a, b: a | b, values)
+    return AnnotationParts(value_type, type(None) in options, msgspec.UnsetType in options)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """One field of a record.
+
+    Attributes
+    ----------
+    name, wire : str
+        Its names in Python and on the wire.
+    type : object
+        The type of its values, without null and absence.
+    note : Note
+        What the record says of it.
+    meaning : str
+        One line for the docs.
+    null, absent : bool
+        Whether the specification allows null, and absence.
+    has_default : bool
+        Whether `default` replaces a value that is absent or null.
+    default : object
+        That value.
+    """
+
+    name: str
+    wire: str
+    type: Any
+    note: Note
+    meaning: str
+    null: bool
+    absent: bool
+    has_default: bool
+    default: Any
+
+    @property
+    def may_be_absent(self) -> bool:
+        """Whether the specification allows absence, or known answers lack the field."""
+        return self.absent or bool(self.note.missing_reason)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether a reader warns if the field is missing; it refuses a row without its keys."""
+        return not (self.note.key or self.has_default or self.may_be_absent)
+
+    @property
+    def has_records(self) -> bool:
+        """Whether records are nested in its values."""
+        return self.note.kind.family == "rows" or is_record(self.type)
+
+
+@functools.lru_cache(maxsize=512)  # recorded rows with unknown fields make further records
+def record_fields(record: type[Record]) -> tuple[RecordField, ...]:
+    """Return the fields of a record in the order of the specification.
+
+    Raises
+    ------
+    TypeError
+        If the annotation of a field has no kind.
+    """
+    hints = typing.get_type_hints(record, include_extras=True)
+    fields = []
+    for field in msgspec.structs.fields(record):
+        annotation = hints[field.name]
+        note, parts = field_note(annotation), split_annotation(annotation)
+        if note is None:
+            raise TypeError(
+                f"{record.__name__}.{field.name} has no kind: annotate it with one of "
+                "toolkit.contract.kinds"
+            )
+        has_default = not field.required and field.default is not UNSET
+        metas = (meta for meta in annotation.__metadata__ if isinstance(meta, msgspec.Meta))
+        fields.append(
+            RecordField(
+                name=field.name,
+                wire=field.encode_name,
+                type=parts.type,
+                note=note,
+                meaning=next(metas).description or "",
+                null=parts.null,
+                absent=parts.absent,
+                has_default=has_default,
+                default=field.default if has_default else None,
+            )
+        )
+    return tuple(fields)
+
+
+def is_record(annotation: Any) -> bool:
+    """Return whether an annotation is a record."""
+    return isinstance(annotation, type) and issubclass(annotation, Record)
+
+
+@functools.cache
+def beyond_fields(record: type[Record]) -> Mapping[str, int]:
+    """Return the fields of a record beyond the specification: name -> section of live_service.md.
+
+    Fields of nested records are not included. All fields beyond the specification may be absent,
+    so that a record without them is valid.
+
+    Examples
+    --------
+    >>> from toolkit.contract.records import Delegation
+    >>> beyond_fields(Delegation)
+    {}
+    """
+    return {field.name: field.note.beyond for field in record_fields(record) if field.note.beyond}
+
+
+def drop_beyond_fields(value: Any) -> Any:
+    """Return a record, or a collection of records, without fields beyond the specification.
+
+    A value without such fields is returned itself, not a copy.
+
+    Examples
+    --------
+    >>> from toolkit.contract.records import Delegation
+    >>> row = Delegation(validator="0x1", amount="1.5", locked_until_timestamp=0)
+    >>> drop_beyond_fields(row) is row
+    True
+    """
+    if isinstance(value, Record):
+        beyond, nested = _beyond_and_nested(type(value))
+        changes = {name: UNSET for name in beyond if getattr(value, name) is not UNSET}
+        for name in nested:
+            old = getattr(value, name)
+            if (new := drop_beyond_fields(old)) is not old:
+                changes[name] = new
+        return msgspec.structs.replace(value, **changes) if changes else value
+    if isinstance(value, list | tuple):
+        items = [drop_beyond_fields(item) for item in value]
+        is_same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if is_same else type(value)(items)
+    if isinstance(value, Mapping):
+        entries = {key: drop_beyond_fields(item) for key, item in value.items()}
+        return value if all(entries[key] is value[key] for key in value) else entries
+    return value
+
+
+@functools.cache
+def _beyond_and_nested(record: type[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of fields to leave out, and of fields with nested records.
+
+    Every nested record is checked, because a recorded one may have an unknown field.
+    """
+    # A required field belongs to a record that is itself beyond the specification.
+    optional = {field.name for field in msgspec.structs.fields(record) if field.default is UNSET}
+    beyond = tuple(name for name in beyond_fields(record) if name in optional)
+    hints = typing.get_type_hints(record)
+    nested = tuple(
+        name
+        for name in record.__struct_fields__
+        if name not in beyond and _names_record(hints[name])
+    )
+    return beyond, nested
+
+
+def _names_record(annotation: Any) -> bool:
+    """Return whether an annotation contains a record, at any depth of lists, unions and so on."""
+    return is_record(annotation) or any(map(_names_record, get_args(annotation)))

@@ -1,0 +1,242 @@
+"""Records of recorded rows, exactly as they were: with missing and with unknown fields.
+
+A service that serves recorded answers or an archive writes these records again as the rows were.
+"""
+
+import functools
+import json
+import re
+import reprlib
+import typing
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from toolkit.contract.fields import is_record, record_fields, split_annotation
+from toolkit.contract.kinds import NESTED
+from toolkit.contract.records import Record
+
+__all__ = ["build_record", "check_values", "join_records", "read_record"]
+
+R = TypeVar("R", bound=Record)
+
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII)
+_WHOLE_LIMIT: Final = 2**63  # the limit of whole numbers in a store
+
+
+def build_record(record: type[R], row: Any) -> R:
+    """Return the record of a recorded row, with unknown fields.
+
+    Absent fields stay absent, and null stays null (docs/live_service.md, section 1).
+
+    Parameters
+    ----------
+    record : Record
+        The record of the row.
+    row : dict
+        The row as JSON, with wire names.
+
+    Raises
+    ------
+    ValidationError
+        If a value has another type than in the record; the message names the field.
+
+    Examples
+    --------
+    >>> from toolkit.contract.records import Delegation
+    >>> build_record(Delegation, {"validator": "0x1", "amount": None}).amount is None
+    True
+    """
+    fields = msgspec.structs.fields(record)
+    hints = typing.get_type_hints(record)
+    values = {
+        field.name: _build_field(field.encode_name, hints[field.name], row)
+        for field in fields
+        if field.encode_name in row or field.required
+    }
+    unknown = tuple(name for name in row if name not in record.__struct_encode_fields__)
+    if not unknown:
+        return record(**values)
+    extras = {f"extra_{number}": row[name] for number, name in enumerate(unknown)}
+    extended: R = _extended_type(record, unknown)(**values, **extras)
+    return extended
+
+
+def read_record(record: type[R], text: bytes) -> R:
+    """Return the record of the JSON text of a row, with unknown fields as in `build_record`.
+
+    It is much faster if the row has no unknown fields.
+
+    Parameters
+    ----------
+    record : Record
+        The record of the row.
+    text : bytes
+        The row as JSON.
+
+    Raises
+    ------
+    ValidationError
+        If a value has another type than in the record; the message names the field.
+
+    Examples
+    --------
+    >>> from toolkit.contract.records import Delegation
+    >>> row = b'{"validator":"0x1","amount":"2.0","lockedUntilTimestamp":0,"share":"0.5"}'
+    >>> msgspec.json.encode(read_record(Delegation, row)) == row
+    True
+    """
+    try:
+        decoded = msgspec.json.decode(text, type=record, strict=False)
+        if msgspec.json.encode(decoded) == text:
+            return decoded
+        row = msgspec.json.decode(text)
+        unknown = tuple(name for name in row if name not in record.__struct_encode_fields__)
+        if unknown:
+            extended = _extended_type(record, unknown)
+            decoded = msgspec.json.decode(text, type=extended, strict=False)
+        if msgspec.json.decode(msgspec.json.encode(decoded)) == row:
+            return decoded
+    except msgspec.DecodeError:
+        pass
+    return build_record(record, json.loads(text))  # also numbers that are too large for msgspec
+
+
+def join_records(first: R, second: R) -> R:
+    """Return the first record, with the fields that only the second record has.
+
+    Parameters
+    ----------
+    first, second : Record
+        Two records of one row, from different answers. The function may change the first one.
+
+    Examples
+    --------
+    >>> from toolkit.contract.records import Delegation
+    >>> rows = {"validator": "0x1", "share": "0.5"}, {"validator": "0x1", "rank": 3}
+    >>> msgspec.json.encode(join_records(*(build_record(Delegation, row) for row in rows)))
+    b'{"validator":"0x1","share":"0.5","rank":3}'
+    """
+    names = _names_by_wire(first)
+    new = tuple(wire for wire in _names_by_wire(second) if wire not in names)
+    if new:
+        first = _add_fields(first, new)
+        names = _names_by_wire(first)
+    for wire, name in _names_by_wire(second).items():
+        value, before = getattr(second, name), getattr(first, names[wire])
+        if before is UNSET or before is None:
+            if value is not UNSET:
+                setattr(first, names[wire], value)
+        elif isinstance(before, Record) and isinstance(value, Record):
+            setattr(first, names[wire], join_records(before, value))
+    return first
+
+
+def check_values(record: Record) -> None:
+    """Raise ValueError if a value of a recorded row is not valid.
+
+    The types of a record do not check that text is a number, that a whole number is in range, and
+    that a key field is present. This function does, for nested records too.
+
+    Parameters
+    ----------
+    record : Record
+        The record of a recorded row.
+
+    Raises
+    ------
+    ValueError
+        If a value is not valid; the message names the field and the value.
+
+    Examples
+    --------
+    >>> from toolkit.contract.records import Delegation
+    >>> check_values(build_record(Delegation, {"validator": "0x1", "amount": "abc"}))
+    Traceback (most recent call last):
+    ...
+    ValueError: amount: 'abc' is not a number
+    """
+    for field in record_fields(type(record)):
+        value = getattr(record, field.name)
+        if field.note.key and (value is None or value is UNSET):
+            raise ValueError(f"{field.wire}: this key field is missing; the row is useless")
+        if isinstance(value, str):
+            if field.note.kind.family == "number" and not _NUMBER.fullmatch(value):
+                raise ValueError(f"{field.wire}: {reprlib.repr(value)} is not a number")
+        elif isinstance(value, int):
+            if not -_WHOLE_LIMIT <= value < _WHOLE_LIMIT:
+                raise ValueError(f"{field.wire}: {reprlib.repr(value)} is out of range")
+        else:
+            _check_nested(field.wire, value)
+
+
+def _check_nested(wire: str, value: Any) -> None:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for at, item in enumerate(value):
+            _check_nested(f"{wire}[{at}]", item)
+    elif isinstance(value, Record):
+        try:
+            check_values(value)
+        except ValueError as error:
+            raise ValueError(f"{wire}.{error}") from error
+
+
+def _names_by_wire(record: Record) -> dict[str, str]:
+    return dict(zip(record.__struct_encode_fields__, record.__struct_fields__, strict=True))
+
+
+def _add_fields(record: R, new: tuple[str, ...]) -> R:
+    """Return a copy of a record whose type has further unknown fields."""
+    kind = type(record)
+    unknown = getattr(kind, "__unknown__", ())
+    extended_type = _extended_type(kind.__base__ if unknown else kind, (*unknown, *new))
+    values = {name: getattr(record, name) for name in record.__struct_fields__}
+    extended: R = extended_type(**values)
+    return extended
+
+
+@functools.lru_cache(maxsize=256)
+def _extended_type(record: type[Record], unknown: tuple[str, ...]) -> Any:
+    """Return a record type with further fields; a strict service does not write them."""
+    names = {f"extra_{number}": wire for number, wire in enumerate(unknown)}
+    annotation = typing.Annotated[object, NESTED("unknown to this version", beyond=1)]
+    return msgspec.defstruct(
+        record.__name__,
+        [(name, annotation, UNSET) for name in names],
+        bases=(record,),
+        rename=names,
+        namespace={"__unknown__": unknown},
+        kw_only=True,
+    )
+
+
+def _build_field(wire: str, annotation: Any, row: Any) -> Any:
+    if wire not in row:
+        return UNSET
+    try:
+        return _build_value(annotation, row[wire])
+    except msgspec.ValidationError as error:
+        message = str(error)
+        if not isinstance(row[wire], dict | list):
+            message += f": {reprlib.repr(row[wire])}"
+        raise msgspec.ValidationError(f"{wire}: {message}") from error
+
+
+def _build_value(annotation: Any, value: Any) -> Any:
+    """Return a recorded value of the annotated type, with records for nested rows."""
+    annotation = split_annotation(annotation).type
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if value is None:
+        return None
+    if is_record(annotation):
+        return build_record(annotation, value)
+    if origin is dict and isinstance(value, dict):
+        return {name: _build_value(parts[1], item) for name, item in value.items()}
+    if origin is list and isinstance(value, list):
+        return [_build_value(parts[0], item) for item in value]
+    if origin is tuple and isinstance(value, list) and len(value) == len(parts):
+        return tuple(_build_value(part, item) for part, item in zip(parts, value, strict=True))
+    return msgspec.convert(value, annotation, strict=False)

@@ -1,0 +1,208 @@
+"""Errors of responses: from the status, the headers and the body of the service or of a gateway.
+
+The live service is behind Cloudflare. This gateway answers itself if it refuses a client, limits
+it, or cannot reach the service: with a web page, or with a line such as ``error code: 1010``.
+docs/live_service.md, section 8.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from toolkit.contract.operations import Operation
+from toolkit.errors import (
+    AnswerInvalid,
+    BadRequest,
+    InvalidKey,
+    NotPermitted,
+    NotReady,
+    RateLimited,
+    ServiceDown,
+    ServiceError,
+)
+
+__all__ = ["GatewayError", "check_no_web_page", "gateway_error", "response_error"]
+
+_ERRORS: Final[dict[int, type[ServiceError]]] = {
+    400: BadRequest,
+    401: InvalidKey,
+    403: NotPermitted,
+    404: NotReady,
+    429: RateLimited,
+    500: ServiceDown,
+    502: ServiceDown,
+    503: ServiceDown,
+    504: ServiceDown,
+    # A gateway could not reach the service, or got no good answer from it.
+    **dict.fromkeys(range(520, 531), ServiceDown),
+}
+_CODE: Final = re.compile(
+    rb'error code:?\s*(\d{3,4})|cf-error-code"?>\s*(\d{3,4})|\berror\s+(1\d{3})\b', re.IGNORECASE
+)
+_CODE_BYTES: Final = 20_000  # bytes of a page that may contain the code
+_HEADER_LETTERS: Final = 60  # letters of a header that a message shows
+
+_WRONG_URL: Final = "Check the base URL: it has no /info endpoint"
+_CLIENT_REFUSED: Final = (
+    "This is no missing add-on: the gateway refuses your program or your network. Set user_agent "
+    "in tk.connect to one that the gateway accepts, such as that of curl, or use another network"
+)
+_NETWORK_REFUSED: Final = (
+    "This is no missing add-on: the gateway refuses your network. Use another network, or ask the "
+    "provider of the service to allow yours"
+)
+_HINTS: Final[dict[int, str]] = {
+    1006: _NETWORK_REFUSED,
+    1007: _NETWORK_REFUSED,
+    1008: _NETWORK_REFUSED,
+    1009: _NETWORK_REFUSED,
+    1010: _CLIENT_REFUSED,
+    1012: _NETWORK_REFUSED,
+    1020: _CLIENT_REFUSED,
+    1015: "The gateway limits the requests of your network: wait, and send fewer requests",
+}
+"""Cloudflare's codes for a refused client -> what to do."""
+
+_PAGE_HINTS: Final[dict[int, str]] = {
+    403: _CLIENT_REFUSED,  # such as the page that checks whether the client is a person
+    404: _WRONG_URL,
+}
+"""Status of a web page without a code -> what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayError:
+    """An error answer of a gateway instead of the service.
+
+    Attributes
+    ----------
+    message : str
+        What happened.
+    hint : str or None
+        What to do about it; None: the usual hint for the status.
+    is_rate_limit : bool
+        Whether the client sent too many requests.
+    """
+
+    message: str
+    hint: str | None = None
+    is_rate_limit: bool = False
+
+
+def response_error(
+    operation: Operation, status: int, headers: Mapping[str, str], content: bytes
+) -> ServiceError:
+    """Return the error for a response with an error status.
+
+    Parameters
+    ----------
+    operation : Operation
+        The operation of the request.
+    status : int
+        HTTP status.
+    headers : mapping
+        HTTP headers, names in lower case.
+    content : bytes
+        The body.
+    """
+    facts: dict[str, Any] = {"status": status, "operation": operation.type}
+    kind = _ERRORS.get(status, ServiceError)
+    gateway = gateway_error(headers, content, status)
+    if gateway is not None and gateway.is_rate_limit:
+        kind = RateLimited
+    if kind is RateLimited and operation.limit is not None:
+        calls, minutes = operation.limit.calls, operation.limit.seconds // 60
+        facts["hint"] = (
+            f"The limit is {calls} requests in {minutes} minutes: wait, or set points_per_minute "
+            "of the session, so that it waits by itself"
+        )
+    if gateway is not None and gateway.hint is not None:
+        facts["hint"] = gateway.hint
+        kind = ServiceError if status == 404 else kind  # the 404 is not of a missing snapshot
+    elif status == 404 and operation.unpublished != 404:
+        kind, facts["hint"] = ServiceError, _WRONG_URL
+    if kind is RateLimited:
+        facts["retry_after"] = _parse_seconds(headers.get("retry-after", ""))
+    return kind(_error_message(content) if gateway is None else gateway.message, **facts)
+
+
+def check_no_web_page(operation: Operation, headers: Mapping[str, str], content: bytes) -> None:
+    """Raise AnswerInvalid if an answer with status 200 is a web page."""
+    if _is_web_page(content):
+        sender = _sender_name(headers)
+        raise AnswerInvalid(
+            f"the answer is a web page{sender and f' (from {sender})'}, not an answer of the "
+            "service. Check the base URL, and whether there is a proxy or a login page",
+            operation=operation.type,
+        )
+
+
+def gateway_error(
+    headers: Mapping[str, str], content: bytes, status: int = 0
+) -> GatewayError | None:
+    """Return the error of a gateway, or None if the service itself answered.
+
+    Parameters
+    ----------
+    headers : mapping
+        HTTP headers, names in lower case.
+    content : bytes
+        The body.
+    status : int
+        The HTTP status, if it is known.
+
+    Examples
+    --------
+    >>> gateway_error({"server": "cloudflare"}, b"error code: 1010").message
+    'the gateway (cloudflare) refused this client: error code 1010'
+    >>> gateway_error({}, b'{"error": "Permission denied"}') is None
+    True
+    """
+    if content.lstrip()[:1] in (b"{", b"["):
+        return None
+    match = _CODE.search(content[:_CODE_BYTES])
+    code = int(next(filter(None, match.groups()))) if match else 0
+    sender = _sender_name(headers)
+    gateway = f"the gateway ({sender})" if sender else "a gateway"
+    if code == 1015:
+        return GatewayError(f"{gateway} limits this client: error code 1015", _HINTS[1015], True)
+    if code in _HINTS:
+        return GatewayError(f"{gateway} refused this client: error code {code}", _HINTS[code])
+    if code:
+        return GatewayError(f"{gateway} answered instead of the service: error code {code}")
+    if _is_web_page(content):
+        message = f"the answer is a web page of {gateway}, not an answer of the service"
+        return GatewayError(message, _PAGE_HINTS.get(status))
+    return None
+
+
+def _is_web_page(content: bytes) -> bool:
+    """Return whether a body is HTML; neither JSON nor a binary snapshot begins with ``<``."""
+    return content[:1_000].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<"
+
+
+def _sender_name(headers: Mapping[str, str]) -> str:
+    """Return the server in the headers, and the ray id that Cloudflare's support needs."""
+    texts = (headers.get(name, "") for name in ("server", "cf-ray"))
+    server, ray = (text[:_HEADER_LETTERS] if text.isprintable() else "" for text in texts)
+    return ", ".join(filter(None, (server, ray and f"cf-ray {ray}")))
+
+
+def _error_message(content: bytes) -> str:
+    try:
+        message = json.loads(content)["error"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return "the answer has no error message"
+    return message if isinstance(message, str) else json.dumps(message)
+
+
+def _parse_seconds(text: str) -> float | None:
+    """Return the seconds of a Retry-After header; None for a date or another text."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -1,0 +1,138 @@
+"""Arrays of columns: from rows, and joined from parts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from toolkit.errors import AnswerInvalid
+
+__all__ = [
+    "PAIRS",
+    "TEXT",
+    "build_columns",
+    "flag_array",
+    "integer_array",
+    "join_columns",
+    "nullable_flag_array",
+    "nullable_integer_array",
+    "number_array",
+    "repeat_texts",
+    "time_array",
+]
+
+TEXT: Final = pa.large_string()
+NO_TIME: Final = np.iinfo(np.int64).min
+"""The milliseconds of a missing time, as in pandas' NaT."""
+PAIRS: Final = pa.list_(pa.struct([("token", TEXT), ("available", pa.float64())]))
+
+
+def join_columns(parts: list[dict[str, Any]], empty: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the joined columns of several parts; `empty` has an empty array for each column.
+
+    This empties the parts on the way, so that only one column at a time is in memory twice.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return {name: _join_arrays([part.pop(name) for part in parts], empty[name]) for name in empty}
+
+
+def _join_arrays(arrays: list[Any], empty: Any) -> Any:
+    if isinstance(empty, np.ndarray):
+        return np.concatenate([empty, *arrays])
+    return pa.concat_arrays([empty, *arrays])
+
+
+def repeat_texts(runs: Sequence[tuple[str, int]], limit: int) -> pa.Array:
+    """Return a column in which each text is repeated a number of times.
+
+    Parameters
+    ----------
+    runs : sequence of (str, int)
+        The texts, and the number of repetitions of each.
+    limit : int
+        The most bytes of the column, so that a long text and many rows cannot fill the memory.
+    """
+    size = sum(len(text.encode()) * count for text, count in runs)
+    if size > limit:
+        raise AnswerInvalid(f"names of {size} bytes in all are too long for the number of rows")
+    if len(runs) == 1:
+        return pa.repeat(pa.scalar(runs[0][0], TEXT), runs[0][1])
+    return pa.array([text for text, count in runs for _ in range(count)], TEXT)
+
+
+def build_columns(
+    makers: Mapping[str, Callable[..., Any]], rows: Sequence[msgspec.Struct], first_row: int
+) -> dict[str, Any]:
+    """Return the columns of rows.
+
+    Parameters
+    ----------
+    makers : mapping of str to callable
+        For each field of the rows, in order, the function that makes its column.
+    rows : sequence of Struct
+        The rows.
+    first_row : int
+        The number of the first row, for messages.
+    """
+    turned = zip(*map(msgspec.structs.astuple, rows), strict=True) if rows else repeat(())
+    return {
+        name: make(values, name, first_row) if make in _WITH_ROW_NUMBERS else make(values)
+        for (name, make), values in zip(makers.items(), turned, strict=False)
+    }
+
+
+def number_array(values: Sequence[float | None]) -> np.ndarray:
+    """Return a column of numbers; None becomes NaN."""
+    array = pa.array(values, pa.float64(), from_pandas=False)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def integer_array(values: Sequence[int], column: str, first_row: int) -> np.ndarray:
+    """Return a column of whole numbers without missing values."""
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        raise _overflow_error(values, column, first_row) from None
+
+
+def nullable_integer_array(values: Sequence[int | None], column: str, first_row: int) -> pa.Array:
+    """Return a column of whole numbers with missing values."""
+    try:
+        return pa.array(values, pa.int64())
+    except (OverflowError, pa.ArrowInvalid):
+        raise _overflow_error(values, column, first_row) from None
+
+
+def time_array(values: Sequence[int | None], column: str, first_row: int) -> np.ndarray:
+    """Return a column of milliseconds; None becomes `NO_TIME`."""
+    array = nullable_integer_array(values, column, first_row).fill_null(NO_TIME)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def flag_array(values: Sequence[bool | None]) -> np.ndarray:
+    """Return a column of flags; None becomes False."""
+    return np.array(values, np.bool_)
+
+
+def nullable_flag_array(values: Sequence[bool | None]) -> pa.Array:
+    """Return a column of flags with missing values."""
+    return pa.array(values, pa.bool_())
+
+
+def _overflow_error(values: Sequence[int | None], column: str, first_row: int) -> AnswerInvalid:
+    row, value = next(
+        (number, value)
+        for number, value in enumerate(values)
+        if value is not None and not -(2**63) <= value < 2**63
+    )
+    return AnswerInvalid(
+        "a whole number of more than 64 bits", column=column, row=first_row + row, value=value
+    )
+
+
+_WITH_ROW_NUMBERS: Final = (integer_array, nullable_integer_array, time_array)
+"""Makers that name the row of a value that is out of range."""

@@ -1,0 +1,201 @@
+"""One field of many entries at once, directly from MessagePack.
+
+An `EntryReader` is at the same field of every entry. It reads the field with one gather through an
+unaligned view of the bytes, and then moves by the width that the first byte of the field implies.
+If it cannot read an entry, the entry does not fit: its position can then be anywhere, so that the
+values are valid only where `fits` is true.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from toolkit.errors import AnswerInvalid
+
+__all__ = ["ADDRESS", "SLACK", "EntryReader", "copy_addresses", "copy_texts", "find_addresses"]
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.float64]
+
+ADDRESS: Final = 42
+"""The number of characters of an address."""
+
+SLACK: Final = 320
+"""The reader skips an entry that starts closer than this to the end of the bytes. It never reads
+further than this from the start of an entry without a check."""
+
+_BLOCK: Final = 1 << 20
+_STR8: Final = 0xD9
+_ADDRESS_BEGINS: Final = int.from_bytes(bytes([_STR8, ADDRESS]) + b"0x", "little")
+_NIL, _FALSE, _TRUE, _FLOAT64 = 0xC0, 0xC2, 0xC3, 0xCB
+_TEXT: Final = 0xA0
+_IN_NUMBERS: Final = np.isin(np.arange(256), np.frombuffer(b"+-.0123456789Ee", np.uint8))
+_TYPES: Final = {
+    0xCA: ">f4",
+    0xCB: ">f8",
+    0xCC: "u1",
+    0xCD: ">u2",
+    0xCE: ">u4",
+    0xCF: ">u8",
+    0xD0: "i1",
+    0xD1: ">i2",
+    0xD2: ">i4",
+    0xD3: ">i8",
+}
+
+
+def _marker_widths() -> Bytes:
+    widths = np.zeros(256, np.uint8)
+    widths[:0x80] = widths[0xE0:] = 1  # whole numbers inside their marker
+    widths[_TEXT + 1 : _TEXT + 32] = np.arange(2, 33)  # short decimal text
+    for marker, kind in _TYPES.items():
+        widths[marker] = 1 + np.dtype(kind).itemsize
+    return widths
+
+
+_WIDTHS: Final = _marker_widths()
+
+
+def find_addresses(data: Bytes, start: int, finish: int) -> Places:
+    """Return the positions of texts of 42 characters that begin with ``0x``.
+
+    Every entry begins with such a text, but a value inside an entry can be one, too.
+    """
+    found = [
+        np.flatnonzero(data[at : min(at + _BLOCK, finish)] == _STR8) + at
+        for at in range(start, finish, _BLOCK)
+    ]
+    starts: Places = np.concatenate(found) if found else np.empty(0, np.int64)
+    starts = starts[starts <= finish - ADDRESS - 2]
+    is_address: Mask = _unaligned_view(data, "<u4")[starts] == _ADDRESS_BEGINS
+    return starts[is_address]
+
+
+def copy_addresses(data: Bytes, starts: Places) -> Bytes:
+    """Return the 42 bytes at each position, one after the other."""
+    fixed = np.ndarray((len(data) - ADDRESS + 1,), f"V{ADDRESS}", data, strides=(1,))
+    return fixed[starts].view(np.uint8)
+
+
+def copy_texts(data: Bytes, starts: Places, lengths: Places) -> tuple[pa.Array, Bytes]:
+    """Return texts of any length, and their characters one after the other."""
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    characters = data[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)]
+    texts = pa.LargeStringArray.from_buffers(
+        len(starts), pa.py_buffer(offsets), pa.py_buffer(characters)
+    )
+    return texts, characters
+
+
+class EntryReader:
+    """A position in each of many entries.
+
+    Parameters
+    ----------
+    data : array of uint8
+        The bytes.
+    at : array of int64
+        A position in each entry, at least `SLACK` before the end of the bytes.
+
+    Attributes
+    ----------
+    fits : array of bool
+        Whether each entry could be read so far.
+    """
+
+    def __init__(self, data: Bytes, at: Places) -> None:
+        self.data = data
+        self.at = at
+        self.fits = np.ones(len(at), np.bool_)
+
+    def select(self, where: Places) -> "EntryReader":
+        """Return a reader of some of the entries, at the same positions."""
+        return EntryReader(self.data, self.at[where])
+
+    def markers(self) -> Bytes:
+        """Return the byte at each position."""
+        return self.data[self.at]
+
+    def next_byte(self) -> Bytes:
+        """Return the byte at each position, and move by one."""
+        markers = self.markers()
+        self.at = self.at + 1
+        return markers
+
+    def skip_literal(self, expected: bytes) -> None:
+        """Skip bytes that must be the same in all entries."""
+        for byte in expected:
+            self.fits &= self.next_byte() == byte
+
+    def read_flags(self) -> Mask:
+        """Return a flag of each entry."""
+        markers = self.next_byte()
+        is_true: Mask = markers == _TRUE
+        self.fits &= is_true | (markers == _FALSE)
+        return is_true
+
+    def read_small_integers(self) -> Places:
+        """Return a whole number from 0 to 127 of each entry."""
+        markers = self.next_byte()
+        self.fits &= markers < 0x80
+        return markers.astype(np.int64)
+
+    def read_numbers(self, *, null: bool = False) -> Numbers:
+        """Return a number of any width of each entry, as 64-bit floats.
+
+        Parameters
+        ----------
+        null : bool
+            Whether a null is allowed; it becomes NaN.
+
+        Raises
+        ------
+        AnswerInvalid, pyarrow.ArrowInvalid
+            If a text is not a plain decimal number.
+        """
+        markers = self.markers()
+        values = _unaligned_view(self.data, ">f8")[self.at + 1].astype(np.float64)
+        others = np.flatnonzero(markers != _FLOAT64)
+        if not len(others):
+            self.at = self.at + 9
+            return values
+        values[others] = self._read_other_numbers(markers[others], self.at[others])
+        self._read_text_numbers(values, markers)
+        widths = _WIDTHS[markers]
+        if null:
+            nulls = markers == _NIL
+            values[nulls] = np.nan
+            widths = widths + nulls
+        self.fits &= widths > 0
+        self.at = self.at + widths
+        return values
+
+    def _read_other_numbers(self, markers: Bytes, at: Places) -> Numbers:
+        """Return numbers that are not 64-bit floats."""
+        values = markers.view(np.int8).astype(np.float64)
+        for marker in np.flatnonzero(np.bincount(markers, minlength=256)):
+            if kind := _TYPES.get(int(marker)):
+                where = np.flatnonzero(markers == marker)
+                values[where] = _unaligned_view(self.data, kind)[at[where] + 1]
+        return values
+
+    def _read_text_numbers(self, values: Numbers, markers: Bytes) -> None:
+        """Parse numbers that are text, and store them in the values."""
+        where = np.flatnonzero((markers & 0xE0 == _TEXT) & self.fits)
+        if len(where):
+            lengths = markers[where].astype(np.int64) - _TEXT
+            texts, characters = copy_texts(self.data, self.at[where] + 1, lengths)
+            if not _IN_NUMBERS[characters].all():
+                raise AnswerInvalid("a text is not a number")
+            values[where] = texts.cast(pa.float64())
+
+
+def _unaligned_view(data: Bytes, kind: str) -> npt.NDArray[np.generic]:
+    """Return a view in which a value of a type begins at every byte."""
+    size = np.dtype(kind).itemsize
+    return np.ndarray((max(len(data) - size + 1, 0),), kind, data, strides=(1,))

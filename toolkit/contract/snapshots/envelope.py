@@ -1,0 +1,136 @@
+"""The envelope of snapshots: compression, and several snapshots in one body.
+
+The MessagePack of each snapshot is compressed with zstd. An answer with several snapshots has their
+number and, before each one, its length. All work happens in bounded memory.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import zstandard
+
+from toolkit.contract.compression import ZSTD, bounded_decompressor, decompress
+from toolkit.errors import AnswerInvalid
+
+__all__ = ["assemble_answer", "open_envelope", "pack_snapshot"]
+
+_WORD: Final = struct.Struct("<I")
+
+# ASSUMED: numbers of snapshots travel as MessagePack numbers, not as decimal text; readers here
+# take both.
+_encoder = msgspec.msgpack.Encoder(decimal_format="number")
+
+
+def open_envelope(headers: Mapping[str, str], content: bytes, limit: int) -> Iterator[memoryview]:
+    """Yield the MessagePack of each snapshot of an answer.
+
+    Parameters
+    ----------
+    headers : mapping
+        HTTP headers, names in any case.
+    content : bytes
+        The body. Some HTTP libraries have already decompressed ``Content-Encoding: zstd``, and
+        others have not; the first bytes show it.
+    limit : int
+        The most bytes of all snapshots together, decompressed.
+
+    Yields
+    ------
+    memoryview
+        MessagePack of one snapshot, not checked.
+
+    Raises
+    ------
+    AnswerInvalid
+        If the body is damaged, or the snapshots are longer than `limit`.
+    """
+    decompressor = bounded_decompressor()
+    is_multi = _has_several_snapshots(headers, content)
+    for blob in _split_blobs(content) if is_multi else [memoryview(content)]:
+        payload = decompress(blob, limit, decompressor)
+        limit -= len(payload)
+        yield payload
+
+
+def _has_several_snapshots(headers: Mapping[str, str], content: bytes) -> bool:
+    form = next((text for name, text in headers.items() if name.lower() == "x-payload-format"), "")
+    if form.lower() in ("multi-zstd", "msgpack"):
+        return form.lower() == "multi-zstd"
+    # Without the header: a count and a length precede the first blob. The MessagePack of a snapshot
+    # cannot have these four bytes there, because they are not UTF-8.
+    return content[:4] != ZSTD and content[8:12] == ZSTD
+
+
+def _split_blobs(content: bytes) -> Iterator[memoryview]:
+    view, at = memoryview(content), 4
+    if len(content) < 4:
+        raise AnswerInvalid(f"{len(content)} bytes are too few for the number of snapshots")
+    (count,) = _WORD.unpack_from(content)
+    for index in range(count):
+        if at + 4 > len(content):
+            raise AnswerInvalid(
+                f"the body should have {count} snapshots, but it ends after {index}"
+            )
+        (length,) = _WORD.unpack_from(content, at)
+        at += 4
+        if at + length > len(content):
+            raise AnswerInvalid(
+                f"snapshot {index + 1} of {count} should have {length} bytes, but "
+                f"only {len(content) - at} are left"
+            )
+        yield view[at : at + length]
+        at += length
+    if at != len(content):
+        raise AnswerInvalid(f"{len(content) - at} bytes follow the last of {count} snapshots")
+
+
+def pack_snapshot(
+    snapshot: tuple[Any, ...],
+    entries: Iterable[tuple[Any, ...]],
+    lengths: tuple[int, ...],
+    level: int,
+) -> bytes:
+    """Return one compressed snapshot.
+
+    Parameters
+    ----------
+    snapshot : tuple
+        Its values.
+    entries : iterable of tuple
+        Its entries.
+    lengths : tuple of int
+        The lengths that an entry may have.
+    level : int
+        The level of the compression.
+
+    Raises
+    ------
+    ValueError
+        If an entry has another length.
+    """
+    for entry in entries:
+        if len(entry) not in lengths:
+            allowed = " or ".join(map(str, lengths))
+            raise ValueError(f"an entry must have {allowed} values, not {len(entry)}: {entry!r}")
+    return zstandard.ZstdCompressor(level=level).compress(_encoder.encode(tuple(snapshot)))
+
+
+def assemble_answer(blobs: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
+    """Return the headers and the body of an answer with compressed snapshots."""
+    if not blobs:
+        raise ValueError(
+            "an answer needs at least one snapshot; without one the service answers 404"
+        )
+    # ASSUMED: binary snapshots have the content type application/octet-stream. The specification
+    # names none, and readers here ignore it.
+    headers = {"Content-Type": "application/octet-stream"}
+    if len(blobs) == 1:
+        headers |= {"x-payload-format": "msgpack", "Content-Encoding": "zstd"}
+        return headers, blobs[0]
+    headers |= {"x-payload-format": "multi-zstd", "x-compression": "inner-zstd"}
+    parts = [_WORD.pack(len(blobs))]
+    for blob in blobs:
+        parts += [_WORD.pack(len(blob)), blob]
+    return headers, b"".join(parts)

@@ -1,0 +1,133 @@
+"""Answers as they are on the wire, without a frame."""
+
+import json
+import reprlib
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from toolkit.client import Session, current_session
+from toolkit.client.session import RawAnswer, is_binary
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.requests import check_request
+from toolkit.contract.response_errors import check_no_web_page
+from toolkit.errors import AnswerInvalid, BadRequest
+from toolkit.fetch.notices import warn_incomplete
+from toolkit.fetch.request import request_of
+
+__all__ = ["info", "raw"]
+
+
+def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> Any:
+    """Return one answer as it is on the wire.
+
+    Parameters
+    ----------
+    fetch : callable
+        A fetch function.
+    *arguments, **named
+        The arguments of the fetch function.
+
+    Returns
+    -------
+    object
+        The parsed JSON of the first page, with its unknown fields; bytes for the binary
+        snapshots.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> _ = tk.local(seed=7, size="tiny")
+    >>> sorted(tk.raw(tk.meta))[-1]
+    'universe'
+    """
+    request = request_of(fetch, arguments, named)
+    answer = request.session.ask(request.operation, request.parameters)
+    warn_incomplete(answer.completeness)
+    return _parse_answer(request.operation, answer)
+
+
+def info(request: Mapping[str, object], *, session: Session | None = None) -> Any:
+    """Send a request body unchanged, and return the parsed answer.
+
+    Every operation of the service can be requested, also one that this package does not know. The
+    request has key, budget and retries like every other one. An unknown operation counts 2 points.
+    `tk.frame` makes a frame of an answer whose rows are known.
+
+    Parameters
+    ----------
+    request : mapping
+        The JSON object, with ``type`` and wire names.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    object
+        The parsed JSON; bytes for a binary answer.
+
+    Raises
+    ------
+    BadRequest
+        If there is no ``type`` or a parameter of one of the 22 operations is not legal: then
+        nothing is sent, and ``error.status`` is None. Or if the service refuses the request.
+    AnswerInvalid
+        If the answer is neither JSON nor binary.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> _ = tk.local(seed=7, size="tiny")
+    >>> tk.info({"type": "meta"})["universe"][0]["name"]
+    'BTC'
+    >>> paid = {"type": "funding", "coin": "BTC", "usdc": "-2.9", "szi": "0.1"}
+    >>> paid["fundingRate"] = "0.0003"
+    >>> rows = [{"time": 1_750_000_000_000, "hash": "0x0", "delta": paid}]  # of userFunding
+    >>> tk.frame("userFunding", rows)[["coin", "usdc", "n_samples"]]
+      coin  usdc  n_samples
+    0  BTC  -2.9       <NA>
+    """
+    is_mapping = isinstance(request, Mapping)  # callers need not check types
+    type = request.get("type") if is_mapping else None
+    if not isinstance(type, str) or not type:
+        words = 'a request is a mapping with a type, such as {"type": "meta"}'
+        raise _refuse_unsent(f"{words}, not {reprlib.repr(request)}")
+    try:
+        json.dumps(dict(request), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        words = "the request cannot be written as JSON"
+        raise _refuse_unsent(f"{type}: {words}: {error}. Use text, numbers and lists") from None
+    operation = known_operation(type)
+    if type in OPERATIONS:
+        check_request(operation, request)
+    try:
+        answer = current_session(session).send(operation, request)
+    except BadRequest as error:
+        if near := get_close_matches(type, [*OPERATIONS, *EXTRA_OPERATIONS], n=1):
+            error.hint = error.hint or (f"Did you mean {near[0]}?" if near[0] != type else "")
+        raise
+    warn_incomplete(answer.completeness)
+    return _parse_answer(operation, answer)
+
+
+def _refuse_unsent(message: str) -> BadRequest:
+    """Return the error of a request that was not sent, and so has no status."""
+    error = BadRequest(message)
+    error.status = None
+    return error
+
+
+def _parse_answer(operation: Operation, answer: RawAnswer) -> Any:
+    content = answer.content
+    check_no_web_page(operation, answer.headers, content)
+    if is_binary(operation, answer.headers):
+        return content
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise AnswerInvalid(
+            f"the answer cannot be read: {error}", operation=operation.type, value=content[:80]
+        ) from None

@@ -1,0 +1,74 @@
+"""The registry of fetch functions: which function fetches which operation."""
+
+import reprlib
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Table
+from toolkit.frames import column_dtype
+
+__all__ = ["FUNCTIONS", "fetches", "operation_of"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
+"""Type of operation, or name of a view -> its fetch function."""
+
+
+def fetches(type: str) -> Callable[[F], F]:
+    """Return a decorator that registers the fetch function of an operation.
+
+    The decorated function is returned itself, so editors, notebooks and type checkers see its own
+    signature. Its docstring gains the list of columns.
+
+    Parameters
+    ----------
+    type : str
+        The operation's ``type``, or the name of a view.
+    """
+    operation = VIEWS.get(type) or OPERATIONS[type]
+
+    def register(function: F) -> F:
+        function.__operation__ = type  # type: ignore[attr-defined]
+        function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{_columns_section(operation)}"
+        FUNCTIONS[type] = function
+        return function
+
+    return register
+
+
+def operation_of(fetch: Callable[..., object]) -> Operation:
+    """Return the operation of a fetch function.
+
+    Raises
+    ------
+    TypeError
+        If it is not a fetch function.
+    """
+    type = getattr(fetch, "__operation__", None)
+    if type is None:
+        raise TypeError(f"{reprlib.repr(fetch)} is not a fetch function, such as tk.user_fills")
+    return VIEWS.get(type) or OPERATIONS[type]
+
+
+def _columns_section(operation: Operation) -> str:
+    lines = ["    Columns", "    -------"]
+    for table in operation.tables:
+        lines += _table_lines(table)
+    return "\n".join(lines) + "\n"
+
+
+def _table_lines(table: Table) -> list[str]:
+    head = [f"    ``{table.name}``:", ""] if table.name else []
+    lines = [line for column in table_columns(table) for line in _column_lines(column)]
+    return [*head, *lines, ""]
+
+
+def _column_lines(column: Column) -> list[str]:
+    missing = "" if column.expected else " May be missing."
+    unit = f" [{column.kind.unit}]" if column.kind.unit else ""
+    return [
+        f"    {column.name} : {column_dtype(column)}",
+        f"        {column.meaning[:1].upper()}{column.meaning[1:]}{unit}.{missing}",
+    ]

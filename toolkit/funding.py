@@ -1,0 +1,15 @@
+"""Funding payments and rates. An amount is positive if the account received it."""
+
+from toolkit.analysis.funding.carry import carry
+from toolkit.analysis.funding.oracle import implied_oracle, oracle_check
+from toolkit.analysis.funding.payments import accrual, sums
+from toolkit.analysis.funding.rates import annualised
+from toolkit.public_path import set_public_path
+
+__all__ = ["accrual", "annualised", "carry", "implied_oracle", "oracle_check", "sums"]
+
+set_public_path(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

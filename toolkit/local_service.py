@@ -1,0 +1,398 @@
+"""The local service: simulation, recordings or archive -> store -> service -> session."""
+
+import hashlib
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import httpx
+import numpy as np
+
+from toolkit.client import Recipe, Session, connect
+from toolkit.contract.dexes import canonical_dex
+from toolkit.contract.seeds import check_seed
+from toolkit.contract.sources import Sources
+from toolkit.service import (
+    Access,
+    Key,
+    LiveDocuments,
+    Site,
+    Store,
+    Upstream,
+    build_store,
+    read_present,
+)
+from toolkit.service.cache import cached_store
+from toolkit.service.recordings import read_recordings
+
+if TYPE_CHECKING:
+    from toolkit.simulation import World
+
+__all__ = [
+    "InProcess",
+    "archived_store",
+    "local",
+    "recorded_store",
+    "simulated_store",
+    "site_of",
+    "tiled_store",
+]
+
+_KEY: Final = "local"  # only this process can reach the service
+_DIGESTED: Final = ("simulation", "service", "contract", "rules")
+"""The packages whose code determines the content of a store."""
+_SIZES: Final = ("tiny", "demo", "large")
+
+
+def local(
+    seed: int = 7,
+    size: str = "demo",
+    *,
+    recordings: str | Path | None = None,
+    archive: str | Path | None = None,
+    cursors: Literal["exclusive", "inclusive"] = "exclusive",
+    clock: Literal["fixed", "live"] = "fixed",
+    key: str | None = None,
+    strict: bool = False,
+    default: bool = True,
+) -> Session:
+    """Connect to a complete local service in this process: no network, no port, no thread.
+
+    The first call with a seed and a size simulates the exchange and saves it on disk. Later calls
+    read it from there.
+
+    Parameters
+    ----------
+    seed : int, default 7
+        The seed of the simulated exchange.
+    size : str, default "demo"
+        ``tiny`` (40 accounts, 3 days), ``demo`` (250 accounts, 30 days), or ``large``: ten
+        million fills of 5,750 accounts, which take minutes and gigabytes of disk.
+    recordings : path, optional
+        A folder of recorded answers of the exchange's own info API, which the service uses
+        instead of a simulation: JSON files with ``request``, ``status`` and ``response``. Files
+        that cannot be served are listed in ``world["not_served"]``. The ``history`` of every
+        frame notes that rows without a recording are missing.
+    archive : path, optional
+        An archive of `tk.archive`, which the service uses instead; ``"folder@id"`` selects one of
+        its freezes. A fetch raises `Incomplete` if the archive does not prove that its rows are
+        complete.
+    cursors : {"exclusive", "inclusive"}, default "exclusive"
+        Whether a page begins after the rows at its cursor, or with them.
+    clock : {"fixed", "live"}, default "fixed"
+        Whether the present stays at the end of the history, or goes on from there. On a live
+        clock, depth changes every second; account values, TWAPs and their snapshot ids change
+        every 20 seconds; auction prices fall. The changes depend only on the seed and the
+        present. Only a simulated exchange has a live clock.
+    key : str, optional
+        The only API key that the service accepts. The session sends it.
+    strict : bool, default False
+        Whether the service answers exactly the specification and its 22 operations. By default
+        it also has the known fields and operations that the live service adds.
+    default : bool, default True
+        Whether the session becomes the default for all fetch functions.
+
+    Returns
+    -------
+    Session
+        Its ``world`` is a summary of the data: users, builders, coins, first and last time.
+
+    Raises
+    ------
+    ValueError
+        If the size, the clock or `cursors` is unknown, there is no recording, the seed is
+        negative or has more than 63 bits, or the clock of recordings or an archive is live.
+    TypeError
+        If the seed is not a whole number.
+    ArchiveError
+        If the archive or the freeze does not exist, or is damaged.
+
+    Examples
+    --------
+    >>> session = local(seed=7, size="tiny", default=False)
+    >>> len(session.world["users"]), session.simulated
+    (40, True)
+    """
+    if cursors not in ("exclusive", "inclusive"):
+        raise ValueError(f"cursors must be 'exclusive' or 'inclusive', not {cursors!r}")
+    if recordings is not None and archive is not None:
+        raise ValueError("recordings and archive are two sources: use only one of them")
+    if archive is not None:
+        store = archived_store(archive, strict=strict)
+    elif recordings is not None:
+        store = recorded_store(Path(recordings), strict=strict)
+    else:
+        store = simulated_store(seed, size, strict=strict)
+    access = Access([Key("local", key or _KEY)])
+    site = site_of(store, access, inclusive=cursors == "inclusive", clock=clock)
+    session = connect(
+        "http://local",
+        key or _KEY,
+        transport=InProcess(site),
+        label=store.about["label"],
+        simulated=store.about["simulated"],
+        world=store.about["world"],
+        now_ms=site.now_ms,
+        default=default,
+    )
+    session.source.in_process = True
+    if isinstance(store.about["world"], Mapping) and "dexes" in store.about["world"]:
+        session.dexes = len({"", *map(canonical_dex, store.about["world"]["dexes"])})
+    source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
+    session.set_recipe(
+        Recipe(local, source | {"cursors": cursors, "clock": clock, "strict": strict}, False)
+    )
+    return session
+
+
+class InProcess(httpx.BaseTransport):
+    """A transport to a `Site` in the same process; the bytes are the same as on a socket."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the response of the site."""
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        response = self._site.respond(request.method, request.url.path, headers, request.read())
+        return httpx.Response(
+            response.status,
+            headers=dict(response.headers),
+            stream=httpx.ByteStream(response.content),
+            request=request,
+        )
+
+    def close(self) -> None:
+        """Close the store."""
+        self._site.store.close()
+
+
+def site_of(
+    store: Store,
+    access: Access,
+    *,
+    inclusive: bool = False,
+    clock: Literal["fixed", "live"] = "fixed",
+    upstream: Upstream | None = None,
+    now_ms: Callable[[], int] | None = None,
+) -> Site:
+    """Return the service of a store.
+
+    Parameters
+    ----------
+    store : Store
+        The store from which requests are answered.
+    access : Access
+        The API keys and their points.
+    inclusive : bool, default False
+        Whether a page begins with the rows at its cursor, or after them.
+    clock : {"fixed", "live"}, default "fixed"
+        Whether the present stays at the end of the store's history, or goes on from there.
+    upstream : Upstream, optional
+        The server that answers the operations of the exchange's info API.
+    now_ms : callable, optional
+        Returns the present of a live clock; by default the clock runs in real time.
+
+    Raises
+    ------
+    ValueError
+        If the clock is unknown, or it is live and the store is not a simulated exchange.
+    """
+    if clock not in ("fixed", "live"):
+        raise ValueError(f"clock must be 'fixed' or 'live', not {clock!r}")
+    end = store.about["now_ms"]
+    is_fixed = clock == "fixed"
+    return Site(
+        store,
+        access,
+        now_ms=(lambda: end) if is_fixed else now_ms or _live_clock(end),
+        at_ms=lambda: time.time_ns() // 1_000_000,
+        inclusive=inclusive,
+        upstream=upstream,
+        live=None if is_fixed else _live_documents(store),
+    )
+
+
+def simulated_store(
+    seed: int, size: str, folder: Path | None = None, *, strict: bool = False
+) -> Store:
+    """Return the store of a simulated exchange, from the cache if it is there.
+
+    The file name contains seed, size, version, and the hash of the code that builds the store. A
+    damaged file is built again. If several processes need the same store, one of them builds it.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of the simulated exchange.
+    size : str
+        ``tiny``, ``demo`` or ``large``.
+    folder : Path, optional
+        The cache folder; by default the user's.
+    strict : bool, default False
+        Whether the store has nothing beyond the specification.
+
+    Raises
+    ------
+    ValueError
+        If the size is unknown, or the seed is negative or has more than 63 bits.
+    TypeError
+        If the seed is not a whole number.
+    OSError
+        If a large store cannot be written. A smaller one is then built in memory, with a warning.
+    """
+    seed = check_seed(seed)
+    if size not in _SIZES:
+        raise ValueError(f"unknown size {size!r}: choose one of {', '.join(_SIZES)}")
+    folder = folder or _cache_folder()
+    mode = "-strict" if strict else ""
+    path = folder / f"{size}-{seed}{mode}-{_code_version()}.db"
+    draw_world = cache(partial(_simulate_world, seed, size))
+
+    def build(path: Path | None) -> Store:
+        if size == "large" and path is not None:
+            return tiled_store(seed, path, strict=strict)
+        world = draw_world()
+        return build_store(world.sources, path, world=world.session_facts(), strict=strict)
+
+    try:
+        return cached_store(
+            path, build, lambda: _announce("another process simulates this exchange: waiting")
+        )
+    except OSError as error:
+        message = f"cannot save the simulated exchange in {folder}: {error}"
+        if size == "large":  # it does not fit into memory either
+            raise OSError(f"{message}; it needs 3 GB") from error
+        warnings.warn(message, stacklevel=2)
+        return build(None)
+
+
+def _simulate_world(seed: int, size: str) -> "World":
+    from toolkit.simulation import simulate
+
+    _announce_simulation(seed, size)
+    return simulate(seed, size)
+
+
+def tiled_store(
+    seed: int, path: Path, count: int = 23, size: str = "demo", *, strict: bool = False
+) -> Store:
+    """Build the store of a large exchange; at most one of its tiles is in memory.
+
+    Parameters
+    ----------
+    seed, count, size : int, int, str
+        The parameters of `toolkit.simulation.TiledExchange`; by default it has ten million
+        fills.
+    path : Path
+        The file to write. It appears only when it is complete.
+    strict : bool, default False
+        Whether the store has nothing beyond the specification.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    from toolkit.simulation import TiledExchange
+
+    _announce_simulation(seed, "large")
+    tiled = TiledExchange(seed, count, size)
+    return build_store(_show_progress(tiled, count), path, world=tiled.summary, strict=strict)
+
+
+def _show_progress(parts: Iterable[Sources], count: int) -> Iterator[Sources]:
+    """Yield the parts, and show on a terminal how many tiles are done."""
+    from tqdm import tqdm
+
+    with tqdm(total=count, unit="tile", disable=not _is_terminal(), leave=False) as bar:
+        for part in parts:
+            yield part
+            del part  # this part must not be in memory while the next one is drawn
+            bar.update(bar.n < count)  # the last part has the market's data and is not a tile
+
+
+def recorded_store(folder: Path, *, strict: bool = False) -> Store:
+    """Return a store of recorded answers, with a warning that names all damaged files.
+
+    Recordings that no operation shows are listed in ``world["not_served"]``.
+
+    Raises
+    ------
+    ValueError
+        If there is no recording to serve.
+    """
+    recordings = read_recordings(folder)
+    if recordings.damaged:
+        files = "; ".join(recordings.damaged)
+        warnings.warn(f"these files are not recordings: {files}", stacklevel=3)
+    return build_store(recordings.sources, world=recordings.world, strict=strict)
+
+
+def archived_store(archive: str | Path, *, strict: bool = False) -> Store:
+    """Return a store of the rows in an archive; ``world`` lists operations that it cannot serve.
+
+    Raises
+    ------
+    ArchiveError
+        If the archive or the freeze does not exist, or is damaged.
+    """
+    from toolkit.archive import world_of
+
+    sources, world = world_of(str(archive))
+    return build_store(sources, world=world, strict=strict)
+
+
+def _live_documents(store: Store) -> LiveDocuments:
+    """Return the documents that change after the end of a store's history."""
+    seed = (store.about["world"] or {}).get("seed")
+    if seed is None:
+        # Simulated rows after recorded ones could not be distinguished from them.
+        raise ValueError(
+            "clock='live' needs a simulated exchange: recordings and archives have no data after "
+            "their end. Leave clock out"
+        )
+    from toolkit.simulation.output.live import LiveExchange
+
+    return LiveDocuments(LiveExchange(seed, read_present(store)))
+
+
+def _live_clock(start_ms: int) -> Callable[[], int]:
+    started = time.monotonic_ns()
+    return lambda: start_ms + (time.monotonic_ns() - started) // 1_000_000
+
+
+def _cache_folder() -> Path:
+    import platformdirs
+
+    return platformdirs.user_cache_path("exchange-toolkit") / "worlds"
+
+
+def _code_version() -> str:
+    """Return the release and a hash of the code that makes a world and its store."""
+    # NumPy does not promise the same draws in every version.
+    digest = hashlib.sha256(np.__version__.encode())
+    package = Path(__file__).parent
+    files = [file for part in _DIGESTED for file in sorted((package / part).rglob("*.py"))]
+    for file in [package / "times.py", *files]:
+        digest.update(file.read_bytes())
+    return f"{version('exchange-toolkit')}-{digest.hexdigest()[:16]}"
+
+
+def _announce_simulation(seed: int, size: str) -> None:
+    if size != "tiny":  # that takes a second
+        _announce(f"simulating the {size} exchange, seed {seed}: it is saved for the next time")
+
+
+def _announce(message: str) -> None:
+    if _is_terminal():
+        print(message, file=sys.stderr)
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()

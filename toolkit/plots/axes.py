@@ -1,0 +1,148 @@
+"""Axes: ticks of time and USD, legend, labels, and the line styles of several groups."""
+
+from typing import Any, Final, NamedTuple
+
+import matplotlib.dates as mdates
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import FuncFormatter
+
+from toolkit.plots.formats import MINUS
+from toolkit.plots.style import Theme
+
+__all__ = [
+    "MAX_LINES",
+    "PERIOD_LENGTHS",
+    "LineStyle",
+    "add_legend",
+    "add_zero_line",
+    "group_name",
+    "label_right_edge",
+    "line_style",
+    "period_column",
+    "set_time_axis",
+    "set_title",
+    "set_usd_ticks",
+]
+
+MAX_LINES: Final = 6
+"""How many lines of one figure can be told apart."""
+
+PERIOD_LENGTHS: Final = {
+    "hour": pd.Timedelta(hours=1),
+    "day": pd.Timedelta(days=1),
+    "week": pd.Timedelta(days=7),
+}
+"""Column of a result by time -> length of its periods."""
+
+# Formats of years, months, days, hours, minutes and seconds; and the formats of the ticks at which
+# the next longer unit begins.
+_TICKS: Final = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
+_FIRST_TICKS: Final = ["", "%Y", "%d %b", "%d %b", "%H:%M", "%H:%M"]
+
+
+class LineStyle(NamedTuple):
+    """Colour, dashes and marker of one line."""
+
+    colour: str
+    dashes: str
+    marker: str
+    is_hollow: bool
+
+
+def line_style(theme: Theme, number: int) -> LineStyle:
+    """Return the style of the line with a number from 0 to 5."""
+    colours = (theme.good, theme.bad, theme.accent, theme.total, theme.muted, theme.text)
+    dashes, markers = ("-", "--", "-.", ":", "-", "--"), ("o", "s", "^", "D", "v", "P")
+    return LineStyle(colours[number], dashes[number], markers[number], number % 2 == 1)
+
+
+def group_name(keys: object) -> str:
+    """Return the key of a pandas group as text."""
+    return ", ".join(map(str, keys)) if isinstance(keys, tuple) else str(keys)
+
+
+def add_legend(ax: Axes, theme: Theme, **options: Any) -> None:
+    """Add a legend in one line above the axes, where it hides nothing."""
+    legend = ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        frameon=False,
+        fontsize=9,
+        labelcolor=theme.text,
+        borderaxespad=0.2,
+        handlelength=2.2,
+        columnspacing=1.3,
+        **options,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def add_zero_line(ax: Axes, theme: Theme) -> None:
+    """Draw the line between gain and loss."""
+    ax.axhline(0, color=theme.muted, linewidth=0.8)
+
+
+def set_title(ax: Axes, theme: Theme, text: str, *, right: bool = False, pad: float = 6.0) -> None:
+    """Set the title of the axes; a dollar sign in it does not start a formula."""
+    ax.set_title(
+        text,
+        loc="right" if right else "left",
+        pad=pad,
+        fontsize=10,
+        fontweight="bold",
+        color=theme.text,
+        parse_math=False,
+    )
+
+
+def label_right_edge(ax: Axes, y: float, text: str, colour: str) -> None:
+    """Write a text to the right of the axes, at a height in data coordinates."""
+    ax.annotate(
+        text,
+        (1.0, y),
+        xytext=(6, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="center",
+        fontsize=9,
+        color=colour,
+        parse_math=False,
+    )
+
+
+def period_column(frame: pd.DataFrame) -> str:
+    """Return the name of the column with the hours, days or weeks of a result.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    for name in PERIOD_LENGTHS:
+        if name in frame.columns:
+            return name
+    raise ValueError('a figure over time needs a result by="hour", by="day" or by="week"')
+
+
+def set_time_axis(ax: Axes, first: pd.Timestamp, last: pd.Timestamp) -> None:
+    """Set few, short dates as ticks of the x axis, and the time range as its label."""
+    locator = mdates.AutoDateLocator(minticks=3, maxticks=8)
+    formatter = mdates.ConciseDateFormatter(
+        locator, formats=_TICKS, zero_formats=_FIRST_TICKS, show_offset=False
+    )
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(formatter)
+    ax.set_xlabel(f"{first:%d %b %Y} to {last:%d %b %Y}, UTC")
+
+
+def set_usd_ticks(axis: Axis) -> None:
+    """Set tick labels with thousands separators and a true minus sign."""
+    axis.set_major_formatter(FuncFormatter(_usd_tick))
+
+
+def _usd_tick(value: float, _: int | None = None) -> str:
+    text = f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:,.4g}"
+    return text.replace("-", MINUS)

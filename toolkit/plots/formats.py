@@ -1,0 +1,169 @@
+"""Numbers, days and addresses as text: the same below a figure, in a report and in a widget."""
+
+from decimal import Decimal
+from typing import Any, Final
+
+__all__ = [
+    "MINUS",
+    "basis_points",
+    "exact_number",
+    "order_capacity",
+    "percent_share",
+    "short_address",
+    "short_usd",
+    "signed_number",
+    "time_span",
+    "true_minus",
+    "usd_amount",
+    "utc_day",
+    "whole_dollars",
+    "whole_number",
+]
+
+MINUS: Final = "\N{MINUS SIGN}"
+
+
+def true_minus(text: str) -> str:
+    """Return a number with a true minus sign; a number that is rounded to 0 has no sign."""
+    return text.replace("-", MINUS if text.strip("-0.,% ") else "")
+
+
+def usd_amount(value: Any, signed: bool = False) -> str:
+    """Return an amount: with cents below 10,000, in whole dollars above.
+
+    Examples
+    --------
+    >>> usd_amount(1234.5), usd_amount(1234567.8), usd_amount(12, signed=True)
+    ('1,234.50', '1,234,568', '+12.00')
+    >>> usd_amount(0, signed=True)
+    '0.00'
+    """
+    digits = 2 if abs(value) < 10_000 else 0
+    text = f"{abs(value):,.{digits}f}"
+    is_zero = not text.strip("0.,")
+    sign = "" if is_zero else MINUS if value < 0 else "+" if signed else ""
+    return sign + text
+
+
+def short_usd(value: float) -> str:
+    """Return the size of an order in as few characters as possible.
+
+    Examples
+    --------
+    >>> [short_usd(size) for size in (500, 1_000, 250_000, 1_000_000)]
+    ['500', '1k', '250k', '1M']
+    """
+    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{letter}".replace("-", MINUS)
+    return f"{value:g}".replace("-", MINUS)
+
+
+def whole_dollars(value: Any) -> str:
+    """Return an amount in whole dollars, such as a volume or a notional.
+
+    Examples
+    --------
+    >>> whole_dollars(1234.5), whole_dollars(0.4), whole_dollars(-0.4)
+    ('1,234', '0', '0')
+    """
+    return true_minus(f"{value:,.0f}")
+
+
+def whole_number(value: Any) -> str:
+    """Return a count with thousands separators."""
+    return f"{int(value):,}"
+
+
+def exact_number(value: Any) -> str:
+    """Return a price or a size with all of its digits.
+
+    Examples
+    --------
+    >>> exact_number(0.1), exact_number(Decimal("1234.500")), exact_number(-3.0)
+    ('0.1', '1,234.5', '\N{MINUS SIGN}3')
+    """
+    whole, _, digits = f"{Decimal(str(value)):,f}".partition(".")
+    digits = digits.rstrip("0")
+    return true_minus(f"{whole}{'.' if digits else ''}{digits}")
+
+
+def signed_number(value: float, _: int | None = None) -> str:
+    """Return a number in short form with a true minus sign, for the ticks of an axis."""
+    return f"{value:g}".replace("-", MINUS)
+
+
+def basis_points(value: Any) -> str:
+    """Return basis points with two decimals.
+
+    Examples
+    --------
+    >>> basis_points(12.5), basis_points(-0.5), basis_points(-0.001)
+    ('12.50', '\N{MINUS SIGN}0.50', '0.00')
+    """
+    return true_minus(f"{value:,.2f}")
+
+
+def percent_share(value: Any) -> str:
+    """Return a share in percent; a share above 0 is never written as 0.
+
+    Examples
+    --------
+    >>> percent_share(0.1249), percent_share(0.0004), percent_share(-0.05)
+    ('12.5 %', '< 0.1 %', '\N{MINUS SIGN}5.0 %')
+    """
+    if 0 < value < 0.001:
+        return "< 0.1 %"
+    return true_minus(f"{value:,.1%}").replace("%", " %")
+
+
+_UNKNOWN = {
+    "no law": "not known (no curve fits the samples)",
+    "one size": "not known (only one size was filled)",
+    "never filled": "not known (no order could be filled)",
+}
+"""Why a capacity is missing, by the ``range`` of `tk.slippage.capacity`."""
+
+
+def order_capacity(row: Any) -> str:
+    """Return a row of `tk.slippage.capacity` in USD, never beyond the sampled sizes.
+
+    Examples
+    --------
+    >>> row = {"capacity_usd": 4e6, "range": "above", "smallest_usd": 1e3, "largest_usd": 1e6}
+    >>> order_capacity(row), order_capacity({**row, "capacity_usd": 5e4, "range": "between"})
+    ('> 1,000,000 USD (largest sampled)', '50,000 USD')
+    >>> order_capacity({**row, "capacity_usd": float("nan"), "range": "no law"})
+    'not known (no curve fits the samples)'
+    """
+    if row["range"] == "above":
+        return f"> {whole_dollars(row['largest_usd'])} USD (largest sampled)"
+    if row["range"] == "below":
+        return f"< {whole_dollars(row['smallest_usd'])} USD (smallest sampled)"
+    if row["capacity_usd"] >= 0:
+        return f"{whole_dollars(row['capacity_usd'])} USD"
+    return _UNKNOWN.get(row["range"], "not known")
+
+
+def utc_day(value: Any) -> str:
+    """Return the day of a time."""
+    return f"{value:%Y-%m-%d}"
+
+
+def time_span(seconds: float, _: int | None = None) -> str:
+    """Return a span of time in seconds, minutes or hours.
+
+    Examples
+    --------
+    >>> [time_span(seconds) for seconds in (0.5, 30, 300, 7200)]
+    ['0.5 s', '30 s', '5 min', '2 h']
+    """
+    if seconds < 60:
+        return f"{seconds:g} s"
+    return f"{seconds / 60:g} min" if seconds < 3600 else f"{seconds / 3600:g} h"
+
+
+def short_address(value: Any) -> str:
+    """Return the first and the last characters of an address or a hash."""
+    text = str(value)
+    return text if len(text) <= 14 else f"{text[:8]}\N{HORIZONTAL ELLIPSIS}{text[-4:]}"

@@ -1,0 +1,31 @@
+"""Profit and loss of accounts: attribution, equity, positions, and reconciliation."""
+
+from toolkit.analysis.pnl.attribution import attribution
+from toolkit.analysis.pnl.audit import audit
+from toolkit.analysis.pnl.carried_back import carried_back
+from toolkit.analysis.pnl.drawdown import drawdown
+from toolkit.analysis.pnl.equity import equity
+from toolkit.analysis.pnl.lots import lots
+from toolkit.analysis.pnl.positions import positions, unrealised
+from toolkit.analysis.pnl.reconcile import reconcile
+from toolkit.analysis.pnl.round_trips import round_trips
+from toolkit.public_path import set_public_path
+
+__all__ = [
+    "attribution",
+    "audit",
+    "carried_back",
+    "drawdown",
+    "equity",
+    "lots",
+    "positions",
+    "reconcile",
+    "round_trips",
+    "unrealised",
+]
+
+set_public_path(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

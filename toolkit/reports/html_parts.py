@@ -1,0 +1,39 @@
+"""HTML parts of a page, rendered from templates; every value is escaped."""
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+__all__ = ["render_part"]
+
+
+def render_part(part: str, **values: Any) -> str:
+    """Return a part of a page as HTML.
+
+    Parameters
+    ----------
+    part : str
+        File name of the template in the folder ``parts``.
+    **values
+        Values that the template shows. Text is escaped; only the templates contain HTML.
+
+    Examples
+    --------
+    >>> from toolkit.reports.tables import TextTable
+    >>> "<script>" in render_part("table.html", table=TextTable("<script>", [], []))
+    False
+    """
+    return _jinja_environment().get_template(part).render(**values)
+
+
+@cache
+def _jinja_environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("toolkit.reports", "parts"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

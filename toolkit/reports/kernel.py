@@ -1,0 +1,263 @@
+"""The kernel of a report: it runs a notebook with parameters over a source of data."""
+
+import ast
+import os
+import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import wait
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import pandas as pd
+from anyio.from_thread import start_blocking_portal
+
+from toolkit.client import Session, current_session
+from toolkit.errors import NotConnected, ReportFailed
+from toolkit.reports.blocks import ProvenanceBlock, provenance, words
+
+__all__ = [
+    "read_notebook",
+    "read_parameters",
+    "report_provenance",
+    "run_notebook",
+    "show_warnings",
+]
+
+_KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
+_START_TIMEOUT: Final = 180  # seconds; a busy machine is slow
+_TRANSPORT: Final = "tcp" if sys.platform == "win32" else "ipc"  # a socket of this user alone
+_FIRST_CELL: Final = "import toolkit.reports.kernel as _report\n\n_report.show_warnings()"
+_LAST_CELL: Final = "_report.report_provenance(globals(), {names!r})"
+_OWN_ERRORS: Final = frozenset({"BadRequest", "Incomplete", "ReportFailed", "ValueError"})
+_DEVELOPER_WARNINGS: Final = (
+    DeprecationWarning,
+    FutureWarning,
+    PendingDeprecationWarning,
+    ResourceWarning,
+)
+
+
+def read_notebook(path: Path) -> Any:
+    """Return a notebook of a file: ``.ipynb``, or a text format of jupytext.
+
+    Raises
+    ------
+    ReportFailed
+        If there is no such file, or it is not a notebook.
+    """
+    import jupytext
+
+    if not path.is_file():
+        raise ReportFailed(f"there is no notebook {path}")
+    try:
+        return jupytext.read(path)
+    except Exception as error:  # each format has its own errors
+        raise ReportFailed(f"{path} is not a notebook: {error}") from None
+
+
+def read_parameters(notebook: Any) -> dict[str, Any]:
+    r"""Return the parameters in the cell with the tag ``parameters``, and their defaults.
+
+    Examples
+    --------
+    >>> import nbformat
+    >>> cell = nbformat.v4.new_code_cell("coin = 'BTC'\ndays = 30")
+    >>> cell.metadata["tags"] = ["parameters"]
+    >>> read_parameters(nbformat.v4.new_notebook(cells=[cell]))
+    {'coin': 'BTC', 'days': 30}
+    """
+    parameters: dict[str, Any] = {}
+    for cell in notebook.cells:
+        if "parameters" not in cell.metadata.get("tags", []):
+            continue
+        for line in ast.parse(cell.source).body:
+            if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+                parameters[line.targets[0].id] = ast.literal_eval(line.value)
+            elif isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+                parameters[line.target.id] = line.value and ast.literal_eval(line.value)
+    return parameters
+
+
+def run_notebook(
+    notebook: Any,
+    parameters: Mapping[str, Any],
+    source: str | None = None,
+    on_cell: Callable[[int, int], None] | None = None,
+) -> Any:
+    """Return a copy of a notebook with the outputs of its cells.
+
+    Parameters
+    ----------
+    notebook : notebook
+        A result of `read_notebook`.
+    parameters : mapping
+        Values to set after the cell with the tag ``parameters``: numbers, text, flags, None, lists.
+    source : str, optional
+        An expression that makes ``session``. It replaces the cell with the tag ``source``.
+    on_cell : callable, optional
+        Called before each cell with its number and the number of cells.
+
+    Returns
+    -------
+    notebook
+        The executed notebook; its last output is the provenance.
+
+    Raises
+    ------
+    ReportFailed
+        If the notebook does not have a parameter, if a cell raises, or if there is no kernel.
+    """
+    prepared = _prepare_notebook(notebook, parameters, source)
+    _execute_cells(prepared, on_cell)
+    return prepared
+
+
+def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str | None) -> Any:
+    import nbformat
+
+    known = read_parameters(notebook)
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        names = ", ".join(known) or "none"
+        raise ReportFailed(f"the notebook has no parameter {', '.join(unknown)}; it has {names}")
+    cells = [_hidden_cell(_FIRST_CELL)]
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if "source" in tags and source is not None:
+            cells.append(_hidden_cell(f"import toolkit as tk\n\nsession = {source}"))
+            continue
+        cells.append(nbformat.from_dict(dict(cell)))
+        if "parameters" in tags and parameters:
+            lines = (f"{name} = {value!r}" for name, value in parameters.items())
+            cells.append(_hidden_cell("\n".join(lines)))
+    cells.append(nbformat.v4.new_markdown_cell("## Provenance"))
+    cells.append(_hidden_cell(_LAST_CELL.format(names=tuple(known))))
+    prepared = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": _KERNEL})
+    for number, cell in enumerate(prepared.cells):
+        cell["id"] = f"cell-{number}"  # nbformat draws random ids
+        if cell.cell_type == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return prepared
+
+
+def _hidden_cell(code: str) -> Any:
+    import nbformat
+
+    return nbformat.v4.new_code_cell(code, metadata={"tags": ["hidden"]})
+
+
+def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) -> None:
+    try:
+        import nbclient
+        from nbclient.exceptions import CellExecutionError
+        from traitlets.config import Config
+    except ImportError:
+        raise ReportFailed("reports need a kernel: pip install 'exchange-toolkit[lab]'") from None
+    # An empty profile: the user's own IPython profile must not change a report.
+    with tempfile.TemporaryDirectory(prefix="report-") as profile:
+        connection = {
+            "transport": _TRANSPORT,
+            "connection_file": str(Path(profile) / "kernel.json"),
+        }
+        client = nbclient.NotebookClient(
+            notebook,
+            config=Config({"ConnectionFileMixin": connection}),
+            timeout=None,
+            startup_timeout=_START_TIMEOUT,
+            kernel_name=_KERNEL["name"],
+            record_timing=False,
+            resources={"metadata": {"path": str(Path.cwd())}},
+        )
+        if on_cell is not None:
+            client.on_cell_start = partial(_report_cell, on_cell, len(notebook.cells))
+        variables = {**os.environ, "IPYTHONDIR": profile, "MPLBACKEND": "Agg"}
+        # The kernel needs an event loop of its own: in a notebook this thread has a running one.
+        with start_blocking_portal() as portal:
+            execution = portal.start_task_soon(partial(client.async_execute, env=variables))
+            try:
+                # The timeout lets this thread handle signals, such as an interrupt.
+                while not wait([execution], timeout=0.5).done:
+                    pass
+                execution.result()
+            except CellExecutionError as error:
+                raise ReportFailed(_error_text(error)) from None
+            except BaseException:
+                if client.km is not None:  # an interrupt must not leave the kernel running
+                    portal.call(partial(client.km.shutdown_kernel, now=True))
+                execution.cancel()
+                raise
+
+
+def _report_cell(
+    on_cell: Callable[[int, int], None], cells: int, *, cell_index: int, **_: Any
+) -> None:
+    on_cell(cell_index + 1, cells)
+
+
+def _error_text(error: Any) -> str:
+    """Return the message of a cell's error without the traceback of the kernel."""
+    message = re.sub(r"\x1b\[[0-9;]*m", "", str(error.evalue))
+    return message if error.ename in _OWN_ERRORS else f"{error.ename}: {message}"
+
+
+def show_warnings() -> None:
+    """Show warnings as text: their paths and process numbers would differ in every run."""
+    warnings.showwarning = _show_warning
+    warnings.simplefilter("default")
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    from IPython.display import display
+
+    if not issubclass(category, _DEVELOPER_WARNINGS):
+        display(words(f"{category.__name__}: {message}"))
+
+
+def report_provenance(namespace: Mapping[str, Any], parameters: Sequence[str]) -> ProvenanceBlock:
+    """Return the provenance of everything in a report.
+
+    Parameters
+    ----------
+    namespace : mapping
+        The names of the notebook. Its ``sources``, a mapping of name -> frame, are the fetched
+        frames; without it, these are all frames with a provenance.
+    parameters : sequence of str
+        Names of the parameters to show.
+    """
+    label, simulated = _describe_source(namespace.get("session"))
+    frames = namespace.get("sources")
+    if frames is None:
+        frames = {name: value for name, value in namespace.items() if _is_fetched(name, value)}
+    return provenance(
+        frames,
+        {name: namespace.get(name) for name in parameters},
+        label,
+        simulated=simulated,
+    )
+
+
+def _describe_source(session: Session | None) -> tuple[str, bool]:
+    try:
+        session = current_session(session)
+    except NotConnected:
+        return "the notebook itself: it opened no session", False
+    return session.label, session.simulated
+
+
+def _is_fetched(name: str, value: Any) -> bool:
+    """Return whether a public name is a fetched frame, and not the result of a helper."""
+    if not isinstance(value, pd.DataFrame) or name.startswith("_"):
+        return False
+    facts = value.attrs.get("toolkit", {})
+    return "operation" in facts and "helper" not in facts

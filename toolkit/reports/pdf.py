@@ -1,0 +1,76 @@
+"""Reports as PDF, printed by a local browser."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from toolkit.errors import ReportFailed
+
+__all__ = ["print_pdf"]
+
+_BROWSERS: Final = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+)
+_OPTIONS: Final = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--no-pdf-header-footer",
+)
+_TIMEOUT: Final = 180  # seconds
+
+
+def print_pdf(page: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
+    """Print a report as PDF with Chromium or Chrome.
+
+    Parameters
+    ----------
+    page : path
+        The HTML file.
+    out : path, optional
+        File to write; by default in the folder of the page.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ReportFailed
+        If there is no such browser, or it does not print the page.
+    """
+    source = Path(page).absolute()
+    path = source.with_suffix(".pdf") if out is None else Path(out)
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None:
+        raise ReportFailed(
+            "No browser on this machine prints PDF. Install Chromium, or print the HTML file."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="print-", ignore_cleanup_errors=True) as folder:
+        printed = Path(folder) / "page.pdf"
+        command = [browser, *_OPTIONS, f"--user-data-dir={folder}", f"--print-to-pdf={printed}"]
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.append("--no-sandbox")  # Chromium as root does not start with a sandbox
+        try:
+            subprocess.run(
+                [*command, source.as_uri()], check=True, capture_output=True, timeout=_TIMEOUT
+            )
+            shutil.copyfile(printed, path)
+        except (subprocess.SubprocessError, FileNotFoundError) as error:
+            raise ReportFailed(f"{browser} did not print {source.name}: {error}") from None
+    return path

@@ -1,0 +1,176 @@
+"""Frames that reports fetch: samples, optional frames, and the fills and funding of accounts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from toolkit.analysis.common.markets import NOT_PERP
+from toolkit.client import Session
+from toolkit.completeness.merge import merge_provenance
+from toolkit.contract.requests import AMOUNTS
+from toolkit.errors import Incomplete, NotPermitted, NotReady
+from toolkit.fetch import builder_approved_funding_by_time, slippage_history, user_fills
+from toolkit.plots.formats import short_usd
+
+__all__ = [
+    "account_payments",
+    "concat_frames",
+    "fetch_funding",
+    "fetch_optional",
+    "fetch_samples",
+    "find_builders",
+    "is_perp",
+    "join_reasons",
+]
+
+F = TypeVar("F")
+
+
+def fetch_optional(
+    missing_reasons: dict[str, str],
+    name: str,
+    fetch: Callable[..., F],
+    *arguments: Any,
+    **options: Any,
+) -> F | None:
+    """Return the result of a fetch function, or None if a report has to do without it.
+
+    Parameters
+    ----------
+    missing_reasons : dict
+        If the source does not have the data, the reason is added under `name`.
+    name : str
+        Name of the data in the report.
+    fetch : callable
+        The fetch function, called with the other arguments.
+
+    Returns
+    -------
+    object or None
+        None if the key has no permission for it, or the source does not have it.
+    """
+    try:
+        return fetch(*arguments, **options)
+    except (NotPermitted, NotReady):
+        return None
+    except Incomplete as error:
+        missing_reasons[name] = str(error.__cause__ or error)
+        return None
+
+
+def join_reasons(missing_reasons: Mapping[str, str]) -> str:
+    """Return what a report does not show, each with its reason.
+
+    Examples
+    --------
+    >>> join_reasons({"depth": "it was not archived"})
+    'depth (it was not archived)'
+    """
+    return "; ".join(f"{name} ({reason})" for name, reason in missing_reasons.items())
+
+
+def concat_frames(frames: Mapping[str, pd.DataFrame], parameter: str) -> pd.DataFrame:
+    """Concatenate answers to similar requests, and merge their provenance.
+
+    Parameters
+    ----------
+    frames : mapping of str to DataFrame
+        Value of the parameter in which the requests differ -> its frame; at least one.
+    parameter : str
+        Name of that parameter.
+    """
+    parts = [frame.attrs.get("toolkit", {}) for frame in frames.values()]
+    # pandas compares attrs at great length, and drops them if they differ.
+    rows = pd.concat([_without_attrs(frame) for frame in frames.values()], ignore_index=True)
+    merged = merge_provenance(
+        parts,
+        parameters={**parts[0].get("parameters", {}), parameter: ", ".join(frames)},
+        states={
+            value: str(part.get("complete", "")) for value, part in zip(frames, parts, strict=True)
+        },
+        failed={},
+    )
+    rows.attrs = {"toolkit": {**merged, "rows": len(rows)}}
+    return rows
+
+
+def _without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
+    bare = frame.copy(deep=False)
+    bare.attrs = {}
+    return bare
+
+
+def is_perp(coins: pd.Series) -> pd.Series:
+    """Return whether coins are perps: not spot pairs (``@1``, ``A/B``) or outcomes (``#1``)."""
+    return ~coins.str.contains(NOT_PERP, regex=True)
+
+
+def find_builders(session: Session, user: str) -> tuple[str, ...]:
+    """Return the builders through which the latest fills of an account were routed.
+
+    If there are none, or the source does not have these fills, all builders that the source names.
+    """
+    known = tuple((session.world or {}).get("builders", ()))
+    latest = fetch_optional({}, "", user_fills, user, session=session)
+    if latest is None:
+        return known
+    routed = tuple(sorted(latest["builder"].dropna().unique()))
+    return routed or known
+
+
+def fetch_funding(
+    session: Session,
+    user: str,
+    builders: Sequence[str],
+    start_ms: int,
+    end_ms: int,
+    missing_reasons: dict[str, str],
+) -> pd.DataFrame | None:
+    """Return the funding rows of an account through builders; None if no builder has any.
+
+    Builders whose rows cannot be fetched are added to `missing_reasons`.
+    """
+    fetch = partial(
+        builder_approved_funding_by_time,
+        start=start_ms,
+        end=end_ms,
+        numbers="exact",
+        session=session,
+    )
+    answers = {
+        builder: fetch_optional(missing_reasons, f"funding by {builder}", fetch, builder)
+        for builder in builders
+    }
+    frames = {builder: frame for builder, frame in answers.items() if frame is not None}
+    if not frames:
+        return None
+    provenance = concat_frames(frames, "builder").attrs["toolkit"]
+    rows = account_payments(user, frames)
+    rows.attrs["toolkit"] = {**provenance, "rows": len(rows)}
+    return rows
+
+
+def account_payments(user: str, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of an account from funding rows by builder, each payment once."""
+    own = {name: frame[frame["user"] == user.lower()] for name, frame in frames.items()}
+    rows = concat_frames(own, "builder").drop_duplicates(["time", "coin"])
+    return rows.sort_values(["time", "coin"], kind="stable").reset_index(drop=True)
+
+
+def fetch_samples(
+    session: Session,
+    coin: str,
+    start_ms: int,
+    end_ms: int,
+    amounts: Sequence[float] = tuple(AMOUNTS),
+) -> pd.DataFrame:
+    """Return the slippage samples of a coin, all sizes in one frame."""
+    frames = {
+        short_usd(amount): slippage_history(
+            coin, amount, start_ms, end_ms, page_size=2000, session=session
+        )
+        for amount in amounts
+    }
+    return concat_frames(frames, "amount")

@@ -1,0 +1,233 @@
+"""The reports of this package as functions: wallet, market, builder, market quality."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.client import Session, current_session
+from toolkit.reports.build import build, write_page
+from toolkit.reports.source import session_source
+from toolkit.times import Time
+
+__all__ = ["builder", "market", "market_quality", "run", "wallet"]
+
+
+def wallet(
+    user: str | None = None,
+    start: Time = 0,
+    end: Time | None = None,
+    *,
+    builders: Sequence[str] | None = None,
+    out: str | os.PathLike[str] = "build/report/wallet.html",
+    session: Session | None = None,
+) -> Path:
+    """Write a report about one account as one self-contained HTML file.
+
+    The same data gives the same bytes. Money is computed in exact decimals. The report is a
+    notebook, which runs in a kernel of its own over the source of the session.
+
+    Parameters
+    ----------
+    user : str, optional
+        Address of the account; by default an example account of the simulated exchange.
+    start : Time
+        First time, inclusive; by default the beginning of the history.
+    end : Time, optional
+        Last time, inclusive; by default now.
+    builders : sequence of str, optional
+        Builders that the account had approved: the service has funding rows only through them.
+        By default those through which its latest fills were routed, or all builders of a local
+        source. With an empty list no funding is fetched, which saves many points for a builder
+        with many clients.
+    out : path, default "build/report/wallet.html"
+        File to write; missing folders are created.
+    session : Session, optional
+        Session whose source is used; by default that of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    Path
+        The written file.
+
+    Raises
+    ------
+    ReportFailed
+        If the address is malformed, if there are no rows of the account, or if `user` is missing
+        and the source does not name its accounts.
+
+    Notes
+    -----
+    Funding is compared with the positions from the fills, and the report states how many position
+    hours it covers. If it covers none, funding is missing, not 0.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import toolkit as tk
+    >>> session = tk.local(seed=7, size="tiny")
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> wallet(out=Path(folder.name) / "wallet.html").stat().st_size > 100_000
+    True
+    >>> folder.cleanup()
+    """
+    parameters = {
+        "user": user,
+        "start": _time_literal(start),
+        "end": _time_literal(end),
+        "builders": None if builders is None else list(builders),
+    }
+    return run("wallet", out, session=session, **parameters)
+
+
+def market(
+    coin: str,
+    start: Time = "30d",
+    end: Time | None = None,
+    *,
+    out: str | os.PathLike[str] = "build/report/market.html",
+    session: Session | None = None,
+) -> Path:
+    """Write a report about one perp: the cost of sizes and of hours, its book, its TWAP orders.
+
+    Parameters
+    ----------
+    coin : str
+        The perp, ``<dex>:<symbol>`` on a builder-deployed dex.
+    start, end : Time
+        Period of the slippage samples; by default the last 30 days.
+    out : path, default "build/report/market.html"
+        File to write; missing folders are created.
+    session : Session, optional
+        Session whose source is used; by default the default session.
+
+    Returns
+    -------
+    Path
+        The written file.
+
+    Raises
+    ------
+    ReportFailed
+        If there is no such perp, or there are no samples.
+    """
+    parameters = {"coin": coin, "start": _time_literal(start), "end": _time_literal(end)}
+    return run("market", out, session=session, **parameters)
+
+
+def builder(
+    address: str,
+    start: Time = 0,
+    end: Time | None = None,
+    *,
+    out: str | os.PathLike[str] = "build/report/builder.html",
+    session: Session | None = None,
+) -> Path:
+    """Write a report about one builder: its revenue, its users, and their other trading.
+
+    Parameters
+    ----------
+    address : str
+        The builder.
+    start, end : Time
+        The period; by default the whole history.
+    out : path, default "build/report/builder.html"
+        File to write; missing folders are created.
+    session : Session, optional
+        Session whose source is used; by default the default session.
+
+    Returns
+    -------
+    Path
+        The written file.
+
+    Raises
+    ------
+    ReportFailed
+        If there are no fills through it.
+    """
+    parameters = {"address": address, "start": _time_literal(start), "end": _time_literal(end)}
+    return run("builder", out, session=session, **parameters)
+
+
+def market_quality(
+    dex: str = "",
+    start: Time = "7d",
+    end: Time | None = None,
+    *,
+    coins: str | Sequence[str] | None = None,
+    out: str | os.PathLike[str] = "build/report/market-quality.html",
+    session: Session | None = None,
+) -> Path:
+    """Write a report that compares perps: the cost of a size, the largest order, the books.
+
+    Parameters
+    ----------
+    dex : str, default ""
+        Dex of the perps; by default the native dex.
+    start, end : Time
+        Period of the slippage samples; by default the last 7 days.
+    coins : str or sequence of str, optional
+        The perps; by default the 12 with the largest volume.
+    out : path, default "build/report/market-quality.html"
+        File to write; missing folders are created.
+    session : Session, optional
+        Session whose source is used; by default the default session.
+
+    Returns
+    -------
+    Path
+        The written file.
+
+    Raises
+    ------
+    ReportFailed
+        If there is no such perp, or there are no samples.
+    """
+    parameters = {"dex": dex, "start": _time_literal(start), "end": _time_literal(end)}
+    coins = [coins] if isinstance(coins, str) else None if coins is None else list(coins)
+    return run("market_quality", out, session=session, coins=coins, **parameters)
+
+
+def run(
+    notebook: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    code: bool = False,
+    session: Session | None = None,
+    **parameters: Any,
+) -> Path:
+    """Write the report of your own notebook, or of a notebook of this package.
+
+    Parameters
+    ----------
+    notebook : str or path
+        A ``.py``, ``.md`` or ``.ipynb`` file, or the name of a notebook of this package. The source
+        of the session replaces its cell with the tag ``source``. Its cell with the tag
+        ``parameters`` defines the parameters.
+    out : path
+        File to write; missing folders are created.
+    code : bool, default False
+        Whether the page shows the code, folded.
+    session : Session, optional
+        Session whose source is used; by default the default session.
+    **parameters
+        Values of its parameters: numbers, text, flags, None, lists.
+
+    Returns
+    -------
+    Path
+        The written file.
+
+    Raises
+    ------
+    ReportFailed
+        If there is no such notebook or parameter, or a cell raises.
+    """
+    page = build(notebook, session_source(current_session(session)), parameters, code=code)
+    return write_page(page.html, out)
+
+
+def _time_literal(time: Time | None) -> Any:
+    """Return a time as a literal."""
+    return time if time is None or isinstance(time, int | str) else str(time)

@@ -1,0 +1,146 @@
+"""The frames of a wallet report: everything fetched once, for one account and period."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import pandas as pd
+
+from toolkit.client import Session
+from toolkit.contract.dexes import coin_dex
+from toolkit.fetch import (
+    AccountStates,
+    batch_clearinghouse_states,
+    meta,
+    user_fills_by_time,
+    user_non_funding_ledger_updates,
+)
+from toolkit.reports.report_frames import (
+    concat_frames,
+    fetch_funding,
+    fetch_optional,
+    fetch_samples,
+    find_builders,
+    is_perp,
+)
+from toolkit.times import DAY, Time, to_ms
+
+__all__ = ["STATES", "WalletFrames", "fetch_wallet"]
+
+_SLIPPAGE_COINS: Final = 3  # the coins with the largest volume
+_SLIPPAGE_DAYS: Final = 30
+STATES: Final = "account value"
+"""Name of the account states among the missing data."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalletFrames:
+    """The frames of a wallet report, money in exact decimals.
+
+    Attributes
+    ----------
+    user : str
+        Address of the account.
+    start_ms, end_ms : int
+        The period, both ends inclusive.
+    fills, ledger : DataFrame
+        All fills and ledger updates of the period.
+    funding : DataFrame or None
+        Funding rows while a builder was approved; None if no builder is known.
+    builders : tuple of str
+        Builders whose funding rows were requested.
+    perps : DataFrame
+        Metadata of the dexes on which the account traded.
+    slippage : DataFrame
+        Samples of the coins with the largest volume, all sizes.
+    states : AccountStates or None
+        Account values and open positions on all dexes; None if the period ends before now.
+    source : str
+        Label of the source.
+    simulated : bool
+        Whether the source is simulated.
+    missing_reasons : mapping of str to str
+        Data that the source, such as an archive, does not have -> the reason.
+    """
+
+    user: str
+    start_ms: int
+    end_ms: int
+    fills: pd.DataFrame
+    ledger: pd.DataFrame
+    funding: pd.DataFrame | None
+    builders: tuple[str, ...]
+    perps: pd.DataFrame
+    slippage: pd.DataFrame
+    states: AccountStates | None
+    source: str
+    simulated: bool
+    missing_reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no rows of the account in this period."""
+        has_funding = self.funding is not None and len(self.funding) > 0
+        return not (len(self.fills) or len(self.ledger) or has_funding)
+
+
+def fetch_wallet(
+    session: Session, user: str, start: Time, end: Time | None, builders: Sequence[str] | None
+) -> WalletFrames:
+    """Fetch everything that a wallet report shows."""
+    now = session.now_ms()
+    start_ms = to_ms(start, now_ms=now)
+    end_ms = now if end is None else to_ms(end, now_ms=now)
+    fills = user_fills_by_time(user, start_ms, end_ms, numbers="exact", session=session)
+    ledger = user_non_funding_ledger_updates(
+        user, start_ms, end_ms, numbers="exact", session=session
+    )
+    chosen = tuple(builders) if builders is not None else find_builders(session, user)
+    missing_reasons: dict[str, str] = {}
+    return WalletFrames(
+        user=user,
+        start_ms=start_ms,
+        end_ms=end_ms,
+        fills=fills,
+        ledger=ledger,
+        funding=fetch_funding(session, user, chosen, start_ms, end_ms, missing_reasons),
+        builders=chosen,
+        perps=_fetch_perps(session, fills),
+        slippage=_fetch_slippage(session, fills, end_ms, missing_reasons),
+        states=_fetch_states(session, user, missing_reasons) if end_ms >= now else None,
+        source=session.label,
+        simulated=session.simulated,
+        missing_reasons=missing_reasons,
+    )
+
+
+def _fetch_perps(session: Session, fills: pd.DataFrame) -> pd.DataFrame:
+    coins = fills["coin"][is_perp(fills["coin"])].unique()
+    dexes = sorted({coin_dex(coin) for coin in coins} | {""})
+    return concat_frames({dex: meta(dex=dex, session=session) for dex in dexes}, "dex")
+
+
+def _fetch_slippage(
+    session: Session, fills: pd.DataFrame, end_ms: int, missing_reasons: dict[str, str]
+) -> pd.DataFrame:
+    """Return samples of the coins with the largest volume, over the last days of the period."""
+    volume = fills["px"].astype("float64") * fills["sz"].astype("float64")
+    perps = is_perp(fills["coin"])
+    sums = volume[perps].groupby(fills["coin"][perps]).sum()
+    coins = sums.sort_values(ascending=False, kind="stable").index[:_SLIPPAGE_COINS]
+    fetch = partial(fetch_samples, session, start_ms=end_ms - _SLIPPAGE_DAYS * DAY, end_ms=end_ms)
+    answers = {
+        coin: fetch_optional(missing_reasons, f"slippage of {coin}", fetch, coin) for coin in coins
+    }
+    frames = {coin: samples for coin, samples in answers.items() if samples is not None}
+    return concat_frames(frames, "coin") if frames else pd.DataFrame()
+
+
+def _fetch_states(
+    session: Session, user: str, missing_reasons: dict[str, str]
+) -> AccountStates | None:
+    """Return the account's states on every dex; None if they cannot be fetched."""
+    fetch = partial(batch_clearinghouse_states, dex="ALL_DEXES", numbers="exact", session=session)
+    states = fetch_optional(missing_reasons, STATES, fetch, [user])
+    return None if states is None or len(states.failed) or states.accounts.empty else states

@@ -1,0 +1,403 @@
+"""Sentences, headline numbers and checks of a wallet report."""
+
+from typing import Any, Final
+
+import narwhals as nw
+import pandas as pd
+
+from toolkit.analysis.common import directions
+from toolkit.reports.report_frames import join_reasons
+from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
+from toolkit.reports.wallet_frames import STATES
+from toolkit.reports.wallet_report import WalletResults
+
+__all__ = [
+    "CHECKS",
+    "HEADLINES",
+    "SENTENCES",
+    "describe_coverage",
+    "describe_value",
+    "list_checks",
+    "list_headlines",
+    "list_sentences",
+    "summarise_wallet",
+]
+
+SENTENCES: Final = {
+    # the summary
+    "no_fills": "The account made no fills in this period.",
+    "closed": "The account closed {closed:signed} USD of PnL on a volume of {volume:dollars} USD.",
+    "fees": "Fees were {fees:signed} USD.",
+    "builder_fees": "Fees were {fees:signed} USD, {builder:signed} USD of them to builders.",
+    "funding": "Funding was {funding:signed} USD.",
+    "net": "Net PnL is {net:signed} USD.",
+    "net_without_funding": "Net PnL is {net:signed} USD, without funding.",
+    "forced": "The account was liquidated: {fills:count} of its fills, in {coins:count} {noun}, "
+    "closed {closed:signed} USD of that PnL.",
+    "deleveraged": "Auto-deleveraging closed positions of the account: {fills:count} of its fills, "
+    "in {coins:count} {noun}, closed {closed:signed} USD of that PnL.",
+    "traded": "The account traded a volume of {volume:dollars} USD.",
+    "closed_unknown": "Of its {fills:count} fills {missing:count} do not state their closed PnL. "
+    "The sum of closed PnL and net PnL are therefore not known.",
+    "fees_unknown": "Of its {fills:count} fills {missing:count} do not state their fee. The sum of "
+    "fees and net PnL are therefore not known.",
+    "fees_in_cost": "Spot buys paid fees of another {value:signed} USD in the bought tokens. "
+    "Closed PnL contains these fees.",
+    "at_par": "Fees of {fills:count} fills are in {tokens}, which counts at par with USD.",
+    "left_out": "The source does not have these data, and the report leaves them out: {what}.",
+    # how much of the funding is covered
+    "funding_unknown": "Funding is not covered: the source does not have it. No number of this "
+    "report counts it as 0.",
+    "funding_without_builder": "Funding is not covered. The service has funding rows only through "
+    "builders that the account had approved, and no fill names a builder. No number of this report "
+    "counts it as 0: net PnL contains fees, but no funding.",
+    "funding_without_positions": "Funding is not covered. There are no funding rows, and by the "
+    "fills there is no position at a full hour. A position from before the period without a fill "
+    "in it is not visible. No number of this report counts funding as 0.",
+    "positions_unknown": "It is not known how much of the funding is covered: {missing:count} of "
+    "{fills:count} fills do not state the position before them.",
+    "held": "By its fills, the account had positions at {held:count} full hours, summed over "
+    "coins.",
+    "carried": "It had positions in {carried:count} coins before their first fill of this period.",
+    "all_covered": "Each hour has its funding row, and each row has the same size as the fills.",
+    "covered": "Of these hours {covered:count} have a funding row.",
+    "agreeing": "Of these rows {agreeing:count} have the same size as the fills.",
+    "beyond": "Another {beyond:count} rows are at hours without a position in the fills.",
+    "uncovered": "Funding of the other {missing:count} hours is not covered: no builder was "
+    "approved then.",
+    # the value of the account
+    "worth_unknown": "The value of the account is not known.",
+    "worth_past": "The period ends before now. The value of the account at its end is not known.",
+    "worth": "On all dexes together the value of the account's perps is {value:dollars} USD, "
+    "{unrealised:signed} USD of it unrealised.",
+    "worth_late": "The period begins after the account did, so its rows cannot explain the value.",
+    "worth_unexplained": "Its rows do not explain the value; these are not known: {causes}.",
+    "worth_exact": "Its rows explain the value to the last digit.",
+    "worth_residual": "Its rows leave {residual:signed} USD of the value unexplained: {causes}.",
+}
+HEADLINES: Final = {
+    "net": ("net PnL", "{net:signed} USD", "closed, less fees, with funding"),
+    "net_without_funding": (
+        "net PnL, without funding",
+        "{net:signed} USD",
+        "closed, less fees",
+    ),
+    "net_unknown": (
+        "net PnL",
+        "not known",
+        "{missing:count} of {fills:count} fills have no closed PnL or no fee",
+    ),
+    "closed_unknown": (
+        "closed PnL",
+        "not known",
+        "{missing:count} of {fills:count} fills do not state it",
+    ),
+    "fees_unknown": (
+        "fees",
+        "not known",
+        "{missing:count} of {fills:count} fills do not state their fee",
+    ),
+    "closed": ("closed PnL", "{closed:signed} USD", "before fees and funding"),
+    "fees": ("fees", "{fees:signed} USD", "{rate:bps} bps of volume"),
+    "fees_without_volume": ("fees", "{fees:signed} USD", "no volume"),
+    "funding_without_builder": ("funding", "not covered", "no builder is known"),
+    "funding_without_positions": ("funding", "not covered", "positions are not known"),
+    "funding_beyond": ("funding", "{funding:funding}", "for positions not in the fills"),
+    "funding_uncounted": (
+        "funding",
+        "{funding:funding}",
+        "it is not known how much of it is covered",
+    ),
+    "funding_complete": ("funding", "{funding:funding}", "covers every position hour"),
+    "funding_carried": (
+        "funding",
+        "{funding:funding}",
+        "positions from before the period are not known",
+    ),
+    "funding_in_part": (
+        "funding",
+        "{funding:funding}",
+        "covers {share:share} of position hours",
+    ),
+    "volume": ("volume", "{volume:dollars} USD", "{fills:count} fills"),
+    "cash": ("cash in, less out", "{cash:signed} USD", "{updates:count} ledger updates"),
+}
+_RECOMPUTED: Final = "sum of absolute differences by the exchange's rule of closed PnL"
+_EXPLAINED: Final = "value now, less cash in, closed PnL, fees, funding, unrealised PnL"
+CHECKS: Final = {
+    "parts": (
+        "Net, less the sum of its parts",
+        "{residual:exact} USD",
+        "closed PnL + fees + rebates + funding, in exact decimals",
+    ),
+    "recomputed": (
+        "Closed PnL, less recomputed closed PnL",
+        "{apart:exact} USD",
+        f"{_RECOMPUTED}, over all {{fills:count}} fills",
+    ),
+    "recomputed_in_part": (
+        "Closed PnL, less recomputed closed PnL",
+        "{apart:exact} USD",
+        f"{_RECOMPUTED}, over {{known:count}} of {{fills:count}} fills; the others have no entry "
+        "price",
+    ),
+    "recomputed_unknown": (
+        "Recomputed closed PnL, and breaks in the chain of positions",
+        "not known",
+        "of {fills:count} fills {unclosed:count} have no closed PnL, {unpaid:count} have no fee, "
+        "{unplaced:count} have no position before them",
+    ),
+    "breaks": (
+        "Breaks in the chain of positions",
+        "{breaks:count}",
+        "fills that do not start at the position after the previous fill: fills between them are "
+        "missing, or spot tokens were moved without a fill",
+    ),
+    "left_out": (
+        "Amounts left out",
+        "{amounts:count}",
+        "fees in tokens without a known price, ledger rows without a known amount",
+    ),
+    "explained": (
+        "Account value, less the value that its rows explain",
+        "{residual:exact} USD",
+        _EXPLAINED,
+    ),
+    "explained_in_part": (
+        "Account value, less the value that its rows explain",
+        "{residual:exact} USD",
+        f"{_EXPLAINED}; missing are: {{causes}}",
+    ),
+}
+
+
+def list_sentences(results: WalletResults) -> list[Sentence | Headline]:
+    """Return every text with numbers in this report, outside of tables and figures."""
+    paragraphs = (summarise_wallet(results), describe_coverage(results), describe_value(results))
+    return [
+        *list_headlines(results),
+        *(part for paragraph in paragraphs for part in paragraph.sentences),
+        *list_checks(results),
+    ]
+
+
+def list_headlines(results: WalletResults) -> list[Headline]:
+    """Return the headline numbers, the most important first."""
+    total = results.total
+    return [
+        _net_headline(results),
+        _closed_headline(results),
+        _fee_headline(results),
+        _funding_headline(results),
+        headline(HEADLINES, "volume", volume=total["volume"], fills=total["fills"]),
+        headline(HEADLINES, "cash", cash=total["ledger"], updates=len(results.frames.ledger)),
+    ]
+
+
+def _net_headline(results: WalletResults) -> Headline:
+    missing, fills = results.fills_without_amounts, len(results.frames.fills)
+    if missing:
+        return headline(HEADLINES, "net_unknown", missing=missing, fills=fills)
+    name = "net_without_funding" if results.funding is None else "net"
+    return headline(HEADLINES, name, net=results.total["net"])
+
+
+def _closed_headline(results: WalletResults) -> Headline:
+    missing, fills = results.missing_counts.get("closed_pnl"), len(results.frames.fills)
+    if missing is not None:
+        return headline(HEADLINES, "closed_unknown", missing=missing, fills=fills)
+    return headline(HEADLINES, "closed", closed=results.total["closed_pnl"])
+
+
+def _fee_headline(results: WalletResults) -> Headline:
+    missing, fills = results.missing_counts.get("fee"), len(results.frames.fills)
+    if missing is not None:
+        return headline(HEADLINES, "fees_unknown", missing=missing, fills=fills)
+    if results.fee_bps is None:
+        return headline(HEADLINES, "fees_without_volume", fees=results.fees)
+    return headline(HEADLINES, "fees", rate=results.fee_bps, fees=results.fees)
+
+
+def _funding_headline(results: WalletResults) -> Headline:
+    """Return funding, and how much of it is covered."""
+    coverage, values = results.coverage, {"funding": results.total["funding"]}
+    if coverage is None and results.frames.funding is None:
+        return headline(HEADLINES, "funding_without_builder")
+    no_positions = coverage is not None and coverage.held == 0 and not coverage.beyond
+    if no_positions or (coverage is None and results.funding is None):
+        return headline(HEADLINES, "funding_without_positions")
+    if coverage is None:
+        name = "funding_uncounted"
+    elif coverage.held == 0:
+        name = "funding_beyond"
+    elif coverage.is_complete:
+        name = "funding_complete"
+    elif coverage.carried:
+        name = "funding_carried"
+    else:
+        name = "funding_in_part"
+        values["share"] = coverage.covered / coverage.held
+    return headline(HEADLINES, name, **values)
+
+
+def summarise_wallet(results: WalletResults) -> Paragraph:
+    """Return the results in a few sentences."""
+    if not results.total["fills"]:
+        sentences = [sentence(SENTENCES, "no_fills")]
+    else:
+        sentences = [*_pnl_sentences(results), *_forced_close_sentences(results)]
+    return Paragraph([*sentences, *_left_out_sentences(results)])
+
+
+def _pnl_sentences(results: WalletResults) -> list[Sentence]:
+    total, missing_counts = results.total, results.missing_counts
+    fills, volume = len(results.frames.fills), total["volume"]
+    sentences = []
+
+    def add(name: str, **values: Any) -> None:
+        sentences.append(sentence(SENTENCES, name, **values))
+
+    if "closed_pnl" in missing_counts:
+        add("traded", volume=volume)
+        add("closed_unknown", missing=missing_counts["closed_pnl"], fills=fills)
+    else:
+        add("closed", closed=total["closed_pnl"], volume=volume)
+    if "fee" in missing_counts:
+        add("fees_unknown", missing=missing_counts["fee"], fills=fills)
+    elif total["builder_fee"]:
+        add("builder_fees", builder=total["builder_fee"], fees=results.fees)
+    else:
+        add("fees", fees=results.fees)
+    if total["fees_in_cost"] and "fee" not in missing_counts:
+        add("fees_in_cost", value=total["fees_in_cost"])
+    if total["at_par"]:
+        add("at_par", fills=total["at_par"], tokens=", ".join(results.par_tokens))
+    if results.funding is not None:
+        add("funding", funding=total["funding"])
+    if not results.fills_without_amounts:
+        add("net_without_funding" if results.funding is None else "net", net=total["net"])
+    return sentences
+
+
+def _left_out_sentences(results: WalletResults) -> list[Sentence]:
+    reasons = results.frames.missing_reasons
+    return [sentence(SENTENCES, "left_out", what=join_reasons(reasons))] if reasons else []
+
+
+def _forced_close_sentences(results: WalletResults) -> list[Sentence]:
+    """Return sentences about fills by liquidations, and about other fills by deleveraging."""
+    fills, account = results.frames.fills, results.frames.user
+    frame = nw.from_native(fills.reset_index(drop=True), eager_only=True)
+    is_liquidation = directions.is_liquidation(frame.columns, account)
+    is_deleveraging = directions.is_auto_deleveraging(frame.columns) & ~is_liquidation
+    sentences = []
+    for name, is_forced in (("forced", is_liquidation), ("deleveraged", is_deleveraging)):
+        rows = frame.filter(is_forced).to_native()
+        if rows.empty:
+            continue
+        coins = rows["coin"].nunique()
+        sentences.append(
+            sentence(
+                SENTENCES,
+                name,
+                fills=len(rows),
+                coins=coins,
+                noun="coin" if coins == 1 else "coins",
+                closed=rows["closed_pnl"].sum(skipna=False),
+            )
+        )
+    return sentences
+
+
+def describe_coverage(results: WalletResults) -> Paragraph:
+    """Return how much of the funding is covered, and what follows from it."""
+    coverage, frames = results.coverage, results.frames
+    if results.fills_without_position and frames.funding is not None:
+        counts = {"missing": results.fills_without_position, "fills": len(frames.fills)}
+        return Paragraph([sentence(SENTENCES, "positions_unknown", **counts)])
+    if coverage is None and any(name.startswith("funding") for name in frames.missing_reasons):
+        return Paragraph([sentence(SENTENCES, "funding_unknown")])
+    if coverage is None:
+        return Paragraph([sentence(SENTENCES, "funding_without_builder")])
+    if coverage.held == 0 and coverage.beyond == 0:
+        return Paragraph([sentence(SENTENCES, "funding_without_positions")])
+    sentences = [sentence(SENTENCES, "held", held=coverage.held)]
+    if coverage.carried:
+        sentences.append(sentence(SENTENCES, "carried", carried=coverage.carried))
+    if coverage.is_complete and coverage.agreeing == coverage.held:
+        return Paragraph([*sentences, sentence(SENTENCES, "all_covered")])
+    sentences.append(sentence(SENTENCES, "covered", covered=coverage.covered))
+    if coverage.covered:
+        sentences.append(sentence(SENTENCES, "agreeing", agreeing=coverage.agreeing))
+    if coverage.beyond:
+        sentences.append(sentence(SENTENCES, "beyond", beyond=coverage.beyond))
+    if coverage.covered < coverage.held:
+        missing = coverage.held - coverage.covered
+        sentences.append(sentence(SENTENCES, "uncovered", missing=missing))
+    return Paragraph(sentences)
+
+
+def describe_value(results: WalletResults) -> Paragraph:
+    """Return the value of the account now, and whether its rows explain it."""
+    states = results.frames.states
+    if STATES in results.frames.missing_reasons:
+        return Paragraph([sentence(SENTENCES, "worth_unknown"), *_left_out_sentences(results)])
+    if states is None:
+        return Paragraph([sentence(SENTENCES, "worth_past")])
+    value = states.accounts["account_value"].sum(skipna=False)
+    unrealised = states.positions["unrealized_pnl"].sum(skipna=False)
+    sentences = [sentence(SENTENCES, "worth", value=value, unrealised=unrealised)]
+    row = results.reconciliation
+    if row is None:
+        sentences.append(sentence(SENTENCES, "worth_late"))
+    elif pd.isna(row["residual"]):
+        sentences.append(sentence(SENTENCES, "worth_unexplained", causes=row["causes"]))
+    elif not row["residual"]:
+        sentences.append(sentence(SENTENCES, "worth_exact"))
+    else:
+        causes = row["causes"] or "the cause is not known"
+        values = {"residual": row["residual"], "causes": causes}
+        sentences.append(sentence(SENTENCES, "worth_residual", **values))
+    return Paragraph(sentences)
+
+
+def list_checks(results: WalletResults) -> list[Headline]:
+    """Return the checks: name, result, and meaning of each."""
+    total = results.total
+    return [
+        headline(CHECKS, "parts", residual=results.residual),
+        *_audit_checks(results),
+        headline(CHECKS, "left_out", amounts=total["unpriced_fees"] + total["unknown_flows"]),
+        *_value_checks(results),
+    ]
+
+
+def _audit_checks(results: WalletResults) -> list[Headline]:
+    audit = results.audit
+    if audit is None:
+        counts = results.missing_counts
+        missing = {
+            "unclosed": counts.get("closed_pnl", 0),
+            "unpaid": counts.get("fee", 0),
+            "unplaced": counts.get("start_position", 0),
+        }
+        fills = len(results.frames.fills)
+        return [headline(CHECKS, "recomputed_unknown", fills=fills, **missing)]
+    known = int(audit["difference"].notna().sum())
+    values = {"apart": audit["difference"].abs().sum() if known else 0, "fills": len(audit)}
+    return [
+        headline(CHECKS, "recomputed", **values)
+        if known == len(audit)
+        else headline(CHECKS, "recomputed_in_part", known=known, **values),
+        headline(CHECKS, "breaks", breaks=int(audit["chain_break"].sum())),
+    ]
+
+
+def _value_checks(results: WalletResults) -> list[Headline]:
+    row = results.reconciliation
+    if row is None or pd.isna(row["residual"]):
+        return []
+    if row["causes"]:
+        values = {"residual": row["residual"], "causes": row["causes"]}
+        return [headline(CHECKS, "explained_in_part", **values)]
+    return [headline(CHECKS, "explained", residual=row["residual"])]

@@ -1,0 +1,85 @@
+"""Aggregation of fills (`aggregateByTime`): the partial fills of one order become one row.
+
+Clarifications, "Small decisions". Fills of a crossing order are one row if oid, coin, side and
+time are the same. Fills of a resting order are one row only within one transaction.
+"""
+
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.contract.records import Fill
+from toolkit.rules.directions import CONVERSIONS
+from toolkit.service.decimals import format_decimal
+
+__all__ = ["StoredFill", "aggregate_fills"]
+
+StoredFill: Final = msgspec.defstruct(
+    "StoredFill",
+    [
+        (field.name, field.type | msgspec.UnsetType, msgspec.UNSET)
+        for field in msgspec.structs.fields(Fill)
+    ],
+    rename={field.name: field.encode_name for field in msgspec.structs.fields(Fill)},
+    kw_only=True,
+)
+"""A fill as the store keeps it. Recorded fills may not have every field of the specification."""
+
+_SUMMED: Final = ("sz", "closed_pnl", "fee", "builder_fee", "deployer_fee")
+_EXACT: Final = Context(prec=60)
+# ASSUMED: the mean price of merged fills has 17 significant digits and at most 18 decimal
+# places.
+_PRICE: Final = Context(prec=17, rounding=ROUND_HALF_EVEN)
+_LAST_DIGIT: Final = Decimal("1e-18")
+
+
+def aggregate_fills(fills: Sequence[Fill]) -> list[Fill]:
+    """Return the fills of one account and one millisecond, merged by order.
+
+    Parameters
+    ----------
+    fills : sequence of Fill
+        Fills in the order of execution, all with the same time.
+
+    Returns
+    -------
+    list of Fill
+        In the order of the first fill of each group. Sizes, fees and closed PnL are exact sums.
+        The price is the mean weighted by size. All other fields are those of the first fill.
+    """
+    groups: dict[tuple[Any, ...], list[Fill]] = {}
+    for fill in fills:
+        key: tuple[Any, ...] = (fill.oid, fill.coin, fill.side, fill.crossed)
+        is_conversion = fill.dir in CONVERSIONS  # it crosses, but it is not a trade
+        if is_conversion or not fill.crossed:
+            key += (fill.tx_index, fill.hash, is_conversion)
+        groups.setdefault(key, []).append(fill)
+    return [group[0] if len(group) == 1 else _merge_group(group) for group in groups.values()]
+
+
+def _merge_group(group: Sequence[Fill]) -> Fill:
+    changes: dict[str, Any] = {"px": _mean_price(group)}
+    for name in _SUMMED:
+        amounts = [value for fill in group if (value := getattr(fill, name)) is not msgspec.UNSET]
+        if amounts:
+            changes[name] = format_decimal(_exact_sum(map(Decimal, amounts)))
+    return msgspec.structs.replace(group[0], **changes)
+
+
+def _mean_price(group: Sequence[Fill]) -> str:
+    size = _exact_sum(Decimal(fill.sz) for fill in group)
+    notional = _exact_sum(_EXACT.multiply(Decimal(fill.px), Decimal(fill.sz)) for fill in group)
+    if not size:
+        return group[0].px
+    price = _PRICE.divide(notional, size)
+    rounded = price.quantize(_LAST_DIGIT, context=_EXACT)
+    return format_decimal(price if price == rounded else rounded)
+
+
+def _exact_sum(amounts: Iterable[Decimal]) -> Decimal:
+    total = Decimal(0)
+    for amount in amounts:
+        total = _EXACT.add(total, amount)
+    return total

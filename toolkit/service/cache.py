@@ -1,0 +1,112 @@
+"""A cache folder of stores: one process builds a store, and all processes reuse its file."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from toolkit.service.store import Store, StoreDamaged, open_store
+
+__all__ = ["cached_store"]
+
+_MOST_STORES: Final = 8  # in the folder
+_MOST_BYTES: Final = 10 * 2**30  # of all stores but the newest
+_HOUR: Final = 3_600  # seconds; no build takes longer
+
+
+def cached_store(path: Path, build: Callable[[Path], Store], on_wait: Callable[[], None]) -> Store:
+    """Open a store, or build it if the file is missing, damaged, or of another version.
+
+    If several processes need the same store, one builds it and the others wait. If that process is
+    killed, the next one builds. No process ever sees an incomplete file.
+
+    Parameters
+    ----------
+    path : Path
+        The file of the store. Its name contains everything that the store depends on.
+    build : callable
+        Builds the store at a path.
+    on_wait : callable
+        Called once before this process waits for another one.
+
+    Returns
+    -------
+    Store
+
+    Raises
+    ------
+    OSError
+        If the file can neither be opened nor written.
+    """
+    store = _open_cached(path)
+    if store is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _build_lock(path, on_wait):
+            store = _open_cached(path) or build(path)
+        _remove_old(path.parent, path)
+    return store
+
+
+def _open_cached(path: Path) -> Store | None:
+    try:
+        store = open_store(path)
+    except StoreDamaged:  # or missing; the next build replaces the file
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # the stores that were not used for the longest time are removed first
+    return store
+
+
+@contextlib.contextmanager
+def _build_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Lock the build of a file; the system releases the lock if its owner dies.
+
+    The lock only saves work. A finished file replaces the old one in one step, so two builds at
+    the same time do no harm. The build goes on without a lock if the file system has none, or if
+    the owner of the lock has stopped.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    with contextlib.suppress(Timeout, NotImplementedError):
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            on_wait()
+            lock.acquire(timeout=_HOUR)
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            # Remove the file before the release: the next process creates a new one.
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
+
+
+def _remove_old(folder: Path, newest: Path) -> None:
+    """Remove the stores that were not used for the longest time, and files of killed builds."""
+    stores = [file for file in folder.glob("*.db") if file != newest]
+    free_bytes = _MOST_BYTES
+    for place, file in enumerate(sorted(stores, key=_last_used, reverse=True), start=1):
+        free_bytes -= _file_size(file)
+        if place >= _MOST_STORES or free_bytes < 0:
+            file.unlink(missing_ok=True)
+    for file in folder.glob(".*.db.*"):
+        if _last_used(file) < time.time() - _HOUR:
+            file.unlink(missing_ok=True)
+
+
+def _last_used(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:  # another process has removed it
+        return 0.0
+
+
+def _file_size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0

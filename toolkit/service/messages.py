@@ -1,0 +1,162 @@
+"""The request that a handler receives, and the response that it returns."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.contract.answers import encode_error
+from toolkit.contract.operations import Operation
+from toolkit.contract.requests import parse_cursor
+from toolkit.errors import BadRequest, RateLimited, ServiceError
+from toolkit.service.live import LiveDocuments
+from toolkit.service.store import Store
+
+__all__ = [
+    "LARGEST_BODY",
+    "CheckedRequest",
+    "Response",
+    "error_response",
+    "json_response",
+    "parse_request",
+]
+
+LARGEST_BODY: Final = 2**20
+"""The largest request body that the service reads, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An HTTP response.
+
+    Parameters
+    ----------
+    status : int
+        The HTTP status.
+    headers : mapping
+        The headers; names are in lower case.
+    content : bytes
+        The body.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRequest:
+    """A request whose parameters are checked.
+
+    Parameters
+    ----------
+    operation : Operation
+        The requested operation.
+    parameters : mapping
+        Python name -> value, with every default filled in.
+    now_ms : int
+        The present of the exchange, in Unix milliseconds.
+    inclusive : bool
+        Whether a page repeats the rows at its cursor.
+    live : LiveDocuments, optional
+        The documents that change while the clock runs. Without it nothing changes.
+    """
+
+    operation: Operation
+    parameters: Mapping[str, Any]
+    now_ms: int
+    inclusive: bool = False
+    live: LiveDocuments | None = None
+
+    def find_document(self, store: Store, kind: str, key: str = "") -> bytes | None:
+        """Return a document as it is at the present, or None if there is none."""
+        live = self._live_documents(kind)
+        return store.document(kind, key) if live is None else live.get(key)
+
+    def document_keys(self, store: Store, kind: str) -> list[str]:
+        """Return the keys of the documents of a kind, as they are at the present."""
+        live = self._live_documents(kind)
+        return store.document_keys(kind) if live is None else list(live)
+
+    def _live_documents(self, kind: str) -> Mapping[str, bytes] | None:
+        return None if self.live is None else self.live.documents(kind, self.now_ms)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a parameter by its Python name."""
+        return self.parameters[name]
+
+    @property
+    def cursor(self) -> tuple[Any, ...] | None:
+        """The row key that the cursor names, or None."""
+        cursor = self.parameters["cursor"]
+        return None if cursor is None else parse_cursor(self.operation, cursor)
+
+    @property
+    def page_start(self) -> tuple[str, tuple[Any, ...]]:
+        """The SQL comparison and the (time, transaction) key with which a page begins."""
+        cursor = self.cursor
+        if cursor is None:
+            return ">=", (self.parameters["start"], 0)
+        return self.comparison, cursor
+
+    @property
+    def comparison(self) -> str:
+        """The SQL comparison between the key of a row and the cursor."""
+        return ">=" if self.inclusive else ">"
+
+    @property
+    def end(self) -> int:
+        """The last time, inclusive; the present if the request has none."""
+        end: int | None = self.parameters["end"]
+        return self.now_ms if end is None else end
+
+
+def parse_request(content: bytes) -> dict[str, Any]:
+    """Return the JSON object of a request body; its ``type`` is a string.
+
+    Raises
+    ------
+    BadRequest
+        If the body is not such an object.
+    ServiceError
+        If the body is too large.
+    """
+    if len(content) > LARGEST_BODY:
+        raise ServiceError("Request body is too large", status=413)
+    try:
+        # msgspec refuses NaN, lone surrogates and numbers out of range; json detects names that
+        # occur twice.
+        msgspec.json.decode(content)
+        request = json.loads(content, object_pairs_hook=_unique_names)
+    except (ValueError, RecursionError):
+        raise BadRequest("Request body is not valid JSON") from None
+    if not isinstance(request, dict):
+        raise BadRequest("Request body must be a JSON object")
+    type = request.get("type")
+    if type is None:
+        raise BadRequest("type parameter is required")
+    if not isinstance(type, str):
+        raise BadRequest("type must be a string")
+    return request
+
+
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return values
+
+
+def json_response(content: bytes) -> Response:
+    """Return a successful response with a JSON body."""
+    return Response(200, {"content-type": "application/json"}, content)
+
+
+def error_response(error: ServiceError) -> Response:
+    """Return the response for an error."""
+    headers = {"content-type": "application/json"}
+    if isinstance(error, RateLimited) and error.retry_after is not None:
+        headers["retry-after"] = str(int(error.retry_after))
+    return Response(error.status or 400, headers, encode_error(error.message))

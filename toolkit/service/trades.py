@@ -1,0 +1,202 @@
+"""Totals of all trades: candles by the minute, volumes by account and day, builder fees.
+
+They are counted while the store is built, so no request reads every fill again.
+"""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from toolkit.contract.records import Candle, Fill
+from toolkit.rules.directions import NOT_TRADED
+from toolkit.service.decimals import format_decimal
+from toolkit.times import DAY, HOUR, MINUTE
+
+__all__ = ["MinuteCandle", "TradeTotals", "make_candles", "merge_minutes"]
+
+_CONVERSION: Final = frozenset(NOT_TRADED)
+
+_LENGTHS: Final = {
+    "1m": MINUTE,
+    "3m": 3 * MINUTE,
+    "5m": 5 * MINUTE,
+    "15m": 15 * MINUTE,
+    "30m": 30 * MINUTE,
+    "1h": HOUR,
+    "2h": 2 * HOUR,
+    "4h": 4 * HOUR,
+    "8h": 8 * HOUR,
+    "12h": 12 * HOUR,
+    "1d": DAY,
+    "3d": 3 * DAY,
+    "1w": 7 * DAY,
+}
+"""Intervals of constant length; a month is not one of them."""
+
+_MONDAY: Final = 4 * DAY  # the first one after the epoch, which was a Thursday
+_MOST_CANDLES: Final = 5_000
+
+
+class MinuteCandle(msgspec.Struct, array_like=True):
+    """The trades of one coin in one minute.
+
+    `first` and `last` are the (time, transaction) of the first and the last trade.
+    """
+
+    minute: int
+    first: tuple[int, int]
+    last: tuple[int, int]
+    open: str
+    close: str
+    high: str
+    low: str
+    volume: Decimal
+    trades: int
+
+
+class TradeTotals:
+    """Totals of the fills that pass through `count_fills`.
+
+    Attributes
+    ----------
+    minutes : dict of str to dict of int to MinuteCandle
+        Coin -> number of the minute -> its trades. Each trade counts once.
+    volumes : dict of (str, int) to list of Decimal
+        (Account, day) -> its volume in USD as taker and as maker.
+    builder_fees : dict of str to Decimal
+        Builder -> the fees that its users paid to it.
+    """
+
+    def __init__(self) -> None:
+        self.minutes: defaultdict[str, dict[int, MinuteCandle]] = defaultdict(dict)
+        self.volumes: defaultdict[tuple[str, int], list[Decimal]] = defaultdict(
+            lambda: [Decimal(0), Decimal(0)]
+        )
+        self.builder_fees: defaultdict[str, Decimal] = defaultdict(Decimal)
+
+    def count_fills(self, fills: Iterable[tuple[str, Fill]]) -> Iterator[tuple[str, Fill]]:
+        """Count fills in the order of execution, and yield them unchanged."""
+        for user, fill in fills:
+            # Recorded fills may have no price or size.
+            if fill.dir not in _CONVERSION and fill.px and fill.sz:
+                self._count_fill(user, fill)
+            if isinstance(fill.builder, str) and isinstance(fill.builder_fee, str):
+                self.builder_fees[fill.builder] += Decimal(fill.builder_fee)
+            yield user, fill
+
+    def _count_fill(self, user: str, fill: Fill) -> None:
+        sz = Decimal(fill.sz)
+        day = self.volumes[user, fill.time // DAY]
+        day[0 if fill.crossed else 1] += sz * Decimal(fill.px)
+        if not fill.crossed:
+            return  # the fill on the other side counts the trade
+        minutes, number = self.minutes[fill.coin], fill.time // MINUTE
+        key = (fill.time, fill.tx_index or 0)
+        px = fill.px
+        minute = minutes.get(number)
+        if minute is None:
+            minutes[number] = MinuteCandle(number, key, key, px, px, px, px, sz, 1)
+            return
+        minute.last, minute.close = key, px
+        minute.volume += sz
+        minute.trades += 1
+        if px not in (minute.high, minute.low):
+            value = Decimal(px)
+            if value > Decimal(minute.high):
+                minute.high = px
+            elif value < Decimal(minute.low):
+                minute.low = px
+
+
+def merge_minutes(minutes: Iterable[MinuteCandle]) -> MinuteCandle:
+    """Return one candle of several minutes, or of several parts of one minute.
+
+    Examples
+    --------
+    >>> first = MinuteCandle(0, (5, 1), (9, 1), "10", "11", "11", "9", Decimal("1.5"), 3)
+    >>> second = MinuteCandle(1, (61, 1), (61, 1), "8", "8", "8", "8", Decimal(2), 1)
+    >>> both = merge_minutes([second, first])
+    >>> both.open, both.close, both.high, both.low, str(both.volume), both.trades
+    ('10', '8', '11', '8', '3.5', 4)
+    """
+    parts = list(minutes)
+    first = min(parts, key=lambda part: part.first)
+    last = max(parts, key=lambda part: part.last)
+    return MinuteCandle(
+        first.minute,
+        first.first,
+        last.last,
+        first.open,
+        last.close,
+        max((part.high for part in parts), key=Decimal),
+        min((part.low for part in parts), key=Decimal),
+        sum((part.volume for part in parts), Decimal(0)),
+        sum(part.trades for part in parts),
+    )
+
+
+def make_candles(
+    minutes: Iterable[MinuteCandle], coin: str, interval: str, start: int, end: int
+) -> list[Candle]:
+    """Return the candles whose intervals overlap a time range, the latest 5,000 of them.
+
+    Parameters
+    ----------
+    minutes : iterable of MinuteCandle
+        The trades of the coin, in any order.
+    coin : str
+        Name of the coin.
+    interval : str
+        One of `toolkit.contract.requests.INTERVALS`.
+    start, end : int
+        The time range in Unix milliseconds, both ends inclusive.
+    """
+    # ASSUMED: an interval without trades has no candle, and a week begins on Monday.
+    by_begin: defaultdict[int, list[MinuteCandle]] = defaultdict(list)
+    for minute in minutes:
+        by_begin[_interval_begin(minute.minute * MINUTE, interval)].append(minute)
+    candles = []
+    for begin, parts in sorted(by_begin.items()):
+        last = _interval_end(begin, interval)
+        if begin <= end and last >= start:
+            candles.append((begin, last, parts))
+    return [_candle(coin, interval, *candle) for candle in candles[-_MOST_CANDLES:]]
+
+
+def _candle(coin: str, interval: str, begin: int, end: int, minutes: list[MinuteCandle]) -> Candle:
+    total = merge_minutes(minutes)
+    return Candle(
+        start_time=begin,
+        end_time=end,
+        coin=coin,
+        interval=interval,
+        open=total.open,
+        close=total.close,
+        high=total.high,
+        low=total.low,
+        volume=format_decimal(total.volume),
+        trades=total.trades,
+    )
+
+
+def _interval_begin(time: int, interval: str) -> int:
+    if (length := _LENGTHS.get(interval)) is not None:
+        shift = _MONDAY if interval == "1w" else 0
+        return (time - shift) // length * length + shift
+    day = dt.datetime.fromtimestamp(time / 1000, dt.UTC)
+    return _to_ms(day.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+
+
+def _interval_end(begin: int, interval: str) -> int:
+    if (length := _LENGTHS.get(interval)) is not None:
+        return begin + length - 1
+    day = dt.datetime.fromtimestamp(begin / 1000, dt.UTC)
+    return _to_ms((day + dt.timedelta(days=32)).replace(day=1)) - 1
+
+
+def _to_ms(moment: dt.datetime) -> int:
+    return int(moment.timestamp()) * 1000

@@ -1,0 +1,1 @@
+"""The agents: who trades and moves money on the exchange, and for what reason."""

@@ -1,0 +1,214 @@
+"""Accounts with a story: gamblers who certainly lose at a certain time.
+
+Prices are drawn before anybody trades. A story can therefore look ahead for a price move that is
+large enough. The account opens at the largest leverage just before this move.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from operator import attrgetter
+
+import numpy as np
+
+from toolkit.simulation.engine.accounts import Account
+from toolkit.simulation.engine.books import market_ticket
+from toolkit.simulation.engine.exchange import DEX_INDEX
+from toolkit.simulation.engine.margin import MARGIN_CHECK_MS
+from toolkit.simulation.engine.prices import MINUTES_AN_HOUR, Prices
+from toolkit.simulation.engine.state import SimulationState
+from toolkit.simulation.markets import COINS, PERPS
+from toolkit.times import HOUR, MINUTE
+
+__all__ = ["STORIES", "Gamble", "Story", "draw_gambles"]
+
+_LOOK_AHEAD_HOURS = 24
+_FIRST_HOUR = 3
+"""The first hour of a bet: before, some deposits are still to come."""
+
+_LIQUIDATION_LOSS, _LARGEST_LOSS = 0.5, 0.9
+"""Shares of the margin: a loss that leads to liquidation, and the largest loss of a bet."""
+
+_OPENING_MINUTE = 30
+_CHECK_MINUTE = MARGIN_CHECK_MS // MINUTE
+
+Bet = tuple[tuple[str, ...], float]
+"""Candidate perps, and the position's size relative to its market's depth."""
+
+_LIQUID: Bet = (("SOL", "HYPE", "XRP", "DOGE", "BNB", "SUI"), 0.5)
+_SMALL: Bet = (_LIQUID[0], 0.2)
+_LARGER: Bet = ((*_LIQUID[0], "ETH", "LINK", "AVAX"), 1.6)
+
+_PARTIAL_LOSS, _REMAINING_LOSS = (0.51, 0.56), 0.48
+"""Shares of the margin: the loss at a partial liquidation, and the largest loss afterwards."""
+
+_SMALLEST_PARTIAL, _LARGEST_PARTIAL = 110_000, 190_000
+"""USD of a position that is liquidated in part: large enough for it, and in its first tier."""
+
+_PIECES, _PIECE_MS, _BUILD_START, _BUILD_LEVERAGE = 60, 20 * MINUTE, 0.55, 4
+"""Positions built piece by piece: number, interval, start as a share of history, leverage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A kind of gambler.
+
+    Parameters
+    ----------
+    name : str
+        The name of the account in `tk.example`.
+    bets : tuple of Bet
+        Its bets, each on the other side than the one before.
+    side : int
+        1 if the first bet is long, -1 if it is short, 0 for either.
+    uses_isolated : bool
+        Whether each bet has its own margin.
+    liquidated_by : str
+        ``market`` or ``backstop``; empty if the remaining margin decides.
+    is_partial : bool
+        Whether the first bet is liquidated in part and the rest survives.
+    built : tuple of (str, int)
+        Perps and USD of positions that are built piece by piece, and kept.
+    """
+
+    name: str
+    bets: tuple[Bet, ...] = ()
+    side: int = 0
+    uses_isolated: bool = False
+    liquidated_by: str = ""
+    is_partial: bool = False
+    built: tuple[tuple[str, int], ...] = ()
+
+
+STORIES = (
+    Story("LIQUIDATED", (_LIQUID,), side=1, liquidated_by="backstop"),
+    Story("SQUEEZED", (_LIQUID,), side=-1, liquidated_by="backstop"),
+    Story(
+        "ISOLATED",
+        ((("PURR",), 6.0), _LIQUID, _LIQUID),
+        uses_isolated=True,
+        liquidated_by="backstop",
+    ),
+    Story("DELEVERAGED", ((("ARB", "kPEPE"), 12.0),)),
+    Story("SOLD", (_SMALL,), side=1, liquidated_by="market"),
+    Story("TRIMMED", (_LARGER,), liquidated_by="market", is_partial=True),
+    Story("LARGE", built=(("BTC", 2_400_000), ("ETH", 900_000), ("BNB", 360_000))),
+)
+"""One account each, so that every kind of liquidation occurs with every seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gamble:
+    """A gambler opens at the largest leverage."""
+
+    time: int
+    account: int
+    coin: int
+    sign: int
+    notional: int
+
+    def apply(self, state: SimulationState) -> None:
+        """Open the position, as far as the money allows."""
+        exchange = state.exchange
+        account = exchange.accounts[self.account]
+        px = exchange.best_price(self.coin, self.time, self.sign > 0)
+        free = exchange.free_collateral(self.account, DEX_INDEX[self.coin], self.time)
+        notional = min(self.notional, free * PERPS[self.coin].max_leverage)
+        change = self.sign * (notional // px)
+        ticket = market_ticket(exchange, account, self.coin, change, px, self.time)
+        state.books.execute_order(exchange.next_transaction(self.time), self.coin, ticket)
+        state.books.place_far_order(account, self.coin, self.time)
+
+
+def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list[Gamble]:
+    """Return all gambles, by time, and fund each story's account for them."""
+    gamblers = [account for account in accounts if account.has_story]
+    gambles: list[Gamble] = []
+    for account, story in zip(gamblers, STORIES, strict=True):
+        account.uses_isolated, account.coins, account.funds = story.uses_isolated, [], 0
+        account.liquidated_by = story.liquidated_by
+        gambles += _position_pieces(start_ms, account, story, prices)
+        side = story.side
+        for names, depths in story.bets:
+            coins = [COINS.index(name) for name in names]
+            coins = [coin for coin in coins if coin not in account.coins]
+            find_bet = _find_partial_loss if story.is_partial else _find_worst_loss
+            _, coin, hour, sign = find_bet(coins, side, prices)
+            side = -sign
+            usd = PERPS[coin].depth_usd * depths
+            if story.is_partial:
+                usd = min(max(usd, _SMALLEST_PARTIAL), _LARGEST_PARTIAL)
+            notional = int(usd * 1e6)
+            account.coins.append(coin)
+            account.funds += notional // PERPS[coin].max_leverage
+            time = start_ms + hour * HOUR + _OPENING_MINUTE * MINUTE
+            gambles.append(Gamble(time, account.number, coin, sign, notional))
+    return sorted(gambles, key=attrgetter("time"))
+
+
+def _find_worst_loss(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
+    """Return the bet with the largest loss at its first margin check that finds too little.
+
+    Returns
+    -------
+    tuple of (float, int, int, int)
+        The loss as a share of the margin at the largest leverage, the perp, the hour and the
+        side. The loss is smaller than the margin, so that the position is sold and not
+        deleveraged.
+    """
+    worst = (0.0, 0, 0, 1)
+    for coin in coins:
+        opening = prices.mark[coin, _OPENING_MINUTE::MINUTES_AN_HOUR]
+        checks = prices.mark[coin, _CHECK_MINUTE::MINUTES_AN_HOUR]
+        for sign in (side,) if side else (1, -1):
+            is_open = np.arange(len(opening)) >= _FIRST_HOUR
+            for hours in range(1, _LOOK_AHEAD_HOURS):
+                moves = checks[hours:] / opening[:-hours] - 1.0
+                losses = -sign * PERPS[coin].max_leverage * moves
+                is_still_open = is_open[: len(losses)]
+                candidates = np.where(is_still_open & (losses < _LARGEST_LOSS), losses, 0.0)
+                hour = int(np.argmax(candidates))
+                worst = max(worst, (float(candidates[hour]), coin, hour, sign))
+                is_still_open &= losses < _LIQUIDATION_LOSS
+    return worst
+
+
+def _find_partial_loss(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
+    """Return a bet that is liquidated in part once, and whose rest survives to the end.
+
+    It loses slightly too much at one margin check, and less than that at all later ones. The
+    result is as in `_find_worst_loss`.
+    """
+    worst = (0.0, 0, 0, 1)
+    for coin in coins:
+        opening = prices.mark[coin, _OPENING_MINUTE::MINUTES_AN_HOUR]
+        checks = prices.mark[coin, _CHECK_MINUTE::MINUTES_AN_HOUR]
+        for hour, sign in product(range(_FIRST_HOUR, len(opening)), (side,) if side else (1, -1)):
+            moves = checks[hour + 1 :] / opening[hour] - 1.0
+            losses = -sign * PERPS[coin].max_leverage * moves
+            over = np.flatnonzero(losses >= _REMAINING_LOSS)
+            if not over.size:
+                continue
+            first, later = float(losses[over[0]]), losses[over[0] + 1 :]
+            least, most = _PARTIAL_LOSS
+            if least <= first <= most and later.size and float(later.max()) < _REMAINING_LOSS:
+                worst = max(worst, (first, coin, hour, sign))
+    return worst
+
+
+def _position_pieces(start_ms: int, account: Account, story: Story, prices: Prices) -> list[Gamble]:
+    """Return the pieces of the positions that a story builds, on the side that gains."""
+    last = prices.mark.shape[1] - 1
+    first = int(last * _BUILD_START)
+    pieces = []
+    for name, usd in story.built:
+        coin = COINS.index(name)
+        sign = 1 if prices.mark[coin, last] >= prices.mark[coin, first] else -1
+        account.coins.append(coin)
+        account.funds += usd * 10**6 // _BUILD_LEVERAGE
+        time = start_ms + first * MINUTE + len(account.coins) * MINUTE
+        notional = usd * 10**6 // _PIECES
+        pieces += [
+            Gamble(time + number * _PIECE_MS, account.number, coin, sign, notional)
+            for number in range(_PIECES)
+        ]
+    return pieces

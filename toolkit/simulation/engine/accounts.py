@@ -1,0 +1,174 @@
+"""Accounts: what each one may do, which fees it pays, and how its balances came about."""
+
+from dataclasses import dataclass
+
+from toolkit.rules.spot_cost import FLAT, Basis, adjust_balance
+from toolkit.simulation.markets import DEXES, PERPS
+
+__all__ = [
+    "DORMANT",
+    "HEDGER",
+    "MAKER_MICRO",
+    "REBATES",
+    "SPOT_MAKER",
+    "TIERS",
+    "Account",
+    "FundingTotals",
+    "PerpTotals",
+    "TokenBalance",
+]
+
+SPOT_MAKER = "spot maker"
+"""The strategy of the account that quotes spot and outcome markets."""
+
+HEDGER = "hedger"
+"""The strategy of accounts that hold tokens and are short the same amount of a perp."""
+
+DORMANT = "dormant"
+"""The strategy of accounts that trade on the first day only."""
+
+MAKER_MICRO = 150
+"""Fee of resting orders of ordinary accounts, in millionths of the notional."""
+
+TIERS = ((100_000_000, 300), (10_000_000, 350), (1_000_000, 400), (0, 450))
+"""Volumes in USD, and the taker fee from there on, in millionths of the notional."""
+
+REBATES = (-30, -20, -10)
+"""Fees of market makers, in millionths of the notional."""
+
+
+@dataclass(slots=True)
+class Account:
+    """The properties of one account, drawn before it trades.
+
+    Parameters
+    ----------
+    number : int
+        Its index.
+    address : str
+        Its address.
+    strategy : str
+        How it trades: ``maker``, ``trend``, ``reversion``, ``noise``, ``gambler``, `HEDGER`,
+        `DORMANT` or `SPOT_MAKER`.
+    funds : int
+        First deposit, micro-dollars.
+    leverage : float
+        Largest notional over funds.
+    coins : list of int
+        Indices of the perps that it trades.
+    activity : float
+        How often it trades, relative to others.
+    taker_micro, maker_micro : int
+        Fees in millionths of the notional; negative is a rebate.
+    builder : int or None
+        The builder through which it prefers to route orders.
+    uses_cloids : bool
+        Whether it gives its orders client order ids.
+    pays_priority : bool
+        Whether it sometimes pays priority gas.
+    sub_account_of : int or None
+        The account that it belongs to.
+    mode : int
+        0 Standard, 1 DexAbstraction, 2 Unified, 3 PortfolioMargin.
+    spot_share : int
+        Percent of its funds that it keeps in its spot wallet; 0 if it trades no spot.
+    uses_native : bool
+        Whether it holds native tokens: to stake, to lend and to pay gas.
+    uses_isolated : bool
+        Whether each of its positions has its own margin, on every market.
+    is_vault : bool
+        Whether its money belongs to others.
+    has_story : bool
+        Whether it follows only its story; see `toolkit.simulation.agents.stories`.
+    liquidated_by : str
+        ``market`` or ``backstop`` if the story says how it is liquidated, else empty.
+    has_fee_trial : bool
+        Whether a part of its taker fees is held in escrow.
+    """
+
+    number: int
+    address: str
+    strategy: str
+    funds: int
+    leverage: float
+    coins: list[int]
+    activity: float
+    taker_micro: int
+    maker_micro: int
+    builder: int | None
+    uses_cloids: bool
+    pays_priority: bool
+    sub_account_of: int | None = None
+    mode: int = 0
+    spot_share: int = 0
+    uses_native: bool = False
+    uses_isolated: bool = False
+    is_vault: bool = False
+    has_story: bool = False
+    liquidated_by: str = ""
+    has_fee_trial: bool = False
+
+    def make_cloid(self, oid: int) -> str | None:
+        """Return the client order id of an order, or None if the account uses none."""
+        return f"0x{oid * 7919:032x}" if self.uses_cloids else None
+
+    @property
+    def trades_only_perps(self) -> bool:
+        """Whether it trades no spot and is not a vault."""
+        return not self.is_vault and not self.spot_share
+
+    @property
+    def dexes(self) -> list[str]:
+        """The dexes that it trades on, in the order of `DEXES`."""
+        listed = {PERPS[coin].dex for coin in self.coins}
+        return [dex for dex in DEXES if dex in listed]
+
+
+@dataclass(slots=True)
+class PerpTotals:
+    """What an account has earned and paid on all its perps, in micro-dollars."""
+
+    closed: int = 0
+    funding: int = 0
+    fees: int = 0
+    ledger: int = 0
+
+
+@dataclass(slots=True)
+class FundingTotals:
+    """The funding that an account has received in one perp, in micro-dollars."""
+
+    all_time: int = 0
+    since_open: int = 0
+    since_change: int = 0
+
+
+@dataclass(slots=True)
+class TokenBalance:
+    """The spot balance of one token and its components, in units of ``10**-WEI``.
+
+    `basis` is the cost basis after the last fill.
+    """
+
+    ledger: int = 0
+    traded: int = 0
+    fees: int = 0
+    gas: int = 0
+    staked: int = 0
+    basis: Basis = FLAT
+
+    @property
+    def balance(self) -> int:
+        """The amount in the wallet, without staked tokens."""
+        return self.ledger + self.traded - self.fees - self.gas
+
+    def current_basis(self, unit: int) -> Basis:
+        """Return the cost basis of the present balance.
+
+        Parameters
+        ----------
+        unit : int
+            1e-8 USD, in the units of costs.
+        """
+        # ASSUMED: all moves between two fills count as one gap, in or out.
+        return adjust_balance(self.basis, self.balance, tolerance=0, unit=unit)[1]

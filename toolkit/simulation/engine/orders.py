@@ -1,0 +1,217 @@
+"""Orders, TWAP orders, and the journal of every change of an order's status."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from msgspec import UNSET
+
+from toolkit.contract.records import Liquidation, Order, OrderStatus
+from toolkit.simulation.engine.accounts import Account
+from toolkit.simulation.quantities import decimal_text
+from toolkit.times import SECOND
+
+__all__ = ["DUST", "SLICE", "SLICE_MS", "Journal", "Listed", "Ticket", "Twap"]
+
+
+DUST = "Spot Dust Conversion"
+SLICE = "Twap Slice"
+"""Types of orders that the exchange places itself; dust conversions have no time in force."""
+
+SLICE_MS = 30 * SECOND
+"""Time between two slices of a TWAP."""
+
+
+class Listed(Protocol):
+    """The properties of a market that an order needs: its name and its decimals."""
+
+    @property
+    def coin(self) -> str:
+        """Name in requests."""
+
+    @property
+    def sz_decimals(self) -> int:
+        """Decimals of sizes."""
+
+    @property
+    def px_decimals(self) -> int:
+        """Decimals of prices."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Ticket:
+    """An order as it was placed, and how much of it is still open.
+
+    Parameters
+    ----------
+    account : Account
+        The owner.
+    market : Listed
+        The market.
+    oid : int
+        Its id.
+    is_buy : bool
+        Its side.
+    px, size, left : int
+        Limit price, original size, and open size.
+    time : int
+        When it was placed, in milliseconds.
+    kind, tif : str, str or None
+        Type and time in force, in the exchange's words.
+    reduce_only, is_position_tpsl : bool
+        Flags.
+    trigger_px : int
+        Price at which it becomes active; 0 for plain orders.
+    trigger_condition : str
+        The same in words.
+    children : list of Ticket
+        Its take-profit and stop-loss orders.
+    cloid : str or None
+        Client order id.
+    builder, builder_bps : str or None, int
+        The builder that routes it, and its fee.
+    twap_id : int or None
+        The TWAP that it is a slice of.
+    priority_gas : int
+        Priority gas paid with its first fill, in units of 1e-8 of the native token.
+    notional : int
+        The notional filled so far: price times size.
+    liquidation : Liquidation or None
+        The liquidation that placed it.
+    """
+
+    account: Account
+    market: Listed
+    oid: int
+    is_buy: bool
+    px: int
+    size: int
+    left: int
+    time: int
+    kind: str = "Limit"
+    tif: str | None = "Gtc"
+    reduce_only: bool = False
+    is_position_tpsl: bool = False
+    trigger_px: int = 0
+    trigger_condition: str = "N/A"
+    children: list["Ticket"] = field(default_factory=list)
+    cloid: str | None = None
+    builder: str | None = None
+    builder_bps: int = 0
+    twap_id: int | None = None
+    priority_gas: int = 0
+    notional: int = 0
+    liquidation: Liquidation | None = None
+
+    @property
+    def sign(self) -> int:
+        """1 for a buy, -1 for a sell."""
+        return 1 if self.is_buy else -1
+
+
+@dataclass(slots=True, kw_only=True)
+class Twap:
+    """One TWAP order.
+
+    Parameters
+    ----------
+    number : int
+        Its id, unique per user.
+    account : Account
+        The owner.
+    coin : int
+        Index of the perp.
+    is_buy, reduce_only, randomize : bool
+        Side and flags.
+    total, executed : int
+        Sizes in lots.
+    executed_ntl : int
+        Micro-dollars.
+    duration_secs, start : int
+        How long it runs once active, and when it was registered, in milliseconds.
+    stop_px, trigger_px : int
+        Prices, 0 if there is none.
+    trigger_above : bool
+        Whether it activates above the trigger price.
+    waiting : bool
+        Whether it is registered but not yet active.
+    cancel_at : int
+        When its owner cancels it; 0 for never.
+    slice_number, next_slice : int
+        Number of finished slices, and the time of the next one.
+    ended : bool
+        Whether it has ended.
+    """
+
+    number: int
+    account: Account
+    coin: int
+    is_buy: bool
+    total: int
+    duration_secs: int
+    start: int
+    reduce_only: bool = False
+    randomize: bool = False
+    stop_px: int = 0
+    trigger_px: int = 0
+    trigger_above: bool = True
+    waiting: bool = False
+    cancel_at: int = 0
+    executed: int = 0
+    executed_ntl: int = 0
+    slice_number: int = 0
+    next_slice: int = 0
+    ended: bool = False
+
+    @property
+    def slice_count(self) -> int:
+        """The number of its slices."""
+        return max(1, self.duration_secs * SECOND // SLICE_MS)
+
+
+class Journal:
+    """Every change of an order's status, in the order of its time."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, int, int, str, OrderStatus]] = []
+
+    def record_status(self, ticket: Ticket, status: str, time: int, tx_index: int) -> None:
+        """Record that the status of an order has changed."""
+        event = OrderStatus(
+            builder=ticket.builder or UNSET,
+            builder_fee=ticket.builder_bps or UNSET,
+            tx_index=tx_index,
+            status=status,
+            status_timestamp=time,
+            order=_order_record(ticket),
+        )
+        key = (time, tx_index, len(self._entries))
+        self._entries.append((*key, ticket.account.address, event))
+
+    def sorted_events(self) -> list[tuple[str, OrderStatus]]:
+        """Return all events by time and transaction."""
+        self._entries.sort()
+        return [(user, event) for _, _, _, user, event in self._entries]
+
+
+def _order_record(ticket: Ticket) -> Order:
+    market = ticket.market
+    decimals = market.sz_decimals
+    trigger_px = decimal_text(ticket.trigger_px, market.px_decimals) if ticket.trigger_px else "0.0"
+    return Order(
+        coin=market.coin,
+        side="B" if ticket.is_buy else "A",
+        limit_px=decimal_text(ticket.px, market.px_decimals),
+        sz=decimal_text(ticket.left, decimals),
+        oid=ticket.oid,
+        timestamp=ticket.time,
+        trigger_condition=ticket.trigger_condition,
+        is_trigger=ticket.trigger_px > 0,
+        trigger_px=trigger_px,
+        children=[_order_record(child) for child in ticket.children],
+        is_position_tpsl=ticket.is_position_tpsl,
+        reduce_only=ticket.reduce_only,
+        order_type=ticket.kind,
+        orig_sz=decimal_text(ticket.size, decimals),
+        tif=UNSET if ticket.kind == DUST else ticket.tif,
+        cloid=ticket.cloid,
+    )

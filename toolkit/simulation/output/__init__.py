@@ -1,0 +1,1 @@
+"""The output: the tables that a service serves, built from the exchange at its end."""

@@ -1,0 +1,339 @@
+"""The exchange after the end of history: what changes as a function of seed and time."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+from msgspec.structs import replace
+
+from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, MarketDepth, TwapRow
+from toolkit.contract.sources import AccountSnapshot, Auction, Sources, TwapSnapshot
+from toolkit.simulation.draws import random_stream
+from toolkit.simulation.engine.orders import SLICE_MS
+from toolkit.simulation.markets import PERPS
+from toolkit.simulation.output.metadata import count_new_rounds, next_rounds
+from toolkit.simulation.output.snapshots import (
+    branch_margins,
+    portfolio_margin_ratio,
+    snapshot_name,
+)
+from toolkit.simulation.quantities import MICRO
+from toolkit.times import MINUTE, SECOND, to_iso, to_ms
+
+__all__ = [
+    "DEPTH_HALF_LIFE_SECONDS",
+    "LIVE_SNAPSHOT_MS",
+    "NEW_TWAP_MS",
+    "SHOCK_SECONDS",
+    "LiveExchange",
+]
+
+LIVE_SNAPSHOT_MS = 20 * SECOND
+"""Time between two snapshots of a live exchange."""
+
+DEPTH_HALF_LIFE_SECONDS = 40
+"""Time in which a book recovers half of the depth that a shock removed."""
+
+SHOCK_SECONDS = 600
+"""Time between two shocks to the same book."""
+
+NEW_TWAP_MS = 4 * MINUTE
+"""Time in which one new TWAP begins."""
+
+_SHOCK_SHARE = 0.6
+_DECAY_A_SECOND = 0.9828205985452511  # 2 to the power of -1 / DEPTH_HALF_LIFE_SECONDS
+_MISSING_SHARES = _SHOCK_SHARE * np.cumprod(np.full(SHOCK_SECONDS, _DECAY_A_SECOND))
+"""Share of the depth that is missing, by seconds since the shock."""
+
+_LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
+"""Market -> lots in one unit of its size."""
+
+_USD = 10**MICRO
+_CACHED_MOMENTS = 4  # for users who request at the same time
+_LONGEST_TWAP_MINUTES = 60
+_CANCELLED_SHARE = 0.15
+
+
+class LiveExchange:
+    """A simulated exchange whose clock runs on: depth, account values, TWAPs and auctions.
+
+    The values at a moment depend only on the seed, the end of history and the moment. They are
+    the same in every process, whatever was requested before.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of all changes.
+    last : Sources
+        Depth, snapshots and auctions at the end of history; its other tables are not used.
+
+    Examples
+    --------
+    >>> from toolkit.simulation import simulate
+    >>> world = simulate(7, "tiny")
+    >>> end = world.sources.now_ms
+    >>> exchange = LiveExchange(world.seed, world.sources)
+    >>> exchange.depth(end + 5_900).timestamp_ms - end
+    5000
+    >>> exchange.twaps(end + 65_000).time - end
+    60000
+    """
+
+    def __init__(self, seed: int, last: Sources) -> None:
+        if last.depth is None or not last.account_snapshots or not last.twap_snapshots:
+            raise ValueError(
+                "A live exchange continues from the depth and the snapshots at the end of "
+                "history, and at least one of them is missing."
+            )
+        self._end = last.now_ms
+        cache = lru_cache(maxsize=_CACHED_MOMENTS)
+        self._depth = cache(partial(_depth_at, seed, last.depth))
+        self._values = cache(partial(_account_values_at, seed, last.account_snapshots[-1]))
+        self._twaps = cache(partial(_twaps_at, seed, last.now_ms, last.twap_snapshots[-1]))
+        self._rounds = list(last.auctions)
+        self._new_rounds = cache(partial(next_rounds, self._rounds))
+
+    def depth(self, now_ms: int) -> Depth:
+        """Return the depth of all markets, which changes every second.
+
+        A market loses more than half of its depth every ten minutes and recovers it by
+        half-lives. Each side and band also varies by some percent on its own.
+        """
+        return self._depth(now_ms // SECOND)
+
+    def account_values(self, now_ms: int) -> AccountSnapshot:
+        """Return the latest account values: those of the end of history, moved by up to 0.1 %.
+
+        The total of a portfolio-margin account stays the sum of its values.
+        """
+        return self._values(self._snapshot_time(now_ms))
+
+    def twaps(self, now_ms: int) -> TwapSnapshot:
+        """Return the latest TWAPs: running ones have traded a slice every half minute.
+
+        They trade at their average price so far, and disappear when they are complete. Waiting
+        TWAPs continue to wait. A new one begins every few minutes; some are cancelled half-way.
+        """
+        return self._twaps(self._snapshot_time(now_ms))
+
+    def auctions(self, now_ms: int) -> list[Auction]:
+        """Return the auctions that have started: one round follows the other."""
+        count = count_new_rounds(self._rounds, now_ms)
+        return [*self._rounds, *self._new_rounds(count)] if count else self._rounds
+
+    def _snapshot_time(self, now_ms: int) -> int:
+        """Return the time of the latest snapshot, counted from the end of history."""
+        return self._end + max(0, now_ms - self._end) // LIVE_SNAPSHOT_MS * LIVE_SNAPSHOT_MS
+
+
+def _depth_at(seed: int, last: Depth, second: int) -> Depth:
+    rng = random_stream(seed, "live depth", str(second))
+    data = []
+    for place, market in enumerate(last.data):
+        remaining = 1.0 - float(_MISSING_SHARES[(second + 37 * place) % SHOCK_SECONDS])
+        data.append(_scale_depth(market, remaining, rng))
+    return Depth(timestamp_ms=second * SECOND, data=data)
+
+
+def _scale_depth(market: MarketDepth, share: float, rng: np.random.Generator) -> MarketDepth:
+    bid = ask = bid_before = ask_before = 0.0
+    levels = []
+    for level in market.levels:
+        bid += (level.bid_depth_usd - bid_before) * share * (0.97 + 0.06 * float(rng.random()))
+        ask += (level.ask_depth_usd - ask_before) * share * (0.97 + 0.06 * float(rng.random()))
+        bid_before, ask_before = level.bid_depth_usd, level.ask_depth_usd
+        levels.append(DepthLevel(bps=level.bps, bid_depth_usd=bid, ask_depth_usd=ask))
+    return replace(market, levels=levels)
+
+
+def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSnapshot:
+    """Return moved values, in whole micro-dollars, so that sums of them stay exact."""
+    if time <= last.time:
+        return last
+    rng = random_stream(seed, "live values", str(time))
+    moves = {
+        key: [_draw_move(row, int(rng.integers(-1_000, 1_001))) for row in rows]
+        for key, rows in last.values.items()
+    }
+    totals: defaultdict[str, int] = defaultdict(int)
+    for key, rows in last.values.items():
+        for row, move in zip(rows, moves[key], strict=True):
+            totals[row.user] += move
+    snapshot_id = snapshot_name(time)
+    values = {
+        key: [
+            _move_value(replace(row, snapshot_id=snapshot_id), move, totals[row.user])
+            for row, move in zip(rows, moves[key], strict=True)
+        ]
+        for key, rows in last.values.items()
+    }
+    return AccountSnapshot(snapshot_id, time, values)
+
+
+def _draw_move(row: AccountValueRow, millionths: int) -> int:
+    units: int = round(row.account_value * _USD)
+    return units * millionths // 10**6
+
+
+def _move_value(row: AccountValueRow, move: int, total: int) -> AccountValueRow:
+    """Return a row with a moved value; `total` is the sum of the account's moves on all dexes."""
+    value = round(row.account_value * _USD) + move
+    row = replace(row, account_value=value / _USD)
+    if row.pm_total_account_value is None:
+        return row
+    notional = round((row.total_long_notional + row.total_short_notional) * _USD)
+    return replace(
+        row,
+        pm_ratio=portfolio_margin_ratio(notional, value),
+        pm_avail_by_branch=branch_margins(value, notional),
+        pm_total_account_value=(round(row.pm_total_account_value * _USD) + total) / _USD,
+    )
+
+
+def _twaps_at(seed: int, end: int, last: TwapSnapshot, time: int) -> TwapSnapshot:
+    if time <= last.time:
+        return last
+    snapshot_id = snapshot_name(time)
+    markets: dict[str, list[TwapRow]] = {}
+    for market, rows in last.twaps.items():
+        moved = [_advance_twap(replace(row, snapshot_id=snapshot_id), time) for row in rows]
+        if running := [row for row in moved if row.waiting or row.remaining_sz > 0]:
+            markets[market] = running
+    for row in _new_twaps(seed, end, last.twaps, time, snapshot_id):
+        markets.setdefault(row.market, []).append(row)
+    return TwapSnapshot(snapshot_id, time, markets)
+
+
+def _advance_twap(row: TwapRow, time: int) -> TwapRow:
+    """Return a TWAP after the slices that were due until a time."""
+    assert row.next_slice_time is not None
+    planned = to_ms(row.next_slice_time)
+    slices = max(0, (time - planned) // SLICE_MS + 1)
+    row = replace(row, next_slice_time=to_iso(planned + slices * SLICE_MS))
+    lots = _LOTS[row.market]
+    total, executed = round(row.total_sz * lots), round(row.executed_sz * lots)
+    if row.waiting or not slices or not executed:  # without a fill there is no price
+        return row
+    slice_count = max(1, row.duration_secs * SECOND // SLICE_MS)
+    traded = min(total - executed, -(-total * slices // slice_count))
+    notional = round(row.executed_ntl * _USD)
+    return replace(
+        row,
+        executed_sz=(executed + traded) / lots,
+        remaining_sz=(total - executed - traded) / lots,
+        executed_ntl=(notional + traded * notional // executed) / _USD,
+        progress_pct=100.0 * (executed + traded) / total,
+        slice_number=min(slice_count, row.slice_number + slices),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _TwapModel:
+    """A TWAP of history on which a new one is modelled."""
+
+    row: TwapRow
+    lots: int
+    px: int  # micro-dollars a lot
+
+
+def _new_twaps(
+    seed: int, end: int, last: Mapping[str, Sequence[TwapRow]], time: int, snapshot_id: str
+) -> list[TwapRow]:
+    """Return the TWAPs that have begun since the end of history and still run.
+
+    Accounts with a TWAP at the end of history begin another, on the same market and at about the
+    price that they paid. If none of those has traded, no new TWAP begins.
+
+    Parameters
+    ----------
+    seed : int
+        Their seed.
+    end, time : int
+        The end of history, and the present.
+    last : mapping of str to sequence of TwapRow
+        The TWAPs at the end of history, by market.
+    snapshot_id : str
+        The snapshot id of the rows.
+
+    Returns
+    -------
+    list of TwapRow
+        In the order of their start.
+    """
+    models = list(_twap_models(last))
+    if not models:
+        return []
+    highest = max(row.twap_id for rows in last.values() for row in rows)
+    newest = (time - end) // NEW_TWAP_MS
+    oldest = max(0, newest - _LONGEST_TWAP_MINUTES * MINUTE // NEW_TWAP_MS - 1)
+    rows = (
+        _draw_new_twap(seed, number, models, end, time, highest + 1 + number, snapshot_id)
+        for number in range(oldest, newest + 1)
+    )
+    return [row for row in rows if row is not None]
+
+
+def _twap_models(last: Mapping[str, Sequence[TwapRow]]) -> Iterator[_TwapModel]:
+    for market, rows in sorted(last.items()):
+        for row in rows:
+            total, executed = (
+                round(size * _LOTS[market]) for size in (row.total_sz, row.executed_sz)
+            )
+            if executed:
+                yield _TwapModel(row, total, max(1, round(row.executed_ntl * _USD) // executed))
+
+
+def _draw_new_twap(
+    seed: int,
+    number: int,
+    models: list[_TwapModel],
+    end: int,
+    time: int,
+    twap_id: int,
+    snapshot_id: str,
+) -> TwapRow | None:
+    """Return a new TWAP at a time, or None before it begins and after it ends.
+
+    All its values are a function of the seed and its number.
+    """
+    rng = random_stream(seed, "begun twaps", str(number))
+    model = models[int(rng.integers(0, len(models)))]
+    start = end + number * NEW_TWAP_MS + int(rng.integers(0, NEW_TWAP_MS))
+    minutes = int(rng.integers(10, _LONGEST_TWAP_MINUTES + 1))
+    slice_count = minutes * MINUTE // SLICE_MS
+    last_slice = slice_count // 2 if rng.random() < _CANCELLED_SHARE else slice_count
+    total = max(slice_count, model.lots * int(rng.integers(20, 101)) // 100)
+    px = max(1, model.px * int(rng.integers(990, 1_011)) // 1_000)
+    is_buy, randomize = (bool(flag) for flag in rng.integers(0, 2, 2))
+    slices = (time - start) // SLICE_MS
+    executed = -(-total * slices // slice_count)
+    if time < start or slices >= last_slice or executed >= total:
+        return None
+    market, lots = model.row.market, _LOTS[model.row.market]
+    return TwapRow(
+        snapshot_id=snapshot_id,
+        market=market,
+        address=model.row.address,
+        twap_id=twap_id,
+        asset=model.row.asset,
+        is_buy=is_buy,
+        total_sz=total / lots,
+        executed_sz=executed / lots,
+        remaining_sz=(total - executed) / lots,
+        executed_ntl=executed * px / _USD,
+        progress_pct=100.0 * executed / total,
+        duration_secs=minutes * MINUTE // SECOND,
+        start_time_ms=start,
+        reduce_only=False,
+        randomize=randomize,
+        next_slice_time=to_iso(start + (slices + 1) * SLICE_MS),
+        slice_number=slices,
+        market_name=None,
+        market_readable=None,
+        stop_px=None,
+        trigger_px=None,
+        trigger_above=None,
+        waiting=False,
+    )

@@ -1,0 +1,280 @@
+"""Metadata of the markets: perps, spot pairs, outcomes, dexes, and auctions of deployments.
+
+Source of the shapes: docs/live_service.md, section 9.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from msgspec import UNSET
+
+from toolkit.contract.records import (
+    MarginTable,
+    MarginTier,
+    Meta,
+    Outcome,
+    OutcomeMeta,
+    OutcomeQuestion,
+    PerpAsset,
+    PerpDex,
+    PerpDexLimits,
+    SpotMeta,
+    SpotPair,
+    SpotToken,
+)
+from toolkit.contract.sources import Auction
+from toolkit.rules.auctions import GAS_DECIMALS, auction_price
+from toolkit.simulation.draws import party_address
+from toolkit.simulation.markets import (
+    COLLATERAL,
+    COLLATERAL_TOKEN,
+    DEXES,
+    MARGIN_TABLES,
+    OUTCOMES,
+    PAIRS,
+    PERPS,
+    QUESTION,
+    TOKENS,
+    Perp,
+)
+from toolkit.simulation.quantities import WEI, decimal_text
+from toolkit.times import HOUR, SECOND
+
+__all__ = [
+    "count_new_rounds",
+    "deploy_auctions",
+    "dex_limits",
+    "next_rounds",
+    "outcome_meta",
+    "perp_dexes",
+    "perp_metas",
+    "spot_meta",
+]
+
+_LISTED_SINGLE = 3
+"""A margin table of one tier that is also listed; the others are known by their id alone."""
+
+_GROWTH = {"eqx:GOLD": "2025-09-12T08:00:00.000000"}
+"""Perps in growth mode, and the start of this mode."""
+
+_FEE_SCALE = {
+    "eqx": ("1.0", "2025-08-30T12:00:00.000000"),
+    "pre:OPENAI": ("1.0", "2025-09-04T09:30:00.000000"),
+}
+"""Dex or perp -> the scale of the deployer's fee, and the time of its last change."""
+
+_NO_SCALE = (UNSET, UNSET)
+
+_SPOT_PAIRS = [pair for pair in PAIRS if not pair.is_outcome]
+_SZ_DECIMALS = {"USDC": 8, **{pair.base: pair.sz_decimals for pair in _SPOT_PAIRS}}
+_OTHER_SZ_DECIMALS = 2
+_TOKEN_NAMES = {index: name for name, index in TOKENS.items()}
+_QUESTION_NUMBER = 12
+
+_ROUND_MS = 31 * HOUR
+_PURCHASE_MS = 10 * HOUR
+_AUCTION_KINDS = ("spot", "perp")
+_DEX_NAMES = {"eqx": "Equities exchange", "pre": "Private firms"}
+
+
+def perp_metas() -> dict[str, Meta]:
+    """Return the metadata of every dex, as `meta` shows it."""
+    metas = {}
+    for dex in DEXES:
+        perps = [perp for perp in PERPS if perp.dex == dex]
+        tables = {perp.margin_table for perp in perps if perp.margin_table}
+        tables |= {_LISTED_SINGLE} & {perp.max_leverage for perp in perps}
+        scale, changed = _FEE_SCALE.get(dex, _NO_SCALE)
+        metas[dex] = Meta(
+            universe=[_perp_asset(perp) for perp in perps],
+            margin_tables=[(number, _margin_table(number)) for number in sorted(tables)],
+            collateral_token=COLLATERAL_TOKEN[COLLATERAL[dex]],
+            deployer_fee_scale=scale,
+            last_fee_scale_change_time=changed,
+        )
+    return metas
+
+
+def spot_meta() -> SpotMeta:
+    """Return the tokens and the spot pairs, as `spotMeta` shows them.
+
+    Unused tokens fill the places between the known indexes, because common clients look tokens
+    up by position.
+    """
+    # ASSUMED: every token has 8 decimals on the chain; spot balances are counted in 1e-8.
+    return SpotMeta(
+        universe=[
+            SpotPair(
+                tokens=[TOKENS[pair.base], TOKENS["USDC"]],
+                name=pair.coin,
+                index=int(pair.coin[1:]) if pair.coin.startswith("@") else 0,
+                is_canonical="/" in pair.coin,
+            )
+            for pair in _SPOT_PAIRS
+        ],
+        tokens=[_spot_token(index) for index in range(max(TOKENS.values()) + 1)],
+    )
+
+
+def outcome_meta(settled: set[str]) -> OutcomeMeta:
+    """Return the outcomes that are not settled, and their question.
+
+    Parameters
+    ----------
+    settled : set of str
+        Outcome markets that have ended.
+    """
+    open_outcomes = [outcome for outcome in OUTCOMES if outcome.sides[0] not in settled]
+    fallback, *named = QUESTION
+    question = OutcomeQuestion(
+        question=_QUESTION_NUMBER,
+        name="Which colour wins",
+        description="One of three colours wins, or none of them.",
+        fallback_outcome=fallback.number,
+        named_outcomes=[outcome.number for outcome in named],
+        settled_named_outcomes=[o.number for o in named if o not in open_outcomes],
+    )
+    return OutcomeMeta(
+        outcomes=[
+            Outcome(
+                outcome=outcome.number,
+                name=outcome.name,
+                description=outcome.description,
+                side_specs=[{"name": "Yes"}, {"name": "No"}],
+            )
+            for outcome in open_outcomes
+        ],
+        questions=[question] if fallback in open_outcomes else [],
+    )
+
+
+def dex_limits() -> dict[str, PerpDexLimits]:
+    """Return the limits of the only dex that has limits."""
+    caps = [
+        (perp.coin, decimal_text(int(perp.depth_usd) * 50, 0))
+        for perp in PERPS
+        if perp.dex == "eqx"
+    ]
+    limits = PerpDexLimits(
+        total_oi_cap="25000000.0",
+        oi_sz_cap_per_perp="1000000.0",
+        max_transfer_ntl="5000000.0",
+        coin_to_oi_cap=caps,
+    )
+    return {"eqx": limits}
+
+
+def perp_dexes(seed: int) -> list[PerpDex]:
+    """Return the builder-deployed dexes, in the order of `DEXES`."""
+    limits = dex_limits()
+    return [
+        PerpDex(
+            name=dex,
+            full_name=_DEX_NAMES[dex],
+            deployer=party_address(seed, "deployer", dex),
+            oracle_updater=None,
+            fee_recipient=party_address(seed, "deployer", dex),
+            asset_to_streaming_oi_cap=list(limits[dex].coin_to_oi_cap) if dex in limits else [],
+            sub_deployers=[],
+            deployer_fee_scale="1.0",  # the deployer gets as much again as the exchange
+            last_deployer_fee_scale_change_time="1970-01-01T00:00:00",
+            asset_to_funding_multiplier=[],
+            asset_to_funding_interest_rate=[],
+        )
+        for dex in DEXES[1:]
+    ]
+
+
+def deploy_auctions(start_ms: int, end_ms: int) -> list[Auction]:
+    """Return rounds of 31 hours, one after the other; every second one has a buyer.
+
+    The last spot round still runs at the end of history; the last perp round has ended.
+    """
+    auctions = []
+    for place, kind in enumerate(_AUCTION_KINDS):
+        first = end_ms - 12 * HOUR - (end_ms - start_ms) // _ROUND_MS * _ROUND_MS
+        for number, start in enumerate(range(first, end_ms + 1, _ROUND_MS)):
+            is_last = start + _ROUND_MS > end_ms
+            is_bought = kind == "perp" if is_last else number % 2 == place
+            auctions.append(_auction_round(kind, start, number, is_bought))
+    return sorted(auctions, key=_start_and_kind)
+
+
+def count_new_rounds(auctions: Sequence[Auction], now_ms: int) -> int:
+    """Return how many rounds of each kind have begun after the last of `auctions`."""
+    last = max(auction.start_seconds for auction in auctions) * SECOND
+    return max(0, now_ms - last) // _ROUND_MS
+
+
+def next_rounds(auctions: Sequence[Auction], count: int) -> list[Auction]:
+    """Return the rounds that follow `auctions`, `count` of each kind, by start."""
+    last = max(auction.start_seconds for auction in auctions) * SECOND
+    rounds = []
+    for place, kind in enumerate(_AUCTION_KINDS):
+        before = sum(auction.kind == kind for auction in auctions)
+        for number in range(before, before + count):
+            start = last + (number - before + 1) * _ROUND_MS
+            rounds.append(_auction_round(kind, start, number, number % 2 == place))
+    return sorted(rounds, key=_start_and_kind)
+
+
+def _perp_asset(perp: Perp) -> PerpAsset:
+    scale, changed = _FEE_SCALE.get(perp.coin, _NO_SCALE)
+    return PerpAsset(
+        name=perp.coin,
+        sz_decimals=perp.sz_decimals,
+        max_leverage=perp.max_leverage,
+        only_isolated=perp.only_isolated,
+        margin_table_id=perp.margin_table or perp.max_leverage,
+        is_delisted=perp.delisted or UNSET,
+        margin_mode=perp.margin_mode or UNSET,
+        growth_mode="enabled" if perp.coin in _GROWTH else UNSET,
+        last_growth_mode_change_time=_GROWTH.get(perp.coin, UNSET),
+        deployer_fee_scale=scale,
+        last_fee_scale_change_time=changed,
+    )
+
+
+def _margin_table(number: int) -> MarginTable:
+    tiers = MARGIN_TABLES.get(number, ((0, number),))
+    return MarginTable(
+        description=f"tiered {tiers[0][1]}x" if number in MARGIN_TABLES else "",
+        margin_tiers=[MarginTier(lower_bound=f"{low}.0", max_leverage=most) for low, most in tiers],
+    )
+
+
+def _spot_token(index: int) -> SpotToken:
+    name = _TOKEN_NAMES.get(index, f"TOKEN{index}")
+    return SpotToken(
+        name=name,
+        sz_decimals=_SZ_DECIMALS.get(name, _OTHER_SZ_DECIMALS),
+        wei_decimals=WEI,
+        index=index,
+        token_id=f"0x{index + 1:032x}",
+        is_canonical=name in ("USDC", "PURR"),
+        evm_contract=None,
+        full_name=None,
+    )
+
+
+def _auction_round(kind: str, start: int, number: int, is_bought: bool) -> Auction:
+    start_gas, floor_gas = 50_000 + 1_700 * (number % 7), 10_000
+    end_gas = auction_price(
+        Fraction(start_gas, 100),
+        Fraction(floor_gas, 100),
+        _PURCHASE_MS // SECOND,
+        _ROUND_MS // SECOND,
+    )
+    return Auction(
+        kind=kind,
+        start_seconds=start // SECOND,
+        duration_seconds=_ROUND_MS // SECOND,
+        start_gas=decimal_text(start_gas, 2),
+        floor_gas=decimal_text(floor_gas, 2),
+        end_seconds=(start + _PURCHASE_MS) // SECOND if is_bought else None,
+        end_gas=decimal_text(end_gas, GAS_DECIMALS) if is_bought else None,
+    )
+
+
+def _start_and_kind(auction: Auction) -> tuple[int, str]:
+    return auction.start_seconds, auction.kind

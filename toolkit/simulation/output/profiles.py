@@ -1,0 +1,148 @@
+"""Profiles of accounts: role, fee rates, sub-accounts, and equity in vaults.
+
+Source of the shapes: docs/live_service.md, section 9.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+from msgspec import UNSET
+
+from toolkit.contract.records import SubAccountRow, UserFees, UserRole, VaultEquity
+from toolkit.simulation.engine.accounts import MAKER_MICRO, REBATES, TIERS
+from toolkit.simulation.engine.exchange import Exchange
+from toolkit.simulation.engine.spot import SPOT_MAKER_MICRO, SPOT_TAKER_MICRO
+from toolkit.simulation.markets import DEXES
+from toolkit.simulation.output.staking import validator_addresses
+from toolkit.simulation.quantities import MICRO, decimal_text, money_text, parse_units
+from toolkit.times import DAY
+
+__all__ = ["sub_accounts", "user_fees", "user_roles", "vault_equities"]
+
+_REFERRAL_DISCOUNT = "0.04"
+_MAKER_SHARES = ("0.03", "0.015", "0.005")
+
+
+def user_roles(exchange: Exchange, builders: list[str]) -> dict[str, UserRole]:
+    """Return the role of each known address: user, vault or sub-account."""
+    others = [*builders, *validator_addresses(exchange.seed)]
+    roles = {address: UserRole(role="user") for address in others}
+    for account in exchange.accounts:
+        master = account.sub_account_of
+        if account.is_vault:
+            roles[account.address] = UserRole(role="vault")
+        elif master is not None:
+            data = {"master": exchange.accounts[master].address}
+            roles[account.address] = UserRole(role="subAccount", data=data)
+        else:
+            roles[account.address] = UserRole(role="user")
+    return roles
+
+
+def sub_accounts(exchange: Exchange) -> dict[str, list[SubAccountRow]]:
+    """Return the sub-accounts of each account with sub-accounts."""
+    found: dict[str, list[SubAccountRow]] = defaultdict(list)
+    for account in exchange.accounts:
+        if account.sub_account_of is not None:
+            master = exchange.accounts[account.sub_account_of].address
+            name = f"sub {len(found[master]) + 1}"
+            row = SubAccountRow(name=name, sub_account_user=account.address, master=master)
+            found[master].append(row)
+    return dict(found)
+
+
+def user_fees(exchange: Exchange) -> dict[str, UserFees]:
+    """Return each account's fee rates; the service adds its daily volume."""
+    schedule = _fee_schedule()
+    return {
+        account.address: UserFees(
+            daily_user_vlm=[],
+            fee_schedule=schedule,
+            user_cross_rate=decimal_text(account.taker_micro, MICRO),
+            user_add_rate=decimal_text(account.maker_micro, MICRO),
+            user_spot_cross_rate=decimal_text(SPOT_TAKER_MICRO, MICRO),
+            user_spot_add_rate=decimal_text(SPOT_MAKER_MICRO, MICRO),
+            active_referral_discount="0.0",
+            trial=None,
+            fee_trial_escrow="0.0",
+            next_trial_available_timestamp=None,
+            staking_link=None,
+            active_staking_discount={"bpsOfMaxSupply": "0.0", "discount": "0.0"},
+        )
+        for account in exchange.accounts
+    }
+
+
+def vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
+    """Return each follower's equity in each vault; the sum is the vault's account value."""
+    # ASSUMED: a follower's share of a vault is its share of the deposits less the basis of
+    # withdrawals; distributions change no shares.
+    shares: dict[str, dict[str, int]] = defaultdict(dict)
+    locked: dict[tuple[str, str], int] = {}
+    vaults = {account.address for account in exchange.accounts if account.is_vault}
+    for user, update in exchange.ledger:
+        delta = update.delta
+        vault = delta.vault
+        if user in vaults or vault is UNSET or vault is None:
+            continue
+        share = shares[vault].get(user, 0)
+        if delta.type in ("vaultCreate", "vaultDeposit"):
+            shares[vault][user] = share + parse_units(str(delta.usdc), MICRO)
+            # ASSUMED: deposits into a vault are locked for a day.
+            locked[vault, user] = update.time + DAY
+        elif delta.type == "vaultWithdraw" and delta.user == user:
+            shares[vault][user] = share - parse_units(str(delta.basis), MICRO)
+    rows: dict[str, list[VaultEquity]] = defaultdict(list)
+    for account in exchange.accounts:
+        number = account.number
+        pnl = sum(exchange.unrealised_pnl(number, dex) for dex in range(len(DEXES)))
+        equity = max(0, sum(exchange.balances[number]) + pnl)
+        positive = {user: share for user, share in shares[account.address].items() if share > 0}
+        for user, part in _split_amount(equity, positive).items():
+            row = VaultEquity(
+                vault_address=account.address,
+                equity=money_text(part),
+                locked_until_timestamp=locked[account.address, user],
+            )
+            rows[user].append(row)
+    return dict(rows)
+
+
+def _split_amount(amount: int, shares: dict[str, int]) -> dict[str, int]:
+    """Split an amount by shares; the last user gets the rounding, so that nothing is lost."""
+    total = sum(shares.values())
+    parts = {user: amount * share // total for user, share in shares.items()}
+    if parts:
+        parts[next(reversed(parts))] += amount - sum(parts.values())
+    return parts
+
+
+def _fee_schedule() -> dict[str, Any]:
+    """Return the rates of the exchange, from the lowest tier up."""
+    spot = {
+        "spotCross": decimal_text(SPOT_TAKER_MICRO, MICRO),
+        "spotAdd": decimal_text(SPOT_MAKER_MICRO, MICRO),
+    }
+    add = decimal_text(MAKER_MICRO, MICRO)
+    rising = sorted(TIERS)
+    tiers = [
+        {
+            "ntlCutoff": decimal_text(cutoff, 0),
+            "cross": decimal_text(taker, MICRO),
+            "add": add,
+            **spot,
+        }
+        for cutoff, taker in rising[1:]
+    ]
+    makers = [
+        {"makerFractionCutoff": share, "add": decimal_text(rebate, MICRO)}
+        for share, rebate in zip(_MAKER_SHARES, REBATES, strict=True)
+    ]
+    return {
+        "cross": decimal_text(rising[0][1], MICRO),
+        "add": add,
+        **spot,
+        "tiers": {"vip": tiers, "mm": makers},
+        "referralDiscount": _REFERRAL_DISCOUNT,
+        "stakingDiscountTiers": [{"bpsOfMaxSupply": "0.0", "discount": "0.0"}],
+    }

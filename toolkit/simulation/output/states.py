@@ -1,0 +1,254 @@
+"""States of accounts: clearinghouse states, spot balances, and loans, exact to the last digit."""
+
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from toolkit.contract.records import (
+    AssetPosition,
+    BorrowLend,
+    ClearinghouseState,
+    CumFunding,
+    LendPosition,
+    Leverage,
+    MarginSummary,
+    Position,
+    SpotBalance,
+    SpotState,
+    TokenState,
+)
+from toolkit.rules.margin import exact_maintenance
+from toolkit.simulation.engine.accounts import Account, FundingTotals
+from toolkit.simulation.engine.exchange import Exchange
+from toolkit.simulation.engine.margin import (
+    account_leverage,
+    initial_margin,
+    is_isolated,
+    liquidation_px,
+)
+from toolkit.simulation.engine.spot import cost_unit
+from toolkit.simulation.markets import DEXES, NATIVE_TOKEN, PAIRS, PERPS, TOKENS, Perp
+from toolkit.simulation.quantities import (
+    MICRO,
+    ONE_TOKEN,
+    WEI,
+    decimal_text,
+    money_text,
+    rounded_share,
+)
+
+__all__ = ["borrow_lend_states", "clearinghouse_states", "spot_states"]
+
+_PAIRS_BY_BASE = {pair.base: pair for pair in PAIRS}
+_OUTCOME_TOKENS = 100_000_000
+"""Index of the outcome token +0; the token +<number> has the sum of this and the number."""
+
+_HEALTH = (
+    ("healthy", 250),
+    ("atRisk", 108),
+    ("marketLiquidatable", 97),
+    ("backstopLiquidatable", 62),
+)
+"""States of health, each with a health factor in hundredths."""
+
+
+def clearinghouse_states(exchange: Exchange) -> dict[str, dict[str, ClearinghouseState]]:
+    """Return the perp states of all accounts at the end of history, by dex."""
+    return {
+        dex: {
+            account.address: _perp_state(exchange, account, number) for account in exchange.accounts
+        }
+        for number, dex in enumerate(DEXES)
+    }
+
+
+def spot_states(exchange: Exchange) -> dict[str, SpotState]:
+    """Return each account's tokens at the end of history, and their cost.
+
+    It contains every account, but no token with an empty balance.
+    """
+    return {
+        account.address: SpotState(
+            balances=[
+                _spot_balance(exchange, account.number, token)
+                for token, balance in exchange.wallets[account.number].items()
+                if balance.balance
+            ]
+        )
+        for account in exchange.accounts
+    }
+
+
+def borrow_lend_states(accounts: list[Account]) -> dict[str, BorrowLend]:
+    """Return the loans of accounts with native tokens; one has paid everything back."""
+    # ASSUMED: a health factor is the value supplied over the value borrowed.
+    users = [account for account in accounts if account.uses_native]
+    states = {account.address: _loan_state(place) for place, account in enumerate(users)}
+    if users:
+        repaid = BorrowLend(token_to_state=[], health="healthy", health_factor=None)
+        states[users[-1].address] = repaid
+    return states
+
+
+@dataclass(frozen=True, slots=True)
+class _MarkedPosition:
+    """A position at the mark price, in integers; `margin` of an isolated one is its equity."""
+
+    perp: Perp
+    size: int
+    entry: int
+    mark: int
+    leverage: int
+    is_isolated: bool
+    margin: int
+    funding: FundingTotals
+
+    @property
+    def value(self) -> int:
+        """Signed position value."""
+        return self.size * self.mark
+
+    @property
+    def pnl(self) -> int:
+        """Unrealised PnL."""
+        return self.size * (self.mark - self.entry)
+
+    @property
+    def maintenance(self) -> int:
+        """Maintenance margin."""
+        return exact_maintenance(abs(self.value), self.perp.tiers)
+
+
+def _perp_state(exchange: Exchange, account: Account, dex: int) -> ClearinghouseState:
+    positions = [
+        _mark_position(exchange, account, *position)
+        for position in exchange.iterate_positions(account.number, dex)
+    ]
+    cross = [position for position in positions if not position.is_isolated]
+    isolated = [position for position in positions if position.is_isolated]
+    equity = exchange.balances[account.number][dex] + sum(position.pnl for position in positions)
+    cross_equity = equity - sum(position.margin for position in isolated)
+    maintenance = sum(position.maintenance for position in cross)
+    cross_summary = _margin_summary(cross, cross_equity)
+    free = max(0, exchange.free_collateral(account.number, dex, exchange.end_ms))
+    return ClearinghouseState(
+        margin_summary=_margin_summary(positions, equity),
+        cross_margin_summary=cross_summary,
+        asset_positions=[
+            AssetPosition(
+                type="oneWay",
+                position=_position_record(position, cross_equity - maintenance, free),
+            )
+            for position in positions
+        ],
+        time=exchange.end_ms,
+        withdrawable=cross_summary.withdrawable,
+        cross_maintenance_margin_used=money_text(maintenance),
+    )
+
+
+def _mark_position(
+    exchange: Exchange, account: Account, coin: int, size: int, entry: int
+) -> _MarkedPosition:
+    mark = exchange.mark_price(coin, exchange.end_ms)
+    leverage = account_leverage(account, coin)
+    margin = initial_margin(abs(size) * mark, leverage)
+    if isolated := is_isolated(account, coin):
+        margin = exchange.margins[coin][account.number] + size * (mark - entry)
+    funding = exchange.funding_totals[coin][account.number]
+    return _MarkedPosition(PERPS[coin], size, entry, mark, leverage, isolated, margin, funding)
+
+
+def _margin_summary(positions: list[_MarkedPosition], equity: int) -> MarginSummary:
+    margin = sum(position.margin for position in positions)
+    values = [position.value for position in positions]
+    # ASSUMED: totalRawUsd is exactly the account value less signed notionals; it includes what
+    # truncated entry prices leave over.
+    return MarginSummary(
+        account_value=decimal_text(equity, MICRO),
+        total_margin_used=decimal_text(margin, MICRO),
+        total_ntl_pos=decimal_text(sum(abs(value) for value in values), MICRO),
+        total_raw_usd=decimal_text(equity - sum(values), MICRO),
+        withdrawable=decimal_text(max(0, equity - margin), MICRO),
+    )
+
+
+def _position_record(position: _MarkedPosition, cushion: int, free: int) -> Position:
+    """Return the record of a position.
+
+    Parameters
+    ----------
+    position : _MarkedPosition
+        The position.
+    cushion : int
+        Cross equity of the account less its maintenance margin.
+    free : int
+        Free collateral of the account.
+    """
+    perp, is_isolated = position.perp, position.is_isolated
+    equity = position.margin if is_isolated else cushion + position.maintenance
+    px = liquidation_px(position.mark, position.size, equity, perp)
+    largest = decimal_text(free * position.leverage // position.mark, perp.sz_decimals)
+    has_margin = position.margin > 0
+    roe = rounded_share(position.pnl, 10**8, position.margin) if has_margin else 0
+    funding = position.funding
+    # ASSUMED: in cumulative funding, payments are positive and receipts negative.
+    return Position(
+        coin=perp.coin,
+        entry_px=decimal_text(position.entry, perp.px_decimals),
+        leverage=Leverage(
+            type="isolated" if is_isolated else "cross",
+            value=position.leverage,
+            raw_usd=money_text(position.margin - position.value) if is_isolated else UNSET,
+        ),
+        liquidation_px=None if px is None else decimal_text(px, perp.px_decimals),
+        margin_used=decimal_text(position.margin, MICRO),
+        max_trade_szs=[largest, largest],
+        position_value=decimal_text(abs(position.value), MICRO),
+        return_on_equity=decimal_text(roe, 8),
+        szi=decimal_text(position.size, perp.sz_decimals),
+        unrealized_pnl=decimal_text(position.pnl, MICRO),
+        max_leverage=perp.max_leverage,
+        cum_funding=CumFunding(
+            all_time=money_text(-funding.all_time),
+            since_open=money_text(-funding.since_open),
+            since_change=money_text(-funding.since_change),
+        ),
+    )
+
+
+def _spot_balance(exchange: Exchange, account: int, token: str) -> SpotBalance:
+    balance = exchange.wallets[account][token]
+    pair = _PAIRS_BY_BASE.get(token)
+    cost = 0
+    if pair is not None:
+        unit = cost_unit(pair)
+        cost = balance.current_basis(unit).cost // unit
+    is_outcome = token.startswith("+")
+    # ASSUMED: the cost of dollar tokens, and of tokens that came in without a trade, is 0.
+    return SpotBalance(
+        coin=token,
+        token=_OUTCOME_TOKENS + int(token[1:]) if is_outcome else TOKENS[token],
+        total=decimal_text(balance.balance, WEI),
+        hold="0.0",  # no spot order rests at the end of history
+        entry_ntl=decimal_text(cost, WEI),
+    )
+
+
+def _loan_state(place: int) -> BorrowLend:
+    health, hundredths = _HEALTH[place % len(_HEALTH)]
+    supplied = (1_000 + 37 * place) * ONE_TOKEN
+    borrowed = supplied * 100 // hundredths
+    usdc = TokenState(borrow=_loan_position(0, 0), supply=_loan_position(supplied, place))
+    native = TokenState(borrow=_loan_position(borrowed // 45, place), supply=_loan_position(0, 0))
+    return BorrowLend(
+        token_to_state=[(0, usdc), (TOKENS[NATIVE_TOKEN], native)],
+        health=health,
+        health_factor=decimal_text(hundredths, 2),
+    )
+
+
+def _loan_position(value: int, place: int) -> LendPosition:
+    """Return a position whose value contains some interest."""
+    basis = value - value * (place % 9) // 1_000
+    return LendPosition(basis=decimal_text(basis, WEI), value=decimal_text(value, WEI))

@@ -1,0 +1,152 @@
+"""Background threads of widgets: the newest of several requests, and polling."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Generic, TypeVar
+
+__all__ = ["NewestRequest", "Poller"]
+
+Request = TypeVar("Request")
+
+
+class NewestRequest(Generic[Request]):
+    """Answers requests one after the other, on a thread that ends when there are none.
+
+    A request that comes while another one is answered replaces the waiting one. Requests may come
+    from any thread.
+
+    Parameters
+    ----------
+    answer : callable
+        Called with a request and with a function that returns whether it is still the newest; an
+        older one must not be shown. It must not raise.
+    """
+
+    def __init__(self, answer: Callable[[Request, Callable[[], bool]], None]) -> None:
+        self._answer = answer
+        self._changed = threading.Condition()
+        self._waiting: tuple[int, Request] | None = None
+        self._number = 0
+        self._is_working = False
+
+    def ask(self, request: Request) -> None:
+        """Answer a request on the thread, and return at once."""
+        with self._changed:
+            self._number += 1
+            self._waiting = (self._number, request)
+            if self._is_working:
+                return
+            self._is_working = True
+        threading.Thread(target=self._answer_requests, name="widget view", daemon=True).start()
+
+    def drop(self) -> None:
+        """Drop the waiting request, and mark the current one as outdated."""
+        with self._changed:
+            self._number += 1
+            self._waiting = None
+
+    def settle(self, seconds: float | None = None) -> bool:
+        """Wait until every request is answered, and return whether that is so."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._is_working, seconds)
+
+    def _answer_requests(self) -> None:
+        while (request := self._take_request()) is not None:
+            number, content = request
+            self._answer(content, partial(self._is_newest, number))
+
+    def _is_newest(self, number: int) -> bool:
+        return number == self._number
+
+    def _take_request(self) -> tuple[int, Request] | None:
+        with self._changed:
+            taken, self._waiting = self._waiting, None
+            if taken is None:
+                self._is_working = False
+                self._changed.notify_all()
+            return taken
+
+
+@dataclass(frozen=True, slots=True)
+class _PollRun:
+    """The events of one start: whether it was stopped, and whether its pause is over."""
+
+    stopped: threading.Event = field(default_factory=threading.Event)
+    woken: threading.Event = field(default_factory=threading.Event)
+
+    def is_active(self) -> bool:
+        return not self.stopped.is_set()
+
+
+class Poller:
+    """Calls a function repeatedly until it is stopped.
+
+    Parameters
+    ----------
+    look : callable
+        Called with a function that returns whether the poller still runs: an answer that comes
+        after the stop must not be shown. It must not raise.
+    pause : callable
+        Returns the seconds between the end of one call and the next.
+    most : int
+        Maximum number of calls after one start, so that a forgotten poller ends.
+    on_end : callable
+        Called after the last of these calls, but not after a stop.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[Callable[[], bool]], None],
+        pause: Callable[[], float],
+        *,
+        most: int,
+        on_end: Callable[[], None],
+    ) -> None:
+        self._look = look
+        self._pause = pause
+        self._most = most
+        self._on_end = on_end
+        self._lock = threading.Lock()
+        self._run: _PollRun | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs."""
+        return self._run is not None
+
+    def start(self) -> None:
+        """Start the thread, unless it runs already."""
+        with self._lock:
+            if self._run is not None:
+                return
+            self._run = run = _PollRun()
+        threading.Thread(target=self._poll, args=(run,), name="poll", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop at once, also during a call; its answer is not shown."""
+        with self._lock:
+            run, self._run = self._run, None
+        if run is not None:
+            run.stopped.set()
+            run.woken.set()
+
+    def wake(self) -> None:
+        """End the pause and call the function now."""
+        run = self._run
+        if run is not None:
+            run.woken.set()
+
+    def _poll(self, run: _PollRun) -> None:
+        for _ in range(self._most):
+            self._look(run.is_active)
+            run.woken.wait(self._pause())
+            if run.stopped.is_set():
+                return
+            run.woken.clear()
+        with self._lock:
+            if self._run is not run:
+                return
+            self._run = None
+        self._on_end()
