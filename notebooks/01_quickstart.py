@@ -95,7 +95,7 @@ tk.provenance(fills)
 # ## I have a key and no addresses
 #
 # The live service has no list of addresses for a new user. The snapshot of account values lists
-# every account with its value. It is an add-on that the key must have bought. The largest accounts
+# every account with its value. The key needs an add-on for it. The largest accounts
 # are:
 
 # %%
@@ -134,9 +134,9 @@ pd.DataFrame(shares).round(2)
 
 # %% [markdown]
 # Exchanges show closed PnL first, but an account does not earn closed PnL. Every trade costs fees,
-# with a gain or with a loss: fees in basis points of volume are the minimum that trading has to
-# earn. Users pay the builder fee for an interface, and it is hard to see in a list of fills.
-# Funding can be positive or negative. The next notebook checks every number of this account.
+# with a gain or with a loss. Trading must earn at least the fees in basis points of volume. Users
+# pay the builder fee for an interface, and it is hard to see in a list of fills. Funding can be
+# positive or negative. The next notebook checks every number of this account.
 
 # %%
 assert tk.provenance(fills)["complete"] == "yes"

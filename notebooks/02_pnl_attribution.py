@@ -17,7 +17,7 @@
 #
 # A PnL number is easy to compute and hard to trust: fees may be counted twice, funding may be
 # missing, a page of fills may be lost. This notebook splits the result of one account in exact
-# decimals. It checks each part against data from which the part was not computed.
+# decimals. It checks each part against independent data.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -163,8 +163,8 @@ explorer
 # - The exchange's closed PnL follows from the fills alone, on every fill, and no fill is missing.
 # - Every funding row has the same position as the fills, so funding covers all position hours.
 # - The history explains the account value to the last digit.
-# - A sum with one of the three mistakes looks plausible. Only one of the checks above finds each
-#   mistake.
+# - A sum with one of the three mistakes looks plausible. Each mistake is found by exactly one of
+#   the checks above.
 
 # %%
 assert residual == 0

@@ -18,8 +18,8 @@
 # A fill shows the price that was paid. Whether it was expensive depends on the quotes before it,
 # and whether it was a good trade depends on the prices after it. This notebook uses three weeks of
 # fills of every account, both sides of each trade. What did takers pay, did makers keep it, and how
-# good were TWAP orders? The notebook also shows how far such numbers can be trusted. It has a dozen
-# intervals; of intervals of 95 % one in twenty is wrong, so it uses 99 %.
+# good were TWAP orders? The notebook also shows how far such numbers can be trusted. At
+# 95 %, one interval in twenty is wrong. There are a dozen here, so the notebook uses 99 %.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -49,9 +49,8 @@ f"{len(tape):,} fills, {tape['tid'].nunique():,} trades, {len(fills):,} fills in
 # %% [markdown]
 # ## The price of a trade is not a mid price
 #
-# A trade happens at the bid or at the ask. If one uses the last trade as the mid price, two buys in
-# a row seem to have no spread, and orders of one side do follow each other. So the helpers refuse
-# it:
+# A trade happens at the bid or at the ask. Buys often follow buys. If one uses the last trade as
+# the mid price, two buys in a row seem to have no spread. So the helpers refuse it:
 
 # %%
 try:
@@ -63,7 +62,7 @@ except ValueError as refused:
 # `crossed` and `side` show which side was the aggressor. A regression of price changes on these
 # signs (Glosten and Harris, 1988) estimates the half spread and its two parts: what the maker earns
 # from the trade (realised), and how far a trade moves the quotes permanently (impact). The estimate
-# is right also if signs follow each other.
+# is also right if equal signs come in a row.
 
 # %%
 paid = tk.execution.spreads(fills, level=LEVEL)
@@ -202,8 +201,8 @@ monitor
 # - Makers keep most of it: the realised part is more than half of the estimate, and its interval
 #   does not contain 0.
 # - Fill by fill, with quotes of a minute later, the same data shows less: the interval is more than
-#   twice as wide. The regression uses every trade, but the price change of a minute hides a single
-#   trade.
+#   twice as wide. The regression uses every trade. The price change of a minute is much larger than
+#   the effect of a single trade.
 # - An older price covers more volume but is less precise. Prices of up to five minutes cover more
 #   than twice as much volume as those of a minute, and they are more than twice as old.
 # - A minute after the trade takers have a loss, and the interval does not contain 0. After five

@@ -22,8 +22,8 @@ __all__ = [
     "range_remarks",
 ]
 
-# ASSUMED: an account with so many fills is one of the "very high-volume addresses" whose history
-# may be incomplete; the specification names no number.
+# ASSUMED: an account with 100,000 fills or more is one of the "very high-volume addresses" whose
+# history may be incomplete; the specification states no number.
 _VERY_ACTIVE: Final = 100_000
 
 

@@ -143,7 +143,7 @@ def lifetime_value(
     until: Time | None = None,
     level: float = 0.95,
 ) -> LifetimeValue:
-    """Estimate the builder fees that a new user brings; recent users are censored.
+    """Estimate the builder fees that a new user brings, from the weeks that are observed.
 
     Parameters
     ----------

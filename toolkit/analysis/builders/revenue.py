@@ -204,7 +204,7 @@ def attach_rate(
     weight: str = "usd",
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Estimate the share of its users' routable trading that carries the builder.
+    """Estimate which share of its users' trading goes through a builder, of all that could.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def spreads(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Spreads:
-    """Split the half spread that fills paid into the part that the other side kept, and impact.
+    """Split the half spread that fills paid into what the other side kept, and price impact.
 
     Parameters
     ----------

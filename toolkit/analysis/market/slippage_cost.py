@@ -70,11 +70,11 @@ def cost(
         - ``cost_usd``: expected cost in USD; positive is paid.
         - ``range``: ``sampled`` if the cost is the mean of the samples of this size, ``between``
           two sampled sizes, ``below`` or ``above`` all of them, where the curve is extrapolated. If
-          the cost is missing, the reason: ``one size`` only was filled and another one is
-          requested, ``never filled`` any size, or ``no law`` could be fitted.
+          the cost is missing, the reason: ``one size`` (only one size was filled, and you asked for
+          another one), ``never filled`` (no size was filled), or ``no law`` (the fit failed).
         - ``too_thin``: share of the samples of the next sampled size (this one or larger) that the
           book could not fill; missing above the largest. If it is not 0, `cost_bps` is a lower
-          bound, because such orders count as the least that they can have cost.
+          bound, because such orders count with their smallest possible cost.
         - ``n``: number of samples behind the curve.
 
     Raises

@@ -55,16 +55,18 @@ def attribution(
     All amounts are in USD and are positive if they are good for the account, so fees are negative:
 
     - ``net = closed_pnl + trading_fee + builder_fee + deployer_fee + rebate + funding``,
-    - ``equity_change = net + ledger``, without the net of spot and outcome fills, which are paid
-      from the spot balance. This is the change of the perp account's equity without unrealised
-      PnL.
+    - ``equity_change = net + ledger``, where ``net`` is that of perp fills and funding only,
+      because spot and outcome fills are paid from the spot balance. This is the change of the perp
+      account's equity without unrealised PnL.
 
     The `fee` of a fill contains its builder fee and deployer fee. They are split from it, not added
-    to it. Values that are not covered are missing, never 0; `covers` states what is covered.
+    to it. A part without data, such as funding that was not fetched, is missing (NA), never 0, and
+    ``net`` does not contain it; `covers` states which parts are there.
 
     For spot and outcome markets, from a zero balance to a zero balance, ``net`` is the cash:
-    ``sum(-side * px * sz)`` less the fees in USDC. The fee of a spot buy in the bought token is a
-    part of the token's cost. ``closed_pnl`` contains it, so it is not deducted again.
+    what sells brought less what buys cost, less the fees in USDC. The fee of a spot buy in the
+    bought token is a part of the token's cost. ``closed_pnl`` contains it, so it is not deducted
+    again.
 
     Parameters
     ----------
@@ -80,7 +82,7 @@ def attribution(
         Ledger updates of the same account and time, as `tk.user_non_funding_ledger_updates`
         returns them (for several accounts by `tk.many`, with a column ``account``). Cash into the
         perp account, on any dex, is positive. Movements of the spot balance and liquidation rows
-        move no cash.
+        do not change the perp account's cash.
     by : str or list of str, optional
         One row per group: ``user``, ``coin``, ``dex``, ``hour``, ``day``, ``week`` (from Monday,
         UTC), ``side``, ``dir``, ``crossed``, ``builder``, or any other column of the fills. By

@@ -69,7 +69,7 @@ def _latest_status(store: Store, request: CheckedRequest, kind: str) -> bytes:
     auctions = msgspec.json.decode(text, type=list[Auction]) if text else []
     started = [auction for auction in auctions if auction.start_seconds * 1000 <= request.now_ms]
     if not started:
-        # ASSUMED: the status is 500 if there is no auction, the same as before the first depth.
+        # ASSUMED: the status is 500 if there is no auction, as for depth before the first sample.
         raise ServiceDown("An internal error occurred")
     latest = max(started, key=lambda auction: auction.start_seconds)
     return encode(auction_status(latest, request.now_ms // 1000))

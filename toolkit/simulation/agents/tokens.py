@@ -60,7 +60,8 @@ class TokenTransfer:
             exchange.add_tokens(self.account, self.token, self.change)
         tx = exchange.next_transaction(self.time)
         delta = LedgerDelta(type=self.kind)
-        if self.token:  # ASSUMED: a backstop liquidation has no fields, as they are unknown.
+        # ASSUMED: the ledger row of a backstop liquidation has no field except its type.
+        if self.token:
             delta.token, delta.amount = self.token, decimal_text(self.amount, WEI)
         accounts = [self.account]
         if self.other >= 0:

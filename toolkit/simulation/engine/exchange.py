@@ -358,7 +358,7 @@ def _perp_fees(
         rebate. The deployer's part is None on the native dex.
     """
     # ASSUMED: each part of a fee is rounded to a millionth of a dollar, half away from zero.
-    # ASSUMED: on a builder-deployed dex the deployer gets as much again as the exchange.
+    # ASSUMED: on a builder-deployed dex the deployer's fee equals the exchange's fee.
     micro = ticket.account.taker_micro if crossed else ticket.account.maker_micro
     own = rounded_share(notional, micro, 10**6)
     builder_fee = rounded_share(notional, ticket.builder_bps, 10_000) if ticket.builder_bps else 0

@@ -194,8 +194,8 @@ def _liquidate_positions(
     (docs/live_service.md, section 2). A position that is too large for its market, or whose
     equity is negative, is deleveraged, which is no liquidation of the account.
     """
-    # ASSUMED: there is no insurance fund: the account's cash on the dex pays losses beyond an
-    # isolated margin.
+    # ASSUMED: there is no insurance fund. If a loss is larger than the isolated margin, the
+    # account's cash on the dex pays the rest.
     # ASSUMED: the ledger row of a liquidation names full positions, also if a part is closed.
     exchange = state.exchange
     sizes = [(coin, exchange.position_size(coin, account.number)) for coin in coins]

@@ -162,8 +162,8 @@ def _mark_position(
 def _margin_summary(positions: list[_MarkedPosition], equity: int) -> MarginSummary:
     margin = sum(position.margin for position in positions)
     values = [position.value for position in positions]
-    # ASSUMED: totalRawUsd is exactly the account value less signed notionals; it includes what
-    # truncated entry prices leave over.
+    # ASSUMED: totalRawUsd is exactly the account value less signed notionals; it includes
+    # the remainders of truncated entry prices.
     return MarginSummary(
         account_value=decimal_text(equity, MICRO),
         total_margin_used=decimal_text(margin, MICRO),
