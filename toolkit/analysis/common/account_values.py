@@ -15,7 +15,7 @@ import pandas as pd
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.pnl.positions import aware_ms
+from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.errors import MissingColumns
 
 UNIFIED = 2

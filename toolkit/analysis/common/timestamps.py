@@ -24,6 +24,14 @@ def present_ms(native: Any, at: Time | None, what: str, name: str = "at") -> int
     return to_ms(fetched_at)
 
 
+def aware_ms(at: Any) -> int:
+    """Return a time that has a time zone in milliseconds."""
+    stamp = pd.Timestamp(at)
+    if stamp.tzinfo is None:
+        raise ValueError(f"at: {at!r} has no time zone. Use milliseconds, or a time in UTC")
+    return int(stamp.value // 10**6)
+
+
 def timestamps_from_ms(ms: Any) -> Any:
     """Return milliseconds as times in UTC; missing stays missing."""
     rounded = pd.Series(ms, dtype="float64").round().astype("Int64")

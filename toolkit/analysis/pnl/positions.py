@@ -17,6 +17,7 @@ from toolkit.analysis.common.owners import (
     refuse_several_accounts,
 )
 from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.errors import MissingColumns
@@ -325,14 +326,6 @@ def _fills_until(frame: nw.DataFrame[Any], at: Any) -> nw.DataFrame[Any]:
     ms = at if isinstance(at, int) else aware_ms(at)
     keep = [time <= ms for time in engines.series_ms(frame["time"])]
     return frame.filter(keep)
-
-
-def aware_ms(at: Any) -> int:
-    """Return a time that has a time zone in milliseconds."""
-    stamp = pd.Timestamp(at)
-    if stamp.tzinfo is None:
-        raise ValueError(f"at: {at!r} has no time zone. Use milliseconds, or a time in UTC")
-    return int(stamp.value // 10**6)
 
 
 def mark_prices(marks: Any, least: int) -> tuple[dict[str, int], int]:
