@@ -316,6 +316,17 @@ def test_damaged_compression_is_error() -> None:
             tk.user_fills("0x" + "1" * 40, session=session)
 
 
+def test_cut_checksum_of_json_is_error() -> None:
+    """The library returns the content of a zstd frame whose checksum is cut."""
+    import zstandard
+
+    content = zstandard.ZstdCompressor(write_checksum=True).compress(b"[]")
+    for length in range(1, 5):
+        session = session_of(lambda request, body=content[:-length]: streamed_answer(body, {}))
+        with pytest.raises(tk.AnswerInvalid, match="ends too early"):
+            tk.user_fills("0x" + "1" * 40, session=session)
+
+
 def test_closed_session_is_not_default() -> None:
     forget()
     with connect(

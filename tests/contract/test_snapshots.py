@@ -27,7 +27,7 @@ from toolkit.contract.snapshots.account_values import entry_spans, read_one_by_o
 from toolkit.contract.snapshots.arrays import join_columns
 from toolkit.contract.snapshots.entry_reader import SLACK
 from toolkit.contract.snapshots.messagepack import read_head
-from toolkit.errors import AnswerInvalid
+from toolkit.errors import AnswerDamaged, AnswerInvalid
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
 TWAPS = OPERATIONS["perpTwapSnapshots"]
@@ -198,6 +198,40 @@ def test_zstd_frame_variants() -> None:
     writer = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
     content = writer.compress(raw[:30]) + writer.compress(raw[30:])
     assert rows(decode(ACCOUNTS, {}, content)) == read_rows(ACCOUNTS, ["s", "USDC", {USER: PLAIN}])
+
+
+SKIPPABLE = struct.pack("<II", 0x184D2A53, 5) + b"notes"
+EMPTY_SKIPPABLE = struct.pack("<II", 0x184D2A50, 0)
+
+
+@pytest.mark.parametrize("skippable", [SKIPPABLE, EMPTY_SKIPPABLE])
+@pytest.mark.parametrize("headers", [{}, {"x-payload-format": "msgpack"}])
+def test_skippable_frames_are_read(skippable: bytes, headers: Any) -> None:
+    """Skippable frames before, between and behind; the first can look like a list of snapshots."""
+    first, second = (zstandard.compress(part) for part in (GOOD[:30], GOOD[30:]))
+    whole = zstandard.compress(GOOD)
+    expected = rows(decode(ACCOUNTS, headers, GOOD))
+    for parts in (
+        [skippable, whole],
+        [whole, skippable],
+        [skippable, first, skippable, skippable, second, skippable],
+    ):
+        assert rows(decode(ACCOUNTS, headers, b"".join(parts))) == expected
+    several = join_blobs([skippable + whole, whole + skippable])
+    assert rows(decode(ACCOUNTS, {}, several)) == expected * 2
+
+
+@pytest.mark.parametrize("declares", [False, True])
+@pytest.mark.parametrize("followed", [b"", EMPTY_SKIPPABLE, SKIPPABLE])
+def test_every_cut_of_zstd_raises(declares: bool, followed: bytes) -> None:
+    """Any cut is found, also one in the checksum or in a skippable frame at the end."""
+    writer = zstandard.ZstdCompressor(write_content_size=declares, write_checksum=True)
+    frame = writer.compress(GOOD)
+    content = frame + followed
+    for length in range(4, len(content)):
+        if length != len(frame):
+            with pytest.raises(AnswerDamaged):
+                decode(ACCOUNTS, {}, content[:length])
 
 
 def test_object_form_has_same_rows() -> None:

@@ -5,8 +5,8 @@ decompressed a body whose headers still name an encoding. Neither JSON nor a Mes
 map begins like zstd or gzip data.
 """
 
-import contextlib
 import zlib
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -14,12 +14,15 @@ import zstandard
 
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
-__all__ = ["ZSTD", "bounded_decompressor", "decompress"]
+__all__ = ["bounded_decompressor", "decompress", "is_zstd"]
 
-ZSTD: Final = bytes.fromhex("28b52ffd")
+_ZSTD: Final = bytes.fromhex("28b52ffd")
 _GZIP: Final = bytes.fromhex("1f8b")
 _WINDOW: Final = 1 << 27
 _FIRST: Final = 1 << 20
+_SKIPPABLE: Final = bytes.fromhex("2a4d18")  # the last three bytes of the magic number
+_MOST_FRAMES: Final = 10_000  # each needs a buffer
+_LONGEST_HEAD: Final = 18  # bytes of the header of a frame
 
 
 def decompress(
@@ -29,8 +32,9 @@ def decompress(
 ) -> memoryview:
     """Return the decompressed zstd or gzip data; other data is returned as it is.
 
-    There may be several zstd frames, with or without their content size. A declared size counts
-    only if it is plausible for the length of the blob, and never beyond `limit`.
+    There may be several zstd frames, with or without their content size, and skippable frames
+    before, between and after them. A declared size counts only if it is plausible for the length of
+    the blob, and never beyond `limit`.
 
     Parameters
     ----------
@@ -52,13 +56,25 @@ def decompress(
     b'[]'
     """
     view = memoryview(blob)
-    if view[:4] == ZSTD:
+    if is_zstd(view):
         return _decompress_zstd(decompressor or bounded_decompressor(), view, limit)
     if view[:2] == _GZIP:
         return _decompress_gzip(view, limit)
     if len(view) > limit:
         raise _limit_error()
     return view
+
+
+def is_zstd(blob: bytes | memoryview) -> bool:
+    """Return whether data begins with a zstd frame, also with a skippable one.
+
+    Examples
+    --------
+    >>> is_zstd(bytes.fromhex("28b52ffd")), is_zstd(bytes.fromhex("502a4d18")), is_zstd(b"[]")
+    (True, True, False)
+    """
+    magic = bytes(blob[:4])
+    return magic == _ZSTD or (magic[1:] == _SKIPPABLE and magic[0] >> 4 == 5)
 
 
 def bounded_decompressor() -> zstandard.ZstdDecompressor:
@@ -87,13 +103,52 @@ def _decompress_zstd(
     decompressor: zstandard.ZstdDecompressor, blob: memoryview, limit: int
 ) -> memoryview:
     try:
-        declared = zstandard.frame_content_size(blob)
-        if 0 < declared <= _plausible_size(blob, limit):
-            with contextlib.suppress(zstandard.ZstdError):
-                return memoryview(decompressor.decompress(blob, allow_extra_data=False))
-        return _decompress_stream(decompressor, blob, declared, limit)
+        parts, left = [], limit
+        for number, frame in enumerate(_zstd_frames(blob)):
+            if number == _MOST_FRAMES:
+                raise AnswerInvalid(f"the zstd data has more than {_MOST_FRAMES:,} frames")
+            parts.append(_decompress_frame(decompressor, frame, left))
+            left -= len(parts[-1])
     except zstandard.ZstdError as error:
         raise AnswerDamaged(f"the zstd data is damaged: {error}") from None
+    return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+
+
+def _zstd_frames(blob: memoryview) -> Iterator[memoryview]:
+    """Yield the frames that have content, without skippable frames (RFC 8878, section 3.1).
+
+    The library returns the content of a frame whose checksum is cut, so each end is found here.
+    """
+    at = 0
+    while at < len(blob):
+        if not is_zstd(blob[at:]):
+            raise AnswerDamaged(f"the zstd data is damaged: no frame begins at byte {at}")
+        is_skippable = blob[at : at + 4] != _ZSTD
+        end = _skippable_end(blob, at) if is_skippable else _frame_end(blob, at)
+        if end > len(blob):
+            raise AnswerDamaged(
+                f"the zstd data ends too early: it has {len(blob)} bytes of at least {end}"
+            )
+        if not is_skippable:
+            yield blob[at:end]
+        at = end
+
+
+def _skippable_end(blob: memoryview, start: int) -> int:
+    return start + 8 + int.from_bytes(blob[start + 4 : start + 8], "little")
+
+
+def _frame_end(blob: memoryview, start: int) -> int:
+    """Return where a frame ends, beyond the end of the data if the frame is cut."""
+    head = blob[start : start + _LONGEST_HEAD]
+    at = start + zstandard.frame_header_size(head)
+    while at + 3 <= len(blob):
+        block = int.from_bytes(blob[at : at + 3], "little")
+        # A block of type 1 repeats one byte; of the others the size is that in the data.
+        at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
+        if block & 1:
+            return at + 4 * zstandard.get_frame_parameters(head).has_checksum
+    return max(at + 3, len(blob) + 1)
 
 
 def _plausible_size(blob: memoryview, limit: int) -> int:
@@ -101,13 +156,14 @@ def _plausible_size(blob: memoryview, limit: int) -> int:
     return min(limit, 100 * len(blob) + _FIRST)
 
 
-def _decompress_stream(
-    decompressor: zstandard.ZstdDecompressor, blob: memoryview, declared: int, limit: int
+def _decompress_frame(
+    decompressor: zstandard.ZstdDecompressor, frame: memoryview, limit: int
 ) -> memoryview:
-    """Return the content of frames of unknown size, or of irregular frames."""
-    size = min(_plausible_size(blob, limit), 4 * len(blob) + _FIRST)
+    if 0 < zstandard.frame_content_size(frame) <= _plausible_size(frame, limit):
+        return memoryview(decompressor.decompress(frame))
+    size = min(_plausible_size(frame, limit), 4 * len(frame) + _FIRST)
     buffer, filled = np.empty(size + 1, np.uint8), 0
-    stream = decompressor.stream_reader(blob, read_across_frames=True)
+    stream = decompressor.stream_reader(frame)
     while count := stream.readinto(buffer.data[filled:]):
         filled += count
         if filled > limit:
@@ -116,8 +172,6 @@ def _decompress_stream(
             longer = np.empty(min(2 * filled, limit + 1), np.uint8)
             longer[:filled] = buffer
             buffer = longer
-    if filled < declared:
-        raise AnswerDamaged(f"the zstd data ends after {filled} of {declared} bytes")
     return buffer.data[:filled]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import zstandard
 
-from toolkit.contract.compression import ZSTD, bounded_decompressor, decompress
+from toolkit.contract.compression import bounded_decompressor, decompress, is_zstd
 from toolkit.errors import AnswerInvalid
 
 __all__ = ["assemble_answer", "open_envelope", "pack_snapshot"]
@@ -60,7 +60,7 @@ def _has_several_snapshots(headers: Mapping[str, str], content: bytes) -> bool:
         return form.lower() == "multi-zstd"
     # Without the header: a count and a length precede the first blob. The MessagePack of a snapshot
     # cannot have these four bytes there, because they are not UTF-8.
-    return content[:4] != ZSTD and content[8:12] == ZSTD
+    return not is_zstd(content) and is_zstd(content[8:12])
 
 
 def _split_blobs(content: bytes) -> Iterator[memoryview]:
