@@ -81,6 +81,6 @@ lock:  ## pin the newest versions that pyproject.toml allows (needs uv)
 clean:  ## remove the environment and everything built
 	rm -rf .venv build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(STAMP): pyproject.toml requirements.lock tests/clients/requirements.txt tests/clients/node_requirements.txt tests/clients/package-lock.json
+$(STAMP): pyproject.toml requirements.lock tests/foreign_clients/requirements.txt tests/foreign_clients/node_requirements.txt tests/foreign_clients/package-lock.json
 	@bash .ci/setup
 	@pwd -P > $(STAMP)

@@ -24,7 +24,7 @@ import toolkit as tk
 from toolkit.client import connect
 from toolkit.client.budget import LEASE, Budget, LimitWarning
 from toolkit.client.key import budget_file
-from toolkit.client.ledger import Ledger
+from toolkit.client.spending import SpendingWindow
 from toolkit.contract.operations import OPERATIONS
 from toolkit.service import Access, Key, Site, build_store
 from toolkit.service.http import run_server
@@ -91,39 +91,39 @@ class _Numbered:
         self.spending.__exit__()  # type: ignore[attr-defined]
 
 
-def ledger_at(world: World, path: Path | None, quota: int = QUOTA) -> Ledger:
-    return Ledger(quota, world.clock, path, LEASE)
+def window_at(world: World, path: Path | None, quota: int = QUOTA) -> SpendingWindow:
+    return SpendingWindow(quota, world.clock, path, LEASE)
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
 def test_points_free_minute_after_answer(name, tmp_path) -> None:
     """A request sent at 59.9 is counted at 60.3: its points are free at 120.3."""
     world = World()
-    ledger = ledger_at(world, name and tmp_path / name, 10)
+    window = window_at(world, name and tmp_path / name, 10)
     world.now = 59.9
-    pause, taken = ledger.take(10)
+    pause, taken = window.take(10)
     assert pause == 0
     world.now = 60.3
-    ledger.settle(taken)
+    window.settle(taken)
     world.now = 119.95
-    assert ledger.take(10)[0] == pytest.approx(0.35, abs=0.002)
+    assert window.take(10)[0] == pytest.approx(0.35, abs=0.002)
     world.now = 120.302
-    assert ledger.take(10)[0] == 0
-    ledger.close()
+    assert window.take(10)[0] == 0
+    window.close()
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
 def test_pending_request_counts_until_settled(name, tmp_path) -> None:
     """It counts up to the lease, longer than the window; other requests look again later."""
     world = World()
-    ledger = ledger_at(world, name and tmp_path / name, 10)
-    _, taken = ledger.take(10)
+    window = window_at(world, name and tmp_path / name, 10)
+    _, taken = window.take(10)
     world.now += 100.0
-    assert ledger.take(10)[0] == 60.0
-    ledger.settle(taken)
+    assert window.take(10)[0] == 60.0
+    window.settle(taken)
     world.now += 59.0
-    assert ledger.take(10)[0] == pytest.approx(1.0, abs=0.002)
-    ledger.close()
+    assert window.take(10)[0] == pytest.approx(1.0, abs=0.002)
+    window.close()
 
 
 def test_sessions_of_key_share_points(tmp_path) -> None:
@@ -147,10 +147,10 @@ def test_sessions_of_key_share_points(tmp_path) -> None:
 def test_points_of_killed_process_expire(tmp_path) -> None:
     """The request is never settled: it counts for the lease of 120 s and a minute."""
     world = World()
-    first = ledger_at(world, tmp_path / "points.db")
+    first = window_at(world, tmp_path / "points.db")
     first.take(QUOTA)
     first.close()
-    other = ledger_at(world, tmp_path / "points.db")
+    other = window_at(world, tmp_path / "points.db")
     world.now += 179.0
     assert other.take(10)[0] > 0
     world.now += 1.002
@@ -160,20 +160,20 @@ def test_points_of_killed_process_expire(tmp_path) -> None:
 
 def test_clock_set_back_frees_points(tmp_path) -> None:
     world = World()
-    ledger = ledger_at(world, tmp_path / "points.db")
+    window = window_at(world, tmp_path / "points.db")
     world.now = 1e9
-    ledger.settle(ledger.take(QUOTA)[1])
-    ledger.block(50)
+    window.settle(window.take(QUOTA)[1])
+    window.block(50)
     world.now -= 86_400
-    assert ledger.take(QUOTA)[0] == 0
-    ledger.close()
+    assert window.take(QUOTA)[0] == 0
+    window.close()
 
 
 def test_longer_lease_keeps_points(tmp_path) -> None:
     """Two sessions with different leases keep each other's reservations and blocks."""
     world = World()
-    patient = Ledger(10, world.clock, tmp_path / "points.db", 2_400.0)
-    other = ledger_at(world, tmp_path / "points.db", 10)
+    patient = SpendingWindow(10, world.clock, tmp_path / "points.db", 2_400.0)
+    other = window_at(world, tmp_path / "points.db", 10)
     _, taken = patient.take(10)
     assert other.take(10)[0] == 60.0
     patient.settle(taken)
@@ -188,23 +188,39 @@ def test_longer_lease_keeps_points(tmp_path) -> None:
 @pytest.mark.filterwarnings(
     "ignore:.*multi-threaded:DeprecationWarning"
 )  # the test forks with threads
-def test_forked_child_counts_points(tmp_path) -> None:
-    world = World()
-    ledger = ledger_at(world, tmp_path / "points.db")
-    ledger.take(10)
-    with ledger._lock:  # as if another thread had it
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if ledger.take(90)[0] == 0 and ledger.take(10)[0] > 0 else 1)
+def test_fork_during_transaction(tmp_path) -> None:
+    """The child counts at once, in the file, although another thread of its parent wrote to it."""
+    inside, may_end, main = threading.Event(), threading.Event(), threading.current_thread()
+
+    def clock() -> float:
+        if threading.current_thread() is not main:  # inside the transaction of the other thread
+            inside.set()
+            may_end.wait(10)
+        return 1_000.0
+
+    window = SpendingWindow(QUOTA, clock, tmp_path / "points.db", LEASE)
+    writer = threading.Thread(target=window.take, args=(10,))
+    writer.start()
+    assert inside.wait(10)
+    timer = threading.Timer(0.1, may_end.set)  # by then, the fork waits
+    timer.start()
+    begun = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        is_counted = window.take(QUOTA)[0] > 0 and window.take(QUOTA - 10)[0] == 0
+        os._exit(0 if is_counted and time.monotonic() - begun < 5 else 1)
     assert os.waitpid(child, 0)[1] == 0
-    ledger.close()
+    writer.join()
+    timer.join()
+    assert window.take(10)[0] > 0  # the child took the rest of the quota
+    window.close()
 
 
 def test_interrupted_wait_frees_file(tmp_path) -> None:
     """The interrupt comes while another process has the file, and takes effect when it is free."""
     world = World()
-    ledger = ledger_at(world, tmp_path / "points.db")
-    ledger.take(10)
+    window = window_at(world, tmp_path / "points.db")
+    window.take(10)
     holder = sqlite3.connect(tmp_path / "points.db", isolation_level=None, check_same_thread=False)
     holder.execute("BEGIN IMMEDIATE")
 
@@ -215,27 +231,27 @@ def test_interrupted_wait_frees_file(tmp_path) -> None:
     timer = threading.Timer(0.2, interrupt)  # by then, the main thread waits for the file
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        ledger.take(10)
+        window.take(10)
     timer.join()
     holder.execute("BEGIN IMMEDIATE")  # nobody else has the file
     holder.close()
-    assert ledger.take(80)[0] == 0
-    assert ledger.take(30)[0] > 0
-    ledger.close()
+    assert window.take(80)[0] == 0
+    assert window.take(30)[0] > 0
+    window.close()
 
 
 def test_damaged_file_warns(tmp_path) -> None:
     world = World()
     (tmp_path / "points.db").write_bytes(b"no database" * 1_000)
-    ledger = ledger_at(world, tmp_path / "points.db")
+    window = window_at(world, tmp_path / "points.db")
     with pytest.warns(UserWarning, match=r"points\.db cannot be used .* in this session only"):
-        pause, taken = ledger.take(QUOTA)
+        pause, taken = window.take(QUOTA)
     assert pause == 0
     world.now += 1.0
-    ledger.settle(taken)
+    window.settle(taken)
     world.now += 1.0
-    assert ledger.take(10)[0] == pytest.approx(59, abs=0.002)
-    ledger.close()
+    assert window.take(10)[0] == pytest.approx(59, abs=0.002)
+    window.close()
 
 
 def sessions(
@@ -324,7 +340,7 @@ def test_key_is_in_no_file(tmp_path) -> None:
     one, other = sessions(world, tmp_path, lambda request: httpx.Response(200, json=[]))
     tk.user_fills(USER, session=one)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len({path.name.split(".")[0] for path in files}) == 1  # the ledger and its journal
+    assert len({path.name.split(".")[0] for path in files}) == 1  # the file and its journal
     for path in files:
         assert CANARY not in str(path)
         assert CANARY.encode() not in path.read_bytes()

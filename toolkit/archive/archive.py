@@ -31,7 +31,7 @@ from toolkit.archive.ingest import ingest_frame, ingest_recordings
 from toolkit.archive.read import Engine, history_frames, scan_table, state_frames
 from toolkit.archive.refresh import (
     ROWS_PER_COMMIT,
-    parse_request,
+    prepare_refresh,
     refresh_history,
     refresh_state,
 )
@@ -150,7 +150,7 @@ class Archive:
             error states how many.
         """
         session = current_session(session)
-        request = parse_request(fetch, arguments, named, session.now_ms())
+        request = prepare_refresh(fetch, arguments, named, session.now_ms())
         if is_history(request.series.operation):
             return refresh_history(self.tables, request, session, rows_per_commit)
         return refresh_state(self.tables, request, session)

@@ -55,7 +55,7 @@ __all__ = [
     "ROWS_PER_COMMIT",
     "RefreshRequest",
     "append_answer",
-    "parse_request",
+    "prepare_refresh",
     "refresh_history",
     "refresh_state",
     "requested_series",
@@ -99,7 +99,7 @@ class RefreshRequest:
     page_size: int | None
 
 
-def parse_request(
+def prepare_refresh(
     fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any], now_ms: int
 ) -> RefreshRequest:
     """Return the request that a call of a fetch function stands for.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from toolkit.client.ledger import Ledger
+from toolkit.client.spending import SpendingWindow
 from toolkit.contract.operations import Operation
 from toolkit.errors import BudgetSpent
 
@@ -59,8 +59,10 @@ class Budget:
         self._sleep = sleep
         self._path = path
         self._lease = lease
-        self._points = None if per_minute is None else Ledger(per_minute, clock, path, lease)
-        self._calls: dict[str, Ledger] = {}  # by operation that has a limit of its own
+        self._points = (
+            None if per_minute is None else SpendingWindow(per_minute, clock, path, lease)
+        )
+        self._calls: dict[str, SpendingWindow] = {}  # by operation that has a limit of its own
         self._blocked_until = float("-inf")  # seconds; for this session
         self._lock = threading.Lock()
 
@@ -88,18 +90,18 @@ class Budget:
         """
         self._reserve_points(points)
         waited = 0.0
-        calls = self._calls_ledger(operation)
+        calls = self._calls_window(operation)
         needed = [(calls, 1)] if calls is not None else []
         needed += [(self._points, points)] if self._points is not None else []
-        taken: list[tuple[Ledger, str]] = []
+        taken: list[tuple[SpendingWindow, str]] = []
         try:
             while True:
                 pause = self._blocked_until - self._clock()
                 while pause <= 0 and needed:
-                    ledger, amount = needed[0]
-                    pause, name = ledger.take(amount)
+                    window, amount = needed[0]
+                    pause, name = window.take(amount)
                     if pause <= 0:
-                        taken.append((ledger, name))
+                        taken.append((window, name))
                         needed.pop(0)
                 if pause <= 0:
                     return Spending(taken, waited)
@@ -123,9 +125,9 @@ class Budget:
 
     def close(self) -> None:
         """Close the files."""
-        for ledger in (self._points, *self._calls.values()):
-            if ledger is not None:
-                ledger.close()
+        for window in (self._points, *self._calls.values()):
+            if window is not None:
+                window.close()
 
     def _reserve_points(self, points: int) -> None:
         with self._lock:
@@ -141,8 +143,8 @@ class Budget:
                 )
             self.spent += points
 
-    def _calls_ledger(self, operation: Operation | None) -> Ledger | None:
-        """Return the ledger of calls of an operation that has a limit of its own."""
+    def _calls_window(self, operation: Operation | None) -> SpendingWindow | None:
+        """Return the window of calls of an operation that has a limit of its own."""
         if self.per_minute is None or operation is None or operation.limit is None:
             return None
         with self._lock:
@@ -150,7 +152,7 @@ class Budget:
                 path, limit = self._path, operation.limit
                 if path is not None:
                     path = path.with_name(f"{path.stem}.{operation.type}{path.suffix}")
-                self._calls[operation.type] = Ledger(
+                self._calls[operation.type] = SpendingWindow(
                     limit.calls, self._clock, path, self._lease, limit.seconds
                 )
             return self._calls[operation.type]
@@ -165,7 +167,7 @@ class Spending:
         Seconds that the request waited for them.
     """
 
-    def __init__(self, taken: Sequence[tuple[Ledger, str]], waited: float) -> None:
+    def __init__(self, taken: Sequence[tuple[SpendingWindow, str]], waited: float) -> None:
         self.waited = waited
         self._taken = tuple(taken)
 
@@ -178,8 +180,8 @@ class Spending:
     def settle(self) -> None:
         """Record that the answer begins, good or bad: from now on the minute of the points runs."""
         taken, self._taken = self._taken, ()
-        for ledger, name in taken:
-            ledger.settle(name)
+        for window, name in taken:
+            window.settle(name)
 
 
 def _warn_of_wait(operation: Operation, pause: float) -> None:

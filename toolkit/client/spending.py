@@ -1,15 +1,16 @@
-"""The ledger of points: a window of recent requests in a small SQLite file.
+"""The recent spending of a key: the requests of the last minute, in a small SQLite file.
 
 All threads and processes of this machine that use one key at one address share the file. Without a
-file the ledger is in memory, for one session. The file is named by a hash of address and key; it
+file they are in memory, for one session. The file is named by a hash of address and key; it
 does not contain the key.
 
-A service counts a request at some time between its sending and its answer. If the ledger counted
+A service counts a request at some time between its sending and its answer. If we counted
 it from its sending, a request that was sent at the end of one minute and counted in the next could
 push that next minute over the quota. So a request has two stamps: first the latest time at which
 its answer can come, then the time at which it came. It counts until a window after its stamp.
 """
 
+import functools
 import math
 import os
 import sqlite3
@@ -19,8 +20,9 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
+from weakref import WeakSet
 
-__all__ = ["WINDOW", "Ledger"]
+__all__ = ["WINDOW", "SpendingWindow"]
 
 T = TypeVar("T")
 
@@ -30,6 +32,8 @@ WINDOW: Final = 60.0
 _FARTHEST: Final = 3_600.0  # seconds; nothing is reserved or blocked for longer
 _PATIENCE: Final = 30.0  # seconds to wait for the file; one transaction takes about a millisecond
 
+_FORK_PATIENCE: Final = 1.0  # seconds that a fork waits for the end of a transaction
+
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS requests (name TEXT PRIMARY KEY, stamp INTEGER, points INTEGER);
 CREATE INDEX IF NOT EXISTS requests_by_stamp ON requests (stamp);
@@ -37,7 +41,7 @@ CREATE TABLE IF NOT EXISTS blocked (until INTEGER NOT NULL);
 """
 
 
-class Ledger:
+class SpendingWindow:
     """Counts the points of a key, for every thread and process that opens the same file.
 
     If the file cannot be used (for example, because it is damaged), a warning is issued and points
@@ -73,7 +77,8 @@ class Ledger:
         self._window = math.ceil(window * 1_000)
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._process = 0
+        self._is_held = False
+        _windows.add(self)
 
     def take(self, points: int) -> tuple[float, str]:
         """Reserve points for a request.
@@ -100,6 +105,22 @@ class Ledger:
         """Close the file; it is opened again when needed."""
         with self._lock:
             self._disconnect()
+
+    def hold_for_fork(self) -> None:
+        """Let the running transaction end, and begin no other one until the fork is done."""
+        self._is_held = self._lock.acquire(timeout=_FORK_PATIENCE)
+
+    def release_after_fork(self, *, is_child: bool) -> None:
+        """Go on after a fork; a child process opens the file again."""
+        if is_child and self._connection is not None:
+            # SQLite forbids a child to use or close a connection of its parent.
+            _inherited.append(self._connection)
+            self._connection = None
+        if self._is_held:
+            self._lock.release()
+        elif is_child:
+            self._lock = threading.Lock()  # the thread that had the lock does not exist here
+        self._is_held = False
 
     def _take(self, connection: sqlite3.Connection, points: int) -> tuple[float, str]:
         now = self._now_ms(math.floor)  # inside the transaction: the wait for it has passed
@@ -131,9 +152,6 @@ class Ledger:
 
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do something with the file while no other thread or process does."""
-        if self._process not in (0, os.getpid()):
-            # In a forked child, the thread that had the lock does not exist.
-            self._lock, self._connection, self._process = threading.Lock(), None, 0
         with self._lock:
             try:
                 return self._run(work)
@@ -152,7 +170,6 @@ class Ledger:
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._connection is None:
             self._connection = _connect(self.path)
-            self._process = os.getpid()
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")  # takes the write lock of the file
@@ -183,3 +200,27 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+_windows: WeakSet[SpendingWindow] = WeakSet()
+_inherited: Final[list[sqlite3.Connection]] = []
+
+
+def _hold_all() -> None:
+    for window in list(_windows):
+        window.hold_for_fork()
+
+
+def _release_all(*, is_child: bool) -> None:
+    for window in list(_windows):
+        window.release_after_fork(is_child=is_child)
+
+
+if hasattr(os, "register_at_fork"):
+    # SQLite's memory of a lock is copied by a fork: in a child that is forked during a transaction
+    # the file would look locked for ever. So a fork waits until no transaction runs.
+    os.register_at_fork(
+        before=_hold_all,
+        after_in_parent=functools.partial(_release_all, is_child=False),
+        after_in_child=functools.partial(_release_all, is_child=True),
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.conftest import INSTALLED, KEY, missing
+from tests.foreign_clients.conftest import INSTALLED, KEY, missing
 from toolkit.contract.answers import encode
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS

@@ -13,7 +13,7 @@ import pytest
 from hyperliquid.info import Info
 from hyperliquid.utils.types import Cloid
 
-from tests.clients.conftest import KEY
+from tests.foreign_clients.conftest import KEY
 from toolkit.contract.answers import encode
 from toolkit.simulation import World
 from toolkit.times import HOUR
