@@ -100,10 +100,7 @@ def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> 
 
 
 def implied_fee(
-    history: IntoFrame,
-    *,
-    now: Time | None = None,
-    by: Literal["validator", "week"] = "validator",
+    history: IntoFrame, *, now: Time | None = None, by: Literal["validator", "week"] = "validator"
 ) -> pd.DataFrame:
     """Compute the fee that APRs imply, for each validator or for each of its weeks.
 

@@ -26,9 +26,7 @@ _LONGEST_HEAD: Final = 18  # bytes of the header of a frame
 
 
 def decompress(
-    blob: bytes | memoryview,
-    limit: int,
-    decompressor: zstandard.ZstdDecompressor | None = None,
+    blob: bytes | memoryview, limit: int, decompressor: zstandard.ZstdDecompressor | None = None
 ) -> memoryview:
     """Return the decompressed zstd or gzip data; other data is returned as it is.
 

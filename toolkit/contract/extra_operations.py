@@ -8,13 +8,7 @@ fetch function; `tk.info` sends them.
 from typing import Any, Final
 
 from toolkit.contract import records as r
-from toolkit.contract.operations import (
-    OPERATIONS,
-    Operation,
-    Parameter,
-    Table,
-    unknown_operation,
-)
+from toolkit.contract.operations import OPERATIONS, Operation, Parameter, Table, unknown_operation
 
 __all__ = ["EXTRA_OPERATIONS", "find_operation", "known_operation"]
 
@@ -70,12 +64,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             (Table(r.FundingRate),),
             (
                 Parameter(
-                    "coin",
-                    "coin",
-                    "text",
-                    "coin, `<dex>:` in front",
-                    required=True,
-                    native="coin",
+                    "coin", "coin", "text", "coin, `<dex>:` in front", required=True, native="coin"
                 ),
                 _START,
                 _END,
@@ -128,12 +117,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             (Table(r.BookLevelRow),),
             (
                 Parameter(
-                    "coin",
-                    "coin",
-                    "text",
-                    "coin, `<dex>:` in front",
-                    required=True,
-                    native="coin",
+                    "coin", "coin", "text", "coin, `<dex>:` in front", required=True, native="coin"
                 ),
                 Parameter(
                     "nSigFigs",

@@ -345,12 +345,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             (Table(r.SlippageSample),),
             (
                 Parameter(
-                    "coin",
-                    "coin",
-                    "text",
-                    "coin, `<dex>:` in front",
-                    required=True,
-                    native="coin",
+                    "coin", "coin", "text", "coin, `<dex>:` in front", required=True, native="coin"
                 ),
                 Parameter(
                     "amount",

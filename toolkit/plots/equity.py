@@ -70,10 +70,8 @@ def equity_curve(
         Text above the curve, such as how positions were marked.
     ax : Axes, optional
         Axes to draw the curve on, without the panel below.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    theme, transparent
+        "light" or "dark" colours; a new figure has no background if true.
 
     Returns
     -------
@@ -155,12 +153,8 @@ def positions_over_time(
     ----------
     positions : DataFrame
         `tk.pnl.positions`, of one account and up to six coins.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------

@@ -17,11 +17,7 @@ _NAMES = ("effective", "realised", "impact")
 
 
 def markout(
-    markout: Any,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "light",
-    transparent: bool = False,
+    markout: Any, *, ax: Axes | None = None, theme: ThemeName = "light", transparent: bool = False
 ) -> Axes:
     """Draw the gain of fills from later prices, with intervals.
 
@@ -29,12 +25,8 @@ def markout(
     ----------
     markout : Markout
         `tk.execution.markout`, of up to six groups.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------
@@ -134,11 +126,7 @@ def _interval_text(row: Mapping[Any, Any]) -> str:
 
 
 def spreads(
-    spreads: Any,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "light",
-    transparent: bool = False,
+    spreads: Any, *, ax: Axes | None = None, theme: ThemeName = "light", transparent: bool = False
 ) -> Axes:
     """Draw effective and realised half spreads and price impact, with intervals.
 
@@ -146,12 +134,8 @@ def spreads(
     ----------
     spreads : Spreads
         `tk.execution.spreads`, of up to six groups.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------

@@ -24,12 +24,8 @@ def funding_by_coin(
     ----------
     sums : DataFrame
         `tk.funding.sums` by one column (``"coin"``, ``"user"``, ``"dex"``, ...), float or exact.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------
@@ -116,12 +112,8 @@ def funding_over_time(
     ----------
     sums : DataFrame
         `tk.funding.sums` by ``"hour"``, ``"day"`` or ``"week"``, float or exact.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------
@@ -186,12 +178,8 @@ def funding_accrual(
     ----------
     accrual : DataFrame
         `tk.funding.accrual`, float or exact.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------

@@ -24,12 +24,8 @@ def liquidation_map(
     ----------
     levels : DataFrame
         `tk.liquidations.levels`, of one coin.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------
@@ -73,12 +69,8 @@ def trip_returns(
     ----------
     trips : DataFrame
         `tk.pnl.round_trips`. Only closed and liquidated trips are drawn.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------

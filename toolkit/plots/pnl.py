@@ -45,12 +45,8 @@ def waterfall(
     ----------
     attribution : DataFrame
         One row of `tk.pnl.attribution`, float or exact. USD; positive is good for the account.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------
@@ -181,12 +177,8 @@ def cumulative_pnl(
     ----------
     attribution : DataFrame
         `tk.pnl.attribution` by ``"hour"``, ``"day"`` or ``"week"``, float or exact.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------

@@ -32,21 +32,13 @@ _SIDES: Final = (
 
 @overload
 def slippage_curve(
-    curve: pd.DataFrame,
-    *,
-    ax: None = None,
-    theme: ThemeName = "light",
-    transparent: bool = False,
+    curve: pd.DataFrame, *, ax: None = None, theme: ThemeName = "light", transparent: bool = False
 ) -> Figure: ...
 
 
 @overload
 def slippage_curve(
-    curve: pd.DataFrame,
-    *,
-    ax: Axes,
-    theme: ThemeName = "light",
-    transparent: bool = False,
+    curve: pd.DataFrame, *, ax: Axes, theme: ThemeName = "light", transparent: bool = False
 ) -> Axes: ...
 
 
@@ -65,10 +57,8 @@ def slippage_curve(
         `tk.slippage.curve` by coin and amount, of up to four coins.
     ax : Axes, optional
         Axes to draw one coin on, without the panel below.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    theme, transparent
+        "light" or "dark" colours; a new figure has no background if true.
 
     Returns
     -------

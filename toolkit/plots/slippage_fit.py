@@ -20,30 +20,18 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @overload
 def slippage_fit(
-    fit: Any,
-    *,
-    ax: None = None,
-    theme: ThemeName = "light",
-    transparent: bool = False,
+    fit: Any, *, ax: None = None, theme: ThemeName = "light", transparent: bool = False
 ) -> Figure: ...
 
 
 @overload
 def slippage_fit(
-    fit: Any,
-    *,
-    ax: Axes,
-    theme: ThemeName = "light",
-    transparent: bool = False,
+    fit: Any, *, ax: Axes, theme: ThemeName = "light", transparent: bool = False
 ) -> Axes: ...
 
 
 def slippage_fit(
-    fit: Any,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "light",
-    transparent: bool = False,
+    fit: Any, *, ax: Axes | None = None, theme: ThemeName = "light", transparent: bool = False
 ) -> Figure | Axes:
     """Draw the fitted cost of each size, and the medians of the samples.
 
@@ -53,10 +41,8 @@ def slippage_fit(
         `tk.slippage.fit` of up to four coins.
     ax : Axes, optional
         Axes to draw one coin on.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    theme, transparent
+        "light" or "dark" colours; a new figure has no background if true.
 
     Returns
     -------
@@ -206,12 +192,8 @@ def slippage_heatmap(
         `tk.slippage.heatmap` of one coin and amount.
     side : {"buy", "sell"}
         Side of the order.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------

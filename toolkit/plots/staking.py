@@ -31,12 +31,8 @@ def validator_yields(
     ----------
     yields : DataFrame
         `tk.staking.apy`.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------
@@ -103,12 +99,8 @@ def validator_ranks(
     ----------
     stability : RankStability
         `tk.staking.rank_stability`.
-    ax : Axes, optional
-        Axes to draw on; by default those of a new figure.
-    theme : {"light", "dark"}
-        Colours for a light or a dark background.
-    transparent : bool
-        Whether a new figure has no background.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
 
     Returns
     -------

@@ -171,18 +171,9 @@ class BuilderReport:
             headline(HEADLINES, "revenue", revenue=total["revenue"]),
             headline(HEADLINES, "volume", volume=total["volume"], fills=total["fills"]),
             headline(HEADLINES, "fee", fee=total["fee_bps"]),
+            headline(HEADLINES, "share", rate=rate["rate"], low=rate["low"], high=rate["high"]),
             headline(
-                HEADLINES,
-                "share",
-                rate=rate["rate"],
-                low=rate["low"],
-                high=rate["high"],
-            ),
-            headline(
-                HEADLINES,
-                "elsewhere",
-                elsewhere=route["elsewhere_usd"],
-                direct=route["direct_usd"],
+                HEADLINES, "elsewhere", elsewhere=route["elsewhere_usd"], direct=route["direct_usd"]
             ),
             headline(
                 HEADLINES,

@@ -19,13 +19,7 @@ from toolkit.client import Session, current_session
 from toolkit.errors import NotConnected, ReportFailed
 from toolkit.reports.blocks import ProvenanceBlock, provenance, words
 
-__all__ = [
-    "read_notebook",
-    "read_parameters",
-    "report_provenance",
-    "run_notebook",
-    "show_warnings",
-]
+__all__ = ["read_notebook", "read_parameters", "report_provenance", "run_notebook", "show_warnings"]
 
 _KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _START_TIMEOUT: Final = 180  # seconds; a busy machine is slow
@@ -240,10 +234,7 @@ def report_provenance(namespace: Mapping[str, Any], parameters: Sequence[str]) -
     if frames is None:
         frames = {name: value for name, value in namespace.items() if _is_fetched(name, value)}
     return provenance(
-        frames,
-        {name: namespace.get(name) for name in parameters},
-        label,
-        simulated=simulated,
+        frames, {name: namespace.get(name) for name in parameters}, label, simulated=simulated
     )
 
 

@@ -16,12 +16,7 @@ from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, SlippageFit
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin, strip_native_dex
 from toolkit.errors import ReportFailed
-from toolkit.fetch import (
-    current_depth,
-    meta_and_asset_ctxs,
-    perp_dex_limits,
-    perp_twap_snapshots,
-)
+from toolkit.fetch import current_depth, meta_and_asset_ctxs, perp_dex_limits, perp_twap_snapshots
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock

@@ -77,11 +77,7 @@ SENTENCES: Final = {
 }
 HEADLINES: Final = {
     "net": ("net PnL", "{net:signed} USD", "closed, less fees, with funding"),
-    "net_without_funding": (
-        "net PnL, without funding",
-        "{net:signed} USD",
-        "closed, less fees",
-    ),
+    "net_without_funding": ("net PnL, without funding", "{net:signed} USD", "closed, less fees"),
     "net_unknown": (
         "net PnL",
         "not known",
@@ -114,11 +110,7 @@ HEADLINES: Final = {
         "{funding:funding}",
         "positions from before the period are not known",
     ),
-    "funding_in_part": (
-        "funding",
-        "{funding:funding}",
-        "covers {share:share} of position hours",
-    ),
+    "funding_in_part": ("funding", "{funding:funding}", "covers {share:share} of position hours"),
     "volume": ("volume", "{volume:dollars} USD", "{fills:count} fills"),
     "cash": ("cash in, less out", "{cash:signed} USD", "{updates:count} ledger updates"),
 }

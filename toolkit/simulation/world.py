@@ -25,12 +25,7 @@ from toolkit.simulation.output.metadata import (
     perp_metas,
     spot_meta,
 )
-from toolkit.simulation.output.profiles import (
-    sub_accounts,
-    user_fees,
-    user_roles,
-    vault_equities,
-)
+from toolkit.simulation.output.profiles import sub_accounts, user_fees, user_roles, vault_equities
 from toolkit.simulation.output.snapshots import valuations_by_user
 from toolkit.simulation.output.staking import (
     daily_rewards,
@@ -40,11 +35,7 @@ from toolkit.simulation.output.staking import (
     delegator_summaries,
     validator_addresses,
 )
-from toolkit.simulation.output.states import (
-    borrow_lend_states,
-    clearinghouse_states,
-    spot_states,
-)
+from toolkit.simulation.output.states import borrow_lend_states, clearinghouse_states, spot_states
 
 __all__ = ["VERSION", "World", "draw_world", "simulate"]
 

@@ -178,10 +178,7 @@ def spreads(
     if prices is None:
         return _spreads_of_tape(fills, keys, max_age, level)
     rows = read_clusters(fills, keys, cluster)
-    marks, age_ms = (
-        read_marks(fills, prices, price, rows, max_age),
-        span_ms(max_age, "max_age"),
-    )
+    marks, age_ms = (read_marks(fills, prices, price, rows, max_age), span_ms(max_age, "max_age"))
     span = span_ms(horizon, "the horizon")
     start, _ = prices_before(rows, marks, age_ms)
     end, age = prices_after(rows, marks, span, age_ms)

@@ -96,9 +96,7 @@ def curve(
 
 
 def heatmap(
-    samples: IntoFrameT,
-    quantile: float = 0.5,
-    by: str | Iterable[str] = ("coin", "amount_usd"),
+    samples: IntoFrameT, quantile: float = 0.5, by: str | Iterable[str] = ("coin", "amount_usd")
 ) -> IntoFrameT:
     """Compute a quantile of slippage for each hour of the week.
 

@@ -20,11 +20,7 @@ def source_state(name: str, keys: Sequence[str], possible: Sequence[str]) -> str
 
 
 def mark_uncovered(
-    whole: Frame,
-    keys: Sequence[str],
-    kind: Numbers,
-    covers: Mapping[str, str],
-    hours: Frame | None,
+    whole: Frame, keys: Sequence[str], kind: Numbers, covers: Mapping[str, str], hours: Frame | None
 ) -> Frame:
     """Return the sums with missing values for what is not covered, and with `covers`.
 

@@ -195,11 +195,7 @@ def _flag(condition: nw.Expr) -> nw.Expr:
 
 
 def measure_funding(
-    native: Any,
-    keys: Sequence[str],
-    kind: Numbers,
-    whose: Accounts,
-    rates: TokenRates = AT_PAR,
+    native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts, rates: TokenRates = AT_PAR
 ) -> Frame:
     """Return the keys and measures of each payment; those not `_inside` are separate."""
     frame = columns.open_frame(native, "funding", kind)

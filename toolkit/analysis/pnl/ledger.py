@@ -77,9 +77,7 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
 
 
 def sums(
-    ledger: IntoFrameT,
-    by: str | Iterable[str] | None = ("type",),
-    account: str | None = None,
+    ledger: IntoFrameT, by: str | Iterable[str] | None = ("type",), account: str | None = None
 ) -> IntoFrameT:
     """Return sums of ledger updates, such as net deposits.
 
@@ -141,11 +139,7 @@ def sums(
         "net_deposits": usd,
     }
     rows = rows.select(
-        *keys,
-        "time",
-        **amounts,
-        unpriced=_flag(~lost & usd.is_null()),
-        unknown=_flag(lost),
+        *keys, "time", **amounts, unpriced=_flag(~lost & usd.is_null()), unknown=_flag(lost)
     )
     result = _sum_movements(rows, keys, kind)
     if keys:

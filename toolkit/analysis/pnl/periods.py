@@ -201,10 +201,7 @@ def _requested_period(fills: Any) -> Period | None:
         return None
     start, end = parameters.get("start"), parameters.get("end")
     now = (datetime.fromisoformat(asked_at) - _EPOCH) // timedelta(milliseconds=1)
-    return Period(
-        start if isinstance(start, int) else None,
-        end if isinstance(end, int) else now,
-    )
+    return Period(start if isinstance(start, int) else None, end if isinstance(end, int) else now)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

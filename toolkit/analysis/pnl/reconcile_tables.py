@@ -75,11 +75,7 @@ def _start_of(before: AccountValues | None, user: str) -> int:
 
 
 def _rows_between(
-    bounds: Mapping[str, tuple[int, int]],
-    native: Any,
-    owner: str,
-    what: str,
-    account: str | None,
+    bounds: Mapping[str, tuple[int, int]], native: Any, owner: str, what: str, account: str | None
 ) -> pd.DataFrame:
     """Return the accounts' rows between the two times."""
     frame = engines.to_pandas(native)

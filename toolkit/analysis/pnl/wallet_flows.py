@@ -61,7 +61,7 @@ def add_wallet(rows: Frame, kind: Numbers) -> Frame:
     rows = rows.with_columns(_wallet=moved, _wallet_fee=_wallet_fee(kind))
     whole = (nw.col("_wallet") - nw.col("_wallet_fee")).cast(number_type(kind))
     return rows.with_columns(
-        spot=nw.when(nw.col("_told")).then(whole).otherwise(missing_literal(kind)),
+        spot=nw.when(nw.col("_told")).then(whole).otherwise(missing_literal(kind))
     )
 
 

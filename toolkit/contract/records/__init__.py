@@ -26,12 +26,7 @@ from toolkit.contract.records.accounts import (
     UserRole,
     VaultEquity,
 )
-from toolkit.contract.records.fills import (
-    Fill,
-    Liquidation,
-    TwapSliceFill,
-    TwapSliceRow,
-)
+from toolkit.contract.records.fills import Fill, Liquidation, TwapSliceFill, TwapSliceRow
 from toolkit.contract.records.ledger import (
     DELTA_FIELDS,
     FundingDelta,
@@ -67,15 +62,8 @@ from toolkit.contract.records.market import (
     PerpDexLimits,
     SlippageSample,
 )
-from toolkit.contract.records.orders import (
-    OpenOrder,
-    Order,
-    OrderLookup,
-    OrderStatus,
-)
-from toolkit.contract.records.record import (
-    Record,
-)
+from toolkit.contract.records.orders import OpenOrder, Order, OrderLookup, OrderStatus
+from toolkit.contract.records.record import Record
 from toolkit.contract.records.snapshots import (
     AccountValueRow,
     BranchMargin,

@@ -21,12 +21,7 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = [
-    "Fill",
-    "Liquidation",
-    "TwapSliceFill",
-    "TwapSliceRow",
-]
+__all__ = ["Fill", "Liquidation", "TwapSliceFill", "TwapSliceRow"]
 
 _OLD = "recordings of 2023 and the mirrored API lack it"
 
@@ -60,8 +55,7 @@ class Fill(Record, kw_only=True):
     oid: Annotated[int, ID("order id; repeats in partial fills", key=True)]
     crossed: Annotated[bool, FLAG("whether the order crossed the spread (taker)")]
     fee: Annotated[
-        str,
-        AMOUNT("fee paid, with builder and deployer fee; negative: rebate", unit="fee token"),
+        str, AMOUNT("fee paid, with builder and deployer fee; negative: rebate", unit="fee token")
     ]
     tid: Annotated[int, ID("trade id; 0 on dust conversions", missing_reason=_OLD)]
     cloid: Annotated[Text, TEXT("client order id")] = UNSET

@@ -42,8 +42,7 @@ class FundingDelta(Record, kw_only=True):
     szi: Annotated[str, SIZE("position at funding time; negative: short")]
     funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
     n_samples: Annotated[
-        int | UnsetType | None,
-        COUNT("how many payments the row sums up; missing: one", beyond=5),
+        int | UnsetType | None, COUNT("how many payments the row sums up; missing: one", beyond=5)
     ] = UNSET
 
 

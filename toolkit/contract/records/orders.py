@@ -23,12 +23,7 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = [
-    "OpenOrder",
-    "Order",
-    "OrderLookup",
-    "OrderStatus",
-]
+__all__ = ["OpenOrder", "Order", "OrderLookup", "OrderStatus"]
 
 
 class Order(Record, kw_only=True):

@@ -5,25 +5,10 @@ Stakes and rewards of a user: docs/live_service.md, section 9.
 
 from typing import Annotated
 
-from toolkit.contract.kinds import (
-    ADDRESS,
-    AMOUNT,
-    COUNT,
-    NESTED,
-    RATE,
-    TEXT,
-    TIME,
-    WORD,
-)
+from toolkit.contract.kinds import ADDRESS, AMOUNT, COUNT, NESTED, RATE, TEXT, TIME, WORD
 from toolkit.contract.records.record import Record
 
-__all__ = [
-    "Delegation",
-    "DelegatorEvent",
-    "DelegatorReward",
-    "DelegatorSummary",
-    "ValidatorWeek",
-]
+__all__ = ["Delegation", "DelegatorEvent", "DelegatorReward", "DelegatorSummary", "ValidatorWeek"]
 
 
 class Delegation(Record, kw_only=True):

@@ -47,9 +47,7 @@ blocks.tiles(builder.headlines())
 
 # %%
 blocks.figure(
-    plots.builder_routing,
-    builder.weeks(),
-    caption="Volume of its users by route and week, in USD.",
+    plots.builder_routing, builder.weeks(), caption="Volume of its users by route and week, in USD."
 )
 
 # %%

@@ -49,11 +49,7 @@ blocks.tiles(wallet_text.list_headlines(results))
 # Net does not contain unrealised PnL.
 
 # %%
-blocks.figure(
-    plots.waterfall,
-    results.plot_rows(),
-    caption="From closed PnL to net, in USD.",
-)
+blocks.figure(plots.waterfall, results.plot_rows(), caption="From closed PnL to net, in USD.")
 
 # %%
 tables["parts"]

@@ -36,11 +36,7 @@ class Books:
         ]
 
     def execute_order(
-        self,
-        tx: Transaction,
-        coin: int,
-        ticket: Ticket,
-        directions: tuple[str, str] = ("", ""),
+        self, tx: Transaction, coin: int, ticket: Ticket, directions: tuple[str, str] = ("", "")
     ) -> None:
         """Fill an order at once against the book, and record its final status.
 

@@ -7,12 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.contract.records import (
-    Delegation,
-    DelegatorEvent,
-    DelegatorReward,
-    DelegatorSummary,
-)
+from toolkit.contract.records import Delegation, DelegatorEvent, DelegatorReward, DelegatorSummary
 from toolkit.contract.sources import DailyReward
 from toolkit.simulation.draws import party_address, random_stream, transaction_hash
 from toolkit.simulation.engine.exchange import Exchange

@@ -136,8 +136,7 @@ def _perp_state(exchange: Exchange, account: Account, dex: int) -> Clearinghouse
         cross_margin_summary=cross_summary,
         asset_positions=[
             AssetPosition(
-                type="oneWay",
-                position=_position_record(position, cross_equity - maintenance, free),
+                type="oneWay", position=_position_record(position, cross_equity - maintenance, free)
             )
             for position in positions
         ],
