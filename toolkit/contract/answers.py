@@ -58,8 +58,6 @@ encode_lines: Callable[[Any], bytes] = _encoder.encode_lines
 def encode_error(message: str) -> bytes:
     """Return the body of an error answer.
 
-    Examples
-    --------
     >>> encode_error("Invalid API key")
     b'{"error":"Invalid API key"}'
     """
@@ -77,33 +75,19 @@ def decode(
 ) -> Any:
     """Return the decoded answer of a response.
 
-    Parameters
-    ----------
-    operation : Operation
-        The operation of the request.
-    status : int
-        HTTP status.
-    headers : mapping
-        HTTP headers, names in lower case.
-    content : bytes
-        The body.
-    numbers : {"float", "exact", "text"}
-        The form of numbers.
-    parameters : mapping, optional
-        The parameters of the request, with Python names; the type of some answers depends on them.
+    - ``operation``: the operation of the request
+    - ``status``: HTTP status
+    - ``headers``: HTTP headers, names in lower case
+    - ``content``: the body
+    - ``numbers`` ({"float", "exact", "text"}): the form of numbers
+    - ``parameters``: the parameters of the request, with Python names; the type of some answers
+      depends on them
 
-    Returns
-    -------
-    object
-        Records, or lists of records, as the operation's `answer` says; columns if the operation is
-        binary. Values that were absent or null are None.
+    Returns: records, or lists of records, as the operation's `answer` says; columns if the
+    operation is binary. Values that were absent or null are None.
 
-    Raises
-    ------
-    ServiceError
-        If the status is an error.
-    AnswerInvalid
-        If the answer breaks the contract.
+    Raise ServiceError if the status is an error. Raise AnswerInvalid if the answer breaks the
+    contract.
     """
     if status != 200:
         raise response_error(operation, status, headers, content)
@@ -162,16 +146,10 @@ def decoder_type(
     Its structs accept null and absence for every value that may be missing. The garbage collector
     does not track them: an answer has no cycles, and tracking costs as much time as decoding.
 
-    Parameters
-    ----------
-    annotation : object
-        The type of the answer, made of records, lists, tuples, dicts and unions.
-    numbers : {"float", "exact", "text"}
-        The form of numbers.
-    deviations : Deviations
-        Expected fields that may be missing, and unknown fields.
-    omits : tuple of str
-        Fields of the outermost record that the operation does not have.
+    - ``annotation``: the type of the answer, made of records, lists, tuples, dicts and unions
+    - ``numbers`` ({"float", "exact", "text"}): the form of numbers
+    - ``deviations``: expected fields that may be missing, and unknown fields
+    - ``omits``: fields of the outermost record that the operation does not have
     """
     if is_record(annotation):
         return _decoder_struct(annotation, numbers, deviations, omits)

@@ -17,31 +17,19 @@ __all__ = ["Column", "record_columns", "table_columns"]
 class Column:
     """One column of a frame.
 
-    Attributes
-    ----------
-    name : str
-        Its name in the frame.
-    path : str
-        The place of its value in a record: Python names with dots between them.
-    wire : str
-        The same with wire names.
-    kind : Kind
-        The kind of its values.
-    missing : bool
-        Whether a value may be missing because it is absent or null on the wire. Values of key
-        fields and of fields with a default are never missing.
-    meaning : str
-        One line for the docs.
-    type : object
-        The Python type of a value.
-    beyond : int
-        The section of docs/live_service.md about it; 0 if it is in the specification.
-    older : str
-        Another place of the value in older answers, with Python names; empty if there is none.
-    expected : bool
-        Whether the specification says that the value is always present.
-    default : object
-        The value that replaces an absent or null one; None if such a value is missing.
+    - ``name``: its name in the frame
+    - ``path``: the place of its value in a record: Python names with dots between them
+    - ``wire``: the same with wire names
+    - ``kind``: the kind of its values
+    - ``missing``: whether a value may be missing because it is absent or null on the wire. Values
+      of key fields and of fields with a default are never missing.
+    - ``meaning``: one line for the docs
+    - ``type``: the Python type of a value
+    - ``beyond``: the section of docs/live_service.md about it; 0 if it is in the specification
+    - ``older``: another place of the value in older answers, with Python names; empty if there is
+      none
+    - ``expected``: whether the specification says that the value is always present
+    - ``default``: the value that replaces an absent or null one; None if such a value is missing
     """
 
     name: str
@@ -66,8 +54,6 @@ class Column:
 def record_columns(record: type[Record]) -> tuple[Column, ...]:
     """Return the columns of a record; nested records become several columns.
 
-    Examples
-    --------
     >>> from toolkit.contract.records import FundingRow
     >>> [column.name for column in record_columns(FundingRow)]
     ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']

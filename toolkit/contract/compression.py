@@ -34,22 +34,12 @@ def decompress(
     before, between and after them. A declared size counts only if it is plausible for the length of
     the blob, and never beyond `limit`.
 
-    Parameters
-    ----------
-    blob : bytes
-        The data.
-    limit : int
-        The most bytes that the result may have.
-    decompressor : ZstdDecompressor, optional
-        A decompressor to use again; a new one costs more time than a small blob.
+    - ``blob``: the data
+    - ``limit``: the most bytes that the result may have
+    - ``decompressor``: a decompressor to use again; a new one costs more time than a small blob
 
-    Raises
-    ------
-    AnswerInvalid
-        If the data is damaged, or the result is longer than `limit`.
+    Raise AnswerInvalid if the data is damaged, or the result is longer than `limit`.
 
-    Examples
-    --------
     >>> bytes(decompress(zlib.compress(b"[]", wbits=31), 10))
     b'[]'
     """

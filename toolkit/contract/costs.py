@@ -22,17 +22,10 @@ def request_points(
 ) -> int:
     """Return the points that a request costs.
 
-    Parameters
-    ----------
-    operation : Operation
-        The operation of the request.
-    request : mapping
-        The request body, with wire names. It may be invalid.
-    dexes : int
-        The number of dexes, with the native one.
+    - ``operation``: the operation of the request
+    - ``request``: the request body, with wire names. It may be invalid.
+    - ``dexes``: the number of dexes, with the native one
 
-    Examples
-    --------
     >>> from toolkit.contract.operations import get_operation
     >>> batch = get_operation("batchClearinghouseStates")
     >>> request_points(batch, {"users": ["0x1"] * 3})
@@ -54,8 +47,6 @@ def request_points(
 def describe_cost(operation: Operation) -> str:
     """Return one or two sentences about the cost and the limit of an operation.
 
-    Examples
-    --------
     >>> from toolkit.contract.operations import get_operation
     >>> describe_cost(get_operation("userFills"))
     'Costs 10 points a request.'

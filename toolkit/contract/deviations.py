@@ -54,16 +54,10 @@ class MissingField(UserWarning):
 class Deviation:
     """One field that an answer lacks, or has in addition to the contract.
 
-    Attributes
-    ----------
-    record : type or None
-        The record of the field; None for a part of a pair.
-    wire : str
-        Its name on the wire; empty for a part of a pair.
-    path : str
-        Its place in the answer: wire names with dots between them.
-    is_missing : bool
-        Whether the field is missing; else it is unknown.
+    - ``record``: the record of the field; None for a part of a pair
+    - ``wire``: its name on the wire; empty for a part of a pair
+    - ``path``: its place in the answer: wire names with dots between them
+    - ``is_missing``: whether the field is missing; else it is unknown
     """
 
     record: type[Record] | None
@@ -76,16 +70,10 @@ class Deviation:
 class Deviations:
     """The deviations that a decoder accepts.
 
-    Attributes
-    ----------
-    missing : frozenset
-        Fields that may be missing: record and name on the wire.
-    unknown : tuple
-        Fields that the records do not have: record and name on the wire.
-    is_open : bool
-        Whether the decoder ignores any other unknown field.
-    is_lax : bool
-        Whether every field except the keys may be missing.
+    - ``missing``: fields that may be missing: record and name on the wire
+    - ``unknown``: fields that the records do not have: record and name on the wire
+    - ``is_open``: whether the decoder ignores any other unknown field
+    - ``is_lax``: whether every field except the keys may be missing
     """
 
     missing: frozenset[tuple[type[Record] | None, str]] = frozenset()
@@ -166,14 +154,9 @@ def forget_deviations() -> None:
 def report_unknown(operation: str, field: str, *, has_column: bool = True) -> None:
     """Warn of a field, or of a value of a tuple, once for each operation and field.
 
-    Parameters
-    ----------
-    operation : str
-        The ``type`` of the operation.
-    field : str
-        The dotted wire names of the field.
-    has_column : bool
-        Whether a frame can have a column for it.
+    - ``operation``: the ``type`` of the operation
+    - ``field``: the dotted wire names of the field
+    - ``has_column``: whether a frame can have a column for it
     """
     column = 'extra="keep" adds columns for the fields of rows; ' if has_column else ""
     _report(

@@ -39,8 +39,6 @@ NATIVE_ALIASES: Final = frozenset(NATIVE_NAMES.values())
 def canonical_dex(dex: str) -> str:
     """Return the name of a dex inside this project; the native dex is ``""``.
 
-    Examples
-    --------
     >>> canonical_dex("main_dex"), canonical_dex("hyperliquid"), canonical_dex("flx")
     ('', '', 'flx')
     """
@@ -50,8 +48,6 @@ def canonical_dex(dex: str) -> str:
 def dex_name_in(place: str, dex: str) -> str:
     """Return the name of a dex at a place, which is a key of `NATIVE_NAMES`.
 
-    Examples
-    --------
     >>> dex_name_in("fills", ""), dex_name_in("rows", "native"), dex_name_in("rows", "flx")
     ('main_dex', 'hyperliquid', 'flx')
     """
@@ -61,8 +57,6 @@ def dex_name_in(place: str, dex: str) -> str:
 def coin_dex(coin: str) -> str:
     """Return the dex of a coin: the part before the colon, ``""`` for all native coins.
 
-    Examples
-    --------
     >>> coin_dex("BTC"), coin_dex("main:BTC"), coin_dex("flx:TSLA")
     ('', '', 'flx')
     """
@@ -73,8 +67,6 @@ def coin_dex(coin: str) -> str:
 def join_coin(dex: str, coin: str) -> str:
     """Return a coin with its dex in front, even if the coin already has it.
 
-    Examples
-    --------
     >>> join_coin("main", "BTC"), join_coin("flx", "TSLA"), join_coin("flx", "flx:TSLA")
     ('BTC', 'flx:TSLA', 'flx:TSLA')
     """
@@ -85,8 +77,6 @@ def join_coin(dex: str, coin: str) -> str:
 def strip_native_dex(coin: str) -> str:
     """Return a coin without a name of the native dex in front, as in fills and samples.
 
-    Examples
-    --------
     >>> strip_native_dex("main:BTC"), strip_native_dex("flx:TSLA"), strip_native_dex("BTC")
     ('BTC', 'flx:TSLA', 'BTC')
     """
@@ -97,16 +87,10 @@ def strip_native_dex(coin: str) -> str:
 def native_form(form: str, value: str) -> str:
     """Return the value of a request's parameter with the native dex's name for this parameter.
 
-    Parameters
-    ----------
-    form : str
-        The form of the parameter: a key of `NATIVE_NAMES` for a dex, ``coin``, ``token``
-        (``<dex>:<token>``), ``market`` (a coin, ``ALL`` or ``ALL:<dex>``), or empty.
-    value : str
-        The value, with any name of the native dex.
+    - ``form``: the form of the parameter: a key of `NATIVE_NAMES` for a dex, ``coin``, ``token``
+      (``<dex>:<token>``), ``market`` (a coin, ``ALL`` or ``ALL:<dex>``), or empty
+    - ``value``: the value, with any name of the native dex
 
-    Examples
-    --------
     >>> native_form("fills", "hyperliquid"), native_form("coin", "main:BTC")
     ('main_dex', 'BTC')
     >>> native_form("token", "native:USDC"), native_form("market", "ALL:main")

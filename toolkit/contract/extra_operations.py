@@ -343,15 +343,9 @@ No record describes the answer of an operation without tables."""
 def find_operation(type: str, *, strict: bool = False) -> Operation | None:
     """Return the operation of a type, or None if there is none.
 
-    Parameters
-    ----------
-    type : str
-        The value of ``type`` in the request.
-    strict : bool, default False
-        Whether only the operations of the specification count.
+    - ``type``: the value of ``type`` in the request
+    - ``strict``: whether only the operations of the specification count
 
-    Examples
-    --------
     >>> find_operation("allMids").topic
     'market'
     >>> find_operation("allMids", strict=True) is None
@@ -363,8 +357,6 @@ def find_operation(type: str, *, strict: bool = False) -> Operation | None:
 def known_operation(type: str) -> Operation:
     """Return the operation of a type, or a stand-in if the contract does not know it.
 
-    Examples
-    --------
     >>> known_operation("userFunding").points, known_operation("portfolioState").topic
     (10, '')
     """

@@ -39,8 +39,6 @@ class AnnotationParts:
 def split_annotation(annotation: Any) -> AnnotationParts:
     """Split ``Annotated[X | None | UnsetType, ...]`` into its parts.
 
-    Examples
-    --------
     >>> split_annotation(int | None)
     AnnotationParts(type=<class 'int'>, null=True, absent=False)
     """
@@ -58,22 +56,13 @@ def split_annotation(annotation: Any) -> AnnotationParts:
 class RecordField:
     """One field of a record.
 
-    Attributes
-    ----------
-    name, wire : str
-        Its names in Python and on the wire.
-    type : object
-        The type of its values, without null and absence.
-    note : Note
-        What the record says of it.
-    meaning : str
-        One line for the docs.
-    null, absent : bool
-        Whether the specification allows null, and absence.
-    has_default : bool
-        Whether `default` replaces a value that is absent or null.
-    default : object
-        That value.
+    - ``name``, ``wire``: its names in Python and on the wire
+    - ``type``: the type of its values, without null and absence
+    - ``note``: what the record says of it
+    - ``meaning``: one line for the docs
+    - ``null``, ``absent``: whether the specification allows null, and absence
+    - ``has_default``: whether `default` replaces a value that is absent or null
+    - ``default``: that value
     """
 
     name: str
@@ -106,10 +95,7 @@ class RecordField:
 def record_fields(record: type[Record]) -> tuple[RecordField, ...]:
     """Return the fields of a record in the order of the specification.
 
-    Raises
-    ------
-    TypeError
-        If the annotation of a field has no kind.
+    Raise TypeError if the annotation of a field has no kind.
     """
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
@@ -151,8 +137,6 @@ def beyond_fields(record: type[Record]) -> Mapping[str, int]:
     Fields of nested records are not included. All fields beyond the specification may be absent,
     so that a record without them is valid.
 
-    Examples
-    --------
     >>> from toolkit.contract.records import Delegation
     >>> beyond_fields(Delegation)
     {}
@@ -165,8 +149,6 @@ def drop_beyond_fields(value: Any) -> Any:
 
     A value without such fields is returned itself, not a copy.
 
-    Examples
-    --------
     >>> from toolkit.contract.records import Delegation
     >>> row = Delegation(validator="0x1", amount="1.5", locked_until_timestamp=0)
     >>> drop_beyond_fields(row) is row

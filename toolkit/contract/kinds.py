@@ -89,27 +89,18 @@ class Kind:
     ) -> msgspec.Meta:
         """Return the annotation of a field.
 
-        Parameters
-        ----------
-        meaning : str
-            One line for the docs.
-        prefix : str
-            A prefix for the column names of a nested record, to keep them unique.
-        missing_reason : str
-            Which known answers lack the field although the specification requires it. Readers
-            then accept it as missing.
-        unit : str
-            The unit, if it is not that of the kind.
-        column : str
-            The name of the column, if it is not that of the field.
-        older_place_of : str
-            The column that gets this value if the field at the newer place is empty.
-        beyond : int
-            The section of docs/live_service.md about a field beyond the specification; 0 for a
-            field of the specification.
-        key : bool
-            Whether every row must have the field. Any other field that is absent or null is a
-            missing value.
+        - ``meaning``: one line for the docs
+        - ``prefix``: a prefix for the column names of a nested record, to keep them unique
+        - ``missing_reason``: which known answers lack the field although the specification requires
+          it. Readers then accept it as missing.
+        - ``unit``: the unit, if it is not that of the kind
+        - ``column``: the name of the column, if it is not that of the field
+        - ``older_place_of``: the column that gets this value if the field at the newer place is
+          empty
+        - ``beyond``: the section of docs/live_service.md about a field beyond the specification; 0
+          for a field of the specification
+        - ``key``: whether every row must have the field. Any other field that is absent or null is
+          a missing value.
         """
         kind = Kind(self.name, self.family, unit) if unit else self
         return msgspec.Meta(

@@ -48,28 +48,18 @@ Paging = Literal["none", "cursor", "open cursor", "forward", "backward"]
 class Parameter:
     """One field of a request.
 
-    Attributes
-    ----------
-    name : str
-        The name on the wire.
-    python : str
-        The name in the fetch function.
-    kind : str
-        The kind of value; `toolkit.contract.requests` checks it.
-    meaning : str
-        One line for the docs.
-    required : bool
-        Whether the service refuses a request without it.
-    unless : str
-        Wire name of a parameter that can replace a required one.
-    default : object
-        The value that the service uses if the parameter is absent.
-    least, most : int, optional
-        Range of a whole number; for lists, of the number of entries.
-    within : str
-        Name of the object in the request that contains the parameter; empty: the request itself.
-    native : str
-        How the parameter names the native dex: a form of `toolkit.contract.dexes.native_form`.
+    - ``name``: the name on the wire
+    - ``python``: the name in the fetch function
+    - ``kind``: the kind of value; `toolkit.contract.requests` checks it
+    - ``meaning``: one line for the docs
+    - ``required``: whether the service refuses a request without it
+    - ``unless``: wire name of a parameter that can replace a required one
+    - ``default``: the value that the service uses if the parameter is absent
+    - ``least``, ``most``: range of a whole number; for lists, of the number of entries
+    - ``within``: name of the object in the request that contains the parameter; empty: the request
+      itself
+    - ``native``: how the parameter names the native dex: a form of
+      `toolkit.contract.dexes.native_form`
     """
 
     name: str
@@ -103,14 +93,10 @@ class Table:
 class Scale:
     """How the points of a request depend on its parameters.
 
-    Attributes
-    ----------
-    each : int
-        Points for each entry of a list; `Operation.points` is the maximum.
-    entries : str
-        Wire name of that list.
-    dex : str
-        Wire name of the parameter that can be ALL_DEXES; then the points count once for each dex.
+    - ``each``: points for each entry of a list; `Operation.points` is the maximum
+    - ``entries``: wire name of that list
+    - ``dex``: wire name of the parameter that can be ALL_DEXES; then the points count once for each
+      dex
     """
 
     each: int
@@ -122,12 +108,8 @@ class Scale:
 class CallLimit:
     """A limit on the number of requests of one operation, in addition to points.
 
-    Attributes
-    ----------
-    calls : int
-        The number of requests.
-    seconds : int
-        The length of the window in which they count.
+    - ``calls``: the number of requests
+    - ``seconds``: the length of the window in which they count
     """
 
     calls: int
@@ -138,12 +120,8 @@ class CallLimit:
 class Grid:
     """The fixed times at which rows can exist, in milliseconds.
 
-    Attributes
-    ----------
-    step : int
-        The distance between two rows.
-    offset : int
-        The time of the first grid point after 1970-01-01.
+    - ``step``: the distance between two rows
+    - ``offset``: the time of the first grid point after 1970-01-01
     """
 
     step: int
@@ -154,57 +132,35 @@ class Grid:
 class Operation:
     """One operation: its request, its answer, its paging and its cost.
 
-    Attributes
-    ----------
-    type : str
-        The value of ``type`` in the request.
-    topic : str
-        The module of its fetch function and of the service's function.
-    summary : str
-        One line for the docs.
-    answer : object
-        The Python type of the answer.
-    tables : tuple of Table
-        The frames that the answer becomes.
-    parameters : tuple of Parameter
-        The fields of the request, without ``type``.
-    key : tuple of str
-        Paths of the fields that order the rows and make up a cursor.
-    paging : str
-        ``cursor`` (the page size is a parameter), ``open cursor`` (the page size is not known),
-        ``forward`` and ``backward`` (by time, without a cursor), or ``none``.
-    latest : bool
-        Whether the answer is limited to the latest rows by definition.
-    points : int
-        Cost of one request; with a `scale`, the highest cost.
-    scale : Scale, optional
-        How the cost depends on the request.
-    limit : CallLimit, optional
-        A limit on the number of requests.
-    add_on : bool
-        Whether a key needs a separate permission.
-    own : bool
-        Whether only this service has the operation, and the mirrored API does not.
-    binary : bool
-        Whether the answer is compressed MessagePack instead of JSON.
-    since : str
-        The first day for which the service has data.
-    view : str
-        The name of another frame of the same answer; empty for the usual one.
-    subject : tuple of str
-        Python names of the parameters that an answer is about. By default these are the required
-        parameters that do not select a part of the answer. An optional parameter in this tuple is
-        a filter.
-    part_of : str
-        Type of an operation whose answer contains this one.
-    answer_by_dex : object
-        The Python type of the answer to a request for ALL_DEXES; None if there is no such request.
-    grid : Grid, optional
-        The fixed times of the rows.
-    unpublished : int
-        The status of the answer before the first publication; 0 if there is always an answer.
-    from_archive : bool
-        Whether an archive or recorded answers contain all that the answer is computed from.
+    - ``type``: the value of ``type`` in the request
+    - ``topic``: the module of its fetch function and of the service's function
+    - ``summary``: one line for the docs
+    - ``answer``: the Python type of the answer
+    - ``tables``: the frames that the answer becomes
+    - ``parameters``: the fields of the request, without ``type``
+    - ``key``: paths of the fields that order the rows and make up a cursor
+    - ``paging``: ``cursor`` (the page size is a parameter), ``open cursor`` (the page size is not
+      known), ``forward`` and ``backward`` (by time, without a cursor), or ``none``
+    - ``latest``: whether the answer is limited to the latest rows by definition
+    - ``points``: cost of one request; with a `scale`, the highest cost
+    - ``scale``: how the cost depends on the request
+    - ``limit``: a limit on the number of requests
+    - ``add_on``: whether a key needs a separate permission
+    - ``own``: whether only this service has the operation, and the mirrored API does not
+    - ``binary``: whether the answer is compressed MessagePack instead of JSON
+    - ``since``: the first day for which the service has data
+    - ``view``: the name of another frame of the same answer; empty for the usual one
+    - ``subject``: Python names of the parameters that an answer is about. By default these are the
+      required parameters that do not select a part of the answer. An optional parameter in this
+      tuple is a filter.
+    - ``part_of``: type of an operation whose answer contains this one
+    - ``answer_by_dex``: the Python type of the answer to a request for ALL_DEXES; None if there is
+      no such request
+    - ``grid``: the fixed times of the rows
+    - ``unpublished``: the status of the answer before the first publication; 0 if there is always
+      an answer
+    - ``from_archive``: whether an archive or recorded answers contain all that the answer is
+      computed from
     """
 
     type: str
@@ -256,10 +212,7 @@ class Operation:
     def answer_type(self, parameters: Mapping[str, Any]) -> Any:
         """Return the Python type of the answer to a request.
 
-        Parameters
-        ----------
-        parameters : mapping
-            The parameters of the request, with Python names.
+        - ``parameters``: the parameters of the request, with Python names
         """
         if self.answer_by_dex is not None and parameters.get("dex") == ALL_DEXES:
             return self.answer_by_dex
@@ -670,13 +623,8 @@ VIEWS: Final[dict[str, Operation]] = {
 def get_operation(type: str) -> Operation:
     """Return the operation of a type.
 
-    Raises
-    ------
-    KeyError
-        If there is no such operation; the message lists all operations.
+    Raise KeyError if there is no such operation; the message lists all operations.
 
-    Examples
-    --------
     >>> get_operation("userFills").points
     10
     """
@@ -692,8 +640,6 @@ def unknown_operation(type: str) -> Operation:
 
     It costs what most operations cost, and its answer can be anything.
 
-    Examples
-    --------
     >>> unknown_operation("portfolioState").points
     2
     """

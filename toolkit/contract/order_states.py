@@ -58,8 +58,6 @@ STATES: Final[dict[str, str]] = {
 def order_state_group(state: str) -> str:
     """Return the group of an order state, or ``"unknown"`` for an unknown state.
 
-    Examples
-    --------
     >>> order_state_group("iocCancelRejected")
     'rejected'
     >>> order_state_group("somethingNew")

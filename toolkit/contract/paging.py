@@ -30,12 +30,8 @@ _SILENT_CUT: Final = 500
 class PageDecision:
     """The rows of a page to keep, and the next request.
 
-    Attributes
-    ----------
-    start, stop : int
-        The rows to keep, as a slice of the page.
-    after : mapping or None
-        The parameters that change in the next request; None at the end.
+    - ``start``, ``stop``: the rows to keep, as a slice of the page
+    - ``after``: the parameters that change in the next request; None at the end
     """
 
     start: int
@@ -47,22 +43,14 @@ class PageDecision:
 class PageReader:
     """The state of reading an operation page by page; `page_reader` makes one.
 
-    Attributes
-    ----------
-    operation : Operation
-        The operation.
-    size : int or None
-        The requested rows of a page; None if the operation has no page size.
-    most : int or None
-        The largest page size.
-    bound : int or None
-        The time at which a range with paging by time ends.
-    kept : tuple or None
-        Key of the last complete tie; the reader has kept every row up to it.
-    ties : int
-        The number of ties at the end of a page that were read again.
-    by_time : bool
-        Whether rows lack a part of their key. Then paging continues from times, not from cursors.
+    - ``operation``: the operation
+    - ``size``: the requested rows of a page; None if the operation has no page size
+    - ``most``: the largest page size
+    - ``bound``: the time at which a range with paging by time ends
+    - ``kept``: key of the last complete tie; the reader has kept every row up to it
+    - ``ties``: the number of ties at the end of a page that were read again
+    - ``by_time``: whether rows lack a part of their key. Then paging continues from times, not from
+      cursors.
     """
 
     operation: Operation
@@ -77,13 +65,9 @@ class PageReader:
     def read(self, rows: Sequence[Any]) -> PageDecision:
         """Return which rows of a page to keep, and what to request next.
 
-        Raises
-        ------
-        AnswerInvalid
-            If the rows are not in the order of the operation, or if they lack a part of their key
-            that the rows of earlier pages have.
-        Incomplete
-            If all rows of a full page have one key, so that no cursor leads past it.
+        Raise AnswerInvalid if the rows are not in the order of the operation, or if they lack a
+        part of their key that the rows of earlier pages have. Raise Incomplete if all rows of a
+        full page have one key, so that no cursor leads past it.
         """
         if self.operation.paging == "none":
             return PageDecision(0, len(rows), None)

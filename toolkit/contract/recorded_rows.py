@@ -30,20 +30,12 @@ def build_record(record: type[R], row: Any) -> R:
 
     Absent fields stay absent, and null stays null (docs/live_service.md, section 1).
 
-    Parameters
-    ----------
-    record : Record
-        The record of the row.
-    row : dict
-        The row as JSON, with wire names.
+    - ``record``: the record of the row
+    - ``row``: the row as JSON, with wire names
 
-    Raises
-    ------
-    ValidationError
-        If a value has another type than in the record; the message names the field.
+    Raise ValidationError if a value has another type than in the record; the message names the
+    field.
 
-    Examples
-    --------
     >>> from toolkit.contract.records import Delegation
     >>> build_record(Delegation, {"validator": "0x1", "amount": None}).amount is None
     True
@@ -68,20 +60,12 @@ def read_record(record: type[R], text: bytes) -> R:
 
     It is much faster if the row has no unknown fields.
 
-    Parameters
-    ----------
-    record : Record
-        The record of the row.
-    text : bytes
-        The row as JSON.
+    - ``record``: the record of the row
+    - ``text``: the row as JSON
 
-    Raises
-    ------
-    ValidationError
-        If a value has another type than in the record; the message names the field.
+    Raise ValidationError if a value has another type than in the record; the message names the
+    field.
 
-    Examples
-    --------
     >>> from toolkit.contract.records import Delegation
     >>> row = b'{"validator":"0x1","amount":"2.0","lockedUntilTimestamp":0,"share":"0.5"}'
     >>> msgspec.json.encode(read_record(Delegation, row)) == row
@@ -106,13 +90,9 @@ def read_record(record: type[R], text: bytes) -> R:
 def join_records(first: R, second: R) -> R:
     """Return the first record, with the fields that only the second record has.
 
-    Parameters
-    ----------
-    first, second : Record
-        Two records of one row, from different answers. The function may change the first one.
+    - ``first``, ``second``: two records of one row, from different answers. The function may change
+      the first one.
 
-    Examples
-    --------
     >>> from toolkit.contract.records import Delegation
     >>> rows = {"validator": "0x1", "share": "0.5"}, {"validator": "0x1", "rank": 3}
     >>> msgspec.json.encode(join_records(*(build_record(Delegation, row) for row in rows)))
@@ -139,18 +119,10 @@ def check_values(record: Record) -> None:
     The types of a record do not check that text is a number, that a whole number is in range, and
     that a key field is present. This function does, for nested records too.
 
-    Parameters
-    ----------
-    record : Record
-        The record of a recorded row.
+    - ``record``: the record of a recorded row
 
-    Raises
-    ------
-    ValueError
-        If a value is not valid; the message names the field and the value.
+    Raise ValueError if a value is not valid; the message names the field and the value.
 
-    Examples
-    --------
     >>> from toolkit.contract.records import Delegation
     >>> check_values(build_record(Delegation, {"validator": "0x1", "amount": "abc"}))
     Traceback (most recent call last):

@@ -41,27 +41,14 @@ _WHOLE_LIMIT = 2**53
 def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request body of an operation.
 
-    Parameters
-    ----------
-    operation : Operation
-        The operation.
-    parameters : mapping
-        Python name -> value; None means absent.
+    - ``operation``: the operation
+    - ``parameters``: Python name -> value; None means absent
 
-    Returns
-    -------
-    dict
-        The JSON object, with ``type`` first.
+    Returns: the JSON object, with ``type`` first.
 
-    Raises
-    ------
-    BadRequest
-        If the service would refuse the request. Its status is None, because nothing was sent.
-    TypeError
-        If a name is not a parameter of the operation.
+    Raise BadRequest if the service would refuse the request. Its status is None, because nothing
+    was sent. Raise TypeError if a name is not a parameter of the operation.
 
-    Examples
-    --------
     >>> from toolkit.contract.operations import get_operation
     >>> request_body(get_operation("meta"), {"dex": "flx"})
     {'type': 'meta', 'dex': 'flx'}
@@ -86,18 +73,10 @@ def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str,
 
     Fields that the operation does not have are ignored.
 
-    Returns
-    -------
-    dict
-        Python name -> value, with all defaults; None if a parameter has no value.
+    Returns: Python name -> value, with all defaults; None if a parameter has no value.
 
-    Raises
-    ------
-    BadRequest
-        With the message of the service.
+    Raise BadRequest with the message of the service.
 
-    Examples
-    --------
     >>> from toolkit.contract.operations import get_operation
     >>> check_request(get_operation("meta"), {"type": "meta"})
     {'dex': ''}
@@ -122,13 +101,8 @@ def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str,
 def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
     """Return the key that a cursor names.
 
-    Raises
-    ------
-    BadRequest
-        If the cursor does not have the form of the operation's cursors.
+    Raise BadRequest if the cursor does not have the form of the operation's cursors.
 
-    Examples
-    --------
     >>> from toolkit.contract.operations import get_operation
     >>> parse_cursor(get_operation("userFillsByTime"), "1756684800000_3")
     (1756684800000, 3)
@@ -150,8 +124,6 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
 def make_cursor(key: tuple[int | str, ...]) -> str:
     """Return the cursor that names a key.
 
-    Examples
-    --------
     >>> make_cursor((1756684800000, 3))
     '1756684800000_3'
     """
@@ -176,8 +148,6 @@ def wire_value(parameter: Parameter, value: Any) -> Any:
     A single value becomes a list if the parameter is a list, addresses become lower case, and the
     native dex gets its name for this parameter.
 
-    Examples
-    --------
     >>> from toolkit.contract.operations import get_operation
     >>> wire_value(get_operation("perpTwapSnapshots").by_wire["market_names"], "main:BTC")
     ['BTC']

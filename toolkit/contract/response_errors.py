@@ -77,14 +77,9 @@ _PAGE_HINTS: Final[dict[int, str]] = {
 class GatewayError:
     """An error answer of a gateway instead of the service.
 
-    Attributes
-    ----------
-    message : str
-        What happened.
-    hint : str or None
-        What to do about it; None: the usual hint for the status.
-    is_rate_limit : bool
-        Whether the client sent too many requests.
+    - ``message``: what happened
+    - ``hint``: what to do about it; None: the usual hint for the status
+    - ``is_rate_limit``: whether the client sent too many requests
     """
 
     message: str
@@ -97,16 +92,10 @@ def response_error(
 ) -> ServiceError:
     """Return the error for a response with an error status.
 
-    Parameters
-    ----------
-    operation : Operation
-        The operation of the request.
-    status : int
-        HTTP status.
-    headers : mapping
-        HTTP headers, names in lower case.
-    content : bytes
-        The body.
+    - ``operation``: the operation of the request
+    - ``status``: HTTP status
+    - ``headers``: HTTP headers, names in lower case
+    - ``content``: the body
     """
     facts: dict[str, Any] = {"status": status, "operation": operation.type}
     kind = _ERRORS.get(status, ServiceError)
@@ -145,17 +134,10 @@ def gateway_error(
 ) -> GatewayError | None:
     """Return the error of a gateway, or None if the service itself answered.
 
-    Parameters
-    ----------
-    headers : mapping
-        HTTP headers, names in lower case.
-    content : bytes
-        The body.
-    status : int
-        The HTTP status, if it is known.
+    - ``headers``: HTTP headers, names in lower case
+    - ``content``: the body
+    - ``status``: the HTTP status, if it is known
 
-    Examples
-    --------
     >>> gateway_error({"server": "cloudflare"}, b"error code: 1010").message
     'the gateway (cloudflare) refused this client: error code 1010'
     >>> gateway_error({}, b'{"error": "Permission denied"}') is None

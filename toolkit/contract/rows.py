@@ -42,11 +42,8 @@ Rows = tuple[Sequence[Any], ...]
 class ComposedRows(list[Any]):
     """Rows from the parts of a nested answer.
 
-    Attributes
-    ----------
-    parts : list of tuple
-        For each row the records that it was made from; they have the unknown fields. A record
-        that is itself a value of the row is not among them.
+    - ``parts``: for each row the records that it was made from; they have the unknown fields. A
+      record that is itself a value of the row is not among them.
     """
 
     __slots__ = ("parts",)

@@ -11,15 +11,9 @@ _SEEDS: Final = 2**63
 def check_seed(seed: SupportsIndex) -> int:
     """Return a seed as an int.
 
-    Raises
-    ------
-    TypeError
-        If it is not a whole number.
-    ValueError
-        If it is negative or has more than 63 bits.
+    Raise TypeError if it is not a whole number. Raise ValueError if it is negative or has more than
+    63 bits.
 
-    Examples
-    --------
     >>> check_seed(7)
     7
     """

@@ -61,16 +61,10 @@ __all__ = [
 class Approval:
     """The approval of a builder by a user, or its revocation. It applies from its block.
 
-    Parameters
-    ----------
-    user, builder : str
-        Addresses.
-    time : int
-        Time of the block, in milliseconds.
-    tx_index : int
-        Index of the transaction in its block.
-    approved : bool
-        True for an approval, False for a revocation.
+    - ``user``, ``builder``: addresses
+    - ``time``: time of the block, in milliseconds
+    - ``tx_index``: index of the transaction in its block
+    - ``approved``: true for an approval, False for a revocation
     """
 
     user: str
@@ -84,18 +78,11 @@ class Approval:
 class Auction:
     """One deploy auction. Its price falls from start to end, or until somebody buys.
 
-    Parameters
-    ----------
-    kind : str
-        ``spot`` or ``perp``.
-    start_seconds, duration_seconds : int
-        Its start in Unix seconds, and its length.
-    start_gas, floor_gas : str
-        Prices at the start and at the end, decimal text.
-    end_seconds : int or None
-        The time of the purchase; None if nobody has bought.
-    end_gas : str or None
-        The price of the purchase; None if nobody has bought.
+    - ``kind``: ``spot`` or ``perp``
+    - ``start_seconds``, ``duration_seconds``: its start in Unix seconds, and its length
+    - ``start_gas``, ``floor_gas``: prices at the start and at the end, decimal text
+    - ``end_seconds``: the time of the purchase; None if nobody has bought
+    - ``end_gas``: the price of the purchase; None if nobody has bought
     """
 
     kind: str
@@ -111,16 +98,11 @@ class Auction:
 class DailyReward:
     """The rewards of one validator's stake on one day, in the native token, decimal text.
 
-    Parameters
-    ----------
-    validator : str
-        Address.
-    time : int
-        Midnight UTC at the end of the day, in milliseconds.
-    staked : str
-        The stake.
-    delegator_rewards, commission : str
-        The part for the delegators, and the part for the validator.
+    - ``validator``: address
+    - ``time``: midnight UTC at the end of the day, in milliseconds
+    - ``staked``: the stake
+    - ``delegator_rewards``, ``commission``: the part for the delegators, and the part for the
+      validator
     """
 
     validator: str
@@ -134,14 +116,9 @@ class DailyReward:
 class AccountSnapshot:
     """The account values at one moment.
 
-    Parameters
-    ----------
-    snapshot_id : str
-        Its identifier.
-    time : int
-        Its time, in milliseconds.
-    values : mapping of (str, str) to sequence of AccountValueRow
-        (Dex, collateral token) -> one row for each account.
+    - ``snapshot_id``: its identifier
+    - ``time``: its time, in milliseconds
+    - ``values``: (Dex, collateral token) -> one row for each account
     """
 
     snapshot_id: str
@@ -153,14 +130,9 @@ class AccountSnapshot:
 class TwapSnapshot:
     """The TWAP orders at one moment.
 
-    Parameters
-    ----------
-    snapshot_id : str
-        Its identifier.
-    time : int
-        Its time, in milliseconds.
-    twaps : mapping of str to sequence of TwapRow
-        Market name (with ``<dex>:`` in front on builder-deployed dexes) -> its TWAPs.
+    - ``snapshot_id``: its identifier
+    - ``time``: its time, in milliseconds
+    - ``twaps``: market name (with ``<dex>:`` in front on builder-deployed dexes) -> its TWAPs
     """
 
     snapshot_id: str
@@ -172,14 +144,10 @@ class TwapSnapshot:
 class Valuation:
     """The value of an account at one moment, and its PnL until then.
 
-    Parameters
-    ----------
-    time : int
-        The moment, in milliseconds.
-    account_value, pnl : str
-        Value of perps and spot balances in USD, and PnL since the start of the history.
-    perp_value, perp_pnl : str
-        The same for perps only.
+    - ``time``: the moment, in milliseconds
+    - ``account_value``, ``pnl``: value of perps and spot balances in USD, and PnL since the start
+      of the history
+    - ``perp_value``, ``perp_pnl``: the same for perps only
     """
 
     time: int
@@ -194,13 +162,10 @@ class HistoryCoverage(msgspec.Struct, frozen=True):
 
     `toolkit.completeness.coverage` makes it and compares requests with it.
 
-    Attributes
-    ----------
-    ranges : sequence of (int, int)
-        Time ranges that are proved complete, in milliseconds, both ends inclusive; ascending.
-    first, last : int
-        The times of the first and the last known row. Rows at the cut end of a page lie outside of
-        every range.
+    - ``ranges``: time ranges that are proved complete, in milliseconds, both ends inclusive;
+      ascending
+    - ``first``, ``last``: the times of the first and the last known row. Rows at the cut end of a
+      page lie outside of every range.
     """
 
     ranges: list[tuple[int, int]]
@@ -214,12 +179,9 @@ class Evidence:
 
     `toolkit.completeness.subjects` makes the names.
 
-    Attributes
-    ----------
-    histories : mapping of str to HistoryCoverage
-        Name -> what is known of the history.
-    answers : mapping of str to int or None
-        Name -> how many of the latest rows are known; None if the complete answer is known.
+    - ``histories``: name -> what is known of the history
+    - ``answers``: name -> how many of the latest rows are known; None if the complete answer is
+      known
     """
 
     histories: Mapping[str, HistoryCoverage] = field(default_factory=dict)
@@ -233,82 +195,49 @@ class Sources:
     Rows ascend in time. Rows with equal times are in the order of execution, and a service must
     keep this order. A table without data stays empty.
 
-    Parameters
-    ----------
-    start_ms, now_ms : int
-        The start of the history, and the present; no row is later than `now_ms`.
-    label : str
-        A short description, which can be a caption of a figure.
-    simulated : bool
-        Whether the data is invented.
-    fills : iterable of (user, Fill)
-        In execution order; ``user`` is unset in the records.
-    funding : iterable of FundingRow
-        By time, user, coin.
-    ledger : iterable of (user, LedgerUpdate)
-        An update between two users is listed once for each of them.
-    orders : iterable of (user, OrderStatus)
-        Status events; ``user`` is unset in the records, ``builder`` is set if there is one.
-    approvals : iterable of Approval
-        Approvals and revocations of builders.
-    slippage : iterable of SlippageSample
-        By coin, amount and time; ``coin`` is the name in requests.
-    metas : mapping of str to Meta
-        Dex (native: ``""``) -> its perps.
-    contexts : mapping of str to sequence of AssetContext
-        Dex -> the market states at `now_ms`, in the order of its perps.
-    depth : Depth or None
-        The latest depth of all markets.
-    states : mapping of str to mapping of str to ClearinghouseState
-        Dex -> account -> its state at `now_ms`.
-    unavailable : frozenset of str
-        Accounts without an available state; batchClearinghouseStates lists them as failed.
-    limits : mapping of str to PerpDexLimits
-        Dex -> its limits, for dexes with configured limits.
-    auctions : sequence of Auction
-        By start; the service shows the latest one of a kind that has started.
-    account_snapshots, twap_snapshots : sequence of AccountSnapshot, of TwapSnapshot
-        By time; the service shows the latest one.
-    borrow_lend : mapping of str to BorrowLend
-        Account -> its state, for accounts that have ever borrowed or lent.
-    delegations : mapping of str to sequence of Delegation
-        Account -> its delegations.
-    rewards : sequence of DailyReward
-        By time and validator, for the weekly APRs. They can begin before `start_ms`.
-    spot_meta : SpotMeta or None
-        The tokens and the spot pairs; None if they are unknown.
-    spot_contexts : sequence of SpotContext
-        The states of the spot pairs at `now_ms`, in the order of the pairs in `spot_meta`.
-    spot_states : mapping of str to SpotState
-        Account -> its balances of spot and outcome tokens at `now_ms`, each with its exact cost.
-    outcome_meta : OutcomeMeta or None
-        The outcomes that are not settled at `now_ms`, and their questions.
-    perp_dexes : sequence of PerpDex
-        The builder-deployed dexes.
-    funding_rates : mapping of str to sequence of FundingRate
-        Coin -> its funding rates, by time.
-    books : mapping of str to L2Book
-        Coin -> its book at `now_ms` with all levels, for coins with a book.
-    stakes : mapping of str to DelegatorSummary
-        Account -> its stake.
-    stake_events : mapping of str to sequence of DelegatorEvent
-        Account -> the changes of its stake, newest first.
-    stake_rewards : mapping of str to sequence of DelegatorReward
-        Account -> its staking rewards, newest first.
-    vault_equities : mapping of str to sequence of VaultEquity
-        Account -> its equity in vaults.
-    sub_accounts : mapping of str to sequence of SubAccountRow
-        Account -> its sub-accounts.
-    roles : mapping of str to UserRole
-        Every known address -> its role.
-    fees : mapping of str to UserFees
-        Account -> its fee rates, without its daily volume.
-    valuations : mapping of str to sequence of Valuation
-        Account -> its values, by time.
-    evidence : Evidence or None
-        Which requests are answered in full; None if that is not known, or if nothing is missing.
-    history : str
-        A sentence about data that may be missing, for the provenance of every frame.
+    - ``start_ms``, ``now_ms``: the start of the history, and the present; no row is later than
+      `now_ms`
+    - ``label``: a short description, which can be a caption of a figure
+    - ``simulated``: whether the data is invented
+    - ``fills``: in execution order; ``user`` is unset in the records
+    - ``funding``: by time, user, coin
+    - ``ledger``: an update between two users is listed once for each of them
+    - ``orders``: status events; ``user`` is unset in the records, ``builder`` is set if there is
+      one
+    - ``approvals``: approvals and revocations of builders
+    - ``slippage``: by coin, amount and time; ``coin`` is the name in requests
+    - ``metas``: dex (native: ``""``) -> its perps
+    - ``contexts``: dex -> the market states at `now_ms`, in the order of its perps
+    - ``depth``: the latest depth of all markets
+    - ``states``: dex -> account -> its state at `now_ms`
+    - ``unavailable``: accounts without an available state; batchClearinghouseStates lists them as
+      failed
+    - ``limits``: dex -> its limits, for dexes with configured limits
+    - ``auctions``: by start; the service shows the latest one of a kind that has started
+    - ``account_snapshots``, ``twap_snapshots``: by time; the service shows the latest one
+    - ``borrow_lend``: account -> its state, for accounts that have ever borrowed or lent
+    - ``delegations``: account -> its delegations
+    - ``rewards``: by time and validator, for the weekly APRs. They can begin before `start_ms`.
+    - ``spot_meta``: the tokens and the spot pairs; None if they are unknown
+    - ``spot_contexts``: the states of the spot pairs at `now_ms`, in the order of the pairs in
+      `spot_meta`
+    - ``spot_states``: account -> its balances of spot and outcome tokens at `now_ms`, each with its
+      exact cost
+    - ``outcome_meta``: the outcomes that are not settled at `now_ms`, and their questions
+    - ``perp_dexes``: the builder-deployed dexes
+    - ``funding_rates``: coin -> its funding rates, by time
+    - ``books``: coin -> its book at `now_ms` with all levels, for coins with a book
+    - ``stakes``: account -> its stake
+    - ``stake_events``: account -> the changes of its stake, newest first
+    - ``stake_rewards``: account -> its staking rewards, newest first
+    - ``vault_equities``: account -> its equity in vaults
+    - ``sub_accounts``: account -> its sub-accounts
+    - ``roles``: every known address -> its role
+    - ``fees``: account -> its fee rates, without its daily volume
+    - ``valuations``: account -> its values, by time
+    - ``evidence``: which requests are answered in full; None if that is not known, or if nothing is
+      missing
+    - ``history``: a sentence about data that may be missing, for the provenance of every frame
     """
 
     start_ms: int

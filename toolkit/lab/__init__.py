@@ -36,28 +36,15 @@ def run_lab(
 ) -> int:
     """Run JupyterLab on a folder until it ends.
 
-    Parameters
-    ----------
-    store : Store
-        The store of the service beside it.
-    folder : Path
-        The folder of notebooks.
-    port : int, default 0
-        JupyterLab's port; 0 selects a free port.
-    browser : bool, default True
-        Whether to open a browser.
-    announce : callable
-        Prints the message that everything is ready.
+    - ``store``: the store of the service beside it
+    - ``folder``: the folder of notebooks
+    - ``port``: JupyterLab's port; 0 selects a free port
+    - ``browser``: whether to open a browser
+    - ``announce``: prints the message that everything is ready
 
-    Returns
-    -------
-    int
-        JupyterLab's exit code.
+    Returns: JupyterLab's exit code.
 
-    Raises
-    ------
-    LabMissing
-        If JupyterLab is not installed.
+    Raise LabMissing if JupyterLab is not installed.
     """
     if importlib.util.find_spec("jupyterlab") is None:
         raise LabMissing("JupyterLab is not installed: pip install 'exchange-toolkit[lab]'")

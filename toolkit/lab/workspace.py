@@ -66,17 +66,10 @@ and settings do not change.
 def make_note(about: Mapping[str, Any], address: str, notebooks: Sequence[Path]) -> str:
     """Return the note, in Markdown.
 
-    Parameters
-    ----------
-    about : mapping
-        Facts about the store: ``label``, ``now_ms``, ``simulated``.
-    address : str
-        Address of the service.
-    notebooks : sequence of Path
-        The notebooks that are open, in their order.
+    - ``about``: facts about the store: ``label``, ``now_ms``, ``simulated``
+    - ``address``: address of the service
+    - ``notebooks``: the notebooks that are open, in their order
 
-    Examples
-    --------
     >>> about = {"label": "simulated, seed 7, size tiny", "now_ms": 0, "simulated": True}
     >>> print(make_note(about, "http://127.0.0.1:8000", []).splitlines()[2])
     **simulated, seed 7, size tiny** runs at `http://127.0.0.1:8000` until this JupyterLab ends.
@@ -106,14 +99,9 @@ def _notebook_title(path: Path) -> str:
 def save_workspace(folder: Path, notebooks: list[str], note: str) -> None:
     """Write the workspace into a folder, in JupyterLab's format.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder for the workspaces of this session.
-    notebooks : list of str
-        Paths of the notebooks to open, relative to the folder that JupyterLab shows.
-    note : str
-        Path of the note, relative to the same folder.
+    - ``folder``: the folder for the workspaces of this session
+    - ``notebooks``: paths of the notebooks to open, relative to the folder that JupyterLab shows
+    - ``note``: path of the note, relative to the same folder
     """
     from jupyterlab_server.workspaces_handler import WorkspacesManager
 
@@ -124,8 +112,6 @@ def save_workspace(folder: Path, notebooks: list[str], note: str) -> None:
 def make_layout(notebooks: list[str], note: str) -> dict[str, Any]:
     """Return the layout: the notebooks as tabs, the first in front, and the note beside them.
 
-    Examples
-    --------
     >>> layout = make_layout(["01.ipynb", "02.ipynb"], "note.md")
     >>> layout["layout-restorer:data"]["main"]["current"]
     'notebook:01.ipynb'

@@ -135,33 +135,18 @@ def write_reports(
 ) -> Iterator[WrittenReport]:
     """Write a report for each set of parameters; a failed report does not stop the others.
 
-    Parameters
-    ----------
-    notebook : str or path
-        Notebook of the reports.
-    parameter_sets : sequence of mapping
-        Parameters of each report. The first parameter names the file.
-    source : str
-        An expression that makes the session.
-    folder : path
-        Folder to write to.
-    kernels : int, default 2
-        Number of kernels at the same time.
-    pdf : bool, default False
-        Whether to print each report as PDF, too. If printing fails, the report has an error and
-        the path of its page.
-    code : bool, default False
-        Whether the pages show the code, folded.
+    - ``notebook``: notebook of the reports
+    - ``parameter_sets``: parameters of each report. The first parameter names the file.
+    - ``source``: an expression that makes the session
+    - ``folder``: folder to write to
+    - ``kernels``: number of kernels at the same time
+    - ``pdf``: whether to print each report as PDF, too. If printing fails, the report has an error
+      and the path of its page.
+    - ``code``: whether the pages show the code, folded
 
-    Yields
-    ------
-    WrittenReport
-        In the order of the parameters.
+    Yields: in the order of the parameters.
 
-    Raises
-    ------
-    ReportFailed
-        If two reports would have the same name.
+    Raise ReportFailed if two reports would have the same name.
     """
     names = [_file_name(parameters) for parameters in parameter_sets]
     repeated = sorted({name for name in names if names.count(name) > 1})

@@ -84,20 +84,12 @@ _VALUES: Final = (
 class BuilderReport:
     """The frames and results of a builder report.
 
-    Attributes
-    ----------
-    address : str
-        The builder.
-    start_ms, end_ms : int
-        The period, both ends inclusive.
-    fills : DataFrame
-        The fills of its users while they had approved it, all of them.
-    orders : DataFrame
-        Status events of the orders placed through it.
-    source : str
-        Label of the source.
-    simulated : bool
-        Whether the source is simulated.
+    - ``address``: the builder
+    - ``start_ms``, ``end_ms``: the period, both ends inclusive
+    - ``fills``: the fills of its users while they had approved it, all of them
+    - ``orders``: status events of the orders placed through it
+    - ``source``: label of the source
+    - ``simulated``: whether the source is simulated
     """
 
     address: str
@@ -232,10 +224,7 @@ def fetch_report(
 ) -> BuilderReport:
     """Fetch everything that a builder report shows.
 
-    Raises
-    ------
-    ReportFailed
-        If there are no fills through it.
+    Raise ReportFailed if there are no fills through it.
     """
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)

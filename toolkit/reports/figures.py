@@ -37,14 +37,9 @@ class PageFigure:
 def draw_page_figure(draw: Draw, *results: Any, **options: Any) -> PageFigure:
     """Draw results in both themes, with a transparent background.
 
-    Parameters
-    ----------
-    draw : callable
-        A function of `toolkit.plots`.
-    *results
-        Arguments of `draw`.
-    **options
-        Options of `draw`.
+    - ``draw``: a function of `toolkit.plots`
+    - ``*results``: arguments of `draw`
+    - ``**options``: options of `draw`
     """
     drawn = draw(*results, theme="light", transparent=True, **options)
     light = style.root_figure(drawn)

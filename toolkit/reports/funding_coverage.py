@@ -22,18 +22,12 @@ __all__ = ["FundingCoverage", "compare_funding", "position_hours"]
 class FundingCoverage(NamedTuple):
     """Agreement of funding rows with positions.
 
-    Attributes
-    ----------
-    held : int
-        Position hours: full hours with an open position by the fills, summed over coins.
-    covered : int
-        Position hours with a funding row.
-    agreeing : int
-        Position hours whose funding row has the same size as the fills.
-    beyond : int
-        Funding rows at hours without a position in the fills.
-    carried : int
-        Coins with a position before their first fill of the period. Its hours are not known.
+    - ``held``: position hours: full hours with an open position by the fills, summed over coins
+    - ``covered``: position hours with a funding row
+    - ``agreeing``: position hours whose funding row has the same size as the fills
+    - ``beyond``: funding rows at hours without a position in the fills
+    - ``carried``: coins with a position before their first fill of the period. Its hours are not
+      known.
     """
 
     held: int
@@ -51,21 +45,10 @@ class FundingCoverage(NamedTuple):
 def compare_funding(fills: pd.DataFrame, funding: pd.DataFrame, end_ms: int) -> FundingCoverage:
     """Compare funding rows with the positions from the fills.
 
-    Parameters
-    ----------
-    fills : DataFrame
-        All fills of one account in order of execution, exact numbers.
-    funding : DataFrame
-        Its funding rows of the same period, exact numbers.
-    end_ms : int
-        End of the period, inclusive.
+    - ``fills``: all fills of one account in order of execution, exact numbers
+    - ``funding``: its funding rows of the same period, exact numbers
+    - ``end_ms``: end of the period, inclusive
 
-    Returns
-    -------
-    FundingCoverage
-
-    Notes
-    -----
     A position is known from the first fill of its coin on, not before. A row that sums n payments
     covers n hours (docs/live_service.md, section 5); its size is that of the last hour.
     """
@@ -104,12 +87,8 @@ def _paid_hours(funding: pd.DataFrame) -> pd.DataFrame:
 def position_hours(fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:
     """Return the full hours with an open position: ``coin``, ``hour`` (of Unix time), ``szi``.
 
-    Parameters
-    ----------
-    fills : DataFrame
-        Fills of one account in order of execution, exact numbers.
-    end_ms : int
-        Last millisecond, inclusive.
+    - ``fills``: fills of one account in order of execution, exact numbers
+    - ``end_ms``: last millisecond, inclusive
     """
     perps = fills[is_perp(fills["coin"])]
     end = _positions_after(perps)

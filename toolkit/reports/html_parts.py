@@ -11,15 +11,10 @@ __all__ = ["render_part"]
 def render_part(part: str, **values: Any) -> str:
     """Return a part of a page as HTML.
 
-    Parameters
-    ----------
-    part : str
-        File name of the template in the folder ``parts``.
-    **values
-        Values that the template shows. Text is escaped; only the templates contain HTML.
+    - ``part``: file name of the template in the folder ``parts``
+    - ``**values``: values that the template shows. Text is escaped; only the templates contain
+      HTML.
 
-    Examples
-    --------
     >>> from toolkit.reports.tables import TextTable
     >>> "<script>" in render_part("table.html", table=TextTable("<script>", [], []))
     False

@@ -38,10 +38,7 @@ _DEVELOPER_WARNINGS: Final = (
 def read_notebook(path: Path) -> Any:
     """Return a notebook of a file: ``.ipynb``, or a text format of jupytext.
 
-    Raises
-    ------
-    ReportFailed
-        If there is no such file, or it is not a notebook.
+    Raise ReportFailed if there is no such file, or it is not a notebook.
     """
     import jupytext
 
@@ -84,26 +81,17 @@ def run_notebook(
 ) -> Any:
     """Return a copy of a notebook with the outputs of its cells.
 
-    Parameters
-    ----------
-    notebook : notebook
-        A result of `read_notebook`.
-    parameters : mapping
-        Values to set after the cell with the tag ``parameters``: numbers, text, flags, None, lists.
-    source : str, optional
-        An expression that makes ``session``. It replaces the cell with the tag ``source``.
-    on_cell : callable, optional
-        Called before each cell with its number and the number of cells.
+    - ``notebook``: a result of `read_notebook`
+    - ``parameters``: values to set after the cell with the tag ``parameters``: numbers, text,
+      flags, None, lists
+    - ``source``: an expression that makes ``session``. It replaces the cell with the tag
+      ``source``.
+    - ``on_cell``: called before each cell with its number and the number of cells
 
-    Returns
-    -------
-    notebook
-        The executed notebook; its last output is the provenance.
+    Returns: the executed notebook; its last output is the provenance.
 
-    Raises
-    ------
-    ReportFailed
-        If the notebook does not have a parameter, if a cell raises, or if there is no kernel.
+    Raise ReportFailed if the notebook does not have a parameter, if a cell raises, or if there is
+    no kernel.
     """
     prepared = _prepare_notebook(notebook, parameters, source)
     _execute_cells(prepared, on_cell)
@@ -221,13 +209,9 @@ def _show_warning(
 def report_provenance(namespace: Mapping[str, Any], parameters: Sequence[str]) -> ProvenanceBlock:
     """Return the provenance of everything in a report.
 
-    Parameters
-    ----------
-    namespace : mapping
-        The names of the notebook. Its ``sources``, a mapping of name -> frame, are the fetched
-        frames; without it, these are all frames with a provenance.
-    parameters : sequence of str
-        Names of the parameters to show.
+    - ``namespace``: the names of the notebook. Its ``sources``, a mapping of name -> frame, are the
+      fetched frames; without it, these are all frames with a provenance.
+    - ``parameters``: names of the parameters to show
     """
     label, simulated = _describe_source(namespace.get("session"))
     frames = namespace.get("sources")

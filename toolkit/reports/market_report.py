@@ -93,26 +93,16 @@ _TWAPS: Final = (
 class MarketReport:
     """The frames and results of a market report.
 
-    Attributes
-    ----------
-    coin : str
-        The perp.
-    start_ms, end_ms : int
-        Period of the slippage samples, both ends inclusive.
-    context : DataFrame
-        Its row of ``meta_and_asset_ctxs``.
-    samples : DataFrame
-        Slippage samples of all sizes.
-    depth, running : DataFrame or None
-        Its book now, and its TWAP orders; None if the service does not show them.
-    limits : tuple or None
-        Limits of a builder-deployed dex, None on the native one.
-    source : str
-        Label of the source.
-    simulated : bool
-        Whether the source is simulated.
-    missing_reasons : mapping of str to str
-        Data that the source, such as an archive, does not have -> the reason.
+    - ``coin``: the perp
+    - ``start_ms``, ``end_ms``: period of the slippage samples, both ends inclusive
+    - ``context``: its row of ``meta_and_asset_ctxs``
+    - ``samples``: slippage samples of all sizes
+    - ``depth``, ``running``: its book now, and its TWAP orders; None if the service does not show
+      them
+    - ``limits``: limits of a builder-deployed dex, None on the native one
+    - ``source``: label of the source
+    - ``simulated``: whether the source is simulated
+    - ``missing_reasons``: data that the source, such as an archive, does not have -> the reason
     """
 
     coin: str
@@ -307,10 +297,7 @@ def fetch_report(
 ) -> MarketReport:
     """Fetch everything that a market report shows.
 
-    Raises
-    ------
-    ReportFailed
-        If there is no such perp, or it has no slippage samples in the period.
+    Raise ReportFailed if there is no such perp, or it has no slippage samples in the period.
     """
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)

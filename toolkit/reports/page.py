@@ -27,14 +27,9 @@ _OUTSIDE: Final = re.compile(
 class ReportPage:
     """A page, its title, and facts about it.
 
-    Attributes
-    ----------
-    html : str
-        The page.
-    title : str
-        Title of the page.
-    facts : mapping
-        Facts from the blocks for the command line: ``subject``, ``headlines``, ``sources``.
+    - ``html``: the page
+    - ``title``: title of the page
+    - ``facts``: facts from the blocks for the command line: ``subject``, ``headlines``, ``sources``
     """
 
     html: str
@@ -56,18 +51,12 @@ class _Section:
 def make_page(notebook: Any, *, code: bool = False) -> ReportPage:
     """Return the page of an executed notebook.
 
-    Parameters
-    ----------
-    notebook : notebook
-        Its Markdown cells are the prose; headings of the second level are the table of contents.
-        HTML outputs are not changed, so they must be escaped, as in pandas and in this package.
-    code : bool, default False
-        Whether to show the code, folded.
+    - ``notebook``: its Markdown cells are the prose; headings of the second level are the table of
+      contents. HTML outputs are not changed, so they must be escaped, as in pandas and in this
+      package.
+    - ``code``: whether to show the code, folded
 
-    Raises
-    ------
-    ReportFailed
-        If an output would load something from outside the page.
+    Raise ReportFailed if an output would load something from outside the page.
     """
     facts = _collect_facts(notebook)
     head, title = "", str(facts.get("title", ""))

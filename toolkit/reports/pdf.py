@@ -36,22 +36,12 @@ _TIMEOUT: Final = 180  # seconds
 def print_pdf(page: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
     """Print a report as PDF with Chromium or Chrome.
 
-    Parameters
-    ----------
-    page : path
-        The HTML file.
-    out : path, optional
-        File to write; by default in the folder of the page.
+    - ``page``: the HTML file
+    - ``out``: file to write; by default in the folder of the page
 
-    Returns
-    -------
-    Path
-        The file.
+    Returns: the file.
 
-    Raises
-    ------
-    ReportFailed
-        If there is no such browser, or it does not print the page.
+    Raise ReportFailed if there is no such browser, or it does not print the page.
     """
     source = Path(page).absolute()
     path = source.with_suffix(".pdf") if out is None else Path(out)

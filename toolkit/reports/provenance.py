@@ -21,18 +21,11 @@ _TIMES: Final = ("start", "end")
 class FrameSource:
     """The provenance of one frame of a report.
 
-    Attributes
-    ----------
-    name, operation : str
-        Name of the frame in the report, and operation of the service.
-    parameters : list of str
-        Parameters of the request as ``name = value``.
-    rows : int
-        Number of rows.
-    complete : str
-        ``yes``, or how complete the rows are.
-    digest : str
-        SHA-256 of the rows, as `frame_digest` computes it.
+    - ``name``, ``operation``: name of the frame in the report, and operation of the service
+    - ``parameters``: parameters of the request as ``name = value``
+    - ``rows``: number of rows
+    - ``complete``: ``yes``, or how complete the rows are
+    - ``digest``: SHA-256 of the rows, as `frame_digest` computes it
     """
 
     name: str

@@ -81,24 +81,15 @@ _BOOKS: Final = (
 class QualityReport:
     """The frames and results of a market-quality report.
 
-    Attributes
-    ----------
-    dex : str
-        Dex of the markets; empty for the native dex.
-    start_ms, end_ms : int
-        Period of the samples, both ends inclusive.
-    contexts, samples : DataFrame
-        The markets, and their slippage samples.
-    depth : DataFrame or None
-        Their books now; None if the service does not show them.
-    source : str
-        Label of the source.
-    simulated : bool
-        Whether the source is simulated.
-    is_chosen : bool
-        Whether the caller chose the markets; else they are those with the largest volume.
-    missing_reasons : mapping of str to str
-        Data that the source, such as an archive, does not have -> the reason.
+    - ``dex``: dex of the markets; empty for the native dex
+    - ``start_ms``, ``end_ms``: period of the samples, both ends inclusive
+    - ``contexts``, ``samples``: the markets, and their slippage samples
+    - ``depth``: their books now; None if the service does not show them
+    - ``source``: label of the source
+    - ``simulated``: whether the source is simulated
+    - ``is_chosen``: whether the caller chose the markets; else they are those with the largest
+      volume
+    - ``missing_reasons``: data that the source, such as an archive, does not have -> the reason
     """
 
     dex: str
@@ -265,10 +256,7 @@ def fetch_report(
 ) -> QualityReport:
     """Fetch everything that a market-quality report shows.
 
-    Raises
-    ------
-    ReportFailed
-        If a coin is not on the dex, or there are no samples.
+    Raise ReportFailed if a coin is not on the dex, or there are no samples.
     """
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)

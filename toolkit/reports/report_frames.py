@@ -37,19 +37,11 @@ def fetch_optional(
 ) -> F | None:
     """Return the result of a fetch function, or None if a report has to do without it.
 
-    Parameters
-    ----------
-    missing_reasons : dict
-        If the source does not have the data, the reason is added under `name`.
-    name : str
-        Name of the data in the report.
-    fetch : callable
-        The fetch function, called with the other arguments.
+    - ``missing_reasons``: if the source does not have the data, the reason is added under `name`
+    - ``name``: name of the data in the report
+    - ``fetch``: the fetch function, called with the other arguments
 
-    Returns
-    -------
-    object or None
-        None if the key has no permission for it, or the source does not have it.
+    Returns: None if the key has no permission for it, or the source does not have it.
     """
     try:
         return fetch(*arguments, **options)
@@ -63,8 +55,6 @@ def fetch_optional(
 def join_reasons(missing_reasons: Mapping[str, str]) -> str:
     """Return what a report does not show, each with its reason.
 
-    Examples
-    --------
     >>> join_reasons({"depth": "it was not archived"})
     'depth (it was not archived)'
     """
@@ -74,12 +64,8 @@ def join_reasons(missing_reasons: Mapping[str, str]) -> str:
 def concat_frames(frames: Mapping[str, pd.DataFrame], parameter: str) -> pd.DataFrame:
     """Concatenate answers to similar requests, and merge their provenance.
 
-    Parameters
-    ----------
-    frames : mapping of str to DataFrame
-        Value of the parameter in which the requests differ -> its frame; at least one.
-    parameter : str
-        Name of that parameter.
+    - ``frames``: value of the parameter in which the requests differ -> its frame; at least one
+    - ``parameter``: name of that parameter
     """
     parts = [frame.attrs.get("toolkit", {}) for frame in frames.values()]
     # pandas compares attrs at great length, and drops them if they differ.

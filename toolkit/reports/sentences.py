@@ -49,14 +49,9 @@ WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
 class Sentence:
     """A sentence of a report.
 
-    Attributes
-    ----------
-    name : str
-        Name of the sentence in its table.
-    text : str
-        The text with its values.
-    values : mapping
-        Place -> value.
+    - ``name``: name of the sentence in its table
+    - ``text``: the text with its values
+    - ``values``: place -> value
     """
 
     name: str
@@ -81,14 +76,9 @@ class Paragraph(str):
 class Headline:
     """A headline number: a label, a value, and a note on it.
 
-    Attributes
-    ----------
-    label, value, note : str
-        The texts with their values.
-    name : str
-        Name of the headline in its table.
-    values : mapping
-        Place -> value.
+    - ``label``, ``value``, ``note``: the texts with their values
+    - ``name``: name of the headline in its table
+    - ``values``: place -> value
     """
 
     label: str

@@ -42,13 +42,8 @@ def live_source() -> str:
 def session_source(session: Session) -> str:
     """Return the expression with which another process opens the same source, without the key.
 
-    Raises
-    ------
-    ReportFailed
-        If the source cannot be opened again, or its key is not in the environment.
+    Raise ReportFailed if the source cannot be opened again, or its key is not in the environment.
 
-    Examples
-    --------
     >>> import toolkit as tk
     >>> session_source(tk.local(seed=7, size="tiny", default=False))
     "tk.local(seed=7, size='tiny')"

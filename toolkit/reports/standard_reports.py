@@ -27,42 +27,24 @@ def wallet(
     The same data gives the same bytes. Money is computed in exact decimals. The report is a
     notebook, which runs in a kernel of its own over the source of the session.
 
-    Parameters
-    ----------
-    user : str, optional
-        Address of the account; by default an example account of the simulated exchange.
-    start : Time
-        First time, inclusive; by default the beginning of the history.
-    end : Time, optional
-        Last time, inclusive; by default now.
-    builders : sequence of str, optional
-        Builders that the account had approved: the service has funding rows only through them.
-        By default those through which its latest fills were routed, or all builders of a local
-        source. With an empty list no funding is fetched, which saves many points for a builder
-        with many clients.
-    out : path, default "build/report/wallet.html"
-        File to write; missing folders are created.
-    session : Session, optional
-        Session whose source is used; by default that of `tk.connect` or `tk.local`.
+    - ``user``: address of the account; by default an example account of the simulated exchange
+    - ``start``: first time, inclusive; by default the beginning of the history
+    - ``end``: last time, inclusive; by default now
+    - ``builders``: builders that the account had approved: the service has funding rows only
+      through them. By default those through which its latest fills were routed, or all builders of
+      a local source. With an empty list no funding is fetched, which saves many points for a
+      builder with many clients.
+    - ``out``: file to write; missing folders are created
+    - ``session``: session whose source is used; by default that of `tk.connect` or `tk.local`
 
-    Returns
-    -------
-    Path
-        The written file.
+    Returns: the written file.
 
-    Raises
-    ------
-    ReportFailed
-        If the address is malformed, if there are no rows of the account, or if `user` is missing
-        and the source does not name its accounts.
+    Raise ReportFailed if the address is malformed, if there are no rows of the account, or if
+    `user` is missing and the source does not name its accounts.
 
-    Notes
-    -----
     Funding is compared with the positions from the fills, and the report states how many position
     hours it covers. If it covers none, funding is missing, not 0.
 
-    Examples
-    --------
     >>> import tempfile
     >>> import toolkit as tk
     >>> session = tk.local(seed=7, size="tiny")
@@ -125,26 +107,14 @@ def builder(
 ) -> Path:
     """Write a report about one builder: its revenue, its users, and their other trading.
 
-    Parameters
-    ----------
-    address : str
-        The builder.
-    start, end : Time
-        The period; by default the whole history.
-    out : path, default "build/report/builder.html"
-        File to write; missing folders are created.
-    session : Session, optional
-        Session whose source is used; by default the default session.
+    - ``address``: the builder
+    - ``start``, ``end``: the period; by default the whole history
+    - ``out``: file to write; missing folders are created
+    - ``session``: session whose source is used; by default the default session
 
-    Returns
-    -------
-    Path
-        The written file.
+    Returns: the written file.
 
-    Raises
-    ------
-    ReportFailed
-        If there are no fills through it.
+    Raise ReportFailed if there are no fills through it.
     """
     parameters = {"address": address, "start": _time_literal(start), "end": _time_literal(end)}
     return run("builder", out, session=session, **parameters)
@@ -161,28 +131,15 @@ def market_quality(
 ) -> Path:
     """Write a report that compares perps: the cost of a size, the largest order, the books.
 
-    Parameters
-    ----------
-    dex : str, default ""
-        Dex of the perps; by default the native dex.
-    start, end : Time
-        Period of the slippage samples; by default the last 7 days.
-    coins : str or sequence of str, optional
-        The perps; by default the 12 with the largest volume.
-    out : path, default "build/report/market-quality.html"
-        File to write; missing folders are created.
-    session : Session, optional
-        Session whose source is used; by default the default session.
+    - ``dex``: dex of the perps; by default the native dex
+    - ``start``, ``end``: period of the slippage samples; by default the last 7 days
+    - ``coins``: the perps; by default the 12 with the largest volume
+    - ``out``: file to write; missing folders are created
+    - ``session``: session whose source is used; by default the default session
 
-    Returns
-    -------
-    Path
-        The written file.
+    Returns: the written file.
 
-    Raises
-    ------
-    ReportFailed
-        If there is no such perp, or there are no samples.
+    Raise ReportFailed if there is no such perp, or there are no samples.
     """
     parameters = {"dex": dex, "start": _time_literal(start), "end": _time_literal(end)}
     coins = [coins] if isinstance(coins, str) else None if coins is None else list(coins)
@@ -199,30 +156,17 @@ def run(
 ) -> Path:
     """Write the report of your own notebook, or of a notebook of this package.
 
-    Parameters
-    ----------
-    notebook : str or path
-        A ``.py``, ``.md`` or ``.ipynb`` file, or the name of a notebook of this package. The source
-        of the session replaces its cell with the tag ``source``. Its cell with the tag
-        ``parameters`` defines the parameters.
-    out : path
-        File to write; missing folders are created.
-    code : bool, default False
-        Whether the page shows the code, folded.
-    session : Session, optional
-        Session whose source is used; by default the default session.
-    **parameters
-        Values of its parameters: numbers, text, flags, None, lists.
+    - ``notebook``: a ``.py``, ``.md`` or ``.ipynb`` file, or the name of a notebook of this
+      package. The source of the session replaces its cell with the tag ``source``. Its cell with
+      the tag ``parameters`` defines the parameters.
+    - ``out``: file to write; missing folders are created
+    - ``code``: whether the page shows the code, folded
+    - ``session``: session whose source is used; by default the default session
+    - ``**parameters``: values of its parameters: numbers, text, flags, None, lists
 
-    Returns
-    -------
-    Path
-        The written file.
+    Returns: the written file.
 
-    Raises
-    ------
-    ReportFailed
-        If there is no such notebook or parameter, or a cell raises.
+    Raise ReportFailed if there is no such notebook or parameter, or a cell raises.
     """
     page = build(notebook, session_source(current_session(session)), parameters, code=code)
     return write_page(page.html, out)

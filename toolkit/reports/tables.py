@@ -69,8 +69,6 @@ def plain_text(value: Any) -> str:
 def usd_cents(value: Any) -> str:
     """Return an amount in cents without a plus sign, such as a cost.
 
-    Examples
-    --------
     >>> usd_cents(Decimal("12345.678")), usd_cents(0)
     ('12,345.68', '0.00')
     """
@@ -80,8 +78,6 @@ def usd_cents(value: Any) -> str:
 def signed_usd(value: Any) -> str:
     """Return an amount in cents with its sign.
 
-    Examples
-    --------
     >>> signed_usd(Decimal("12345.678")), signed_usd(-0.001)
     ('+12,345.68', '0.00')
     """
@@ -94,8 +90,6 @@ def signed_usd(value: Any) -> str:
 def exact_usd(value: Any) -> str:
     """Return an amount with all of its digits, at least two after the point.
 
-    Examples
-    --------
     >>> exact_usd(Decimal("1234.500000")), exact_usd(Decimal("0.000001"))
     ('1,234.50', '0.000001')
     """

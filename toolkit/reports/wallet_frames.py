@@ -38,30 +38,17 @@ STATES: Final = "account value"
 class WalletFrames:
     """The frames of a wallet report, money in exact decimals.
 
-    Attributes
-    ----------
-    user : str
-        Address of the account.
-    start_ms, end_ms : int
-        The period, both ends inclusive.
-    fills, ledger : DataFrame
-        All fills and ledger updates of the period.
-    funding : DataFrame or None
-        Funding rows while a builder was approved; None if no builder is known.
-    builders : tuple of str
-        Builders whose funding rows were requested.
-    perps : DataFrame
-        Metadata of the dexes on which the account traded.
-    slippage : DataFrame
-        Samples of the coins with the largest volume, all sizes.
-    states : AccountStates or None
-        Account values and open positions on all dexes; None if the period ends before now.
-    source : str
-        Label of the source.
-    simulated : bool
-        Whether the source is simulated.
-    missing_reasons : mapping of str to str
-        Data that the source, such as an archive, does not have -> the reason.
+    - ``user``: address of the account
+    - ``start_ms``, ``end_ms``: the period, both ends inclusive
+    - ``fills``, ``ledger``: all fills and ledger updates of the period
+    - ``funding``: funding rows while a builder was approved; None if no builder is known
+    - ``builders``: builders whose funding rows were requested
+    - ``perps``: metadata of the dexes on which the account traded
+    - ``slippage``: samples of the coins with the largest volume, all sizes
+    - ``states``: account values and open positions on all dexes; None if the period ends before now
+    - ``source``: label of the source
+    - ``simulated``: whether the source is simulated
+    - ``missing_reasons``: data that the source, such as an archive, does not have -> the reason
     """
 
     user: str

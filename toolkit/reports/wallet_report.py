@@ -37,10 +37,7 @@ _BY_DAY: Final = "Funding by day, and its running sum, in USD."
 class WalletResults:
     """The results of a wallet report; each is computed once.
 
-    Parameters
-    ----------
-    frames : WalletFrames
-        The fetched frames.
+    - ``frames``: the fetched frames
     """
 
     frames: WalletFrames
@@ -206,12 +203,8 @@ def fetch_results(
 ) -> WalletResults:
     """Fetch the frames of an account, and return the results of its report.
 
-    Raises
-    ------
-    BadRequest
-        If the address is malformed.
-    ReportFailed
-        If there are no rows of the account.
+    Raise BadRequest if the address is malformed. Raise ReportFailed if there are no rows of the
+    account.
     """
     account = example_account(session) if user is None else user
     frames = fetch_wallet(session, account, start, end, builders)

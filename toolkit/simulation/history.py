@@ -75,21 +75,12 @@ def run_history(
 ) -> SimulationState:
     """Draw all events and apply them in the order of time.
 
-    Parameters
-    ----------
-    seed : int
-        The seed of the accounts and of what they do.
-    size : HistorySize
-        The numbers of days, accounts and events.
-    market : int, optional
-        The seed of prices, books and the chances of outcomes; by default `seed`.
-    ids : IdSequence
-        The ids that it may use.
+    - ``seed``: the seed of the accounts and of what they do
+    - ``size``: the numbers of days, accounts and events
+    - ``market``: the seed of prices, books and the chances of outcomes; by default `seed`
+    - ``ids``: the ids that it may use
 
-    Returns
-    -------
-    SimulationState
-        The state after all events.
+    Returns: the state after all events.
     """
     hours = size.days * 24
     start_ms = NOW_MS - size.days * DAY

@@ -62,28 +62,18 @@ _USD = 10**6
 class Perp:
     """The properties of one perpetual.
 
-    Parameters
-    ----------
-    coin : str
-        Its name in requests; a builder-deployed perp has the dex in front.
-    sz_decimals, max_leverage : int
-        As in `meta`.
-    start_px : float
-        Price at the start of history, USD.
-    daily_vol, beta : float
-        Standard deviation of a day's own return, and the share of the common factor.
-    half_spread_bps, depth_usd : float
-        Typical half spread, and the depth of one side within 10 bps of the best price.
-    weight : int
-        How often it is traded, relative to the others.
-    only_isolated, delisted : bool
-        As in `meta`.
-    margin_table : int
-        Id of its margin table; 0 if it has one tier.
-    margin_mode : str
-        As in `meta`; empty if nothing is restricted.
-    px_decimals : int
-        Decimals of its prices.
+    - ``coin``: its name in requests; a builder-deployed perp has the dex in front
+    - ``sz_decimals``, ``max_leverage``: as in `meta`
+    - ``start_px``: price at the start of history, USD
+    - ``daily_vol``, ``beta``: standard deviation of a day's own return, and the share of the common
+      factor
+    - ``half_spread_bps``, ``depth_usd``: typical half spread, and the depth of one side within 10
+      bps of the best price
+    - ``weight``: how often it is traded, relative to the others
+    - ``only_isolated``, ``delisted``: as in `meta`
+    - ``margin_table``: id of its margin table; 0 if it has one tier
+    - ``margin_mode``: as in `meta`; empty if nothing is restricted
+    - ``px_decimals``: decimals of its prices
     """
 
     coin: str
@@ -174,18 +164,11 @@ COINS = [perp.coin for perp in PERPS]
 class Pair:
     """A spot pair or an outcome market; both are quoted in USDC.
 
-    Parameters
-    ----------
-    coin : str
-        Its name in requests: ``PURR/USDC``, ``@`` and an index, or ``#`` and an outcome.
-    base : str
-        The token that is bought and sold.
-    sz_decimals : int
-        Decimals of sizes.
-    follows : str
-        The perp that has the same price; empty for outcomes.
-    venue : str
-        The venue of an outcome; empty on spot pairs, and if validators deployed it.
+    - ``coin``: its name in requests: ``PURR/USDC``, ``@`` and an index, or ``#`` and an outcome
+    - ``base``: the token that is bought and sold
+    - ``sz_decimals``: decimals of sizes
+    - ``follows``: the perp that has the same price; empty for outcomes
+    - ``venue``: the venue of an outcome; empty on spot pairs, and if validators deployed it
     """
 
     coin: str
@@ -209,14 +192,9 @@ class Pair:
 class OutcomeMarket:
     """One outcome: its two tokens together pay a dollar.
 
-    Parameters
-    ----------
-    number : int
-        Its index; side 0 (Yes) trades as ``#<number>0``, side 1 (No) as ``#<number>1``.
-    name, description : str
-        As in `outcomeMeta`.
-    venue : str
-        The deployer; empty if validators deployed it.
+    - ``number``: its index; side 0 (Yes) trades as ``#<number>0``, side 1 (No) as ``#<number>1``
+    - ``name``, ``description``: as in `outcomeMeta`
+    - ``venue``: the deployer; empty if validators deployed it
     """
 
     number: int
@@ -268,8 +246,6 @@ def tick_size(px: int, px_decimals: int) -> int:
 
     A price has at most five significant figures, but whole numbers are always legal.
 
-    Examples
-    --------
     >>> tick_size(1_082_500, 1), tick_size(23_412, 4), tick_size(1_234_567, 4)
     (10, 1, 100)
     """
@@ -281,8 +257,6 @@ def tick_size(px: int, px_decimals: int) -> int:
 def delisting_time(start_ms: int, end_ms: int) -> int:
     """Return the end of the delisted perp: after three quarters of history.
 
-    Examples
-    --------
     >>> delisting_time(0, 80 * MINUTE) == 67 * MINUTE
     True
     """

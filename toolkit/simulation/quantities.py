@@ -34,8 +34,6 @@ WEI_PER_MICRO: int = 10 ** (WEI - MICRO)
 def money_text(micro: int) -> str:
     """Return micro-dollars as text, like `decimal_text` without its cache.
 
-    Examples
-    --------
     >>> money_text(1_250_000), money_text(-7), money_text(0)
     ('1.25', '-0.000007', '0.0')
     """
@@ -50,8 +48,6 @@ def money_text(micro: int) -> str:
 def decimal_text(units: int, decimals: int) -> str:
     """Return a scaled integer as the exchange writes numbers: with at least one decimal.
 
-    Examples
-    --------
     >>> decimal_text(1250, 3), decimal_text(-7, 2), decimal_text(40, 0), decimal_text(0, 6)
     ('1.25', '-0.07', '40.0', '0.0')
     """
@@ -65,8 +61,6 @@ def decimal_text(units: int, decimals: int) -> str:
 def parse_units(number: str, decimals: int) -> int:
     """Return the scaled integer that `decimal_text` wrote with as many decimals.
 
-    Examples
-    --------
     >>> parse_units("1.25", 3), parse_units("-0.07", 2), parse_units("40.0", 0)
     (1250, -7, 40)
     """
@@ -77,8 +71,6 @@ def parse_units(number: str, decimals: int) -> int:
 def rounded_share(amount: int, part: int, total: int) -> int:
     """Return ``amount * part / total``, rounded half away from zero.
 
-    Examples
-    --------
     >>> rounded_share(5, 1, 2), rounded_share(-5, 1, 2), rounded_share(7, 1, 3)
     (3, -3, 2)
     """

@@ -32,29 +32,15 @@ _JOINED_ENTRIES: Final = ("users", "builders", "validators")
 def draw_tiles(seed: int, count: int, size: str = "demo") -> Iterator[World]:
     """Draw worlds one after the other, for work that needs more rows than memory allows.
 
-    Parameters
-    ----------
-    seed : int
-        The seed of the market that they share; with a tile's number, also of its accounts.
-    count : int
-        The number of tiles; 23 demo worlds have ten million fills.
-    size : str, default "demo"
-        Size of each: ``tiny`` or ``demo``.
+    - ``seed``: the seed of the market that they share; with a tile's number, also of its accounts
+    - ``count``: the number of tiles; 23 demo worlds have ten million fills
+    - ``size``: size of each: ``tiny`` or ``demo``
 
-    Yields
-    ------
-    World
-        Worlds of the same days and prices, with different accounts and ids.
+    Yields: worlds of the same days and prices, with different accounts and ids.
 
-    Raises
-    ------
-    ValueError
-        If the size is unknown, or the seed is negative or has more than 63 bits.
-    TypeError
-        If the seed is not an integer.
+    Raise ValueError if the size is unknown, or the seed is negative or has more than 63 bits. Raise
+    TypeError if the seed is not an integer.
 
-    Examples
-    --------
     >>> [len(world.expected) + len(world.expected_mixed) for world in draw_tiles(7, 2, "tiny")]
     [40, 40]
     """
@@ -75,17 +61,10 @@ class TiledExchange:
     Every part but the last has the rows and the accounts of one tile. The last part has the data
     that all tiles share: the market and the snapshots.
 
-    Parameters
-    ----------
-    seed : int
-        Its seed.
-    count : int, default 23
-        Number of tiles.
-    size : str, default "demo"
-        Size of each.
+    - ``seed``: its seed
+    - ``count``: number of tiles
+    - ``size``: size of each
 
-    Examples
-    --------
     >>> exchange = TiledExchange(7, 2, "tiny")
     >>> [len(part.states.get("", ())) for part in exchange]
     [40, 40, 0]

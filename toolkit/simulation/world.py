@@ -47,23 +47,14 @@ VERSION = 7
 class World:
     """A simulated exchange at the end of its history.
 
-    Parameters
-    ----------
-    seed : int
-        Its seed.
-    size : str
-        One of `SIZES`.
-    sources : Sources
-        The tables that a service can serve.
-    expected : dict of str to ExpectedTotals
-        Address -> totals of the account's tables, for accounts that trade only perps.
-    expected_mixed : dict of str to ExpectedTotals
-        The same for accounts that also trade spot, and for vaults, whose ledgers contain rows of
-        their followers.
-    builders : list of str
-        Addresses of the builders.
-    examples : dict of str to str
-        Name -> address of an example account.
+    - ``seed``: its seed
+    - ``size``: one of `SIZES`
+    - ``sources``: the tables that a service can serve
+    - ``expected``: address -> totals of the account's tables, for accounts that trade only perps
+    - ``expected_mixed``: the same for accounts that also trade spot, and for vaults, whose ledgers
+      contain rows of their followers
+    - ``builders``: addresses of the builders
+    - ``examples``: name -> address of an example account
     """
 
     seed: int
@@ -105,26 +96,12 @@ class World:
 def simulate(seed: int = 7, size: str = "demo") -> World:
     """Draw a world.
 
-    Parameters
-    ----------
-    seed : int, default 7
-        The same seed and size give the same world, to the byte, on every machine.
-    size : str, default "demo"
-        ``tiny`` (40 accounts, 3 days) or ``demo`` (250 accounts, 30 days).
+    - ``seed``: the same seed and size give the same world, to the byte, on every machine
+    - ``size``: ``tiny`` (40 accounts, 3 days) or ``demo`` (250 accounts, 30 days)
 
-    Returns
-    -------
-    World
+    Raise ValueError if the size is unknown, or the seed is negative or has more than 63 bits. Raise
+    TypeError if the seed is not an integer.
 
-    Raises
-    ------
-    ValueError
-        If the size is unknown, or the seed is negative or has more than 63 bits.
-    TypeError
-        If the seed is not an integer.
-
-    Examples
-    --------
     >>> world = simulate(7, "tiny")
     >>> len(world.summary()["users"]), world.sources.label
     (40, 'simulated, seed 7, size tiny')
@@ -138,27 +115,13 @@ def draw_world(
 ) -> World:
     """Draw a world, or one of several that share a market.
 
-    Parameters
-    ----------
-    seed : int
-        The seed of the accounts and of what they do.
-    size : str
-        One of `SIZES`.
-    label : str
-        Its name below a figure.
-    market : int, optional
-        The seed of prices and books; by default `seed`.
-    ids : IdSequence
-        The ids that it may use.
+    - ``seed``: the seed of the accounts and of what they do
+    - ``size``: one of `SIZES`
+    - ``label``: its name below a figure
+    - ``market``: the seed of prices and books; by default `seed`
+    - ``ids``: the ids that it may use
 
-    Returns
-    -------
-    World
-
-    Raises
-    ------
-    ValueError
-        If the size is unknown.
+    Raise ValueError if the size is unknown.
     """
     if size not in SIZES:
         raise ValueError(f"Unknown size {size!r}. Use one of {', '.join(SIZES)}.")

@@ -88,8 +88,6 @@ def as_list(coins: str | Sequence[str]) -> list[str]:
 def error_text(error: Exception) -> str:
     """Return the message of an error; an unexpected error is named with its type.
 
-    Examples
-    --------
     >>> error_text(ToolkitError("no answer")), error_text(KeyError("coin"))
     ('no answer', "KeyError: 'coin'")
     """

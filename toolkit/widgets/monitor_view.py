@@ -37,10 +37,7 @@ EVERY: Final = {"1s": 1.0, "2s": 2.0, "5s": 5.0, "15s": 15.0, "60s": 60.0}
 class MonitorRequest:
     """The request of the live monitor.
 
-    Attributes
-    ----------
-    coin : str
-        The market: plain on the native dex, ``<dex>:<symbol>`` on a builder-deployed one.
+    - ``coin``: the market: plain on the native dex, ``<dex>:<symbol>`` on a builder-deployed one
     """
 
     coin: str
@@ -50,16 +47,10 @@ class MonitorRequest:
 class ViewPart:
     """One of the two parts of the view.
 
-    Attributes
-    ----------
-    rows : DataFrame or None
-        Rows of the market in the last good answer; None before the first one.
-    good_at : int or None
-        Time of that answer in Unix milliseconds.
-    problem : str
-        Message of the current error; empty without an error.
-    since : int or None
-        Time of the first of these errors in Unix milliseconds.
+    - ``rows``: rows of the market in the last good answer; None before the first one
+    - ``good_at``: time of that answer in Unix milliseconds
+    - ``problem``: message of the current error; empty without an error
+    - ``since``: time of the first of these errors in Unix milliseconds
     """
 
     rows: pd.DataFrame | None = None
@@ -72,14 +63,9 @@ class ViewPart:
 class MonitorView:
     """The view of the live monitor.
 
-    Attributes
-    ----------
-    request : MonitorRequest
-        The request.
-    depth : ViewPart
-        `tk.current_depth` of the market, one row per distance.
-    twaps : ViewPart
-        `tk.perp_twap_snapshots` of the market.
+    - ``request``: the request
+    - ``depth``: `tk.current_depth` of the market, one row per distance
+    - ``twaps``: `tk.perp_twap_snapshots` of the market
     """
 
     request: MonitorRequest
@@ -123,16 +109,11 @@ def monitor_view(
 ) -> MonitorView:
     """Return the view of a request; a part that fails has the rows from before and a message.
 
-    Parameters
-    ----------
-    request : MonitorRequest
-        The request.
-    fetch : Fetcher
-        Fetches depth and TWAPs.
-    now_ms : int
-        Current time in Unix milliseconds.
-    before : MonitorView, optional
-        The view before this one. TWAPs are fetched only if their snapshot has changed since then.
+    - ``request``: the request
+    - ``fetch``: fetches depth and TWAPs
+    - ``now_ms``: current time in Unix milliseconds
+    - ``before``: the view before this one. TWAPs are fetched only if their snapshot has changed
+      since then.
     """
     if before is None or before.request != request:
         before = MonitorView(request)

@@ -27,10 +27,7 @@ _OWN_KEYS: Final = (
 class Panel:
     """The visible part of a widget; any thread may call its methods.
 
-    Parameters
-    ----------
-    controls : sequence of ipywidgets
-        Controls above the view.
+    - ``controls``: controls above the view
     """
 
     def __init__(self, controls: Sequence[Any]) -> None:

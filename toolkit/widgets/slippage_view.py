@@ -30,21 +30,12 @@ _DRAWS: Final = 199  # bootstrap resamples: enough for a view
 class SlippageRequest:
     """The request of the slippage explorer.
 
-    Attributes
-    ----------
-    coin : str
-        The market.
-    amount : float
-        Notional of the order in USD, one of `AMOUNTS`.
-    side : {"both", "buy", "sell"}
-        Side of the order.
-    period : str
-        Length of the period, such as ``"7d"``.
+    - ``coin``: the market
+    - ``amount``: notional of the order in USD, one of `AMOUNTS`
+    - ``side`` ({"both", "buy", "sell"}): side of the order
+    - ``period``: length of the period, such as ``"7d"``
 
-    Raises
-    ------
-    ValueError
-        If the amount or the side is not known.
+    Raise ValueError if the amount or the side is not known.
     """
 
     coin: str
@@ -63,14 +54,9 @@ class SlippageRequest:
 class SlippageData:
     """Slippage of a market in a period.
 
-    Attributes
-    ----------
-    start_ms, end_ms : int
-        The period, both ends inclusive.
-    curve : DataFrame
-        `tk.slippage.curve` of every size.
-    fit : SlippageFit
-        `tk.slippage.fit` of them.
+    - ``start_ms``, ``end_ms``: the period, both ends inclusive
+    - ``curve``: `tk.slippage.curve` of every size
+    - ``fit``: `tk.slippage.fit` of them
     """
 
     start_ms: int
@@ -83,12 +69,8 @@ class SlippageData:
 class SlippageView:
     """The view of the slippage explorer.
 
-    Attributes
-    ----------
-    request : SlippageRequest
-        The request.
-    market : SlippageData
-        The slippage of the market.
+    - ``request``: the request
+    - ``market``: the slippage of the market
     """
 
     request: SlippageRequest
@@ -177,21 +159,12 @@ def slippage_view(
 ) -> SlippageView:
     """Return the view of a request.
 
-    Parameters
-    ----------
-    request : SlippageRequest
-        The request.
-    fetch : Fetcher
-        Fetches the samples.
-    now_ms : int
-        The present, in Unix milliseconds.
-    market : SlippageData, optional
-        Slippage of the same coin and period; nothing is fetched then.
+    - ``request``: the request
+    - ``fetch``: fetches the samples
+    - ``now_ms``: the present, in Unix milliseconds
+    - ``market``: slippage of the same coin and period; nothing is fetched then
 
-    Raises
-    ------
-    ToolkitError
-        If the samples cannot be fetched.
+    Raise ToolkitError if the samples cannot be fetched.
     """
     return SlippageView(request, market or fetch_slippage(request, fetch, now_ms))
 

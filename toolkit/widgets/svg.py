@@ -43,18 +43,11 @@ STYLE: Final = (
 def draw_svg(draw: Callable[..., Axes | Figure], *arguments: Any) -> str:
     """Return a plot as HTML: inline SVG with its alternative text.
 
-    Parameters
-    ----------
-    draw : callable
-        A function of `toolkit.plots`.
-    *arguments
-        Arguments of `draw`.
+    - ``draw``: a function of `toolkit.plots`
+    - ``*arguments``: arguments of `draw`
 
-    Returns
-    -------
-    str
-        The colours are variables of `STYLE`, so the figure is readable on a light and on a dark
-        background inside an element of class ``tk-view``. The same plot gives the same text.
+    Returns: the colours are variables of `STYLE`, so the figure is readable on a light and on a
+    dark background inside an element of class ``tk-view``. The same plot gives the same text.
     """
     with _DRAWING:
         drawn = draw(*arguments, theme="light", transparent=True)

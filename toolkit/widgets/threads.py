@@ -17,11 +17,8 @@ class NewestRequest(Generic[Request]):
     A request that comes while another one is answered replaces the waiting one. Requests may come
     from any thread.
 
-    Parameters
-    ----------
-    answer : callable
-        Called with a request and with a function that returns whether it is still the newest; an
-        older one must not be shown. It must not raise.
+    - ``answer``: called with a request and with a function that returns whether it is still the
+      newest; an older one must not be shown. It must not raise.
     """
 
     def __init__(self, answer: Callable[[Request, Callable[[], bool]], None]) -> None:
@@ -83,17 +80,11 @@ class _PollRun:
 class Poller:
     """Calls a function repeatedly until it is stopped.
 
-    Parameters
-    ----------
-    look : callable
-        Called with a function that returns whether the poller still runs: an answer that comes
-        after the stop must not be shown. It must not raise.
-    pause : callable
-        Returns the seconds between the end of one call and the next.
-    most : int
-        Maximum number of calls after one start, so that a forgotten poller ends.
-    on_end : callable
-        Called after the last of these calls, but not after a stop.
+    - ``look``: called with a function that returns whether the poller still runs: an answer that
+      comes after the stop must not be shown. It must not raise.
+    - ``pause``: returns the seconds between the end of one call and the next
+    - ``most``: maximum number of calls after one start, so that a forgotten poller ends
+    - ``on_end``: called after the last of these calls, but not after a stop
     """
 
     def __init__(

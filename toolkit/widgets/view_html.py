@@ -67,18 +67,11 @@ STYLE: Final = (
 class HtmlColumn:
     """One column of a table: its column of the frame, its heading, and the format of values.
 
-    Attributes
-    ----------
-    name, heading : str
-        Column of the frame, and text above it.
-    write : callable
-        Value -> text, which is escaped.
-    meaning : str
-        Tooltip of the heading.
-    number : bool
-        Whether the column is aligned to the right.
-    html : bool
-        Whether `write` returns HTML of this package, which is not escaped.
+    - ``name``, ``heading``: column of the frame, and text above it
+    - ``write``: value -> text, which is escaped
+    - ``meaning``: tooltip of the heading
+    - ``number``: whether the column is aligned to the right
+    - ``html``: whether `write` returns HTML of this package, which is not escaped
     """
 
     name: str

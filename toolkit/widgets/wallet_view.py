@@ -30,16 +30,10 @@ PERIODS: Final = ("1d", "7d", "30d", "90d", "365d")
 class WalletRequest:
     """The request of the wallet explorer.
 
-    Attributes
-    ----------
-    user : str
-        Address of the account.
-    period : str
-        Length of the period, such as ``"30d"``.
-    coin, day : str or None
-        One coin, one day (``"2025-09-28"``, UTC); None for all.
-    builders : tuple of str or None
-        Builders of the funding rows; None for those of the account's latest fills.
+    - ``user``: address of the account
+    - ``period``: length of the period, such as ``"30d"``
+    - ``coin``, ``day``: one coin, one day (``"2025-09-28"``, UTC); None for all
+    - ``builders``: builders of the funding rows; None for those of the account's latest fills
     """
 
     user: str
@@ -53,19 +47,12 @@ class WalletRequest:
 class AccountData:
     """The frames of an account in a period, money in exact decimals.
 
-    Attributes
-    ----------
-    fills, ledger, funding : DataFrame
-        Fetched frames; funding has the rows of the account only, and is None if no builder is
-        known.
-    builders : tuple of str
-        Builders whose funding rows were requested.
-    positions : DataFrame or None
-        Positions now; None if they cannot be fetched.
-    accounts : DataFrame or None
-        Account values now, by dex; None if positions are None.
-    missing_reason : str
-        Why positions are missing.
+    - ``fills``, ``ledger``, ``funding``: fetched frames; funding has the rows of the account only,
+      and is None if no builder is known
+    - ``builders``: builders whose funding rows were requested
+    - ``positions``: positions now; None if they cannot be fetched
+    - ``accounts``: account values now, by dex; None if positions are None
+    - ``missing_reason``: why positions are missing
     """
 
     user: str
@@ -111,18 +98,11 @@ class AccountData:
 class WalletView:
     """The view of the wallet explorer.
 
-    Attributes
-    ----------
-    request : WalletRequest
-        The request.
-    account : AccountData
-        The frames of the account.
-    earned : DataFrame
-        `tk.pnl.attribution` of the chosen coin and day: one row, or none without any rows.
-    coins, days : DataFrame
-        The same by coin (of the chosen day) and by day (of the chosen coin).
-    hours : DataFrame
-        The same by hour, of the chosen coin and day.
+    - ``request``: the request
+    - ``account``: the frames of the account
+    - ``earned``: `tk.pnl.attribution` of the chosen coin and day: one row, or none without any rows
+    - ``coins``, ``days``: the same by coin (of the chosen day) and by day (of the chosen coin)
+    - ``hours``: the same by hour, of the chosen coin and day
     """
 
     request: WalletRequest
@@ -167,21 +147,12 @@ def wallet_view(
 ) -> WalletView:
     """Return the view of a request.
 
-    Parameters
-    ----------
-    request : WalletRequest
-        The request.
-    fetch : Fetcher
-        Fetches the frames.
-    now_ms : int
-        The present, in Unix milliseconds.
-    account : AccountData, optional
-        Frames of the same account and period; nothing is fetched then.
+    - ``request``: the request
+    - ``fetch``: fetches the frames
+    - ``now_ms``: the present, in Unix milliseconds
+    - ``account``: frames of the same account and period; nothing is fetched then
 
-    Raises
-    ------
-    ToolkitError
-        If fills, ledger or funding cannot be fetched.
+    Raise ToolkitError if fills, ledger or funding cannot be fetched.
     """
     account = fetch_account(request, fetch, now_ms) if account is None else account
     coin = ["coin"] if request.coin is not None else []

@@ -33,11 +33,8 @@ _TABLE_COLUMNS: Final = ("margin_table_id", "lower_bound", "max_leverage")
 class Tiers(NamedTuple):
     """Tiers of positions, for `toolkit.rules.margin`.
 
-    Attributes
-    ----------
-    max_leverage, lower_bound : array of float, (positions, tiers)
-    source : str
-        Their source: ``"margin tables"``, or ``"one tier for each coin"``.
+    - ``max_leverage``, ``lower_bound`` (array of float, (positions, tiers))
+    - ``source``: their source: ``"margin tables"``, or ``"one tier for each coin"``
     """
 
     max_leverage: npt.NDArray[np.float64]
@@ -132,25 +129,15 @@ def read_tiers(
 ) -> Tiers:
     """Return the tiers of each position.
 
-    Parameters
-    ----------
-    held : DataFrame
-        Positions in pandas: ``coin``, and ``max_leverage`` if the state has it.
-    max_leverage : mapping, DataFrame or None
-        Largest leverages by coin, or a frame of `tk.meta`.
-    margin_tables : DataFrame or None
-        `tk.margin_tables` of one dex, or of several with a column ``dex``.
+    - ``held``: positions in pandas: ``coin``, and ``max_leverage`` if the state has it
+    - ``max_leverage``: largest leverages by coin, or a frame of `tk.meta`
+    - ``margin_tables``: `tk.margin_tables` of one dex, or of several with a column ``dex``
 
-    Raises
-    ------
-    ValueError
-        If the largest leverage is not known, or tables are passed and no frame names the table of
-        each coin.
+    Raise ValueError if the largest leverage is not known, or tables are passed and no frame names
+    the table of each coin.
 
-    Warns
-    -----
-    UserWarning
-        If meta names tables of several tiers that were not passed, or that lack a number.
+    Warn with UserWarning if meta names tables of several tiers that were not passed, or that lack a
+    number.
     """
     assets = _read_assets(max_leverage)
     if assets is None and "max_leverage" not in positions:

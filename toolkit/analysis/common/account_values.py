@@ -84,11 +84,8 @@ def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") 
 def refuse_batches(frame: pd.DataFrame, keys: Sequence[str], what: str) -> None:
     """Raise if a frame has two batches of states: the first one would hide the newer one.
 
-    Raises
-    ------
-    ValueError
-        If rows with the same keys have different values, or if the rows of one account are from
-        several times.
+    Raise ValueError if rows with the same keys have different values, or if the rows of one account
+    are from several times.
     """
     keys = [key for key in keys if key in frame.columns]
     _refuse_times(frame, what)
@@ -129,10 +126,7 @@ def column_list(frame: pd.DataFrame, name: str) -> list[Any]:
 def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
     """Return the times of rows in milliseconds; None if the frame has no column time.
 
-    Raises
-    ------
-    MissingColumns
-        If some times are missing; `what` is the name of the frame in the message.
+    Raise MissingColumns if some times are missing; `what` is the name of the frame in the message.
     """
     if "time" not in frame.columns:
         return [None] * len(frame)

@@ -21,20 +21,10 @@ _WEIGHTS = 4_000_000
 def resample_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Floats:
     """Return sums over clusters that are drawn with replacement.
 
-    Parameters
-    ----------
-    parts : array of float, (clusters, figures)
-        What each cluster adds to each figure.
-    draws : int
-        Number of resamples. Each has as many clusters as the data.
-    seed : int
-        The same seed draws the same clusters for all figures.
-    block : int, default 1
-        How many neighbours are drawn together: see `draw_blocks`.
-
-    Returns
-    -------
-    array of float, (draws, figures)
+    - ``parts`` (array of float, (clusters, figures)): what each cluster adds to each figure
+    - ``draws``: number of resamples. Each has as many clusters as the data.
+    - ``seed``: the same seed draws the same clusters for all figures
+    - ``block``: how many neighbours are drawn together: see `draw_blocks`
     """
     count = len(parts)
     if not count:

@@ -168,14 +168,9 @@ def result_from_frame(
 ) -> IntoFrameT:
     """Return a result in the engine of the first input; pandas also gets its provenance.
 
-    Parameters
-    ----------
-    frame : Frame
-        The result.
-    inputs : mapping of str to DataFrame
-        The frames by the name of the parameter.
-    **facts
-        Entries of the provenance, such as ``helper`` and ``by``.
+    - ``frame``: the result
+    - ``inputs``: the frames by the name of the parameter
+    - ``**facts``: entries of the provenance, such as ``helper`` and ``by``
     """
     native: Any = nw.to_native(frame)
     if isinstance(next(iter(inputs.values())), pd.DataFrame):
@@ -226,10 +221,7 @@ def number_kind(
 ) -> Numbers:
     """Return whether the number columns are float or exact; `otherwise` if there are none.
 
-    Raises
-    ------
-    MissingColumns
-        If a column is text, or if float and exact columns are mixed.
+    Raise MissingColumns if a column is text, or if float and exact columns are mixed.
     """
     schema = frame.collect_schema()
     kinds: set[Numbers] = set()
@@ -297,16 +289,10 @@ def is_empty_column(frame: Frame, name: str) -> bool:
 def require_some_values(frame: Frame, name: str, what: str, use: str) -> None:
     """Raise `MissingColumns` if all values of a column are missing.
 
-    Parameters
-    ----------
-    frame : Frame
-        The rows.
-    name : str
-        The column.
-    what : str
-        The parameter that contains the rows.
-    use : str
-        Why the column is needed, as the end of "it ...".
+    - ``frame``: the rows
+    - ``name``: the column
+    - ``what``: the parameter that contains the rows
+    - ``use``: why the column is needed, as the end of "it ..."
     """
     if is_empty_column(frame, name):
         raise MissingColumns(

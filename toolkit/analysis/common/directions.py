@@ -63,18 +63,11 @@ def is_auto_deleveraging(have: Sequence[str]) -> nw.Expr:
 def is_liquidation(have: Sequence[str], account: str | None = None) -> nw.Expr:
     """Return whether a fill liquidates its own account.
 
-    Parameters
-    ----------
-    have : sequence of str
-        The columns of the frame.
-    account : str, optional
-        The account of the fills. By default the column ``user``. If that is missing, too, the
-        taker of a market liquidation is the liquidated account.
+    - ``have``: the columns of the frame
+    - ``account``: the account of the fills. By default the column ``user``. If that is missing,
+      too, the taker of a market liquidation is the liquidated account.
 
-    Returns
-    -------
-    narwhals Expr
-        True if ``liquidated_user`` is the account, or if ``dir`` begins with `Liquidated`.
+    Returns: true if ``liquidated_user`` is the account, or if ``dir`` begins with `Liquidated`.
     """
     own = _is_own_liquidation(have, account)
     return own | _direction().str.starts_with(LIQUIDATED) if "dir" in have else own
@@ -83,10 +76,7 @@ def is_liquidation(have: Sequence[str], account: str | None = None) -> nw.Expr:
 def is_liquidation_counterparty(have: Sequence[str], account: str | None = None) -> nw.Expr:
     """Return whether a fill is the counterparty of the liquidation of another account.
 
-    Parameters
-    ----------
-    have, account
-        As `is_liquidation` takes them.
+    - ``have``, ``account``: as `is_liquidation` takes them
     """
     return _has_liquidation(have) & ~is_liquidation(have, account)
 
@@ -94,10 +84,7 @@ def is_liquidation_counterparty(have: Sequence[str], account: str | None = None)
 def is_forced_close(have: Sequence[str], account: str | None = None) -> nw.Expr:
     """Return whether the exchange closed the position: a liquidation, or auto-deleveraging.
 
-    Parameters
-    ----------
-    have, account
-        As `is_liquidation` takes them.
+    - ``have``, ``account``: as `is_liquidation` takes them
     """
     return is_liquidation(have, account) | is_auto_deleveraging(have)
 
@@ -107,14 +94,10 @@ def warn_missing_directions(
 ) -> None:
     """Warn if ``dir`` is missing in every row, so that other events look like trades.
 
-    Parameters
-    ----------
-    frame : Frame
-        The rows.
-    what : str
-        The parameter that contains the rows.
-    outcomes_alone : bool, default False
-        Warn only if there are fills of outcome tokens, for helpers that exclude only conversions.
+    - ``frame``: the rows
+    - ``what``: the parameter that contains the rows
+    - ``outcomes_alone``: warn only if there are fills of outcome tokens, for helpers that exclude
+      only conversions
     """
     if "dir" in frame.collect_schema().names() and columns.is_empty_column(frame, "dir"):
         if outcomes_alone:

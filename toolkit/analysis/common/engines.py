@@ -65,16 +65,10 @@ def result_from_table(
 ) -> IntoFrameT:
     """Return a table in the engine of the first input; pandas also gets its provenance.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The result.
-    inputs : mapping of str to DataFrame
-        The frames by the name of the parameter.
-    nullable : sequence of str
-        Integer columns with missing values: Int64 in pandas.
-    **facts
-        Entries of the provenance, such as ``helper`` and ``by``.
+    - ``table``: the result
+    - ``inputs``: the frames by the name of the parameter
+    - ``nullable``: integer columns with missing values: Int64 in pandas
+    - ``**facts``: entries of the provenance, such as ``helper`` and ``by``
     """
     result: Any = _native_result(table, inputs, nullable, facts)
     typed: IntoFrameT = result

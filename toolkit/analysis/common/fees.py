@@ -164,11 +164,8 @@ def without_price(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.E
 def parse_prices(prices: Prices | None) -> dict[str, Decimal]:
     """Return prices of tokens as decimals, with the names of the tokens in upper case.
 
-    Raises
-    ------
-    ValueError
-        If a price is not a positive number, if a token has two prices, or if USDC has a price
-        other than 1.
+    Raise ValueError if a price is not a positive number, if a token has two prices, or if USDC has
+    a price other than 1.
     """
     found: dict[str, Decimal] = {}
     for token, price in (prices or {}).items():
@@ -227,10 +224,7 @@ def apply_prices(
 def dex_tokens(meta: Any) -> dict[str, str]:
     """Return the collateral of each dex in `meta` whose collateral is not USDC.
 
-    Parameters
-    ----------
-    meta : DataFrame
-        As `tk.meta` returns it, of one or more dexes: ``name``, ``collateral_token``.
+    - ``meta``: as `tk.meta` returns it, of one or more dexes: ``name``, ``collateral_token``
     """
     if meta is None:
         return {}
@@ -254,10 +248,7 @@ def dex_tokens(meta: Any) -> dict[str, str]:
 def dex_tokens_in_fills(fills: Frame) -> dict[str, str]:
     """Return the collateral of each builder-deployed dex from the fee_token of its fills.
 
-    Raises
-    ------
-    MissingColumns
-        If the fills of one dex have several tokens other than USDC.
+    Raise MissingColumns if the fills of one dex have several tokens other than USDC.
     """
     if "fee_token" not in fills.collect_schema().names():
         return {}

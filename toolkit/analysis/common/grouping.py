@@ -26,10 +26,7 @@ DERIVED_GROUPS = ("dex", *CALENDAR)
 def list_keys(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list[str]:
     """Return `by` as a list without repeats.
 
-    Raises
-    ------
-    ValueError
-        If `by` names a column of `taken`: these are aggregated.
+    Raise ValueError if `by` names a column of `taken`: these are aggregated.
     """
     keys = [] if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
     if wrong := [key for key in keys if key in set(taken)]:

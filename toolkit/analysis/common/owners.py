@@ -25,12 +25,8 @@ _RESUMED = 3  # fewer may happen by chance
 class Accounts(NamedTuple):
     """The accounts of fills.
 
-    Attributes
-    ----------
-    fills : Frame
-        The fills. If they are of several accounts, they have a column `user`.
-    names : list of str
-        Accounts that are known from elsewhere, in lower case.
+    - ``fills``: the fills. If they are of several accounts, they have a column `user`.
+    - ``names``: accounts that are known from elsewhere, in lower case
     """
 
     fills: Frame
@@ -62,11 +58,8 @@ def refuse_several_accounts(native: Any, what: str) -> None:
 
     A helper that processes the history of one account would take their rows for one chain.
 
-    Raises
-    ------
-    ValueError
-        If the frame was fetched for several accounts, has all its rows, and has no column that
-        names the account.
+    Raise ValueError if the frame was fetched for several accounts, has all its rows, and has no
+    column that names the account.
     """
     if not isinstance(native, pd.DataFrame) or {"user", "account"} & set(native.columns):
         return
@@ -100,22 +93,13 @@ def refuse_mixed_chains(
     gaps. So a few fills of two accounts without a column user pass this check. `tk.concat` and
     `tk.many` add the account to each row.
 
-    Parameters
-    ----------
-    chains : sequence of int
-        The chain of each fill.
-    starts, ends : sequence of int
-        The position before and after each fill.
-    order : sequence of int
-        The rows in the order of execution, chain by chain.
-    names : sequence of str
-        The columns of the frame.
+    - ``chains``: the chain of each fill
+    - ``starts``, ``ends``: the position before and after each fill
+    - ``order``: the rows in the order of execution, chain by chain
+    - ``names``: the columns of the frame
 
-    Raises
-    ------
-    ValueError
-        If at least three breaks continue from an earlier end of the chain, and more than twice as
-        many as continue from a new position.
+    Raise ValueError if at least three breaks continue from an earlier end of the chain, and more
+    than twice as many as continue from a new position.
     """
     if "user" in names:
         return
@@ -143,10 +127,7 @@ def keep_own_rows(
 ) -> Frame:
     """Return the rows of the fills' accounts: the named ones, and those in the user column.
 
-    Raises
-    ------
-    ValueError
-        If the rows are of several accounts and the account of the fills is not known.
+    Raise ValueError if the rows are of several accounts and the account of the fills is not known.
     """
     if column not in rows.collect_schema().names():
         return rows

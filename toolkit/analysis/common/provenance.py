@@ -11,19 +11,11 @@ from toolkit.completeness.merge import merge_inputs
 def result_provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the provenance of a result.
 
-    Parameters
-    ----------
-    inputs : mapping of str to DataFrame
-        The frames by the name of the parameter; None if the parameter was not passed.
+    - ``inputs``: the frames by the name of the parameter; None if the parameter was not passed
 
-    Returns
-    -------
-    dict
-        As `toolkit.completeness.merge.merge_inputs` returns it. The ``rows`` of each input are
-        those that were used; ``fetched_rows`` is added if another number was fetched.
+    Returns: as `toolkit.completeness.merge.merge_inputs` returns it. The ``rows`` of each input are
+    those that were used; ``fetched_rows`` is added if another number was fetched.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> fills, ledger = pd.DataFrame({"px": [1.0]}), pd.DataFrame({"usdc": [1.0]})
     >>> fills.attrs["toolkit"] = {"complete": "yes", "simulated": False}

@@ -32,10 +32,7 @@ def finite_value(name: str) -> nw.Expr:
 def name_quantiles(quantiles: tuple[float, ...] | list[float]) -> dict[str, float]:
     """Return the names of quantiles: 0.1 is ``q10``.
 
-    Raises
-    ------
-    ValueError
-        If a quantile is not between 0 and 1.
+    Raise ValueError if a quantile is not between 0 and 1.
     """
     if not all(0 <= q <= 1 for q in quantiles):
         raise ValueError(f"quantiles must be between 0 and 1, not {list(quantiles)}")

@@ -44,18 +44,11 @@ _NO_HASH: Final = f"0x{'0' * 64}"
 class RowIdentity:
     """The columns that identify an event of a record.
 
-    Attributes
-    ----------
-    needed : tuple of str
-        Columns that must be equal. A frame that lacks one of them has no identities.
-    also : tuple of str
-        Further columns that must be equal if the frame has them.
-    number : str
-        A number column. A row with 0 or a missing value has no identity.
-    text : str
-        A column of hashes. A row with a hash of zeros or a missing hash has no identity.
-    in_full : bool
-        Whether all columns must be equal, except nested ones.
+    - ``needed``: columns that must be equal. A frame that lacks one of them has no identities.
+    - ``also``: further columns that must be equal if the frame has them
+    - ``number``: a number column. A row with 0 or a missing value has no identity.
+    - ``text``: a column of hashes. A row with a hash of zeros or a missing hash has no identity.
+    - ``in_full``: whether all columns must be equal, except nested ones
     """
 
     needed: tuple[str, ...]

@@ -11,10 +11,7 @@ from toolkit.times import Time, to_ms
 def present_ms(native: Any, at: Time | None, what: str, name: str = "at") -> int:
     """Return the present in milliseconds: `at`, or the time at which the frame was fetched.
 
-    Raises
-    ------
-    ValueError
-        If neither is known.
+    Raise ValueError if neither is known.
     """
     if at is not None:
         return to_ms(at)

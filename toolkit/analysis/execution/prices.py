@@ -24,12 +24,8 @@ _TIMES = ("time", "timestamp", "timestamp_ms")
 class PriceHistory:
     """Prices by coin, in the order of time.
 
-    Attributes
-    ----------
-    source : str
-        Column of the prices.
-    by_coin : dict
-        Coin -> times in milliseconds, and prices.
+    - ``source``: column of the prices
+    - ``by_coin``: coin -> times in milliseconds, and prices
     """
 
     source: str
@@ -55,10 +51,7 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
     Prices of one coin and millisecond become one: their mean, weighted by `sz` if that column
     exists, so that the order of rows does not matter.
 
-    Raises
-    ------
-    MissingColumns
-        If there is no coin, time or price.
+    Raise MissingColumns if there is no coin, time or price.
     """
     import narwhals as nw
 
@@ -95,10 +88,7 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
 def span_ms(span: str | float, name: str) -> int:
     """Return a span of time in milliseconds: ``"30s"``, ``"5m"``, or seconds.
 
-    Raises
-    ------
-    ValueError
-        If it is not a span, or not positive.
+    Raise ValueError if it is not a span, or not positive.
     """
     ms = -to_ms(span, now_ms=0) if isinstance(span, str) else round(float(span) * SECOND)
     if ms <= 0:

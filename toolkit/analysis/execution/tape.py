@@ -58,14 +58,11 @@ _QUOTES: Final = {
 class SpreadParts:
     """Half spread, its transitory and its permanent part, in basis points.
 
-    Attributes
-    ----------
-    values : array of float, (3,)
-        In the order of `PARTS`; NaN if the trades do not determine them.
-    variances : array of float, (3,)
-        Variances of the values; NaN if single changes determine the values.
-    freedom : array of float, (3,)
-        Degrees of freedom of the variances.
+    - ``values`` (array of float, (3,)): in the order of `PARTS`; NaN if the trades do not determine
+      them
+    - ``variances`` (array of float, (3,)): variances of the values; NaN if single changes determine
+      the values
+    - ``freedom`` (array of float, (3,)): degrees of freedom of the variances
     """
 
     values: Floats
@@ -90,12 +87,9 @@ def read_trades(fills: IntoFrame) -> pd.DataFrame:
     one, which was the quote; the other prices were deeper in the book. Fills that met no quote are
     left out: conversions, settlements, backstop liquidations, auto-deleveraging.
 
-    Returns
-    -------
-    DataFrame
-        ``coin, ms, tx, sign`` (1: the aggressor bought), ``px``, ``usd``; ``sure``: whether the
-        order of this trade among those of its moment is known; ``taker``, ``maker``: whether the
-        trade has a fill of that side.
+    Returns: ``coin, ms, tx, sign`` (1: the aggressor bought), ``px``, ``usd``; ``sure``: whether
+    the order of this trade among those of its moment is known; ``taker``, ``maker``: whether the
+    trade has a fill of that side.
     """
     fills = count_once(fills, "fills")
     rows = columns.pandas_columns(fills, "fills", NEEDED, _OPTIONAL, ("px", "sz"))
@@ -201,16 +195,10 @@ def _variance(
     Newey and West. If changes are independent, with variance 1, the residuals are Me with M = I -
     QQ' (Q the `basis` of the regressors): the form's mean is tr(MB), its variance 2 tr(MBMB).
 
-    Parameters
-    ----------
-    pull : array of float, (n,)
-        How the estimate moves with each change.
-    correction : array of float, (n,)
-        Factor of each residual.
-    residual : array of float, (n,)
-        Residuals of the regression.
-    basis : array of float, (n, 3)
-        Orthonormal columns that span the regressors.
+    - ``pull`` (array of float, (n,)): how the estimate moves with each change
+    - ``correction`` (array of float, (n,)): factor of each residual
+    - ``residual`` (array of float, (n,)): residuals of the regression
+    - ``basis`` (array of float, (n, 3)): orthonormal columns that span the regressors
     """
     corrected = pull * correction
     score = corrected * residual
@@ -256,10 +244,7 @@ def combine_parts(parts: Sequence[SpreadParts], weights: Sequence[float]) -> Spr
 def with_trade_groups(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Add the columns that trades can be grouped by: the dex, and hour, day, week.
 
-    Raises
-    ------
-    ValueError
-        If `keys` has another column: a trade has two accounts, and only one aggressor.
+    Raise ValueError if `keys` has another column: a trade has two accounts, and only one aggressor.
     """
     allowed = ("coin", "dex", *grouping.CALENDAR)
     if wrong := [key for key in keys if key not in allowed]:
@@ -371,10 +356,7 @@ def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
 def check_prices(rows: pd.DataFrame, marks: PriceHistory) -> None:
     """Raise ValueError if prices are those of trades, which are bids and asks and not mids.
 
-    Raises
-    ------
-    ValueError
-        If the prices come from a column ``px``, or equal the fills' own prices.
+    Raise ValueError if the prices come from a column ``px``, or equal the fills' own prices.
     """
     words = ""
     if marks.source == "px":

@@ -48,10 +48,7 @@ def interval_hours(rows: pd.DataFrame) -> int:
     It is eight, unless rows of a coin follow each other sooner than their payments allow. If no row
     sums several payments and no coin has two rows, it is one.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        ``coin``, ``hour`` (since the epoch), ``samples``.
+    - ``rows``: ``coin``, ``hour`` (since the epoch), ``samples``
     """
     each = rows.drop_duplicates(["coin", "hour"]).sort_values(["coin", "hour"])
     gap = each.groupby("coin")["hour"].diff() / each["samples"]
@@ -63,18 +60,11 @@ def interval_hours(rows: pd.DataFrame) -> int:
 def spread_hours(rows: pd.DataFrame, interval: float | None = None) -> pd.DataFrame:
     """Return one row for each hour that a row is for, with the rate by the hour.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        ``coin``, ``hour`` (since the epoch), ``samples``, ``rate`` (of one payment).
-    interval : float, optional
-        Hours that one payment is for. Without it, 1 hour from 2024 on, and the result of
-        `interval_hours` before.
+    - ``rows``: ``coin``, ``hour`` (since the epoch), ``samples``, ``rate`` (of one payment)
+    - ``interval``: hours that one payment is for. Without it, 1 hour from 2024 on, and the result
+      of `interval_hours` before.
 
-    Returns
-    -------
-    DataFrame
-        ``coin``, ``hour``, ``rate``. The last hour of a row is the hour of the row itself.
+    Returns: ``coin``, ``hour``, ``rate``. The last hour of a row is the hour of the row itself.
     """
     old = (rows["hour"] * HOUR < _HOURLY_FROM).to_numpy(dtype=bool)
     hours: npt.NDArray[np.float64] = np.ones(len(rows))

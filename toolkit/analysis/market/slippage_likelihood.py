@@ -27,14 +27,10 @@ _FARTHEST: Final = 40.0  # log a and k stay where their exponentials are numbers
 class BoundedCosts:
     """Bounds on the cost of each row.
 
-    Attributes
-    ----------
-    low, high : array of float
-        Logarithms of the bounds of the cost; minus infinity and infinity if there is none.
-    size : array of float
-        Logarithm of the size, in units of the size that `a` is for.
-    spread : array of float
-        Cost of the smallest size, which is known.
+    - ``low``, ``high`` (array of float): logarithms of the bounds of the cost; minus infinity and
+      infinity if there is none
+    - ``size`` (array of float): logarithm of the size, in units of the size that `a` is for
+    - ``spread`` (array of float): cost of the smallest size, which is known
     """
 
     low: Floats
@@ -93,14 +89,10 @@ def resample_estimates(
     A draw changes the score. The curvature stays that of all rows, so a draw of few distinct
     clusters cannot fail (the score bootstrap of Kline and Santos, 2012).
 
-    Parameters
-    ----------
-    theta : array of float, (3,)
-        The estimate.
-    clusters : array of int
-        Cluster of each row, from 0.
-    draws, seed, block : int
-        Number of draws, their seed, and how many neighbouring clusters are drawn together.
+    - ``theta`` (array of float, (3,)): the estimate
+    - ``clusters`` (array of int): cluster of each row, from 0
+    - ``draws``, ``seed``, ``block``: number of draws, their seed, and how many neighbouring
+      clusters are drawn together
     """
     _, scores, hessians = _likelihood_of_rows(theta, rows)
     score = np.stack(

@@ -22,17 +22,13 @@ LEAST_BPS = 0.005
 class SizeMeans:
     """Mean cost by size, as sampled (first row) and as resampled (other rows).
 
-    Attributes
-    ----------
-    sizes : array of float, (sizes,)
-        Sizes in USD, rising, of which at least one order could be filled.
-    blocks : array of int, (sizes,)
-        Number of blocks of days on which each size was sampled.
-    bps : array of float, (1 + draws, sizes)
-        Mean costs. A sample for which the book was too thin counts as the least that it can have
-        cost.
-    law : array of float, (1 + draws, 4)
-        Half spread, a, k and sigma, fitted to the same samples; missing if there is no fit.
+    - ``sizes`` (array of float, (sizes,)): sizes in USD, rising, of which at least one order could
+      be filled
+    - ``blocks`` (array of int, (sizes,)): number of blocks of days on which each size was sampled
+    - ``bps`` (array of float, (1 + draws, sizes)): mean costs. A sample for which the book was too
+      thin counts as the least that it can have cost.
+    - ``law`` (array of float, (1 + draws, 4)): half spread, a, k and sigma, fitted to the same
+      samples; missing if there is no fit
     """
 
     sizes: Floats
@@ -44,15 +40,10 @@ class SizeMeans:
 def means_of(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> SizeMeans:
     """Return the mean costs of one side's samples, and of as many resamples of days as the law has.
 
-    Parameters
-    ----------
-    group : DataFrame
-        ``day``, ``amount_usd``, ``bps`` and ``least``, the least that a missing sample can have
-        cost.
-    law : array of float, (1 + draws, 4)
-        As in `SizeMeans`.
-    seed, block : int
-        The same as for the law, so that both draw the same days.
+    - ``group``: ``day``, ``amount_usd``, ``bps`` and ``least``, the least that a missing sample can
+      have cost
+    - ``law`` (array of float, (1 + draws, 4)): as in `SizeMeans`
+    - ``seed``, ``block``: the same as for the law, so that both draw the same days
     """
     known = group["bps"].notna()
     sizes = np.unique(group["amount_usd"][known].to_numpy(dtype=np.float64))

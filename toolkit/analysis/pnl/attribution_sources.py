@@ -44,12 +44,8 @@ SUMMED = (*(name for name in MONEY if name != "equity_change"), "_perp_net")
 class TokenRates(NamedTuple):
     """Prices of tokens other than USDC, and the collateral of dexes.
 
-    Attributes
-    ----------
-    prices : mapping of str to Decimal
-        Token -> USD. Other tokens count at par.
-    dexes : mapping of str to str
-        Builder-deployed dex -> its collateral, if it is known and not USDC.
+    - ``prices``: token -> USD. Other tokens count at par.
+    - ``dexes``: builder-deployed dex -> its collateral, if it is known and not USDC
     """
 
     prices: Mapping[str, Decimal]

@@ -16,23 +16,13 @@ Edge = tuple[int, int]
 def order_tie(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[int]:
     """Return the order of the fills of one tie.
 
-    Parameters
-    ----------
-    edges : sequence of (start, end)
-        Position before and after each fill, in any order.
-    before : int or None
-        Position before the tie, if it is known.
-    after : set of int
-        Start positions of the fills in the next tie.
+    - ``edges``: position before and after each fill, in any order
+    - ``before``: position before the tie, if it is known
+    - ``after``: start positions of the fills in the next tie
 
-    Returns
-    -------
-    list of int
-        Indices into `edges`. This is the given order or its reverse, if one of them is a chain
-        from `before`; otherwise any chain; otherwise the smallest number of partial chains.
+    Returns: indices into `edges`. This is the given order or its reverse, if one of them is a chain
+    from `before`; otherwise any chain; otherwise the smallest number of partial chains.
 
-    Examples
-    --------
     >>> order_tie([(4480, 731), (4623, 4480), (731, 0)], 4623, set())
     [1, 0, 2]
     """

@@ -34,21 +34,13 @@ def position_hours(
 ) -> Frame | None:
     """Return the number of hours with an open position, and of those with a funding row.
 
-    Parameters
-    ----------
-    fills, funding : DataFrame
-        See `attribution`.
-    keys : sequence of str
-        The groups; hours are counted by user, coin and dex.
-    names : sequence of str
-        The accounts of the fills, if the fills do not state them.
+    - ``fills``, ``funding``: see `attribution`
+    - ``keys``: the groups; hours are counted by user, coin and dex
+    - ``names``: the accounts of the fills, if the fills do not state them
 
-    Returns
-    -------
-    Frame or None
-        The groups, ``_held`` and ``_paid``: hours over all coins, from the first fill of a coin to
-        the last fill or payment of the account, or to the time of the request. None if the fills
-        do not state positions.
+    Returns: the groups, ``_held`` and ``_paid``: hours over all coins, from the first fill of a
+    coin to the last fill or payment of the account, or to the time of the request. None if the
+    fills do not state positions.
     """
     trades: Frame = nw.from_native(columns.normalise_frame(fills))
     have = trades.collect_schema().names()

@@ -56,10 +56,7 @@ class Match(NamedTuple):
 class LotBook:
     """The open lots of one account in one coin.
 
-    Parameters
-    ----------
-    method : {"fifo", "lifo", "average"}
-        The lot that a closing fill takes first.
+    - ``method`` ({"fifo", "lifo", "average"}): the lot that a closing fill takes first
     """
 
     def __init__(self, method: Method) -> None:
@@ -141,14 +138,9 @@ class LotBook:
     def apply_fill(self, change: int, px: int, key: int) -> list[Match]:
         """Apply a fill and return the parts of lots that it closes.
 
-        Parameters
-        ----------
-        change : int
-            Signed size, positive for a buy.
-        px : int
-            Price.
-        key : int
-            The key of a lot that it opens.
+        - ``change``: signed size, positive for a buy
+        - ``px``: price
+        - ``key``: the key of a lot that it opens
         """
         sign, left = (1 if change > 0 else -1), abs(change)
         matches = []

@@ -26,15 +26,11 @@ _UNIT = 1e6  # sizes of perps have at most six decimals
 class Period(NamedTuple):
     """A time range in milliseconds, both ends included; None is unbounded.
 
-    Attributes
-    ----------
-    start, end : int or None
-        The range.
-    is_seen : bool
-        Whether it is only the time from the first to the last fill. Then payments outside it
-        count, too, if the fills show their position.
-    earliest, latest : int or None
-        The bounds that the caller passes, if any; such payments must be inside them.
+    - ``start``, ``end``: the range
+    - ``is_seen``: whether it is only the time from the first to the last fill. Then payments
+      outside it count, too, if the fills show their position.
+    - ``earliest``, ``latest``: the bounds that the caller passes, if any; such payments must be
+      inside them
     """
 
     start: int | None
@@ -49,19 +45,12 @@ def covered_period(
 ) -> Period | None:
     """Return the time range that fills cover.
 
-    Parameters
-    ----------
-    fills : DataFrame
-        Fills with a column ``time``.
-    start_time, end_time : int, datetime or text, optional
-        The bounds that the caller knows.
+    - ``fills``: fills with a column ``time``
+    - ``start_time``, ``end_time``: the bounds that the caller knows
 
-    Returns
-    -------
-    Period or None
-        The bounds of the caller; otherwise the requested range, if the frame is complete and
-        unchanged since the fetch; otherwise the time from the first fill to the full hour after
-        the last one. None if there are no fills.
+    Returns: the bounds of the caller; otherwise the requested range, if the frame is complete and
+    unchanged since the fetch; otherwise the time from the first fill to the full hour after the
+    last one. None if there are no fills.
     """
     start, end = _optional_ms(start_time), _optional_ms(end_time)
     if start is not None and end is not None:

@@ -18,14 +18,10 @@ from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust_balance, apply_sp
 class SpotWalk:
     """The result of each spot fill, by row.
 
-    Attributes
-    ----------
-    expected : dict of int to int or None
-        Closed PnL by the rule, in units of px * change; None if a cost is not known.
-    basis : dict of int to Basis
-        Balance and cost after the fill.
-    gap : dict of int to int
-        Size that came (+) or left (-) before the fill without a fill, if it is more than rounding.
+    - ``expected``: closed PnL by the rule, in units of px * change; None if a cost is not known
+    - ``basis``: balance and cost after the fill
+    - ``gap``: size that came (+) or left (-) before the fill without a fill, if it is more than
+      rounding
     """
 
     expected: dict[int, int | None] = field(default_factory=dict)
@@ -36,12 +32,8 @@ class SpotWalk:
 class Swaps(NamedTuple):
     """Conversions that swap outcome tokens without cash, as groups of rows.
 
-    Attributes
-    ----------
-    groups : dict of int to list of int
-        The row of each leg -> all legs of its conversion.
-    ms : list of int
-        The time of every row.
+    - ``groups``: the row of each leg -> all legs of its conversion
+    - ``ms``: the time of every row
     """
 
     groups: dict[int, list[int]]

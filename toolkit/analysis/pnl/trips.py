@@ -45,14 +45,9 @@ class Trip:
 class TokenPrices(NamedTuple):
     """Prices of the tokens of fills, as integers in units of 10**-decimals; 1 by default.
 
-    Attributes
-    ----------
-    of_closed, of_fee : dict of int to int
-        Row -> price of the token of closed PnL, or of the fee.
-    decimals : int
-        Decimals of the prices.
-    at_par : frozenset of int
-        Rows in another token than USDC that count at par.
+    - ``of_closed``, ``of_fee``: row -> price of the token of closed PnL, or of the fee
+    - ``decimals``: decimals of the prices
+    - ``at_par``: rows in another token than USDC that count at par
     """
 
     of_closed: dict[int, int]
@@ -95,10 +90,7 @@ class TripCash:
 class Conversions(NamedTuple):
     """Rows that convert outcome tokens.
 
-    Attributes
-    ----------
-    conversions, swaps : frozenset of int
-        All conversions, and those of them whose prices have no meaning.
+    - ``conversions``, ``swaps``: all conversions, and those of them whose prices have no meaning
     """
 
     conversions: frozenset[int]

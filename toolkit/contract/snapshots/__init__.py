@@ -48,16 +48,11 @@ Columns = Mapping[str, Any]
 class WireAccountSnapshot(NamedTuple):
     """The accounts of one collateral token, as they are on the wire.
 
-    Parameters
-    ----------
-    snapshot_id : str
-        Its identifier.
-    collateral_token : str
-        The token, with ``<dex>:`` in front if it is about one dex.
-    users : mapping of str to tuple
-        Address -> (account_value, total_long_notional, total_short_notional, is_unified,
-        account_mode), and for portfolio-margin users also pm_ratio, pm_avail_by_branch as
-        pairs of token and number, pm_total_account_value.
+    - ``snapshot_id``: its identifier
+    - ``collateral_token``: the token, with ``<dex>:`` in front if it is about one dex
+    - ``users``: address -> (account_value, total_long_notional, total_short_notional, is_unified,
+      account_mode), and for portfolio-margin users also pm_ratio, pm_avail_by_branch as pairs of
+      token and number, pm_total_account_value
     """
 
     snapshot_id: str
@@ -68,14 +63,9 @@ class WireAccountSnapshot(NamedTuple):
 class WireTwapSnapshot(NamedTuple):
     """The TWAPs of one market, as they are on the wire.
 
-    Parameters
-    ----------
-    snapshot_id : str
-        Its identifier.
-    market_name : str
-        The market, with ``<dex>:`` in front on builder-deployed dexes.
-    twaps : sequence of tuple
-        21 values each, in the order of the specification.
+    - ``snapshot_id``: its identifier
+    - ``market_name``: the market, with ``<dex>:`` in front on builder-deployed dexes
+    - ``twaps``: 21 values each, in the order of the specification
     """
 
     snapshot_id: str
@@ -147,24 +137,14 @@ def encode(
 ) -> tuple[dict[str, str], bytes]:
     """Return the headers and the body of an answer with snapshots.
 
-    Parameters
-    ----------
-    operation : Operation
-        accountValueSnapshots or perpTwapSnapshots.
-    snapshots : sequence of WireAccountSnapshot or of WireTwapSnapshot
-        At least one snapshot; their number decides the format.
-    level : int
-        The level of the compression; 3 takes more than twice the time of 1.
+    - ``operation``: accountValueSnapshots or perpTwapSnapshots
+    - ``snapshots``: at least one snapshot; their number decides the format
+    - ``level``: the level of the compression; 3 takes more than twice the time of 1
 
-    Returns
-    -------
-    tuple of dict and bytes
-        Headers and body.
+    Returns: headers and body.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no snapshot, or one does not have the form of the specification.
+    Raise TypeError or ValueError if there is no snapshot, or one does not have the form of the
+    specification.
     """
     kinds = {"accountValueSnapshots": WireAccountSnapshot, "perpTwapSnapshots": WireTwapSnapshot}
     kind = kinds[operation.type]
@@ -188,10 +168,7 @@ def pack(snapshot: WireAccountSnapshot | WireTwapSnapshot, *, level: int = 1) ->
 def assemble(blobs: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
     """Return the headers and the body of an answer with packed snapshots.
 
-    Parameters
-    ----------
-    blobs : sequence of bytes
-        At least one result of `pack`.
+    - ``blobs``: at least one result of `pack`
     """
     from toolkit.contract.snapshots.envelope import assemble_answer
 

@@ -52,14 +52,10 @@ _BLOCK_ROWS: Final = 16_384
 class AccountScan:
     """The result of a scan; rows that do not fit have arbitrary values.
 
-    Attributes
-    ----------
-    starts, ends : array of int64
-        The positions where each entry begins, and where it ends if it fits.
-    fits : array of bool
-        Whether each entry could be read.
-    columns : mapping of str to array
-        The columns, without `user`.
+    - ``starts``, ``ends`` (array of int64): the positions where each entry begins, and where it
+      ends if it fits
+    - ``fits`` (array of bool): whether each entry could be read
+    - ``columns`` (mapping of str to array): the columns, without `user`
     """
 
     starts: Places
@@ -72,16 +68,13 @@ class AccountScan:
 class Branches:
     """The margin of some users by branch: pairs of token and available margin.
 
-    Attributes
-    ----------
-    rows, counts : array of int64
-        The row of each user, and the number of its pairs; -1 for null.
-    user, place : array of int64
-        For each pair the index of its user in `rows`, and its place among the user's pairs.
-    token, length : array of int64
-        For each pair the position of the token's text, and its length in bytes.
-    available : array of float64
-        For each pair the available margin.
+    - ``rows``, ``counts`` (array of int64): the row of each user, and the number of its pairs; -1
+      for null
+    - ``user``, ``place`` (array of int64): for each pair the index of its user in `rows`, and its
+      place among the user's pairs
+    - ``token``, ``length`` (array of int64): for each pair the position of the token's text, and
+      its length in bytes
+    - ``available`` (array of float64): for each pair the available margin
     """
 
     rows: Places
@@ -167,10 +160,7 @@ def _follow_entries(
 ) -> tuple[slice | Places, list[EntrySpan]] | None:
     """Follow the entries from the first to the last, and skip those that do not fit.
 
-    Returns
-    -------
-    tuple, or None
-        The rows of the scan that are entries, and the positions of entries to read one by one.
+    Returns: the rows of the scan that are entries, and the positions of entries to read one by one.
     """
     starts, ends = found.starts, found.ends
     follows = found.fits & (ends == np.append(starts[1:], head.finish))
@@ -243,14 +233,10 @@ def _address_array(characters: npt.NDArray[np.uint8]) -> pa.Array:
 def _scan_entries(data: Bytes, starts: Places, *, keyed: bool) -> AccountScan:
     """Return the entries that begin at some positions.
 
-    Parameters
-    ----------
-    data : array of uint8
-        MessagePack of a snapshot.
-    starts : array of int64
-        The positions of the addresses. Entries too close to the end of the bytes do not fit.
-    keyed : bool
-        Whether the entries are objects instead of tuples.
+    - ``data`` (array of uint8): MessagePack of a snapshot
+    - ``starts`` (array of int64): the positions of the addresses. Entries too close to the end of
+      the bytes do not fit.
+    - ``keyed``: whether the entries are objects instead of tuples
     """
     rows = len(starts)
     floats = ("account_value", "total_long_notional", "total_short_notional")
@@ -343,19 +329,11 @@ def _read_branches(reader: EntryReader, rows: Places) -> Branches:
 def _branch_column(rows: int, blocks: list[Branches], data: Bytes) -> pa.Array:
     """Return the column of all rows from the pairs of some users.
 
-    Parameters
-    ----------
-    rows : int
-        The length of the column; rows without a user are null.
-    blocks : list of Branches
-        The pairs.
-    data : array of uint8
-        The bytes with the tokens.
+    - ``rows``: the length of the column; rows without a user are null
+    - ``blocks``: the pairs
+    - ``data`` (array of uint8): the bytes with the tokens
 
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        If a token is not UTF-8.
+    Raise pyarrow.ArrowInvalid if a token is not UTF-8.
     """
     if not any(len(block.rows) for block in blocks):
         return pa.nulls(rows, PAIRS)

@@ -49,12 +49,9 @@ def _join_arrays(arrays: list[Any], empty: Any) -> Any:
 def repeat_texts(runs: Sequence[tuple[str, int]], limit: int) -> pa.Array:
     """Return a column in which each text is repeated a number of times.
 
-    Parameters
-    ----------
-    runs : sequence of (str, int)
-        The texts, and the number of repetitions of each.
-    limit : int
-        The most bytes of the column, so that a long text and many rows cannot fill the memory.
+    - ``runs``: the texts, and the number of repetitions of each
+    - ``limit``: the most bytes of the column, so that a long text and many rows cannot fill the
+      memory
     """
     size = sum(len(text.encode()) * count for text, count in runs)
     if size > limit:
@@ -69,14 +66,9 @@ def build_columns(
 ) -> dict[str, Any]:
     """Return the columns of rows.
 
-    Parameters
-    ----------
-    makers : mapping of str to callable
-        For each field of the rows, in order, the function that makes its column.
-    rows : sequence of Struct
-        The rows.
-    first_row : int
-        The number of the first row, for messages.
+    - ``makers``: for each field of the rows, in order, the function that makes its column
+    - ``rows``: the rows
+    - ``first_row``: the number of the first row, for messages
     """
     turned = zip(*map(msgspec.structs.astuple, rows), strict=True) if rows else repeat(())
     return {

@@ -27,16 +27,10 @@ _LONGEST: Final = 8 << 20
 class EntryDecoder:
     """A reader of lists of entries in one form.
 
-    Parameters
-    ----------
-    operation : str
-        The operation's ``type``.
-    fields : sequence of tuple
-        Name, key in the object form, type; and a default if the field may be absent.
-    array_like : bool
-        Whether the entries are tuples instead of objects.
-    keys : sequence of str
-        Names of the fields that every entry must have.
+    - ``operation``: the operation's ``type``
+    - ``fields``: name, key in the object form, type; and a default if the field may be absent
+    - ``array_like``: whether the entries are tuples instead of objects
+    - ``keys``: names of the fields that every entry must have
     """
 
     def __init__(
@@ -62,14 +56,9 @@ class EntryDecoder:
     def read(self, body: bytes, count: int, first_row: int) -> list[Any]:
         """Return entries that follow each other.
 
-        Parameters
-        ----------
-        body : bytes
-            Their MessagePack.
-        count : int
-            Their number.
-        first_row : int
-            The row of the first entry, for messages.
+        - ``body``: their MessagePack
+        - ``count``: their number
+        - ``first_row``: the row of the first entry, for messages
         """
         array = _array_body(count, body)
         try:

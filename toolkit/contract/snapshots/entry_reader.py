@@ -95,17 +95,11 @@ def copy_texts(data: Bytes, starts: Places, lengths: Places) -> tuple[pa.Array, 
 class EntryReader:
     """A position in each of many entries.
 
-    Parameters
-    ----------
-    data : array of uint8
-        The bytes.
-    at : array of int64
-        A position in each entry, at least `SLACK` before the end of the bytes.
+    - ``data`` (array of uint8): the bytes
+    - ``at`` (array of int64): a position in each entry, at least `SLACK` before the end of the
+      bytes
 
-    Attributes
-    ----------
-    fits : array of bool
-        Whether each entry could be read so far.
+    - ``fits`` (array of bool): whether each entry could be read so far
     """
 
     def __init__(self, data: Bytes, at: Places) -> None:
@@ -148,15 +142,9 @@ class EntryReader:
     def read_numbers(self, *, null: bool = False) -> Numbers:
         """Return a number of any width of each entry, as 64-bit floats.
 
-        Parameters
-        ----------
-        null : bool
-            Whether a null is allowed; it becomes NaN.
+        - ``null``: whether a null is allowed; it becomes NaN
 
-        Raises
-        ------
-        AnswerInvalid, pyarrow.ArrowInvalid
-            If a text is not a plain decimal number.
+        Raise AnswerInvalid, pyarrow.ArrowInvalid if a text is not a plain decimal number.
         """
         markers = self.markers()
         values = _unaligned_view(self.data, ">f8")[self.at + 1].astype(np.float64)

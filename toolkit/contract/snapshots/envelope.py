@@ -26,25 +26,14 @@ _encoder = msgspec.msgpack.Encoder(decimal_format="number")
 def open_envelope(headers: Mapping[str, str], content: bytes, limit: int) -> Iterator[memoryview]:
     """Yield the MessagePack of each snapshot of an answer.
 
-    Parameters
-    ----------
-    headers : mapping
-        HTTP headers, names in any case.
-    content : bytes
-        The body. Some HTTP libraries have already decompressed ``Content-Encoding: zstd``, and
-        others have not; the first bytes show it.
-    limit : int
-        The most bytes of all snapshots together, decompressed.
+    - ``headers``: HTTP headers, names in any case
+    - ``content``: the body. Some HTTP libraries have already decompressed ``Content-Encoding:
+      zstd``, and others have not; the first bytes show it.
+    - ``limit``: the most bytes of all snapshots together, decompressed
 
-    Yields
-    ------
-    memoryview
-        MessagePack of one snapshot, not checked.
+    Yields: MessagePack of one snapshot, not checked.
 
-    Raises
-    ------
-    AnswerInvalid
-        If the body is damaged, or the snapshots are longer than `limit`.
+    Raise AnswerInvalid if the body is damaged, or the snapshots are longer than `limit`.
     """
     decompressor = bounded_decompressor()
     is_multi = _has_several_snapshots(headers, content)
@@ -94,21 +83,12 @@ def pack_snapshot(
 ) -> bytes:
     """Return one compressed snapshot.
 
-    Parameters
-    ----------
-    snapshot : tuple
-        Its values.
-    entries : iterable of tuple
-        Its entries.
-    lengths : tuple of int
-        The lengths that an entry may have.
-    level : int
-        The level of the compression.
+    - ``snapshot``: its values
+    - ``entries``: its entries
+    - ``lengths``: the lengths that an entry may have
+    - ``level``: the level of the compression
 
-    Raises
-    ------
-    ValueError
-        If an entry has another length.
+    Raise ValueError if an entry has another length.
     """
     for entry in entries:
         if len(entry) not in lengths:

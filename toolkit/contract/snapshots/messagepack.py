@@ -17,14 +17,9 @@ LONGEST_NAME: Final = 4096
 class MessagePackWalk:
     """A position in MessagePack that moves from value to value.
 
-    Parameters
-    ----------
-    buffer : memoryview
-        The MessagePack.
-    start : int
-        The first position.
-    read_size : int
-        The bytes of one read.
+    - ``buffer``: the MessagePack
+    - ``start``: the first position
+    - ``read_size``: the bytes of one read
     """
 
     def __init__(self, buffer: memoryview, start: int = 0, *, read_size: int = 1 << 16) -> None:
@@ -109,18 +104,11 @@ class MessagePackWalk:
 class SnapshotHead:
     """The values of a snapshot around its entries.
 
-    Attributes
-    ----------
-    snapshot_id, name : str
-        The first two values: the id, and collateral token or market.
-    count : int
-        The number of entries.
-    start, finish : int
-        The position of the first entry, and the position where they must end.
-    unknown : tuple of str
-        Names of further values, for a warning.
-    keyed : bool
-        Whether the snapshot has the object form.
+    - ``snapshot_id``, ``name``: the first two values: the id, and collateral token or market
+    - ``count``: the number of entries
+    - ``start``, ``finish``: the position of the first entry, and the position where they must end
+    - ``unknown``: names of further values, for a warning
+    - ``keyed``: whether the snapshot has the object form
     """
 
     snapshot_id: str
@@ -135,14 +123,9 @@ class SnapshotHead:
 def read_head(buffer: memoryview, name: str, entries: str) -> SnapshotHead:
     """Return the head of the array form ``[id, name, entries]`` or the object form ``{i, t, u}``.
 
-    Parameters
-    ----------
-    buffer : memoryview
-        MessagePack of one snapshot.
-    name : str
-        The meaning of the second value, for messages.
-    entries : {"map", "array"}
-        The type of the entries' container.
+    - ``buffer``: MessagePack of one snapshot
+    - ``name``: the meaning of the second value, for messages
+    - ``entries`` ({"map", "array"}): the type of the entries' container
     """
     walk = MessagePackWalk(buffer)
     is_object = entries == "map" and (0x80 <= walk.marker <= 0x8F or walk.marker in (0xDE, 0xDF))

@@ -48,18 +48,11 @@ def _conversion_legs(direction: str, outcome: OutcomeMarket) -> list[Leg]:
 class OutcomeConversion:
     """An account converts outcome tokens.
 
-    Parameters
-    ----------
-    time : int
-        In milliseconds.
-    account : int
-        The account.
-    direction : str
-        One of `toolkit.rules.directions.CONVERSIONS`.
-    outcome : OutcomeMarket
-        The outcome; to merge a question, any of its outcomes.
-    share : float
-        Share of the account's balance to convert: of its USDC to split, else of its tokens.
+    - ``time``: in milliseconds
+    - ``account``: the account
+    - ``direction``: one of `toolkit.rules.directions.CONVERSIONS`
+    - ``outcome``: the outcome; to merge a question, any of its outcomes
+    - ``share``: share of the account's balance to convert: of its USDC to split, else of its tokens
     """
 
     time: int

@@ -49,12 +49,8 @@ def draw_accounts(seed: int, makers: int, takers: int, builders: int) -> list[Ac
 def assign_roles(accounts: list[Account], makers: int) -> None:
     """Assign roles by number: the last accounts trade spot, have stories, or are vaults.
 
-    Parameters
-    ----------
-    accounts : list of Account
-        Market makers first.
-    makers : int
-        The number of market makers.
+    - ``accounts``: market makers first
+    - ``makers``: the number of market makers
     """
     takers = accounts[makers:]
     builders = {account.builder for account in takers} - {None}

@@ -34,16 +34,10 @@ _SPOT_REJECTION = "insufficientSpotBalanceRejected"
 class UnfilledOrder:
     """An order that will not fill.
 
-    Parameters
-    ----------
-    time : int
-        When it is placed, in milliseconds.
-    account, coin : int
-        Its owner, and its perp.
-    number : int
-        Determines how it ends.
-    draw : float
-        Determines its side and size.
+    - ``time``: when it is placed, in milliseconds
+    - ``account``, ``coin``: its owner, and its perp
+    - ``number``: determines how it ends
+    - ``draw``: determines its side and size
     """
 
     time: int

@@ -46,18 +46,11 @@ _HEDGE_BUY_SHARE = 0.7
 class SpotIntent:
     """An account buys or sells on a spot or outcome market.
 
-    Parameters
-    ----------
-    time : int
-        In milliseconds.
-    account, pair : int
-        The account and the market.
-    is_buy : bool
-        Whether it buys.
-    share : float
-        Share of its money, or of its tokens, to trade; above 0.7 it sells all of them.
-    chance : float
-        The outcome's probability at this time.
+    - ``time``: in milliseconds
+    - ``account``, ``pair``: the account and the market
+    - ``is_buy``: whether it buys
+    - ``share``: share of its money, or of its tokens, to trade; above 0.7 it sells all of them
+    - ``chance``: the outcome's probability at this time
     """
 
     time: int

@@ -52,22 +52,13 @@ _PIECES, _PIECE_MS, _BUILD_START, _BUILD_LEVERAGE = 60, 20 * MINUTE, 0.55, 4
 class Story:
     """A kind of gambler.
 
-    Parameters
-    ----------
-    name : str
-        The name of the account in `tk.example`.
-    bets : tuple of Bet
-        Its bets, each on the other side than the one before.
-    side : int
-        1 if the first bet is long, -1 if it is short, 0 for either.
-    uses_isolated : bool
-        Whether each bet has its own margin.
-    liquidated_by : str
-        ``market`` or ``backstop``; empty if the remaining margin decides.
-    is_partial : bool
-        Whether the first bet is liquidated in part and the rest survives.
-    built : tuple of (str, int)
-        Perps and USD of positions that are built piece by piece, and kept.
+    - ``name``: the name of the account in `tk.example`
+    - ``bets``: its bets, each on the other side than the one before
+    - ``side``: 1 if the first bet is long, -1 if it is short, 0 for either
+    - ``uses_isolated``: whether each bet has its own margin
+    - ``liquidated_by``: ``market`` or ``backstop``; empty if the remaining margin decides
+    - ``is_partial``: whether the first bet is liquidated in part and the rest survives
+    - ``built``: perps and USD of positions that are built piece by piece, and kept
     """
 
     name: str
@@ -148,12 +139,8 @@ def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list
 def _find_worst_loss(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
     """Return the bet with the largest loss at its first margin check that finds too little.
 
-    Returns
-    -------
-    tuple of (float, int, int, int)
-        The loss as a share of the margin at the largest leverage, the perp, the hour and the
-        side. The loss is smaller than the margin, so that the position is sold and not
-        deleveraged.
+    Returns: the loss as a share of the margin at the largest leverage, the perp, the hour and the
+    side. The loss is smaller than the margin, so that the position is sold and not deleveraged.
     """
     worst = (0.0, 0, 0, 1)
     for coin in coins:

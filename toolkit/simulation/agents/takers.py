@@ -44,16 +44,10 @@ _WHOLE_POSITION_SHARE = 0.3
 class PerpIntent:
     """A taker looks at a perp and may trade it.
 
-    Parameters
-    ----------
-    time : int
-        In milliseconds.
-    account, coin : int
-        The account and the perp.
-    bid, ask : int
-        The best prices at this time.
-    trend : int
-        1 if the price has risen over the last hours, -1 if it has fallen.
+    - ``time``: in milliseconds
+    - ``account``, ``coin``: the account and the perp
+    - ``bid``, ``ask``: the best prices at this time
+    - ``trend``: 1 if the price has risen over the last hours, -1 if it has fallen
     """
 
     time: int

@@ -21,26 +21,15 @@ __all__ = ["TokenGift", "TokenTransfer", "draw_token_gifts", "draw_token_transfe
 class TokenTransfer:
     """A transfer of tokens.
 
-    Parameters
-    ----------
-    time : int
-        In milliseconds.
-    kind : str
-        Type of its ledger delta.
-    account : int
-        The owner.
-    token : str
-        The token.
-    amount : int
-        The amount in the delta, in units of 1e-8.
-    change : int
-        The change of the account's balance.
-    other : int
-        The receiver, or -1 if there is none.
-    operation : str
-        Operation of a `borrowLend`.
-    interest : int
-        Interest of a `borrowLend`.
+    - ``time``: in milliseconds
+    - ``kind``: type of its ledger delta
+    - ``account``: the owner
+    - ``token``: the token
+    - ``amount``: the amount in the delta, in units of 1e-8
+    - ``change``: the change of the account's balance
+    - ``other``: the receiver, or -1 if there is none
+    - ``operation``: operation of a `borrowLend`
+    - ``interest``: interest of a `borrowLend`
     """
 
     time: int
@@ -94,16 +83,10 @@ class TokenTransfer:
 class TokenGift:
     """An account sends a share of a token to another one, as after moving to a new wallet.
 
-    Parameters
-    ----------
-    time : int
-        In milliseconds.
-    account, other : int
-        The sender and the receiver.
-    token : str
-        The token.
-    percent : int
-        The share of the balance, in percent.
+    - ``time``: in milliseconds
+    - ``account``, ``other``: the sender and the receiver
+    - ``token``: the token
+    - ``percent``: the share of the balance, in percent
     """
 
     time: int

@@ -22,22 +22,14 @@ _TRANSFER_FEE = 1_000_000
 class DollarTransfer:
     """A transfer of dollars.
 
-    Parameters
-    ----------
-    time : int
-        In milliseconds.
-    kind : str
-        Type of its ledger delta; or ``issue``: the issuer of another dex's collateral sends it.
-    account : int
-        The owner.
-    usdc : int
-        Micro-dollars; positive.
-    other : int
-        The receiver, or -1 if there is none.
-    dex : str
-        The dex that receives them.
-    to_perp : bool
-        Direction of an `accountClassTransfer` or `perpDexClassTransfer`.
+    - ``time``: in milliseconds
+    - ``kind``: type of its ledger delta; or ``issue``: the issuer of another dex's collateral sends
+      it
+    - ``account``: the owner
+    - ``usdc``: micro-dollars; positive
+    - ``other``: the receiver, or -1 if there is none
+    - ``dex``: the dex that receives them
+    - ``to_perp``: direction of an `accountClassTransfer` or `perpDexClassTransfer`
     """
 
     time: int

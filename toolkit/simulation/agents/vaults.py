@@ -22,16 +22,11 @@ _CREATION_FEE = 100_000_000
 class VaultTransfer:
     """A transfer into or out of a vault.
 
-    Parameters
-    ----------
-    time : int
-        In milliseconds.
-    kind : str
-        Type of its ledger delta.
-    vault, account, leader : int
-        The vault, the account that pays in or is paid out, and the leader of the vault.
-    usdc : int
-        Micro-dollars.
+    - ``time``: in milliseconds
+    - ``kind``: type of its ledger delta
+    - ``vault``, ``account``, ``leader``: the vault, the account that pays in or is paid out, and
+      the leader of the vault
+    - ``usdc``: micro-dollars
     """
 
     time: int

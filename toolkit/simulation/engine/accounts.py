@@ -41,49 +41,28 @@ REBATES = (-30, -20, -10)
 class Account:
     """The properties of one account, drawn before it trades.
 
-    Parameters
-    ----------
-    number : int
-        Its index.
-    address : str
-        Its address.
-    strategy : str
-        How it trades: ``maker``, ``trend``, ``reversion``, ``noise``, ``gambler``, `HEDGER`,
-        `DORMANT` or `SPOT_MAKER`.
-    funds : int
-        First deposit, micro-dollars.
-    leverage : float
-        Largest notional over funds.
-    coins : list of int
-        Indices of the perps that it trades.
-    activity : float
-        How often it trades, relative to others.
-    taker_micro, maker_micro : int
-        Fees in millionths of the notional; negative is a rebate.
-    builder : int or None
-        The builder through which it prefers to route orders.
-    uses_cloids : bool
-        Whether it gives its orders client order ids.
-    pays_priority : bool
-        Whether it sometimes pays priority gas.
-    sub_account_of : int or None
-        The account that it belongs to.
-    mode : int
-        0 Standard, 1 DexAbstraction, 2 Unified, 3 PortfolioMargin.
-    spot_share : int
-        Percent of its funds that it keeps in its spot wallet; 0 if it trades no spot.
-    uses_native : bool
-        Whether it holds native tokens: to stake, to lend and to pay gas.
-    uses_isolated : bool
-        Whether each of its positions has its own margin, on every market.
-    is_vault : bool
-        Whether its money belongs to others.
-    has_story : bool
-        Whether it follows only its story; see `toolkit.simulation.agents.stories`.
-    liquidated_by : str
-        ``market`` or ``backstop`` if the story says how it is liquidated, else empty.
-    has_fee_trial : bool
-        Whether a part of its taker fees is held in escrow.
+    - ``number``: its index
+    - ``address``: its address
+    - ``strategy``: how it trades: ``maker``, ``trend``, ``reversion``, ``noise``, ``gambler``,
+      `HEDGER`, `DORMANT` or `SPOT_MAKER`
+    - ``funds``: first deposit, micro-dollars
+    - ``leverage``: largest notional over funds
+    - ``coins``: indices of the perps that it trades
+    - ``activity``: how often it trades, relative to others
+    - ``taker_micro``, ``maker_micro``: fees in millionths of the notional; negative is a rebate
+    - ``builder``: the builder through which it prefers to route orders
+    - ``uses_cloids``: whether it gives its orders client order ids
+    - ``pays_priority``: whether it sometimes pays priority gas
+    - ``sub_account_of``: the account that it belongs to
+    - ``mode``: 0 Standard, 1 DexAbstraction, 2 Unified, 3 PortfolioMargin
+    - ``spot_share``: percent of its funds that it keeps in its spot wallet; 0 if it trades no spot
+    - ``uses_native``: whether it holds native tokens: to stake, to lend and to pay gas
+    - ``uses_isolated``: whether each of its positions has its own margin, on every market
+    - ``is_vault``: whether its money belongs to others
+    - ``has_story``: whether it follows only its story; see `toolkit.simulation.agents.stories`
+    - ``liquidated_by``: ``market`` or ``backstop`` if the story says how it is liquidated, else
+      empty
+    - ``has_fee_trial``: whether a part of its taker fees is held in escrow
     """
 
     number: int
@@ -165,10 +144,7 @@ class TokenBalance:
     def current_basis(self, unit: int) -> Basis:
         """Return the cost basis of the present balance.
 
-        Parameters
-        ----------
-        unit : int
-            1e-8 USD, in the units of costs.
+        - ``unit``: 1e-8 USD, in the units of costs
         """
         # ASSUMED: all moves between two fills count as one gap, in or out.
         return adjust_balance(self.basis, self.balance, tolerance=0, unit=unit)[1]

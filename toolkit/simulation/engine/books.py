@@ -42,16 +42,10 @@ class Books:
 
         An order that opens more than there is margin for is rejected.
 
-        Parameters
-        ----------
-        tx : Transaction
-            The order's transaction.
-        coin : int
-            Index of the perp.
-        ticket : Ticket
-            The order; its open size shrinks.
-        directions : tuple of str
-            As in `Exchange.match_orders`.
+        - ``tx``: the order's transaction
+        - ``coin``: index of the perp
+        - ``ticket``: the order; its open size shrinks
+        - ``directions``: as in `Exchange.match_orders`
         """
         exchange = self.exchange
         best = exchange.best_price(coin, tx.time, ticket.is_buy)
@@ -221,8 +215,6 @@ def round_to_tick(px: int, coin: int) -> int:
 def split_size(size: int, kind: float, spread: float) -> list[int]:
     """Split a size into the quotes that a taker meets: often one, rarely more than a hundred.
 
-    Examples
-    --------
     >>> split_size(10, 0.1, 0.5), split_size(100, 0.9, 0.0), len(split_size(10**6, 0.999, 0.9))
     ([10], [14, 86], 154)
     """

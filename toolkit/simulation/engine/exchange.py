@@ -62,18 +62,11 @@ ALL_IDS = IdSequence()
 class Exchange:
     """Positions, balances, and the tables that trading fills.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the world.
-    start_ms : int
-        Start of its history.
-    accounts : list of Account
-        All accounts.
-    prices : Prices
-        All prices.
-    ids : IdSequence
-        The ids that it may use.
+    - ``seed``: seed of the world
+    - ``start_ms``: start of its history
+    - ``accounts``: all accounts
+    - ``prices``: all prices
+    - ``ids``: the ids that it may use
     """
 
     def __init__(
@@ -217,18 +210,11 @@ class Exchange:
     ) -> None:
         """Fill two orders against each other at the maker's price.
 
-        Parameters
-        ----------
-        tx : Transaction
-            The taker's transaction.
-        coin : int
-            Index of the perp.
-        taker, maker : Ticket
-            Both orders; they must be of different accounts.
-        size : int
-            Unsigned size of the trade.
-        directions : tuple of str
-            The `dir` of the taker's and of the maker's fill, if it is no plain trade.
+        - ``tx``: the taker's transaction
+        - ``coin``: index of the perp
+        - ``taker``, ``maker``: both orders; they must be of different accounts
+        - ``size``: unsigned size of the trade
+        - ``directions``: the `dir` of the taker's and of the maker's fill, if it is no plain trade
         """
         tid = self.next_tid()
         liquidation = taker.liquidation
@@ -340,22 +326,13 @@ def _perp_fees(
 ) -> tuple[int, int, int | None]:
     """Return the total fee of a fill, and the builder's and the deployer's part of it.
 
-    Parameters
-    ----------
-    notional : int
-        Price times size, micro-dollars.
-    ticket : Ticket
-        The order, with its owner and its builder.
-    crossed : bool
-        Whether it is the taker's.
-    is_deployed : bool
-        Whether a builder has deployed the dex.
+    - ``notional``: price times size, micro-dollars
+    - ``ticket``: the order, with its owner and its builder
+    - ``crossed``: whether it is the taker's
+    - ``is_deployed``: whether a builder has deployed the dex
 
-    Returns
-    -------
-    tuple of int
-        Millionths of the dex's collateral token (docs/live_service.md, section 6); negative is a
-        rebate. The deployer's part is None on the native dex.
+    Returns: millionths of the dex's collateral token (docs/live_service.md, section 6); negative is
+    a rebate. The deployer's part is None on the native dex.
     """
     # ASSUMED: each part of a fee is rounded to a millionth of a dollar, half away from zero.
     # ASSUMED: on a builder-deployed dex the deployer's fee equals the exchange's fee.

@@ -32,12 +32,8 @@ _NULL_DEX: Final = ""
 class HourlyFunding:
     """The funding payments at the end of an hour of history.
 
-    Parameters
-    ----------
-    time : int
-        In milliseconds.
-    number : int
-        The number of the hour.
+    - ``time``: in milliseconds
+    - ``number``: the number of the hour
     """
 
     time: int

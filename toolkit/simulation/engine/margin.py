@@ -53,8 +53,6 @@ def account_leverage(account: Account, coin: int) -> int:
 def initial_margin(notional: int, leverage: int) -> int:
     """Return the margin that opening requires: notional over leverage, to the micro-dollar.
 
-    Examples
-    --------
     >>> initial_margin(1_000_000, 3)
     333333
     """
@@ -64,8 +62,6 @@ def initial_margin(notional: int, leverage: int) -> int:
 def opened_size(size: int, change: int) -> int:
     """Return the unsigned part of a change that opens: all, nothing, or the rest of a flip.
 
-    Examples
-    --------
     >>> opened_size(0, -3), opened_size(2, 1), opened_size(5, -3), opened_size(5, -8)
     (3, 1, 0, 3)
     """
@@ -75,8 +71,6 @@ def opened_size(size: int, change: int) -> int:
 def released_margin(margin: int, size: int, change: int) -> int:
     """Return the margin that a change releases: the share of the position that it closes.
 
-    Examples
-    --------
     >>> released_margin(100, 3, -1), released_margin(100, 3, -9), released_margin(100, 3, 1)
     (33, 100, 0)
     """
@@ -90,24 +84,14 @@ def liquidation_px(mark: int, size: int, equity: int, perp: Perp) -> int | None:
     The maintenance margin moves with the price, through the tiers of the perp
     (`toolkit.rules.margin.exact_liquidation_price`).
 
-    Parameters
-    ----------
-    mark, size : int
-        The mark price now, and the signed size.
-    equity : int
-        Equity of the isolated position; or equity of the account, less the maintenance margin of
-        its other positions.
-    perp : Perp
-        The perp, whose tiers count.
+    - ``mark``, ``size``: the mark price now, and the signed size
+    - ``equity``: equity of the isolated position; or equity of the account, less the maintenance
+      margin of its other positions
+    - ``perp``: the perp, whose tiers count
 
-    Returns
-    -------
-    int or None
-        Rounded to the next unit of the price, halves away from the mark price; None if it is not
-        above zero or too far away.
+    Returns: rounded to the next unit of the price, halves away from the mark price; None if it is
+    not above zero or too far away.
 
-    Examples
-    --------
     >>> five = PERPS[-1]
     >>> liquidation_px(1000, 2, 290, five), liquidation_px(1000, -2, 310, five)
     (950, 1050)

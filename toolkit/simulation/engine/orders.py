@@ -41,42 +41,23 @@ class Listed(Protocol):
 class Ticket:
     """An order as it was placed, and how much of it is still open.
 
-    Parameters
-    ----------
-    account : Account
-        The owner.
-    market : Listed
-        The market.
-    oid : int
-        Its id.
-    is_buy : bool
-        Its side.
-    px, size, left : int
-        Limit price, original size, and open size.
-    time : int
-        When it was placed, in milliseconds.
-    kind, tif : str, str or None
-        Type and time in force, in the exchange's words.
-    reduce_only, is_position_tpsl : bool
-        Flags.
-    trigger_px : int
-        Price at which it becomes active; 0 for plain orders.
-    trigger_condition : str
-        The same in words.
-    children : list of Ticket
-        Its take-profit and stop-loss orders.
-    cloid : str or None
-        Client order id.
-    builder, builder_bps : str or None, int
-        The builder that routes it, and its fee.
-    twap_id : int or None
-        The TWAP that it is a slice of.
-    priority_gas : int
-        Priority gas paid with its first fill, in units of 1e-8 of the native token.
-    notional : int
-        The notional filled so far: price times size.
-    liquidation : Liquidation or None
-        The liquidation that placed it.
+    - ``account``: the owner
+    - ``market``: the market
+    - ``oid``: its id
+    - ``is_buy``: its side
+    - ``px``, ``size``, ``left``: limit price, original size, and open size
+    - ``time``: when it was placed, in milliseconds
+    - ``kind``, ``tif``: type and time in force, in the exchange's words
+    - ``reduce_only``, ``is_position_tpsl``: flags
+    - ``trigger_px``: price at which it becomes active; 0 for plain orders
+    - ``trigger_condition``: the same in words
+    - ``children``: its take-profit and stop-loss orders
+    - ``cloid``: client order id
+    - ``builder``, ``builder_bps``: the builder that routes it, and its fee
+    - ``twap_id``: the TWAP that it is a slice of
+    - ``priority_gas``: priority gas paid with its first fill, in units of 1e-8 of the native token
+    - ``notional``: the notional filled so far: price times size
+    - ``liquidation``: the liquidation that placed it
     """
 
     account: Account
@@ -112,34 +93,20 @@ class Ticket:
 class Twap:
     """One TWAP order.
 
-    Parameters
-    ----------
-    number : int
-        Its id, unique per user.
-    account : Account
-        The owner.
-    coin : int
-        Index of the perp.
-    is_buy, reduce_only, randomize : bool
-        Side and flags.
-    total, executed : int
-        Sizes in lots.
-    executed_ntl : int
-        Micro-dollars.
-    duration_secs, start : int
-        How long it runs once active, and when it was registered, in milliseconds.
-    stop_px, trigger_px : int
-        Prices, 0 if there is none.
-    trigger_above : bool
-        Whether it activates above the trigger price.
-    waiting : bool
-        Whether it is registered but not yet active.
-    cancel_at : int
-        When its owner cancels it; 0 for never.
-    slice_number, next_slice : int
-        Number of finished slices, and the time of the next one.
-    ended : bool
-        Whether it has ended.
+    - ``number``: its id, unique per user
+    - ``account``: the owner
+    - ``coin``: index of the perp
+    - ``is_buy``, ``reduce_only``, ``randomize``: side and flags
+    - ``total``, ``executed``: sizes in lots
+    - ``executed_ntl``: micro-dollars
+    - ``duration_secs``, ``start``: how long it runs once active, and when it was registered, in
+      milliseconds
+    - ``stop_px``, ``trigger_px``: prices, 0 if there is none
+    - ``trigger_above``: whether it activates above the trigger price
+    - ``waiting``: whether it is registered but not yet active
+    - ``cancel_at``: when its owner cancels it; 0 for never
+    - ``slice_number``, ``next_slice``: number of finished slices, and the time of the next one
+    - ``ended``: whether it has ended
     """
 
     number: int

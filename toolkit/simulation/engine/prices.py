@@ -31,20 +31,15 @@ _CLAMP = 0.0005
 class Prices:
     """Price paths; rows are perps in the order of `PERPS`, columns minutes or hours.
 
-    Parameters
-    ----------
-    seed : int
-        The seed of the prices, and also of the books.
-    mid : array of float, (perps, minutes)
-        Mid price, USD.
-    bid, ask, mark : array of int, (perps, minutes)
-        Best prices and mark price, in units of ``10**-px_decimals``.
-    oracle, rate : array of int, (perps, hours + 1)
-        Oracle price and hourly funding rate (in units of ``10**-RATE_DECIMALS``) of each hour.
-    premium : array of float, (perps, hours + 1)
-        Mark over oracle, less one.
-    spread_bps, stress : array of float, (perps, hours + 1)
-        Half spread, and volatility over its typical value.
+    - ``seed``: the seed of the prices, and also of the books
+    - ``mid`` (array of float, (perps, minutes)): mid price, USD
+    - ``bid``, ``ask``, ``mark`` (array of int, (perps, minutes)): best prices and mark price, in
+      units of ``10**-px_decimals``
+    - ``oracle``, ``rate`` (array of int, (perps, hours + 1)): oracle price and hourly funding rate
+      (in units of ``10**-RATE_DECIMALS``) of each hour
+    - ``premium`` (array of float, (perps, hours + 1)): mark over oracle, less one
+    - ``spread_bps``, ``stress`` (array of float, (perps, hours + 1)): half spread, and volatility
+      over its typical value
     """
 
     seed: int

@@ -146,14 +146,9 @@ def fill_spot_order(
 ) -> None:
     """Fill an order at its price with a size in lots.
 
-    Parameters
-    ----------
-    exchange, tx, ticket, tid, crossed, direction
-        As in `move_tokens`.
-    size : int
-        Size, in lots.
-    micro : int, optional
-        The fee in millionths; by default that of a taker or a maker.
+    - ``exchange``, ``tx``, ``ticket``, ``tid``, ``crossed``, ``direction``: as in `move_tokens`
+    - ``size``: size, in lots
+    - ``micro``: the fee in millionths; by default that of a taker or a maker
     """
     pair = ticket.market
     assert isinstance(pair, Pair)
@@ -177,24 +172,14 @@ def move_tokens(
 ) -> None:
     """Exchange tokens for dollars in a wallet, and write the row.
 
-    Parameters
-    ----------
-    exchange : Exchange
-        Wallets and tables.
-    tx : Transaction
-        The transaction.
-    ticket : Ticket
-        The order; its price is the price of the fill.
-    tokens, dollars : int
-        The amounts, in units of 1e-8.
-    tid : int
-        The trade id; 0 if there is no other side.
-    crossed : bool
-        Whether the order is the taker's.
-    direction : str
-        The `dir`; empty for a plain trade.
-    micro : int
-        The fee in millionths: of the tokens for a buy on a spot pair, else of the dollars.
+    - ``exchange``: wallets and tables
+    - ``tx``: the transaction
+    - ``ticket``: the order; its price is the price of the fill
+    - ``tokens``, ``dollars``: the amounts, in units of 1e-8
+    - ``tid``: the trade id; 0 if there is no other side
+    - ``crossed``: whether the order is the taker's
+    - ``direction``: the `dir`; empty for a plain trade
+    - ``micro``: the fee in millionths: of the tokens for a buy on a spot pair, else of the dollars
     """
     pair = ticket.market
     assert isinstance(pair, Pair)
@@ -234,14 +219,9 @@ def write_spot_fill(
 ) -> Fill:
     """Write the row of a taker without fees, and return it.
 
-    Parameters
-    ----------
-    exchange, tx, ticket, tokens, tid, direction
-        As in `move_tokens`.
-    before : int
-        The balance before the fill, in units of 1e-8.
-    closed : int
-        The closed PnL, in prices of the pair times 1e-8.
+    - ``exchange``, ``tx``, ``ticket``, ``tokens``, ``tid``, ``direction``: as in `move_tokens`
+    - ``before``: the balance before the fill, in units of 1e-8
+    - ``closed``: the closed PnL, in prices of the pair times 1e-8
     """
     pair = ticket.market
     assert isinstance(pair, Pair)

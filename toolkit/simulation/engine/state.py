@@ -30,28 +30,17 @@ class Event(Protocol):
 class SimulationState:
     """Everything that events read and change.
 
-    Parameters
-    ----------
-    exchange : Exchange
-        Positions, balances, tables.
-    books : Books
-        Resting orders.
-    builders : list of str
-        Addresses of the builders.
-    twaps : list of Twap
-        All TWAPs that were registered so far.
-    account_snapshots, twap_snapshots : list
-        All snapshots so far.
-    delisted : set of int
-        Perps that are no longer traded.
-    settled : set of str
-        Outcome markets that have ended.
-    valuations : dict of int to list of Valuation
-        The valuations of each account, by its number.
-    spot_flows : dict of int to int
-        The value that came into each account's spot wallet without a trade, in micro-dollars.
-    valued_ledgers : dict of (int, str) to int
-        The ledger total of each account and token at the last valuation.
+    - ``exchange``: positions, balances, tables
+    - ``books``: resting orders
+    - ``builders``: addresses of the builders
+    - ``twaps``: all TWAPs that were registered so far
+    - ``account_snapshots``, ``twap_snapshots``: all snapshots so far
+    - ``delisted``: perps that are no longer traded
+    - ``settled``: outcome markets that have ended
+    - ``valuations``: the valuations of each account, by its number
+    - ``spot_flows``: the value that came into each account's spot wallet without a trade, in
+      micro-dollars
+    - ``valued_ledgers``: the ledger total of each account and token at the last valuation
     """
 
     exchange: Exchange

@@ -74,15 +74,9 @@ def expected_totals(exchange: Exchange, account: int) -> ExpectedTotals:
 def compute_digest(sources: Sources) -> str:
     """Return a hash of every table, row by row, as its records would be written.
 
-    Parameters
-    ----------
-    sources : Sources
-        The tables.
+    - ``sources``: the tables
 
-    Returns
-    -------
-    str
-        SHA-256, 64 hexadecimal digits.
+    Returns: SHA-256, 64 hexadecimal digits.
     """
     digest = sha256()
     for name, rows in _iterate_tables(sources):

@@ -63,14 +63,9 @@ _LARGEST_ORDER_COUNT = 6  # on one level of a book
 class DrawnBooks:
     """The books of one perp at some moments, best level first.
 
-    Parameters
-    ----------
-    mid : array of float, (moments,)
-        Half-way between the best prices, USD.
-    bid_px, ask_px : array of float, (moments, levels)
-        Prices, USD.
-    bid_sz, ask_sz : array of float, (moments, levels)
-        Sizes, in coins.
+    - ``mid`` (array of float, (moments,)): half-way between the best prices, USD
+    - ``bid_px``, ``ask_px`` (array of float, (moments, levels)): prices, USD
+    - ``bid_sz``, ``ask_sz`` (array of float, (moments, levels)): sizes, in coins
     """
 
     mid: Floats

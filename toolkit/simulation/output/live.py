@@ -62,15 +62,9 @@ class LiveExchange:
     The values at a moment depend only on the seed, the end of history and the moment. They are
     the same in every process, whatever was requested before.
 
-    Parameters
-    ----------
-    seed : int
-        The seed of all changes.
-    last : Sources
-        Depth, snapshots and auctions at the end of history; its other tables are not used.
+    - ``seed``: the seed of all changes
+    - ``last``: depth, snapshots and auctions at the end of history; its other tables are not used
 
-    Examples
-    --------
     >>> from toolkit.simulation import simulate
     >>> world = simulate(7, "tiny")
     >>> end = world.sources.now_ms
@@ -246,21 +240,12 @@ def _new_twaps(
     Accounts with a TWAP at the end of history begin another, on the same market and at about the
     price that they paid. If none of those has traded, no new TWAP begins.
 
-    Parameters
-    ----------
-    seed : int
-        Their seed.
-    end, time : int
-        The end of history, and the present.
-    last : mapping of str to sequence of TwapRow
-        The TWAPs at the end of history, by market.
-    snapshot_id : str
-        The snapshot id of the rows.
+    - ``seed``: their seed
+    - ``end``, ``time``: the end of history, and the present
+    - ``last``: the TWAPs at the end of history, by market
+    - ``snapshot_id``: the snapshot id of the rows
 
-    Returns
-    -------
-    list of TwapRow
-        In the order of their start.
+    Returns: in the order of their start.
     """
     models = list(_twap_models(last))
     if not models:

@@ -119,10 +119,7 @@ def spot_meta() -> SpotMeta:
 def outcome_meta(settled: set[str]) -> OutcomeMeta:
     """Return the outcomes that are not settled, and their question.
 
-    Parameters
-    ----------
-    settled : set of str
-        Outcome markets that have ended.
+    - ``settled``: outcome markets that have ended
     """
     open_outcomes = [outcome for outcome in OUTCOMES if outcome.sides[0] not in settled]
     fallback, *named = QUESTION

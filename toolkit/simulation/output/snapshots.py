@@ -98,8 +98,6 @@ def valuations_by_user(state: SimulationState) -> dict[str, list[Valuation]]:
 def snapshot_name(time: int) -> str:
     """Return the id of the snapshots of a time.
 
-    Examples
-    --------
     >>> snapshot_name(1759276800000)
     '20251001_state_759276800'
     """
@@ -110,8 +108,6 @@ def snapshot_name(time: int) -> str:
 def portfolio_margin_ratio(notional: int, value: int) -> float:
     """Return the share of an account's value that its margin uses: a tenth of the notional.
 
-    Examples
-    --------
     >>> portfolio_margin_ratio(5_000_000, 2_000_000)
     0.25
     """
@@ -121,8 +117,6 @@ def portfolio_margin_ratio(notional: int, value: int) -> float:
 def branch_margins(value: int, notional: int) -> list[BranchMargin]:
     """Return the account value above the margin: all of it in USDC, half of it in USDH.
 
-    Examples
-    --------
     >>> [branch.available for branch in branch_margins(2_000_000, 5_000_000)]
     [1.5, 0.75]
     """

@@ -175,14 +175,9 @@ def _margin_summary(positions: list[_MarkedPosition], equity: int) -> MarginSumm
 def _position_record(position: _MarkedPosition, cushion: int, free: int) -> Position:
     """Return the record of a position.
 
-    Parameters
-    ----------
-    position : _MarkedPosition
-        The position.
-    cushion : int
-        Cross equity of the account less its maintenance margin.
-    free : int
-        Free collateral of the account.
+    - ``position``: the position
+    - ``cushion``: cross equity of the account less its maintenance margin
+    - ``free``: free collateral of the account
     """
     perp, is_isolated = position.perp, position.is_isolated
     equity = position.margin if is_isolated else cushion + position.maintenance
