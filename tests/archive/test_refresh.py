@@ -209,7 +209,7 @@ def test_page_texts_are_unchanged() -> None:
             seen.append(answer.read())
             return answer
 
-    from toolkit.fetch.pages import read_pages
+    from toolkit.fetch.pull import read_pages
     from toolkit.fetch.request import prepare_request
 
     session = fill_session(FILLS[:200], through=Watch, inclusive=True)

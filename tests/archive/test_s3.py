@@ -208,7 +208,7 @@ def test_store_refuses_writes(
 
 def session_texts(session: tk.Session) -> list[str]:
     """Return the texts of an undisturbed pull."""
-    from toolkit.fetch.pages import read_pages
+    from toolkit.fetch.pull import read_pages
     from toolkit.fetch.request import prepare_request
 
     request = prepare_request("userFillsByTime", user=USERS[0], start=START, session=session)

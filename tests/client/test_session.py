@@ -12,7 +12,7 @@ import stamina
 import toolkit as tk
 from toolkit.client import Session, connect, forget
 from toolkit.client.budget import Budget
-from toolkit.client.session import LARGEST_JSON
+from toolkit.client.wire import LARGEST_JSON
 from toolkit.contract.operations import OPERATIONS
 
 CANARY = "canary-7f3a-secret-key"

@@ -1,8 +1,8 @@
 """A million rows over a failing network: none is lost or repeated."""
 
+import json
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
@@ -11,6 +11,7 @@ from tests.archive.world import START, USER, draw_keys, fill_store, make_fills_a
 from tests.end.faults import BROKEN, REFUSED, SECRET, Failing, FailingSocket, failing, served
 from toolkit.client import Session, connect
 from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.requests import request_body
 from toolkit.service import open_store
 
 ROWS = 1_000_000
@@ -89,7 +90,7 @@ def test_naive_readers_lose_rows(keys, path) -> None:
         with session:
             asked = {"user": USER, "start": 0, "page_size": 2_000}
             for _ in range(30):
-                rows = httpx.Response(200, content=session.ask(FILLS, asked).content).json()
+                rows = json.loads(session.ask(FILLS, request_body(FILLS, asked)).content)
                 read += [row["tid"] for row in rows]
                 last = rows[-1]
                 asked = {"user": USER, "cursor": f"{last['time']}_{last['txIndex']}"}

@@ -18,7 +18,7 @@ import stamina
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.fetch.notices import IncompleteWarning
+from toolkit.fetch.pull import IncompleteWarning
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key, build_store
 from toolkit.service.http import run_server

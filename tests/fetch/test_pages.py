@@ -9,7 +9,7 @@ import stamina
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.fetch.notices import IncompleteWarning
+from toolkit.fetch.pull import IncompleteWarning
 
 NOBODY = "0x" + "0" * 39 + "9"
 

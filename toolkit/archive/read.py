@@ -28,7 +28,7 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError
-from toolkit.fetch.notices import announce
+from toolkit.fetch.pull import announce
 from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
 from toolkit.times import to_iso, to_ms

@@ -38,16 +38,16 @@ from toolkit.archive.series import (
     run_transaction,
 )
 from toolkit.archive.storage import ArchiveTables, series_filter
-from toolkit.client import Progress, Session
+from toolkit.client import Session
 from toolkit.completeness.remarks import Remark
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
+from toolkit.contract.requests import request_body
 from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError, ToolkitError
-from toolkit.fetch.notices import announce, answer_remarks, request_remarks
-from toolkit.fetch.pages import read_pages
+from toolkit.fetch.pull import announce, answer_remarks, read_pages
 from toolkit.fetch.registry import operation_of
-from toolkit.fetch.request import Request, prepare_request
+from toolkit.fetch.request import Request, prepare_request, request_remarks
 from toolkit.times import to_ms
 
 __all__ = [
@@ -176,10 +176,10 @@ def refresh_history(
             handle = tables.open_for_append(operation_table(operation))
             runs, new_before = read_runs(tables, handle, series), pull.new_rows
             start = _first_missing_ms(tables, request, runs)
-            with Progress(session, f"archive {operation.type}") as progress:
+            with session.show_progress(f"archive {operation.type}") as count_rows:
                 for run in select_runs(tables, handle, series, runs, start):
                     if not is_run_complete(handle, series, run):
-                        pull.pull_run(handle, run, progress)
+                        pull.pull_run(handle, run, count_rows)
             total = sum(run.rows for run in runs) + pull.new_rows - new_before
             done = Refreshed(
                 operation.type, series.subject, pull.new_rows, total, start, pull.until_ms
@@ -243,7 +243,7 @@ class _HistoryPull:
         self._session = session
         self._rows_per_commit = rows_per_commit
 
-    def pull_run(self, handle: Any, run: Run, progress: Progress) -> None:
+    def pull_run(self, handle: Any, run: Run, count_rows: Callable[[int], object]) -> None:
         """Pull the pages of a run from its last row on, check them, and append the new rows."""
         request = self._run_request(run)
         if request is None:
@@ -256,7 +256,7 @@ class _HistoryPull:
                     self.until_ms = min(self.until_ms, page.completeness.covered[1])
                 texts = list(overlap.new_texts(page.texts()))
                 pending.texts.extend(texts)
-                progress.add(len(texts))
+                count_rows(len(texts))
                 if overlap.is_matched and len(pending.texts) >= self._rows_per_commit:
                     self._commit_rows(run, pending)
         except ArchiveError:
@@ -359,7 +359,7 @@ def _fetch_answer(series: Series, session: Session) -> tuple[bytes, dict[str, st
             page.completeness.check_complete()
             texts += page.texts()
         return b"[%b]" % b",".join(texts), {}
-    answer = session.ask(operation, series.parameters)
+    answer = session.ask(operation, request_body(operation, series.parameters))
     answer.completeness.check_complete()
     headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
     return answer.content, headers

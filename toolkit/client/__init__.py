@@ -1,16 +1,13 @@
 """The client of the service: sessions, retries, the points budget."""
 
-from toolkit.client.budget import LimitWarning
-from toolkit.client.connection import connect, current_session, forget, use
-from toolkit.client.counts import Counts
-from toolkit.client.progress import Progress
+from toolkit.client.budget import Counts, LimitWarning
+from toolkit.client.connection import connect
 from toolkit.client.recipe import Recipe
-from toolkit.client.session import Session
+from toolkit.client.session import Session, current_session, forget, use
 
 __all__ = [
     "Counts",
     "LimitWarning",
-    "Progress",
     "Recipe",
     "Session",
     "connect",

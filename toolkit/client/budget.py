@@ -1,16 +1,18 @@
-"""The points budget of a session: how fast it may send requests, and how many altogether."""
+"""The points of a session: how fast it may spend them, how many altogether, and what it spent."""
 
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from toolkit.client.spending import SpendingWindow
 from toolkit.contract.operations import Operation
 from toolkit.errors import BudgetSpent
 
-__all__ = ["LEASE", "Budget", "LimitWarning", "Spending"]
+__all__ = ["LEASE", "Budget", "Counts", "LimitWarning", "Spending"]
 
 LEASE: Final = 120.0
 """Seconds that a request may be on its way without an answer."""
@@ -20,6 +22,70 @@ _SHORT: Final = 5.0  # seconds; a shorter wait needs no warning
 
 class LimitWarning(UserWarning):
     """A request waits because its operation has a limit on the number of calls."""
+
+
+@dataclass(eq=False, slots=True)
+class Counts:
+    """Requests, points, retries by cause, and waits; safe to use from many threads.
+
+    Attributes
+    ----------
+    requests, points : int
+        Requests that were sent, with every attempt, and their cost.
+    causes : Counter
+        Cause of a retry -> how many: a status such as ``429``, or how the connection failed.
+    waits : int
+        How often a request was delayed, by the budget or before a retry.
+    waited : float
+        Seconds of these delays.
+    session : Counts, optional
+        The counts of the session, of which these are a part: it counts the same.
+    """
+
+    requests: int = 0
+    points: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    waits: int = 0
+    waited: float = 0.0
+    session: "Counts | None" = field(default=None, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def retries(self) -> int:
+        """Attempts after the first."""
+        return self.causes.total()
+
+    def add_request(self, points: int, waited: float) -> None:
+        """Count a request, its points, and the seconds that it waited for them."""
+        with self._lock:
+            self.requests += 1
+            self.points += points
+            self._add_wait(waited)
+        if self.session is not None:
+            self.session.add_request(points, waited)
+
+    def add_retry(self, cause: str, waited: float) -> None:
+        """Count a further attempt, and the seconds between it and the failure."""
+        with self._lock:
+            self.causes[cause] += 1
+            self._add_wait(waited)
+        if self.session is not None:
+            self.session.add_retry(cause, waited)
+
+    def _add_wait(self, seconds: float) -> None:
+        self.waits += seconds > 0
+        self.waited += seconds
+
+    def facts(self) -> dict[str, Any]:
+        """Return the counts as plain values for provenance."""
+        with self._lock:
+            return {
+                "requests": self.requests,
+                "points": self.points,
+                "retries": dict(sorted(self.causes.items())),
+                "waits": self.waits,
+                "waited_seconds": round(self.waited, 3),
+            }
 
 
 class Budget:

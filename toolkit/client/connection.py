@@ -1,4 +1,4 @@
-"""Connections to a service, and the default session of a notebook."""
+"""Connections to a service."""
 
 import os
 import time
@@ -13,11 +13,12 @@ from toolkit.client.budget import LEASE, Budget
 from toolkit.client.key import ApiKey, budget_file
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
-from toolkit.client.session import PATIENCE, Session
+from toolkit.client.session import Session, use
 from toolkit.client.source import DataSource
+from toolkit.client.wire import PATIENCE
 from toolkit.errors import NotConnected
 
-__all__ = ["connect", "current_session", "forget", "use"]
+__all__ = ["connect"]
 
 _MOST_ATTEMPTS: Final = 100
 _CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
@@ -161,42 +162,6 @@ def connect(
             )
         )
     return use(session) if default else session
-
-
-_current: Session | None = None
-
-
-def use(session: Session) -> Session:
-    """Make a session the default for all fetch functions."""
-    global _current  # noqa: PLW0603 - the one default session of a notebook
-    _current = session
-    return session
-
-
-def forget() -> None:
-    """Remove the default session of the fetch functions."""
-    global _current  # noqa: PLW0603 - the one default session of a notebook
-    _current = None
-
-
-def current_session(session: Session | None = None) -> Session:
-    """Return the session, or the default session if it is None.
-
-    Raises
-    ------
-    NotConnected
-        If there is none, and the environment names no address.
-    """
-    if session is not None:
-        return session
-    if _current is not None and not _current.client.is_closed:
-        return _current
-    if _current is not None and not os.environ.get("TOOLKIT_BASE_URL"):
-        raise NotConnected(
-            "The session was closed, and the environment names no address. Call tk.connect or "
-            "tk.local again"
-        )
-    return connect()
 
 
 def _normal_address(base_url: str) -> str:

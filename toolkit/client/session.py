@@ -1,55 +1,39 @@
 """A session: the service, the key and the budget; the one place that sends requests."""
 
-import time
-from collections.abc import Callable, Mapping
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
+import stamina
 
-from toolkit.client.budget import Budget, Spending
-from toolkit.client.counts import Counts, retry_cause
+from toolkit.client.budget import Budget, Counts, Spending
 from toolkit.client.key import ApiKey
 from toolkit.client.recipe import Recipe
-from toolkit.client.retry import Retry
+from toolkit.client.retry import Retry, retry_cause
 from toolkit.client.source import DataSource
+from toolkit.client.wire import read_body
 from toolkit.completeness.headers import Completeness, read_completeness
-from toolkit.contract.compression import decompress
 from toolkit.contract.costs import DEXES_AT_MOST, request_points
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import request_body
 from toolkit.contract.response_errors import response_error
 from toolkit.display import facts_table
-from toolkit.errors import (
-    AnswerDamaged,
-    AnswerInvalid,
-    InvalidKey,
-    NotConnected,
-    ServiceError,
-    Unreachable,
-)
+from toolkit.errors import InvalidKey, NotConnected, ServiceError, Unreachable
 
-__all__ = ["LARGEST_JSON", "LARGEST_SNAPSHOTS", "PATIENCE", "RawAnswer", "Session", "is_binary"]
-
-LARGEST_JSON: Final = 2**28
-"""Bytes of the largest JSON answer that is read, after decompression."""
-
-LARGEST_SNAPSHOTS: Final = 2**30
-"""Bytes of the largest binary answer that is read; its decompressed size has another limit."""
-
-PATIENCE: Final = 600.0
-"""Seconds after which a body that comes too slowly is given up."""
+__all__ = ["RawAnswer", "Session", "current_session", "forget", "use"]
 
 _GLANCE: Final = 2.0  # seconds for a service on this machine to introduce itself
+_SHORTEST: Final = 0.01  # seconds; a shorter pause is the time of the call itself
 # Failure of the connection -> its name in the certificate; the first that fits.
 _CAUSES: Final[tuple[tuple[type[httpx.HTTPError], str], ...]] = (
     (httpx.TimeoutException, "time-out"),
     (httpx.ConnectError, "no connection"),
 )
-_ENDS: Final = {b"[": b"]", b"{": b"}"}
-_BINARY: Final = ("application/octet-stream", "application/msgpack", "application/x-msgpack")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +109,16 @@ class Session:
         return self.source.now_ms(self._look_at_health)
 
     def ask(
-        self,
-        operation: Operation,
-        parameters: Mapping[str, Any],
-        counts: Counts | None = None,
+        self, operation: Operation, body: Mapping[str, Any], counts: Counts | None = None
     ) -> RawAnswer:
-        """Send one request, with retries, and return the answer.
+        """Send the body of one request, with retries, and return the answer.
 
         Parameters
         ----------
         operation : Operation
             The operation.
-        parameters : mapping
-            Python name -> value.
+        body : mapping
+            The JSON object, with ``type`` and wire names.
         counts : Counts, optional
             Counts of a pull, of `new_counts`; else the request counts for the session only.
 
@@ -150,28 +131,68 @@ class Session:
         Incomplete
             If the service has no answer because its source, such as an archive, does not have it.
         """
-        return self.send(operation, request_body(operation, parameters), counts)
+        if self.client.is_closed:
+            raise NotConnected("This session is closed. Call tk.connect or tk.local again")
+        counts, clock = counts or self.counts, self.retry.clock
+        failure: Exception | None = None
+        failed_at = begun = clock()
+        queued = 0.0  # seconds that the attempts waited for the budget
 
-    def send(
-        self, operation: Operation, request: Mapping[str, Any], counts: Counts | None = None
-    ) -> RawAnswer:
-        """Send a request body unchanged; otherwise like `ask`."""
-        counted = self.counts if counts is None else counts
+        def pause_after(error: Exception) -> bool | float:
+            return self.retry.pause_after(error, clock() - begun - queued)
 
-        def on_retry(failure: Exception, waited: float) -> None:
-            counted.add_retry(retry_cause(failure))
-            counted.add_wait(waited)
-
-        queued: list[float] = []
-        return self.retry.call(
-            lambda: self._send(operation, request, counted, queued),
-            on_retry,
-            lambda: sum(queued),
-        )
+        for attempt in stamina.retry_context(
+            on=pause_after,
+            attempts=self.retry.attempts,
+            timeout=None,
+            wait_initial=0.25,
+            wait_max=20.0,
+            wait_jitter=1.0,
+        ):
+            with attempt:
+                if failure is not None:
+                    paused = clock() - failed_at
+                    counts.add_retry(retry_cause(failure), paused if paused >= _SHORTEST else 0.0)
+                try:
+                    points = request_points(operation, body, self.dexes)
+                    with self.budget.spend(points, operation) as spending:
+                        queued += spending.waited
+                        counts.add_request(points, spending.waited)
+                        return self._send(operation, body, spending)
+                except Exception as error:
+                    failure, failed_at = error, clock()
+                    raise
+        raise AssertionError("a retry context always tries at least once")  # pragma: no cover
 
     def new_counts(self) -> Counts:
         """Return counts for a pull; what they count, the session counts too."""
-        return Counts(within=self.counts)
+        return Counts(session=self.counts)
+
+    @contextmanager
+    def show_progress(
+        self, title: str, *, hidden: bool = False
+    ) -> Iterator[Callable[[int], object]]:
+        """Yield a function that counts rows in a progress bar, if one is shown.
+
+        By default one is shown only in a live kernel or terminal, and only if the pull takes long.
+        """
+        shown = self.progress
+        if shown is None:
+            has_terminal = sys.stderr is not None and sys.stderr.isatty()
+            shown = "ipykernel" in sys.modules or has_terminal
+        if hidden or not shown:
+            yield lambda rows: None
+            return
+        if callable(shown):
+            bar = shown(title)
+        else:
+            from tqdm.auto import tqdm
+
+            bar = tqdm(desc=title, unit=" rows", unit_scale=True, delay=1.0, leave=False)
+        try:
+            yield bar.update
+        finally:
+            bar.close()
 
     def set_recipe(self, recipe: Recipe) -> None:
         """Set how another process makes a session like this one."""
@@ -210,48 +231,34 @@ class Session:
         }
         return facts_table("Session", facts)
 
-    def _send(
-        self,
-        operation: Operation,
-        request: Mapping[str, Any],
-        counts: Counts,
-        queued: list[float],
-    ) -> RawAnswer:
-        if self.client.is_closed:
-            raise NotConnected("This session is closed. Call tk.connect or tk.local again")
-        points = request_points(operation, request, self.dexes)
-        with self.budget.spend(points, operation) as spending:
-            counts.add_wait(spending.waited)
-            queued.append(spending.waited)
-            counts.add_request(points)
-            response, content = self._post(operation, request, spending)
-        self.source.update_from_headers(response.headers)
-        completeness = self._completeness(response.headers)
-        if response.status_code != 200:
-            completeness.check_complete()
-            error = self._error_of(operation, response, content)
-            self.budget.block(self.retry.requested_wait(error))
-            raise error
-        return RawAnswer(response.headers, content, completeness)
-
-    def _completeness(self, headers: Mapping[str, str]) -> Completeness:
-        """Return what the service states about the completeness of an answer, without the key."""
-        stated = read_completeness(headers)
-        if self.key is None:
-            return stated
-        return replace(stated, missing_reason=self.key.scrub(stated.missing_reason))
-
-    def _post(
-        self, operation: Operation, request: Mapping[str, Any], spending: Spending
-    ) -> tuple[httpx.Response, bytes]:
+    def _send(self, operation: Operation, body: Mapping[str, Any], spending: Spending) -> RawAnswer:
+        """Send a request once."""
         try:
-            with self.client.stream("POST", "/info", json=dict(request)) as response:
+            with self.client.stream("POST", "/info", json=dict(body)) as response:
                 spending.settle()
-                return response, self._read_body(operation, response)
+                content = read_body(operation, response)
         except httpx.HTTPError as error:
-            unreachable = self._unreachable(operation, error)
+            failure = self._unreachable(operation, error)
+        else:
+            return self._check_response(operation, response, content)
         # Raised here, not above: httpx's error has the request, and the request has the key.
-        raise unreachable
+        raise failure
+
+    def _check_response(
+        self, operation: Operation, response: httpx.Response, content: bytes
+    ) -> RawAnswer:
+        """Return a good answer, with what its headers state; raise the error of any other."""
+        self.source.update_from_headers(response.headers)
+        completeness = read_completeness(response.headers)
+        if completeness.missing_reason and self.key is not None:
+            reason = self.key.scrub(completeness.missing_reason)
+            completeness = replace(completeness, missing_reason=reason)
+        if response.status_code == 200:
+            return RawAnswer(response.headers, content, completeness)
+        completeness.check_complete()
+        error = self._error_of(operation, response, content)
+        self.budget.block(self.retry.requested_wait(error))
+        raise error
 
     def _look_at_health(self) -> None:
         """Read the headers of ``/healthz`` of a service on this machine; failures do not matter."""
@@ -262,32 +269,6 @@ class Session:
                 self.source.update_from_headers(response.headers)
         except httpx.HTTPError:
             pass
-
-    def _read_body(self, operation: Operation, response: httpx.Response) -> bytes:
-        """Read and decompress a body as it comes, never more than the limit."""
-        limit = LARGEST_SNAPSHOTS if operation.binary else LARGEST_JSON
-        parts, size, begun = [], 0, time.monotonic()
-        # With a transport of its own, httpx may have read and decoded the body already.
-        is_decoded = response.is_stream_consumed
-        for part in [response.content] if is_decoded else response.iter_raw():
-            size += len(part)
-            parts.append(part)
-            if size > limit:
-                raise AnswerInvalid(
-                    f"the answer is longer than {limit:,} bytes", operation=operation.type
-                )
-            if time.monotonic() - begun > PATIENCE:
-                raise httpx.ReadTimeout(f"the answer did not end within {PATIENCE:.0f} s")
-        if not is_decoded:
-            _check_length(response.headers, size)
-        content = b"".join(parts)
-        if operation.binary:
-            return content
-        plain = bytes(decompress(content, limit))
-        if response.status_code != 200 or is_binary(operation, response.headers):
-            return plain
-        _check_json_end(operation, plain)
-        return plain
 
     def _error_of(
         self, operation: Operation, response: httpx.Response, content: bytes
@@ -313,13 +294,6 @@ class Session:
         return unreachable
 
 
-def is_binary(operation: Operation, headers: Mapping[str, str]) -> bool:
-    """Return whether an answer is binary, by the contract or, if it does not know, by headers."""
-    if operation.tables:
-        return operation.binary
-    return headers.get("content-type", "").partition(";")[0].strip().lower() in _BINARY
-
-
 def _is_this_machine(base_url: str) -> bool:
     """Return whether an address is this machine's own."""
     host = urlsplit(base_url).hostname or ""
@@ -329,19 +303,39 @@ def _is_this_machine(base_url: str) -> bool:
         return False
 
 
-def _check_length(headers: httpx.Headers, size: int) -> None:
-    """Raise an error if a body is shorter than its headers say."""
-    announced = headers.get("content-length", "")
-    if announced.isascii() and announced.isdigit() and size < int(announced):
-        raise httpx.RemoteProtocolError(f"the answer broke off after {size} of {announced} bytes")
+_current: Session | None = None
 
 
-def _check_json_end(operation: Operation, content: bytes) -> None:
-    """Raise an error if JSON was cut off; `decode` refuses what is not JSON at all."""
-    bare = content.strip()
-    if not bare or bare[-1:] != _ENDS.get(bare[:1], bare[-1:]):
-        raise AnswerDamaged(
-            "the answer cannot be read: it ends too early",
-            operation=operation.type,
-            value=content[:80],
+def use(session: Session) -> Session:
+    """Make a session the default for all fetch functions."""
+    global _current  # noqa: PLW0603 - the one default session of a notebook
+    _current = session
+    return session
+
+
+def forget() -> None:
+    """Remove the default session of the fetch functions."""
+    global _current  # noqa: PLW0603 - the one default session of a notebook
+    _current = None
+
+
+def current_session(session: Session | None = None) -> Session:
+    """Return the session, or the default session if it is None.
+
+    Raises
+    ------
+    NotConnected
+        If there is none, and the environment names no address.
+    """
+    if session is not None:
+        return session
+    if _current is not None and not _current.client.is_closed:
+        return _current
+    if _current is not None and not os.environ.get("TOOLKIT_BASE_URL"):
+        raise NotConnected(
+            "The session was closed, and the environment names no address. Call tk.connect or "
+            "tk.local again"
         )
+    from toolkit.client.connection import connect  # it makes sessions, and so imports this module
+
+    return connect()

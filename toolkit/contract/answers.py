@@ -20,10 +20,11 @@ import msgspec
 from toolkit.contract import snapshots
 from toolkit.contract.columns import table_columns
 from toolkit.contract.deviations import (
+    KNOWN_DEVIATIONS,
     LIBERAL,
+    NO_DEVIATIONS,
     Deviations,
     find_deviations,
-    known_deviations,
     learn_deviations,
 )
 from toolkit.contract.fields import RecordField, is_record, record_fields
@@ -91,24 +92,26 @@ def decode(
     """
     if status != 200:
         raise response_error(operation, status, headers, content)
-    check_no_web_page(operation, headers, content)
     if operation.binary:
+        check_no_web_page(operation, headers, content)
         return snapshots.decode(operation, headers, content)
     answer_type = operation.answer_type(parameters or {})
     omits = operation.tables[0].omits if operation.tables else ()
-    known = known_deviations((operation.type, answer_type, omits))
+    place = operation.type, answer_type, omits
+    known = KNOWN_DEVIATIONS.get(place, NO_DEVIATIONS)
     if not known.unknown or _is_readable_text(content):
         try:
             return _decoder(answer_type, numbers, known, omits).decode(content)
         except (msgspec.DecodeError, RecursionError):
             pass  # the answer has further deviations, or it is invalid
+    check_no_web_page(operation, headers, content)
     try:
         answer = _decoder(answer_type, numbers, LIBERAL, omits).decode(content)
         # This also checks the unknown fields, so that others can decode what was accepted here.
         found = find_deviations(answer_type, json.loads(content), omits)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise _invalid_answer(operation, error, content) from None
-    known = learn_deviations((operation.type, answer_type, omits), operation.type, found)
+    known = learn_deviations(place, operation.type, found)
     try:
         return _decoder(answer_type, numbers, known, omits).decode(content)
     except (msgspec.DecodeError, RecursionError):

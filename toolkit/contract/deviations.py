@@ -17,14 +17,15 @@ from toolkit.contract.fields import RecordField, is_record, record_fields
 from toolkit.contract.records import Record
 
 __all__ = [
+    "KNOWN_DEVIATIONS",
     "LIBERAL",
+    "NO_DEVIATIONS",
     "Deviation",
     "Deviations",
     "MissingField",
     "UnknownField",
     "find_deviations",
     "forget_deviations",
-    "known_deviations",
     "learn_deviations",
     "report_missing",
     "report_unknown",
@@ -116,23 +117,21 @@ class Deviations:
 LIBERAL: Final = Deviations(is_open=True, is_lax=True)
 """Every deviation that still can be decoded."""
 
-_NONE: Final = Deviations()
-_known: Final[dict[Any, Deviations]] = {}
+NO_DEVIATIONS: Final = Deviations()
+
+KNOWN_DEVIATIONS: Final[dict[Any, Deviations]] = {}
+"""A key of an operation's answers -> their deviations so far, as `learn_deviations` found them."""
+
 _lock: Final = threading.Lock()
 # Fields of this process that had a warning: the same field is on every page.
 _reported: Final[set[tuple[str, str]]] = set()
 
 
-def known_deviations(place: Any) -> Deviations:
-    """Return the known deviations of an operation's answers; `place` is a key of the operation."""
-    return _known.get(place, _NONE)
-
-
 def learn_deviations(place: Any, operation: str, found: list[Deviation]) -> Deviations:
     """Remember and report deviations of an operation's answers, and return all known ones."""
     with _lock:
-        before = _known.get(place, _NONE)
-        known = _known[place] = before.extend(found)
+        before = KNOWN_DEVIATIONS.get(place, NO_DEVIATIONS)
+        known = KNOWN_DEVIATIONS[place] = before.extend(found)
     for field in sorted(found, key=lambda field: field.path):
         if field.is_missing:
             report_missing(operation, field.path)
@@ -147,7 +146,7 @@ def learn_deviations(place: Any, operation: str, found: list[Deviation]) -> Devi
 def forget_deviations() -> None:
     """Forget all deviations, so that they are found and reported again."""
     with _lock:
-        _known.clear()
+        KNOWN_DEVIATIONS.clear()
         _reported.clear()
 
 

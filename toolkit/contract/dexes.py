@@ -88,7 +88,7 @@ def native_form(form: str, value: str) -> str:
     """Return the value of a request's parameter with the native dex's name for this parameter.
 
     - ``form``: the form of the parameter: a key of `NATIVE_NAMES` for a dex, ``coin``, ``token``
-      (``<dex>:<token>``), ``market`` (a coin, ``ALL`` or ``ALL:<dex>``), or empty
+      (``<dex>:<token>``), or ``market`` (a coin, ``ALL`` or ``ALL:<dex>``)
     - ``value``: the value, with any name of the native dex
 
     >>> native_form("fills", "hyperliquid"), native_form("coin", "main:BTC")
@@ -98,7 +98,7 @@ def native_form(form: str, value: str) -> str:
     """
     if form in NATIVE_NAMES:
         return dex_name_in(form, value)
-    return _FORMS[form](value) if form else value
+    return _FORMS[form](value)
 
 
 def _native_token(value: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 import pandas as pd
 
-from toolkit.client import Progress, Recipe, Session, current_session
+from toolkit.client import Recipe, Session, current_session
 from toolkit.contract.operations import Operation
 from toolkit.errors import (
     BudgetSpent,
@@ -28,8 +28,7 @@ from toolkit.errors import (
     ToolkitError,
 )
 from toolkit.fetch.concat import concat_subjects, subjects_of
-from toolkit.fetch.notices import IncompleteWarning, pop_held_warning, quiet_calls, warn_caller
-from toolkit.fetch.pages import stop_at_next_page
+from toolkit.fetch.pull import IncompleteWarning, pop_held_warning, subject_call, warn_caller
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.request import prepare_request
 from toolkit.times import to_ms
@@ -170,7 +169,8 @@ class _SubjectCalls:
                 self.failed = {k: self.failed[k] for k in subjects if k in self.failed}
 
     def _collect(self, running: Mapping["Future[Any]", str]) -> None:
-        with Progress(self.session, f"{self.operation.type} of {len(running)}") as progress:
+        title = f"{self.operation.type} of {len(running)}"
+        with self.session.show_progress(title) as count_subjects:
             for future in as_completed(running):
                 subject = running[future]
                 try:
@@ -186,7 +186,7 @@ class _SubjectCalls:
                             other.cancel()
                 except BrokenExecutor as error:
                     self.failed[subject] = Incomplete(f"the executor broke: {error}")
-                progress.add(1)
+                count_subjects(1)
 
     def _cancel(self, running: Mapping["Future[Any]", str]) -> None:
         """Cancel what has not begun; keep answers that came and were not collected yet."""
@@ -201,7 +201,7 @@ class _SubjectCalls:
         if self.fatal_error is not None:
             raise CancelledError
         try:
-            with quiet_calls(), stop_at_next_page(stop):
+            with subject_call(stop):
                 return self.fetch(**call, session=self.session)
         except FATAL_ERRORS as error:
             self.fatal_error = error  # set here, so that this thread begins no further call
@@ -230,7 +230,7 @@ class _SubjectCalls:
 
 def _call_in_process(fetch: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
     """Call the fetch function in another process, with a session that is made there."""
-    with quiet_calls():
+    with subject_call(threading.Event()):
         return fetch(**call, session=recipe.get_session())
 
 

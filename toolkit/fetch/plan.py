@@ -10,7 +10,7 @@ from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid, Operation
 from toolkit.contract.requests import request_body
-from toolkit.fetch.pages import read_pages
+from toolkit.fetch.pull import read_pages
 from toolkit.fetch.request import Request, request_of
 
 __all__ = ["Plan", "plan"]

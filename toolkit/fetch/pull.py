@@ -7,28 +7,62 @@
 5. The frames are returned with their certificate and the remarks as provenance.
 """
 
-from typing import Any
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+import msgspec
 import pandas as pd
 
-from toolkit.client import Counts, Progress
+from toolkit.client import Counts, Session
 from toolkit.completeness.certificate import Certificate
-from toolkit.errors import Incomplete, ServiceError, ToolkitError
-from toolkit.fetch.notices import (
-    IncompleteWarning,
-    announce,
-    answer_remarks,
-    is_quiet,
-    request_remarks,
-    warn_caller,
+from toolkit.completeness.headers import Completeness
+from toolkit.completeness.remarks import (
+    Remark,
+    active_account_remark,
+    clock_remarks,
+    coverage_remarks,
+    name_remarks,
 )
-from toolkit.fetch.pages import read_pages
-from toolkit.fetch.request import Request, prepare_request, request_facts
+from toolkit.contract.answers import decode
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.operations import Operation
+from toolkit.contract.paging import PageReader, page_reader
+from toolkit.contract.records import Fill
+from toolkit.contract.requests import request_body
+from toolkit.contract.rows import answer_rows
+from toolkit.errors import HistoryWarning, Incomplete, ServiceError, ToolkitError
+from toolkit.fetch.request import Request, prepare_request, request_facts, request_remarks
 from toolkit.frames import Collector
+from toolkit.times import to_ms
 
-__all__ = ["fetch_frame", "fetch_frames"]
+__all__ = [
+    "IncompleteWarning",
+    "Page",
+    "announce",
+    "answer_remarks",
+    "fetch_frame",
+    "fetch_frames",
+    "pop_held_warning",
+    "read_pages",
+    "subject_call",
+    "warn_caller",
+    "warn_incomplete",
+]
 
 Frames = tuple[pd.DataFrame, ...]
+
+_HELD_WARNING: Final = "not warned of"
+"""Key in provenance, between a quiet call and the call that it works for."""
+
+
+class IncompleteWarning(UserWarning):
+    """Rows that were requested are missing from a frame; its provenance says why."""
 
 
 def fetch_frame(operation: str, **arguments: Any) -> pd.DataFrame:
@@ -38,12 +72,8 @@ def fetch_frame(operation: str, **arguments: Any) -> pd.DataFrame:
 
 
 def fetch_frames(operation: str, **arguments: Any) -> Frames:
-    """Return the frames of a call, one per kind of record; `prepare_request` has the arguments."""
-    return _answer_request(prepare_request(operation, **arguments))
-
-
-def _answer_request(request: Request) -> Frames:
-    """Return the frames of a request, with certificate and remarks in their provenance."""
+    """Return the frames of a call, one per kind of record, with certificate and remarks."""
+    request = prepare_request(operation, **arguments)
     remarks = request_remarks(request)
     frames = _pull_frames(request)
     try:
@@ -59,12 +89,13 @@ def _pull_frames(request: Request) -> Frames:
     collector = Collector(request.operation, request.numbers, request.extra)
     certificate, counts = Certificate(request.operation), request.session.new_counts()
     try:
-        with Progress(request.session, request.operation.type, hidden=is_quiet()) as progress:
+        title = request.operation.type
+        with request.session.show_progress(title, hidden=_is_quiet()) as count_rows:
             for page in read_pages(request, counts):
                 rows_before = collector.rows
                 collector.add(page.tables)
                 certificate.add_page(page)
-                progress.add(collector.rows - rows_before)
+                count_rows(collector.rows - rows_before)
         certificate.completeness.check_complete()  # only now: all rows that there are have come
         return collector.frames(_provenance(request, certificate, counts))
     except ToolkitError as error:
@@ -112,3 +143,193 @@ def _incomplete_frames(
 def _attach_rows(interrupt: KeyboardInterrupt, frames: Frames) -> None:
     interrupt.rows = frames[0] if len(frames) == 1 else frames  # type: ignore[attr-defined]
     interrupt.add_note(f"error.rows has the {len(frames[0])} rows that came before")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of an answer, with the rows of it that are certain.
+
+    Attributes
+    ----------
+    tables : tuple
+        For each table of the operation its rows, or its columns by name.
+    reader : PageReader
+        The position of the pull after this page.
+    is_last : bool
+        Whether all rows have come.
+    completeness : Completeness
+        What the service stated with the first page about the complete answer.
+    content : bytes
+        The body of the page as it came.
+    first : int
+        Position in the body of the first row that is certain.
+    """
+
+    tables: tuple[Any, ...]
+    reader: PageReader
+    is_last: bool
+    completeness: Completeness
+    content: bytes = field(default=b"[]", repr=False)
+    first: int = 0
+
+    def texts(self) -> list[bytes]:
+        """Return the JSON text of each row, for an operation that answers with a list."""
+        rows = msgspec.json.decode(self.content, type=list[msgspec.Raw])
+        return [bytes(row) for row in rows[self.first : self.first + len(self.tables[0])]]
+
+
+def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]:
+    """Send a request page by page until the answer is complete, or has `max_rows` rows.
+
+    Parameters
+    ----------
+    request : Request
+        The request.
+    counts : Counts, optional
+        Counts of this pull, as `Session.ask` takes them.
+
+    Yields
+    ------
+    Page
+        Rows in the order of the operation. Every row comes once.
+
+    Raises
+    ------
+    ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent
+    """
+    operation, session = request.operation, request.session
+    parameters, left = dict(request.parameters), request.max_rows
+    cursor_reader = page_reader(operation, parameters)
+    completeness: Completeness | None = None
+    while True:
+        answer = session.ask(operation, request_body(operation, parameters), counts)
+        completeness = completeness or answer.completeness
+        decoded = decode(
+            operation,
+            200,
+            answer.headers,
+            answer.content,
+            numbers=request.numbers,
+            parameters=parameters,
+        )
+        tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
+        _learn_dexes(session, operation, parameters, tables)
+        cut = cursor_reader.read(tables[0])
+        is_last = cut.after is None
+        if operation.paging != "none":
+            stop = cut.stop if left is None else min(cut.stop, cut.start + left)
+            is_last = is_last and stop == cut.stop
+            left = None if left is None else left - (stop - cut.start)
+            tables = (_slice(tables[0], cut.start, stop),)
+        if (is_ended := _stop.get()) is not None and is_ended.is_set():
+            raise Incomplete("the call was interrupted")
+        yield Page(tables, cursor_reader, is_last, completeness, answer.content, cut.start)
+        if cut.after is None or left == 0:
+            return
+        parameters |= cut.after
+        if cut.after.get("cursor") is not None:
+            parameters.pop("start", None)
+
+
+def _learn_dexes(
+    session: Session, operation: Operation, parameters: Mapping[str, Any], tables: Sequence[Any]
+) -> None:
+    """Note how many dexes there are, if an answer shows it: costs depend on it."""
+    scale = operation.scale
+    if scale is not None and parameters.get(scale.dex) == ALL_DEXES and tables[0]:
+        session.dexes = len({row.dex for row in tables[0]})
+
+
+def _slice(rows: Sequence[Any], start: int, stop: int) -> Sequence[Any]:
+    return rows if start == 0 and stop == len(rows) else rows[start:stop]
+
+
+def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Remark]:
+    """Return remarks about data that is, or may be, missing from an answer."""
+    session, parameters = request.session, request.parameters
+    remarks = []
+    if request.operation.tables[0].record is Fill and not session.simulated:
+        remarks.append(active_account_remark(_most_rows_of_account(frames[0])))
+    if history := session.source.history:
+        remarks.append(Remark(history, False))
+    if covered := frames[0].attrs.get("toolkit", {}).get("covered"):
+        until_ms = to_ms(covered[-1][1])
+        remarks += coverage_remarks(until_ms, parameters.get("end"), session.now_ms())
+    is_empty = not any(len(frame) for frame in frames)
+    world = session.world if isinstance(session.world, Mapping) else {}
+    remarks += name_remarks(parameters, world, is_empty=is_empty)
+    if is_empty:
+        service_ms = session.source.stated_now_ms()
+        remarks += clock_remarks(parameters, request.asked_ms, service_ms, is_aged=request.is_aged)
+    return remarks
+
+
+def _most_rows_of_account(frame: pd.DataFrame) -> int:
+    if "user" not in frame.columns:
+        return len(frame)
+    return int(frame["user"].value_counts().max()) if len(frame) else 0
+
+
+def announce(
+    operation: Operation, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame] = ()
+) -> str:
+    """Write remarks into the provenance of frames, and issue one warning for those that warn.
+
+    Returns
+    -------
+    str
+        All remarks.
+    """
+    noted = "; ".join(remark.words for remark in remarks)
+    if noted:
+        for frame in frames:
+            frame.attrs["toolkit"]["history"] = noted
+    warning = "; ".join(remark.words for remark in remarks if remark.warns)
+    if warning and _is_quiet():
+        for frame in frames:
+            frame.attrs["toolkit"][_HELD_WARNING] = warning
+    elif warning:
+        warn_caller(f"{operation.function}: {warning}", HistoryWarning)
+    return noted
+
+
+def pop_held_warning(frame: pd.DataFrame) -> str:
+    """Remove from a frame the warning that a quiet call did not issue, and return it."""
+    warning: str = frame.attrs["toolkit"].pop(_HELD_WARNING, "")
+    return warning
+
+
+@contextmanager
+def subject_call(stop: threading.Event) -> Iterator[None]:
+    """Let the calls of this thread work for `tk.many`.
+
+    They issue no warning and show no bar: `tk.many` does it for all. Once `stop` is set, they end
+    at the next page.
+    """
+    token = _stop.set(stop)
+    try:
+        yield
+    finally:
+        _stop.reset(token)
+
+
+_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+
+
+def _is_quiet() -> bool:
+    """Return whether this thread works for another call, which issues the warnings."""
+    return _stop.get() is not None
+
+
+def warn_incomplete(completeness: Completeness) -> None:
+    """Warn the caller if the service states that rows are missing."""
+    if completeness.missing_reason:
+        warn_caller(f"incomplete: {completeness.missing_reason}", IncompleteWarning)
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the line that called into this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("toolkit"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from toolkit.client import Session, current_session
-from toolkit.client.session import RawAnswer, is_binary
+from toolkit.client.session import RawAnswer
+from toolkit.client.wire import is_binary
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.requests import check_request
+from toolkit.contract.requests import check_request, request_body
 from toolkit.contract.response_errors import check_no_web_page
 from toolkit.errors import AnswerInvalid, BadRequest
-from toolkit.fetch.notices import warn_incomplete
+from toolkit.fetch.pull import warn_incomplete
 from toolkit.fetch.request import request_of
 
 __all__ = ["info", "raw"]
@@ -45,7 +46,9 @@ def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> An
     'universe'
     """
     request = request_of(fetch, arguments, named)
-    answer = request.session.ask(request.operation, request.parameters)
+    answer = request.session.ask(
+        request.operation, request_body(request.operation, request.parameters)
+    )
     warn_incomplete(answer.completeness)
     return _parse_answer(request.operation, answer)
 
@@ -104,7 +107,7 @@ def info(request: Mapping[str, object], *, session: Session | None = None) -> An
     if type in OPERATIONS:
         check_request(operation, request)
     try:
-        answer = current_session(session).send(operation, request)
+        answer = current_session(session).ask(operation, request)
     except BadRequest as error:
         if near := get_close_matches(type, [*OPERATIONS, *EXTRA_OPERATIONS], n=1):
             error.hint = error.hint or (f"Did you mean {near[0]}?" if near[0] != type else "")

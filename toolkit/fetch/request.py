@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from toolkit.client import Session, current_session
+from toolkit.completeness.remarks import Remark, range_remarks
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.contract.requests import check_request, request_body
@@ -22,6 +23,7 @@ __all__ = [
     "prepare_request",
     "request_facts",
     "request_of",
+    "request_remarks",
 ]
 
 OnIncomplete = Literal["raise", "warn"]
@@ -125,6 +127,25 @@ def request_of(
     bound = inspect.signature(fetch).bind(*arguments, **named)
     bound.apply_defaults()
     return prepare_request(operation, **bound.arguments)
+
+
+def request_remarks(request: Request, *, has_start: bool = True) -> list[Remark]:
+    """Return remarks about data that the service cannot have for the range of a request.
+
+    Parameters
+    ----------
+    request : Request
+        The request. Nothing is sent.
+    has_start : bool, default True
+        Whether the caller chose where the range begins. If not, gaps are noted without a warning.
+    """
+    return range_remarks(
+        request.operation,
+        request.parameters,
+        request.asked_ms,
+        simulated=request.session.simulated,
+        has_start=has_start,
+    )
 
 
 def request_facts(request: Request) -> dict[str, Any]:

@@ -125,7 +125,8 @@ class FrameBuilder:
                 )
             for page in pages:
                 page[at] = None
-        further = dict(extra_columns(extras, self._joined))
+        has_extras = any(fields for _, fields in extras)
+        further = dict(extra_columns(extras, self._joined)) if has_extras else {}
         return pd.DataFrame(self._joined | further, copy=False)
 
     def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
