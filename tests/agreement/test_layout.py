@@ -12,7 +12,7 @@ BESIDE_THE_MIRROR = {
     "agreement",
     "benchmarks",
     "browser",
-    "clients",
+    "foreign_clients",
     "conformance",
     "end",
     "notebooks",
