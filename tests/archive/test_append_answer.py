@@ -7,8 +7,7 @@ import pyarrow as pa
 
 from toolkit.archive import open as open_archive
 from toolkit.archive.refresh import append_answer
-from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin
-from toolkit.archive.series import make_series
+from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.operations import OPERATIONS
 
@@ -19,7 +18,7 @@ ORIGIN = RowOrigin("recording meta.json", False, 1_000)
 class ConcurrentWriter(ArchiveTables):
     """Tables into which another process writes the same answer just before the first append."""
 
-    theirs: int | None = None
+    theirs: tuple[int, int] | None = None
 
     def append_rows(self, handle: Any, rows: pa.Table, **more: Any) -> None:
         if self.theirs is None and rows.schema.names == SCHEMAS[ANSWERS].names:
@@ -27,15 +26,16 @@ class ConcurrentWriter(ArchiveTables):
         super().append_rows(handle, rows, **more)
 
 
-def append_meta(tables: ArchiveTables, body: bytes) -> int:
-    return append_answer(tables, META, body, {}, ORIGIN)
+def append_meta(tables: ArchiveTables, body: bytes) -> tuple[int, int]:
+    done = append_answer(tables, META, body, {}, ORIGIN)
+    return done.rows, done.total
 
 
 def test_concurrent_append_of_same_answer(tmp_path: Path) -> None:
     tables = ConcurrentWriter(str(tmp_path))
-    assert (append_meta(tables, b"{}"), tables.theirs) == (0, 1)
+    assert (append_meta(tables, b"{}"), tables.theirs) == ((0, 1), (1, 1))
     archive = open_archive(tmp_path)
     assert archive.status()["rows"].tolist() == [1]
-    assert append_meta(tables, b'{"another": 1}') == 1
+    assert append_meta(tables, b'{"another": 1}') == (1, 2)
     assert archive.status()["rows"].tolist() == [2]
     assert archive.verify() == []

@@ -21,8 +21,7 @@ from tests.archive.world import CANARY, START, archived_rows, archived_words, fi
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.errors import CommitConflict
-from toolkit.archive.schemas import RowOrigin, arrow_rows
-from toolkit.archive.series import Series
+from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ArchiveError, HistoryWarning

@@ -14,10 +14,9 @@ import toolkit as tk
 from tests.archive.world import START, USER, ChangedAnswers, archived_rows, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.archive.coverage import Refreshed, log_refresh
+from toolkit.archive.pulls import Refreshed, log_refresh
 from toolkit.archive.read import read_texts
-from toolkit.archive.schemas import SCHEMAS, RowOrigin, arrow_rows
-from toolkit.archive.series import Series
+from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, arrow_rows
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.contract.deviations import UnknownField

@@ -23,9 +23,8 @@ import toolkit as tk
 from tests.benchmarks.side_by_side import side_by_side
 from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
 from toolkit import archive
-from toolkit.archive.coverage import Refreshed, log_refresh
-from toolkit.archive.schemas import RowOrigin, arrow_rows
-from toolkit.archive.series import Series, run_transaction
+from toolkit.archive.pulls import Refreshed, log_refresh
+from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
 from toolkit.contract.operations import OPERATIONS
 
 USER = "0x" + "a" * 40
@@ -113,7 +112,7 @@ def _million(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes
             for page in pages[at : at + 25]
             for row in msgspec.json.decode(page, type=list[msgspec.Raw])
         ]
-        counts = {run_transaction(SERIES, 0): done + len(texts)}
+        counts = {SERIES.run_transaction(0): done + len(texts)}
         tables.append_rows(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
         done += len(texts)
     log_refresh(tables, Refreshed("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)

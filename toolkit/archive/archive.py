@@ -11,34 +11,43 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.archive.checks import Finding
-from toolkit.archive.coverage import (
-    Refreshed,
-    answer_summaries,
-    history_summaries,
-    present_ms,
-    read_covered_ranges,
-    row_spans,
-)
 from toolkit.archive.errors import CommitConflict
-from toolkit.archive.freezes import (
-    compact_table,
-    frozen_versions,
-    read_manifest,
-    table_digest,
-    write_manifest,
-)
 from toolkit.archive.ingest import ingest_frame, ingest_recordings
-from toolkit.archive.read import Engine, history_frames, scan_table, state_frames
+from toolkit.archive.pulls import (
+    Refreshed,
+    count_gaps,
+    log_ranges,
+    present_ms,
+    read_log,
+    select_table_log,
+)
+from toolkit.archive.read import Engine, history_frames, row_spans, scan_table, state_frames
 from toolkit.archive.refresh import (
     ROWS_PER_COMMIT,
     prepare_refresh,
     refresh_history,
     refresh_state,
 )
-from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, find_table
-from toolkit.archive.series import find_operation, is_history, make_series
-from toolkit.archive.storage import ArchiveTables, check_location, file_sizes
-from toolkit.archive.verify import read_logged_state, verify_table
+from toolkit.archive.schemas import (
+    ANSWERS,
+    RECORDS,
+    SCHEMAS,
+    find_operation,
+    find_table,
+    is_history,
+    make_series,
+)
+from toolkit.archive.storage import (
+    ArchiveTables,
+    check_location,
+    compact_table,
+    file_sizes,
+    frozen_versions,
+    read_manifest,
+    table_digest,
+    write_manifest,
+)
+from toolkit.archive.verify import verify_tables
 from toolkit.client import Session, current_session
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.records import Record
@@ -374,22 +383,32 @@ class Archive:
             the table; ``bytes`` of its files, in proportion to the rows.
         """
         tables = self.tables.pin_versions()
-        ranges = read_covered_ranges(tables)
-        rows: list[dict[str, Any]] = []
+        log, rows = read_log(tables), []
         for name in (*RECORDS, ANSWERS):
             handle = tables.open_table(name)
             if handle is None:
                 continue
-            if name == ANSWERS:
-                summaries = list(answer_summaries(tables, handle))
-            else:
-                summaries = list(history_summaries(name, row_spans(tables, name), ranges))
+            spans, entries = row_spans(tables, name), select_table_log(log, name)
             # A file has the rows of many subjects.
-            row_count = sum(summary["rows"] for summary in summaries)
+            row_count = sum(span["rows"] for span in spans.values())
             bytes_per_row = sum(file_sizes(handle)) / max(row_count, 1)
-            for summary in summaries:
-                size = round(bytes_per_row * summary["rows"])
-                rows.append({"table": name, "version": handle.version(), "bytes": size} | summary)
+            for pair in sorted(spans if name == ANSWERS else {*spans, *entries}):
+                span = spans.get(pair, {"rows": 0, "first": None, "last": None})
+                covered = [] if name == ANSWERS else log_ranges(entries.get(pair, ()))
+                is_gapless = name == ANSWERS
+                rows.append(
+                    {
+                        "table": name,
+                        "operation": pair[0],
+                        "subject": pair[1],
+                        **span,
+                        "covered_from": covered[0][0] if covered else None,
+                        "covered_until": covered[-1][1] if covered else None,
+                        "gaps": 0 if is_gapless else count_gaps(covered, span),
+                        "version": handle.version(),
+                        "bytes": round(bytes_per_row * span["rows"]),
+                    }
+                )
         frame = pd.DataFrame(rows, columns=list(_STATUS_TYPES))
         for column, dtype in _STATUS_TYPES.items():
             if dtype.startswith("datetime"):
@@ -420,15 +439,7 @@ class Archive:
         ArchiveError
             If the store cannot be reached. Damage is returned, not raised.
         """
-        logged = read_logged_state(self.tables)
-        findings = (
-            finding
-            for name in SCHEMAS
-            for finding in verify_table(
-                self.tables, name, logged, self._manifest.get(name), progress
-            )
-        )
-        return list(dict.fromkeys(findings))
+        return list(dict.fromkeys(verify_tables(self.tables, self._manifest, progress)))
 
     def compact(
         self,

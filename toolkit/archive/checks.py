@@ -1,7 +1,7 @@
-"""The checks of `Archive.verify`: the files of a table, and the rows of one history."""
+"""The checks of the rows of one history, for `Archive.verify`."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -9,15 +9,12 @@ from typing import Any, Final, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from toolkit.archive.coverage import RowSpan
-from toolkit.archive.errors import StoreUnreachable, error_text
-from toolkit.archive.series import Series, completion_transaction, key_columns, run_transaction
-from toolkit.archive.storage import ArchiveTables
+from toolkit.archive.pulls import is_run_complete
+from toolkit.archive.read import RowSpan
+from toolkit.archive.schemas import Series
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Fill
-from toolkit.errors import ArchiveError
 from toolkit.times import HOUR, to_iso
 
 __all__ = [
@@ -26,20 +23,13 @@ __all__ = [
     "error_finding",
     "has_position_chains",
     "notice_finding",
-    "read_row_groups",
     "span_of_rows",
 ]
 
 _ROWS_AT_ONCE: Final = 20_000
 _TIMES_SHOWN: Final = 3
-_ALWAYS_THERE: Final = ("_operation", "_subject", "_part", "_row", "_json", "_body", "_fetched")
-
 Place = tuple[str, str]
 """Table and series of a finding."""
-ValueSpan = tuple[Any, Any, int]
-"""Least and greatest value of a column, and the number of missing values."""
-
-_NO_VALUES: Final = (None, None, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +80,7 @@ def check_history(handle: Any, name: str, series: Series, rows: pa.Table) -> Ite
     rows : pyarrow.Table
         Rows from `CollectedRows.histories`; times are milliseconds.
     """
-    place, keys = (name, series.name), key_columns(series.operation)
+    place, keys = (name, series.name), series.keys
     yield from _check_runs(handle, series, rows, place)
     sort_keys = [(column, "ascending") for column in (*keys, "_part", "_row")]
     ordered = rows.take(pc.sort_indices(rows, sort_keys))
@@ -101,7 +91,7 @@ def check_history(handle: Any, name: str, series: Series, rows: pa.Table) -> Ite
 
 def span_of_rows(series: Series, rows: pa.Table) -> RowSpan:
     """Return the number of rows, and the time of the first and the last."""
-    ends = pc.min_max(rows[key_columns(series.operation)[0]])
+    ends = pc.min_max(rows[series.keys[0]])
     return {"rows": rows.num_rows, "first": ends["min"].as_py(), "last": ends["max"].as_py()}
 
 
@@ -117,13 +107,13 @@ def _iterate_rows(rows: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
 
 def _check_runs(handle: Any, series: Series, rows: pa.Table, place: Place) -> Iterator[Finding]:
     """Check that each run has each row once, as many as its transaction states, in time order."""
-    columns = ("_part", "_row", key_columns(series.operation)[0])
+    columns = ("_part", "_row", series.keys[0])
     part, row, time = (rows[column].to_numpy() for column in columns)
     order = np.lexsort((row, part))
     starts, firsts = np.unique(part[order], return_index=True)
     for start, positions in zip(starts.tolist(), np.split(order, firsts[1:]), strict=True):
         count, run = len(positions), f"the run from {to_iso(start)}"
-        logged = handle.transaction_version(run_transaction(series, start))
+        logged = handle.transaction_version(series.run_transaction(start))
         if not np.array_equal(row[positions], np.arange(count)):
             yield error_finding(*place, "run", f"{run} lacks or repeats rows")
         elif logged != count:
@@ -193,8 +183,7 @@ def _is_between_runs(handle: Any, series: Series, run: int, next_run: int) -> bo
 
     Such a gap is known, and a refresh fills it.
     """
-    is_open = handle.transaction_version(completion_transaction(series, run)) is None
-    return next_run != run and is_open
+    return next_run != run and not is_run_complete(handle, series, run)
 
 
 def _check_funding_hours(
@@ -231,7 +220,7 @@ def _check_sample_grid(
     if series.operation.grid is None:
         return
     step = series.operation.grid.step
-    samples = _iterate_rows(rows, key_columns(series.operation)[0], "_part")
+    samples = _iterate_rows(rows, series.keys[0], "_part")
     for (earlier, run), (later, next_run) in itertools.pairwise(samples):
         if later - earlier != step and not _is_between_runs(handle, series, run, next_run):
             what = f"from {to_iso(earlier)} to {to_iso(later)} is not one step of the grid"
@@ -243,123 +232,3 @@ _TABLE_CHECKS: Final[dict[str, Callable[..., Iterator[Finding]]]] = {
     "funding": _check_funding_hours,
     "slippage": _check_sample_grid,
 }
-
-
-def read_row_groups(
-    tables: ArchiveTables, handle: Any, report: Callable[[str], None]
-) -> Iterator[pa.Table]:
-    """Yield all rows of a table from its files, and check the statistics of the files.
-
-    Readers skip files by the statistics in the table's log, and row groups by those in the footer
-    of a file. If they are wrong, a reader does not see rows that exist. This function reads
-    without statistics.
-
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    handle : DeltaTable
-        One of its tables.
-    report : callable
-        Called with a sentence for each fault of a file. The other files are still read.
-
-    Yields
-    ------
-    pyarrow.Table
-        Rows with the columns of the table.
-    """
-    actions = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
-    logged = {action["path"]: action for action in actions}
-    schema = tables.open_dataset(handle).schema
-    for fragment in tables.open_dataset(handle).get_fragments():
-        location = f"{handle.table_uri.rstrip('/')}/{fragment.path}"
-        try:
-            with tables.translate_errors(location):
-                for group in _read_file(fragment, logged[fragment.path], report):
-                    yield _match_schema(group, schema, fragment.path, report)
-        except StoreUnreachable:
-            raise
-        except ArchiveError as error:
-            report(error_text(error))
-        except Exception as error:  # damaged files can raise anything
-            report(f"{location}: {error_text(error)}")
-
-
-def _read_file(
-    fragment: Any, logged: Mapping[str, Any], report: Callable[[str], None]
-) -> Iterator[pa.Table]:
-    """Yield the row groups of a file, and compare its statistics and those of the log with them."""
-    file_spans: dict[str, ValueSpan] = {}
-    row_count = 0
-    with fragment.open() as opened, pq.ParquetFile(opened, pre_buffer=True) as file:
-        for number in range(file.num_row_groups):
-            group = file.read_row_group(number)
-            spans = {name: _value_span(group[name]) for name in group.column_names}
-            footer = file.metadata.row_group(number)
-            for index in range(footer.num_columns):
-                column = footer.column(index)
-                name = column.path_in_schema
-                if not _is_within(spans[name], _footer_statistics(column.statistics)):
-                    report(_statistics_message(fragment.path, name, "its footer"))
-            file_spans = {
-                name: _union_span(file_spans.get(name, _NO_VALUES), span)
-                for name, span in spans.items()
-            }
-            row_count += group.num_rows
-            yield group
-    if row_count != logged["num_records"]:
-        report(f"{fragment.path}: {row_count} rows in the file, {logged['num_records']} in the log")
-    for name, span in file_spans.items():
-        statistics = tuple(logged.get(f"{key}.{name}") for key in ("min", "max", "null_count"))
-        # If the log has bounds of the column, readers take a null bound for: no values.
-        has_null_bound = span[0] is not None and f"min.{name}" in logged and None in statistics[:2]
-        if has_null_bound or not _is_within(span, statistics):
-            report(_statistics_message(fragment.path, name, "the log"))
-
-
-def _statistics_message(path: str, column: str, source: str) -> str:
-    return f"{path}: {column} has other values than {source} states, so readers skip rows"
-
-
-def _value_span(column: pa.ChunkedArray) -> ValueSpan:
-    ends = pc.min_max(column)
-    return ends["min"].as_py(), ends["max"].as_py(), column.null_count
-
-
-def _union_span(first: ValueSpan, second: ValueSpan) -> ValueSpan:
-    lows, highs = ((first[index], second[index]) for index in (0, 1))
-    low = min((value for value in lows if value is not None), default=None)
-    high = max((value for value in highs if value is not None), default=None)
-    return low, high, first[2] + second[2]
-
-
-def _footer_statistics(statistics: Any) -> tuple[Any, Any, Any]:
-    if statistics is None:
-        return None, None, None
-    low, high = (statistics.min, statistics.max) if statistics.has_min_max else (None, None)
-    return low, high, statistics.null_count if statistics.has_null_count else None
-
-
-def _is_within(span: ValueSpan, statistics: tuple[Any, ...]) -> bool:
-    """Return whether values lie within statistics. Statistics that are None do not count."""
-    low, high, nulls = statistics
-    if nulls is not None and nulls != span[2]:
-        return False
-    if span[0] is None:
-        return True
-    return (low is None or low <= span[0]) and (high is None or span[1] <= high)
-
-
-def _match_schema(
-    rows: pa.Table, schema: pa.Schema, path: str, report: Callable[[str], None]
-) -> pa.Table:
-    """Return rows with the columns of the table; older versions knew fewer columns."""
-    if missing := {name for name in _ALWAYS_THERE if name in schema.names} - {*rows.column_names}:
-        report(f"{path}: has no column {', '.join(sorted(missing))}")
-    columns = [
-        rows[field.name].cast(field.type)
-        if field.name in rows.column_names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)

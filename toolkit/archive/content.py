@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolkit.archive.series import Series
+from toolkit.archive.schemas import Series
 from toolkit.completeness.subjects import evidence_names
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex
 from toolkit.contract.operations import OPERATIONS, Operation
@@ -371,7 +371,7 @@ def _add_latest_rows(content: ArchiveContent, answer: _ArchivedAnswer) -> list[s
     texts = [bytes(text) for text in msgspec.json.decode(answer.body, type=list[msgspec.Raw])]
     record = operation.tables[0].record
     add_rows = _add_fills if record is Fill else _add_orders
-    add_rows(content, Series(operation, parameters["user"], {}), texts)
+    add_rows(content, Series(operation, parameters["user"]), texts)
     keys = list(map(key_getter(operation), (_decode_record(record, text) for text in texts)))
     (name,) = answer.names
     content.latest[name] = LatestRows(operation, parameters, keys)

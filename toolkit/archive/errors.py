@@ -6,13 +6,13 @@
     ``HistoryMismatch``: the service's rows differ from the archived rows.
 """
 
-import importlib
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from typing import Any, Final
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Final
 
 import pyarrow as pa
 
@@ -23,7 +23,8 @@ __all__ = [
     "HistoryMismatch",
     "StoreUnreachable",
     "error_text",
-    "import_library",
+    "explain_missing_library",
+    "load_deltalake",
     "translate_errors",
 ]
 
@@ -54,24 +55,29 @@ class HistoryMismatch(ArchiveError):
     """The rows that the service returns for a history differ from the archived rows."""
 
 
-def import_library(name: str) -> Any:
-    """Import a library of the extra `scale`.
+@contextmanager
+def explain_missing_library() -> Iterator[None]:
+    """Re-raise a missing library of the extra `scale` as ArchiveError, which names the extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ArchiveError(
+            f"the archive needs {error.name}, which is part of the extra scale: run "
+            "pip install '.[scale]' in the clone"
+        ) from None
+
+
+def load_deltalake() -> ModuleType:
+    """Return the library deltalake; its import takes long, so that it is not done before.
 
     Raises
     ------
     ArchiveError
-        If the library is not installed. The message names the extra.
+        If it is not installed.
     """
-    try:
-        with nullcontext() if name in sys.modules else _native_log_off():
-            return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name.partition(".")[0]:
-            raise
-        raise ArchiveError(
-            f"the archive needs {name}, which is part of the extra scale: run "
-            "pip install '.[scale]' in the clone"
-        ) from None
+    with explain_missing_library(), _native_log_off():
+        import deltalake
+    return deltalake
 
 
 @contextmanager
@@ -80,7 +86,7 @@ def _native_log_off() -> Iterator[None]:
 
     If the user has set RUST_LOG, nothing is changed.
     """
-    if "RUST_LOG" in os.environ:
+    if "RUST_LOG" in os.environ or "deltalake" in sys.modules:
         yield
         return
     os.environ["RUST_LOG"] = "off"
@@ -101,7 +107,7 @@ def translate_errors(location: str, options: Mapping[str, str]) -> Iterator[None
     options : mapping of str to str
         Storage options; their secrets are removed from the message.
     """
-    exceptions = import_library("deltalake.exceptions")
+    exceptions = load_deltalake().exceptions
     try:
         yield
     # The original error is not chained, because a store may have written credentials into it.

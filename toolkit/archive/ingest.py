@@ -18,17 +18,24 @@ import msgspec
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.archive.coverage import Refreshed, covered_ranges, log_refresh
 from toolkit.archive.errors import CommitConflict
+from toolkit.archive.pulls import (
+    Refreshed,
+    Run,
+    RunOverlap,
+    log_ranges,
+    log_refresh,
+    read_runs,
+    read_series_log,
+)
 from toolkit.archive.refresh import MAX_TRIES, append_answer
-from toolkit.archive.runs import Run, RunOverlap, read_runs
-from toolkit.archive.schemas import RowOrigin, arrow_rows, operation_table
-from toolkit.archive.series import (
+from toolkit.archive.schemas import (
+    RowOrigin,
     Series,
+    arrow_rows,
     find_operation,
     is_history,
     make_series,
-    run_transaction,
 )
 from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.answers import decode
@@ -265,7 +272,7 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
             f"{series.name}: the page is full with {limit} rows, so there may be more rows: "
             "refresh instead"
         )
-    return append_answer(tables, series, body, {}, origin)
+    return append_answer(tables, series, body, {}, origin).rows
 
 
 def ingest_frame(tables: ArchiveTables, frame: pd.DataFrame) -> Refreshed:
@@ -374,12 +381,13 @@ def _append_block(tables: ArchiveTables, block: RowBlock, origin: RowOrigin) -> 
 
 def _append_new_rows(tables: ArchiveTables, block: RowBlock, origin: RowOrigin) -> Refreshed:
     """Append the rows that are not archived to the last run, or as the first run."""
-    series, operation = block.series, block.series.operation
-    handle = tables.open_for_append(operation_table(operation))
+    series = block.series
+    handle = tables.open_for_append(series.table)
     runs = read_runs(tables, handle, series)
     if runs:
         run = runs[-1]
-        ends = [last for first, last in covered_ranges(tables, series) if first <= run.start]
+        covered = log_ranges(read_series_log(tables, series))
+        ends = [last for first, last in covered if first <= run.start]
         new = block.texts_after_run(run, max(ends, default=run.start - 1))
     else:
         run, new = Run(block.start, None), block.texts_since(block.start)
@@ -387,8 +395,8 @@ def _append_new_rows(tables: ArchiveTables, block: RowBlock, origin: RowOrigin) 
     tables.append_rows(
         handle,
         arrow_rows(series, new, run.start, run.rows, origin),
-        counts={series.name: count, run_transaction(series, run.start): count},
+        counts={series.name: count, series.run_transaction(run.start): count},
         notes={"series": series.name},
     )
     total = sum(known.rows for known in runs) + len(new)
-    return Refreshed(operation.type, series.subject, len(new), total, run.start, block.until)
+    return Refreshed(series.operation.type, series.subject, len(new), total, run.start, block.until)

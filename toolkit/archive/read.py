@@ -10,18 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.coverage import (
+from toolkit.archive.errors import explain_missing_library
+from toolkit.archive.pulls import (
     count_logged_rows,
     log_ranges,
     missing_rows_message,
     present_ms,
-    read_log,
+    read_series_log,
 )
-from toolkit.archive.errors import import_library
-from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, column_set_id, operation_table
-from toolkit.archive.series import Series, key_columns, time_column
-from toolkit.archive.storage import ArchiveTables, series_filter
-from toolkit.completeness.coverage import TimeRange, find_covered_range, make_coverage
+from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, Series, column_set_id
+from toolkit.archive.storage import ArchiveTables
+from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.completeness.remarks import coverage_remarks
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
@@ -37,10 +36,20 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
     from polars import LazyFrame
 
-__all__ = ["Engine", "history_frames", "read_texts", "scan_table", "state_frames"]
+__all__ = [
+    "Engine",
+    "RowSpan",
+    "history_frames",
+    "read_texts",
+    "row_spans",
+    "scan_table",
+    "state_frames",
+]
 
 Engine = Literal["duckdb", "polars", "pandas"]
 """The library that reads a scan."""
+RowSpan = Mapping[str, Any]
+"""Number of ``rows``, and the time of the ``first`` and ``last`` in Unix milliseconds."""
 
 _TEXTS_AT_ONCE: Final = 20_000
 _NOT_PROVED: Final = {
@@ -82,8 +91,7 @@ def _latest_answer(tables: ArchiveTables, series: Series) -> dict[str, Any]:
     handle = tables.open_table(ANSWERS)
     answers: list[dict[str, Any]] = []
     if handle is not None:
-        condition = series_filter(series.operation.type, series.subject)
-        rows = tables.read_rows(handle, condition=condition)
+        rows = tables.read_rows(handle, condition=series.condition)
         answers = rows.sort_by("_fetched").to_pylist()
     if not answers:
         raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
@@ -105,7 +113,7 @@ def history_frames(
     ArchiveError
         If nothing of the history is archived.
     """
-    log = read_log(tables, series)
+    log = read_series_log(tables, series)
     if not log:
         raise ArchiveError(f"{tables.location} has no rows of {series.name}: refresh it first")
     now = max(entry["until"] for entry in log)
@@ -136,15 +144,14 @@ def history_frames(
 
 def _frame_times(series: Series, frame: pd.DataFrame) -> list[int]:
     """Return the first and the last time of a frame; empty for a frame without rows."""
-    times = frame[time_column(series.operation)]
+    times = frame[series.keys[0]]
     return [to_ms(times.min()), to_ms(times.max())] if len(frame) else []
 
 
 def _missing_rows_facts(tables: ArchiveTables, series: Series, expected: int) -> dict[str, str]:
     """Return the provenance of a history that lost rows; empty if all rows are there."""
-    handle = tables.open_table(operation_table(series.operation))
-    condition = series_filter(series.operation.type, series.subject)
-    found = 0 if handle is None else tables.count_rows(handle, condition)
+    handle = tables.open_table(series.table)
+    found = 0 if handle is None else tables.count_rows(handle, series.condition)
     message = missing_rows_message(found, expected)
     if not message:
         return {}
@@ -207,14 +214,14 @@ def _stored_columns(
     Return None if the table does not have every value: nested values are in the text only, and so
     are fields that the writer of a row did not know.
     """
-    table, columns = operation_table(series.operation), table_columns(series.operation.tables[0])
+    columns = table_columns(series.operation.tables[0])
     if any(column.kind.family not in _STORED_FAMILIES for column in columns):
         return None
     names = ["_columns", *(column.name for column in columns)]
     rows, order = _ordered_rows(tables, series, start, end, names)
     if not {*names} <= {*rows.column_names}:
         return None
-    if not {*pc.unique(rows["_columns"]).to_pylist()} <= {column_set_id(table)}:
+    if not {*pc.unique(rows["_columns"]).to_pylist()} <= {column_set_id(series.table)}:
         return None
     is_ordered = order.equals(pa.array(np.arange(len(order)), order.type))
     values = {}
@@ -242,13 +249,11 @@ def _ordered_rows(
     tables: ArchiveTables, series: Series, start: int | None, end: int | None, columns: list[str]
 ) -> tuple[pa.Table, pa.Array]:
     """Return columns of a history, and the positions of its rows in the operation's order."""
-    table = operation_table(series.operation)
-    handle = tables.open_table(table)
+    handle = tables.open_table(series.table)
     if handle is None:
-        return SCHEMAS[table].empty_table(), pa.array([], pa.uint64())
-    sort_keys = [*key_columns(series.operation), "_part", "_row"]
-    condition = series_filter(series.operation.type, series.subject)
-    condition = _add_time_filter(condition, time_column(series.operation), start, end)
+        return SCHEMAS[series.table].empty_table(), pa.array([], pa.uint64())
+    sort_keys = [*series.keys, "_part", "_row"]
+    condition = _add_time_filter(series.condition, series.keys[0], start, end)
     rows = tables.read_rows(handle, list(dict.fromkeys([*sort_keys, *columns])), condition)
     order = pc.sort_indices(rows, [(name, "ascending") for name in sort_keys])
     return rows.drop_columns([name for name in sort_keys if name not in columns]), order
@@ -263,6 +268,35 @@ def _add_time_filter(condition: Any, column: str, start: int | None, end: int | 
         limit = ds.field(column) >= moment if is_start else ds.field(column) <= moment
         condition = limit if condition is None else condition & limit
     return condition
+
+
+def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan]:
+    """Return the span of each series of a table: operation and subject -> span."""
+    handle = tables.open_table(name)
+    if handle is None:
+        return {}
+    time = "_fetched" if name == ANSWERS else _time_column(name)
+    rows = tables.read_rows(handle, ["_operation", "_subject", time])
+    if name != ANSWERS:
+        moments = rows[time].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+        rows = rows.set_column(rows.column_names.index(time), time, moments)
+    groups = rows.group_by(["_operation", "_subject"]).aggregate(
+        [(time, "count"), (time, "min"), (time, "max")]
+    )
+    return {
+        (group["_operation"], group["_subject"]): {
+            "rows": group[f"{time}_count"],
+            "first": group[f"{time}_min"],
+            "last": group[f"{time}_max"],
+        }
+        for group in groups.to_pylist()
+    }
+
+
+def _time_column(name: str) -> str:
+    """Return the column of a record's table by which its histories are ordered."""
+    time: str = next(c.name for c in SCHEMAS[name] if pa.types.is_timestamp(c.type))
+    return time
 
 
 def scan_table(
@@ -302,8 +336,7 @@ def scan_table(
         equal = ds.field(column) == value
         condition = equal if condition is None else condition & equal
     if name in RECORDS:
-        time = next(field.name for field in SCHEMAS[name] if pa.types.is_timestamp(field.type))
-        condition = _add_time_filter(condition, time, start, end)
+        condition = _add_time_filter(condition, _time_column(name), start, end)
     elif start is not None or end is not None:
         raise ArchiveError(f"{name} has no range of time: leave out start and end")
     shown = list(columns or [column for column in dataset.schema.names if column != "_json"])
@@ -319,13 +352,17 @@ def scan_table(
 
 
 def _scan_duckdb(dataset: Any, columns: list[str], condition: Any) -> Any:
+    with explain_missing_library():
+        import duckdb
     filtered = dataset if condition is None else dataset.filter(condition)
-    return import_library("duckdb").from_arrow(filtered).select(*(f'"{name}"' for name in columns))
+    return duckdb.from_arrow(filtered).select(*(f'"{name}"' for name in columns))
 
 
 def _scan_polars(dataset: Any, columns: list[str], condition: Any) -> Any:
+    with explain_missing_library():
+        import polars
     filtered = dataset if condition is None else dataset.filter(condition)
-    return import_library("polars").scan_pyarrow_dataset(filtered).select(columns)
+    return polars.scan_pyarrow_dataset(filtered).select(columns)
 
 
 def _scan_pandas(dataset: Any, columns: list[str], condition: Any) -> pd.DataFrame:

@@ -26,19 +26,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.coverage import Refreshed, covered_ranges, log_refresh
 from toolkit.archive.errors import CommitConflict
-from toolkit.archive.runs import Run, RunOverlap, is_run_complete, read_runs, select_runs
-from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, arrow_rows, operation_table
-from toolkit.archive.series import (
+from toolkit.archive.pulls import (
+    Refreshed,
+    Run,
+    RunOverlap,
+    log_ranges,
+    log_refresh,
+    read_runs,
+    read_series_log,
+    select_runs,
+)
+from toolkit.archive.schemas import (
+    ANSWERS,
+    SCHEMAS,
+    RowOrigin,
     Series,
-    completion_transaction,
+    arrow_rows,
     is_history,
     make_series,
-    run_transaction,
 )
-from toolkit.archive.storage import ArchiveTables, series_filter
+from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
+from toolkit.completeness.covered_ranges import TimeRange
 from toolkit.completeness.remarks import Remark
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
@@ -58,7 +68,6 @@ __all__ = [
     "prepare_refresh",
     "refresh_history",
     "refresh_state",
-    "requested_series",
 ]
 
 ROWS_PER_COMMIT: Final = 50_000
@@ -67,7 +76,6 @@ ROWS_PER_COMMIT: Final = 50_000
 MAX_TRIES: Final = 50
 """How often an append is tried again after another process has committed first."""
 
-_RANGE_PARAMETERS: Final = ("start", "end", "page_size")
 _ANSWER_HEADERS: Final = (
     "content-type",
     "content-encoding",
@@ -102,7 +110,7 @@ class RefreshRequest:
 def prepare_refresh(
     fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any], now_ms: int
 ) -> RefreshRequest:
-    """Return the request that a call of a fetch function stands for.
+    """Return the request that a call of a fetch function stands for. Nothing is sent.
 
     Raises
     ------
@@ -114,7 +122,11 @@ def prepare_refresh(
         If the fetch function does not take these arguments.
     """
     operation = operation_of(fetch)
-    values = _bind_call(fetch, arguments, named)
+    bound = inspect.signature(fetch).bind_partial(*arguments, **named)
+    values = {name: value for name, value in bound.arguments.items() if value is not None}
+    for name in ("numbers", "on_incomplete", "session", "cursor"):
+        if name in values:
+            raise ArchiveError(f"leave out {name}: an archive stores every row unchanged")
     times = {name: values.pop(name, None) for name in ("start", "end")}
     page_size = values.pop("page_size", None)
     times_ms = {
@@ -124,37 +136,6 @@ def prepare_refresh(
         values |= {name: time for name, time in times_ms.items() if time is not None}
     series = make_series(operation, (), values)
     return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)
-
-
-def requested_series(
-    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]
-) -> Series:
-    """Return the series that a refresh with these arguments is about, without any request.
-
-    Raises
-    ------
-    BadRequest
-        If the service would refuse the request.
-    ArchiveError
-        If the call asks for a part of the rows only.
-    TypeError
-        If the fetch function does not take these arguments.
-    """
-    values = _bind_call(fetch, arguments, named)
-    chosen = {name: value for name, value in values.items() if name not in _RANGE_PARAMETERS}
-    return make_series(operation_of(fetch), (), chosen)
-
-
-def _bind_call(
-    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the arguments of a call by name; refuse those that only shape the frame."""
-    bound = inspect.signature(fetch).bind_partial(*arguments, **named)
-    values = {name: value for name, value in bound.arguments.items() if value is not None}
-    for name in ("numbers", "on_incomplete", "session", "cursor"):
-        if name in values:
-            raise ArchiveError(f"leave out {name}: an archive stores every row unchanged")
-    return values
 
 
 def refresh_history(
@@ -172,44 +153,34 @@ def refresh_history(
     series, operation = request.series, request.series.operation
     pull = _HistoryPull(tables, request, session, rows_per_commit)
     for _ in range(MAX_TRIES):
-        try:
-            handle = tables.open_for_append(operation_table(operation))
-            runs, new_before = read_runs(tables, handle, series), pull.new_rows
-            start = _first_missing_ms(tables, request, runs)
-            with session.show_progress(f"archive {operation.type}") as count_rows:
-                for run in select_runs(tables, handle, series, runs, start):
-                    if not is_run_complete(handle, series, run):
-                        pull.pull_run(handle, run, count_rows)
-            total = sum(run.rows for run in runs) + pull.new_rows - new_before
-            done = Refreshed(
-                operation.type, series.subject, pull.new_rows, total, start, pull.until_ms
-            )
-            log_refresh(tables, done, pull.origin)
-        except CommitConflict:
-            continue
-        has_start = request.start_ms is not None
-        times = request.times if has_start else {**request.times, "start": start}
-        whole = prepare_request(operation.type, session=session, **series.parameters, **times)
-        remarks = request_remarks(whole, has_start=has_start)
-        return _announce_remarks(done, whole, remarks, [_archived_rows(tables, series, total)])
-    raise ArchiveError(
-        f"{series.name}: other processes wrote to the archive {MAX_TRIES} times in between; "
-        "refresh again when they are done"
-    )
+        with contextlib.suppress(CommitConflict):
+            done = pull.refresh_once()
+            break
+    else:
+        raise ArchiveError(
+            f"{series.name}: other processes wrote to the archive {MAX_TRIES} times in between; "
+            "refresh again when they are done"
+        )
+    has_start = request.start_ms is not None
+    times = request.times if has_start else {**request.times, "start": done.start_ms}
+    whole = prepare_request(operation.type, session=session, **series.parameters, **times)
+    remarks = request_remarks(whole, has_start=has_start)
+    return _announce_remarks(done, whole, remarks, [_archived_rows(tables, series, done.total)])
 
 
-def _first_missing_ms(tables: ArchiveTables, request: RefreshRequest, runs: Sequence[Run]) -> int:
+def _first_missing_ms(
+    request: RefreshRequest, runs: Sequence[Run], covered: Sequence[TimeRange]
+) -> int:
     """Return the time from which on rows may be missing."""
-    start, series = request.start_ms, request.series
+    start = request.start_ms
     if start is None:  # from the first archived row, else from the first day of the service
-        since = series.operation.since
-        firsts = [run.start for run in runs]
-        firsts += [first for first, _ in covered_ranges(tables, series)]
+        since = request.series.operation.since
+        firsts = [run.start for run in runs] + [first for first, _ in covered]
         return min(firsts, default=to_ms(since) if since else 0)
     if request.end_ms is not None:
         return start
     # Without an end, the gap between the archived rows and the start is pulled, too.
-    ranges = [(run.start, run.start - 1) for run in runs] + covered_ranges(tables, series)
+    ranges = [(run.start, run.start - 1) for run in runs] + [*covered]
     return min(start, max((last + 1 for first, last in ranges if first <= start), default=start))
 
 
@@ -238,12 +209,35 @@ class _HistoryPull:
         self.until_ms = now if request.end_ms is None else min(request.end_ms, now)
         self.new_rows = 0
         self._tables = tables
+        self._request = request
         self._series = request.series
-        self._page_size = request.page_size
         self._session = session
         self._rows_per_commit = rows_per_commit
 
-    def pull_run(self, handle: Any, run: Run, count_rows: Callable[[int], object]) -> None:
+    def refresh_once(self) -> Refreshed:
+        """Pull the runs that are not complete, and log the range.
+
+        Raises
+        ------
+        CommitConflict
+            If another process appended to the same history meanwhile.
+        """
+        tables, series = self._tables, self._request.series
+        handle = tables.open_for_append(series.table)
+        runs, new_before = read_runs(tables, handle, series), self.new_rows
+        covered = log_ranges(read_series_log(tables, series))
+        start = _first_missing_ms(self._request, runs, covered)
+        with self._session.show_progress(f"archive {series.operation.type}") as count_rows:
+            for run in select_runs(handle, series, runs, covered, start):
+                self.pull_run(handle, run, count_rows)
+        total = sum(run.rows for run in runs) + self.new_rows - new_before
+        done = Refreshed(
+            series.operation.type, series.subject, self.new_rows, total, start, self.until_ms
+        )
+        log_refresh(tables, done, self.origin)
+        return done
+
+    def pull_run(self, handle: Any, run: Run, progress: Progress) -> None:
         """Pull the pages of a run from its last row on, check them, and append the new rows."""
         request = self._run_request(run)
         if request is None:
@@ -281,8 +275,8 @@ class _HistoryPull:
         if start > end:
             return None
         parameters = {**self._series.parameters, "start": start, "end": end}
-        if self._page_size is not None:
-            parameters["page_size"] = self._page_size
+        if self._request.page_size is not None:
+            parameters["page_size"] = self._request.page_size
         return prepare_request(self._series.operation.type, session=self._session, **parameters)
 
     def _commit_rows(self, run: Run, pending: "_PendingRows", *, is_complete: bool = False) -> None:
@@ -291,9 +285,9 @@ class _HistoryPull:
             return
         rows = arrow_rows(self._series, texts, run.start, first, self.origin)
         count = first + len(texts)
-        counts = {self._series.name: count, run_transaction(self._series, run.start): count}
+        counts = {self._series.name: count, self._series.run_transaction(run.start): count}
         if is_complete:
-            counts[completion_transaction(self._series, run.start)] = run.bound or 0
+            counts[self._series.completion_transaction(run.start)] = run.bound or 0
         notes = {"series": self._series.name}
         self._tables.append_rows(pending.handle, rows, counts=counts, notes=notes)
         self.new_rows += len(texts)
@@ -332,8 +326,7 @@ def refresh_state(tables: ArchiveTables, request: RefreshRequest, session: Sessi
     series, operation = request.series, request.series.operation
     origin = RowOrigin(session.label, session.simulated, session.now_ms())
     body, headers = _fetch_answer(series, session)
-    new, fetched_ms = append_answer(tables, series, body, headers, origin), origin.fetched_ms
-    done = Refreshed(operation.type, series.subject, new, 1, fetched_ms, fetched_ms)
+    done = append_answer(tables, series, body, headers, origin)
     if operation.binary:
         return done
     sent = prepare_request(operation.type, session=session, **series.parameters)
@@ -371,48 +364,37 @@ def append_answer(
     body: bytes,
     headers: Mapping[str, str],
     origin: RowOrigin,
-) -> int:
-    """Append an answer, unless it is archived already. Return the number of new answers: 0 or 1.
+) -> Refreshed:
+    """Append an answer, unless it is archived already.
 
     Raises
     ------
     ArchiveError
         If it cannot be written.
     """
-    for _ in range(MAX_TRIES):
-        with contextlib.suppress(CommitConflict):
-            return _append_new_answer(tables, series, body, headers, origin)
-    raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
-
-
-def _append_new_answer(
-    tables: ArchiveTables,
-    series: Series,
-    body: bytes,
-    headers: Mapping[str, str],
-    origin: RowOrigin,
-) -> int:
-    operation, fetched_ms = series.operation.type, origin.fetched_ms
-    handle = tables.open_for_append(ANSWERS)
-    condition = series_filter(operation, series.subject) & (ds.field("_fetched") == fetched_ms)
-    if body in tables.read_rows(handle, ["_body"], condition)["_body"].to_pylist():
-        return 0
     row = {
-        "_operation": operation,
+        "_operation": series.operation.type,
         "_subject": series.subject,
         "_body": body,
         "_headers": json.dumps(dict(headers)),
-        "_source": origin.source,
-        "_simulated": origin.simulated,
-        "_fetched": fetched_ms,
+        **origin.columns,
     }
-    # The transaction makes Delta refuse a second writer of the same series.
-    count = (handle.transaction_version(series.name) or 0) + 1
     rows = pa.Table.from_pylist([row], schema=SCHEMAS[ANSWERS])
-    tables.append_rows(handle, rows, counts={series.name: count})
-    done = Refreshed(operation, series.subject, 1, 1, fetched_ms, fetched_ms)
-    log_refresh(tables, done, origin)
-    return 1
+    is_same_time = ds.field("_fetched") == origin.fetched_ms
+    for _ in range(MAX_TRIES):
+        handle = tables.open_for_append(ANSWERS)
+        same = tables.read_rows(handle, ["_body"], series.condition & is_same_time)
+        is_new = body not in same["_body"].to_pylist()
+        total = (handle.transaction_version(series.name) or 0) + is_new
+        moment = origin.fetched_ms
+        done = Refreshed(series.operation.type, series.subject, int(is_new), total, moment, moment)
+        with contextlib.suppress(CommitConflict):
+            if is_new:
+                # The transaction makes Delta refuse a second writer of the same series.
+                tables.append_rows(handle, rows, counts={series.name: total})
+                log_refresh(tables, done, origin)
+            return done
+    raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
 
 
 def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.DataFrame:
@@ -423,9 +405,7 @@ def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.Data
     """
     if "user" not in {column.name for column in table_columns(series.operation.tables[0])}:
         return pd.DataFrame(index=range(total))
-    handle = tables.open_table(operation_table(series.operation))
-    condition = series_filter(series.operation.type, series.subject)
-    users = tables.read_rows(handle, ["user"], condition)
+    users = tables.read_rows(tables.open_table(series.table), ["user"], series.condition)
     counts = users.group_by("user").aggregate([([], "count_all")])
     return pd.DataFrame(index=range(pc.max(counts["count_all"]).as_py() or 0))
 

@@ -1,4 +1,7 @@
-"""The schemas of the archive's tables: one table per kind of record, and three others.
+"""What the tables of an archive contain: series of rows, and the columns of each table.
+
+A series is the rows of one operation and one subject. A history has one series per subject. Any
+other operation has one series per request.
 
 A row of a record's table is a row of the wire. The table keeps its JSON text unchanged, so that
 unknown fields and exact decimals are not lost. Next to the text are the record's columns as frames
@@ -7,21 +10,25 @@ of refreshes and the freezes.
 """
 
 import contextlib
+import json
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
-from toolkit.archive.series import Series, find_operation, is_history
+from toolkit.completeness.subjects import history_subject, is_history
 from toolkit.contract import records as r
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns
-from toolkit.contract.operations import Operation
+from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
+from toolkit.contract.requests import request_body, wire_value
 from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError
+from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector
 
 __all__ = [
@@ -31,9 +38,13 @@ __all__ = [
     "RECORDS",
     "SCHEMAS",
     "RowOrigin",
+    "Series",
     "arrow_rows",
     "column_set_id",
+    "find_operation",
     "find_table",
+    "is_history",
+    "make_series",
     "operation_table",
 ]
 
@@ -54,18 +65,19 @@ FREEZES: Final = "freezes"
 """The table of freezes."""
 
 # The leading underscore separates these columns from the record's own columns.
-_ARCHIVE_COLUMNS: Final = pa.schema(
-    [
-        ("_operation", pa.string()),
-        ("_subject", pa.string()),
-        ("_part", pa.int64()),  # the start of the row's run, in Unix milliseconds
-        ("_row", pa.int64()),  # the position of the row in its run, from 0
-        ("_json", pa.string()),
-        ("_source", pa.string()),
-        ("_simulated", pa.bool_()),
-        ("_fetched", pa.int64()),
-        ("_columns", pa.int64()),  # the columns that the writer knew; see `column_set_id`
-    ]
+_SERIES_COLUMNS: Final = (("_operation", pa.string()), ("_subject", pa.string()))
+_ORIGIN_COLUMNS: Final = (
+    ("_source", pa.string()),
+    ("_simulated", pa.bool_()),
+    ("_fetched", pa.int64()),
+)
+_ROW_COLUMNS: Final = (
+    *_SERIES_COLUMNS,
+    ("_part", pa.int64()),  # the start of the row's run, in Unix milliseconds
+    ("_row", pa.int64()),  # the position of the row in its run, from 0
+    ("_json", pa.string()),
+    *_ORIGIN_COLUMNS,
+    ("_columns", pa.int64()),  # the columns that the writer knew; see `column_set_id`
 )
 _FAMILY_TYPES: Final[dict[str, pa.DataType]] = {
     "number": pa.float64(),
@@ -85,38 +97,157 @@ def _record_schema(record: type[Record]) -> pa.Schema:
         for column in record_columns(record)
         if column.kind.family in _FAMILY_TYPES
     ]
-    return pa.schema([*_ARCHIVE_COLUMNS, *typed])
+    return pa.schema([*_ROW_COLUMNS, *typed])
 
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
     **{name: _record_schema(record) for name, record in RECORDS.items()},
     ANSWERS: pa.schema(
-        [
-            ("_operation", pa.string()),
-            ("_subject", pa.string()),
-            ("_body", pa.binary()),
-            ("_headers", pa.string()),
-            ("_source", pa.string()),
-            ("_simulated", pa.bool_()),
-            ("_fetched", pa.int64()),
-        ]
+        [*_SERIES_COLUMNS, ("_body", pa.binary()), ("_headers", pa.string()), *_ORIGIN_COLUMNS]
     ),
     PULLS: pa.schema(
         [
-            ("_operation", pa.string()),
-            ("_subject", pa.string()),
-            ("start", pa.int64()),
-            ("until", pa.int64()),
-            ("rows", pa.int64()),
-            ("total", pa.int64()),
-            ("_source", pa.string()),
-            ("_simulated", pa.bool_()),
-            ("_fetched", pa.int64()),
+            *_SERIES_COLUMNS,
+            *((name, pa.int64()) for name in ("start", "until", "rows", "total")),
+            *_ORIGIN_COLUMNS,
         ]
     ),
     FREEZES: pa.schema([("id", pa.string()), ("made_ms", pa.int64()), ("manifest", pa.string())]),
 }
 """Table -> its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The rows of one operation and one subject.
+
+    Attributes
+    ----------
+    operation : Operation
+        The operation.
+    subject : str
+        An address, or ``<coin> <amount>`` for slippage. For an operation that is not a history,
+        the text of the request.
+    parameters : mapping
+        The parameters that choose the subject: Python name -> value.
+    """
+
+    operation: Operation
+    subject: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the series in messages and transactions."""
+        return f"{self.operation.type} {self.subject}"
+
+    @property
+    def table(self) -> str:
+        """The table of the series."""
+        return operation_table(self.operation)
+
+    @property
+    def condition(self) -> Any:
+        """The condition that a row of the table belongs to the series."""
+        operation = ds.field("_operation") == self.operation.type
+        return operation & (ds.field("_subject") == self.subject)
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns by which a history is ordered. The first is its time."""
+        return [path.rpartition(".")[2] for path in self.operation.key]
+
+    def run_transaction(self, start: int) -> str:
+        """Return the name of the Delta transaction that counts the rows of a run."""
+        return f"{self.name} from {start}"
+
+    def completion_transaction(self, start: int) -> str:
+        """Return the name of the Delta transaction that marks a run as complete."""
+        return f"{self.name} from {start} complete"
+
+
+def find_operation(name: str | Callable[..., Any]) -> Operation:
+    """Return an operation by its type, by its fetch function, or by the name of that function.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no such operation.
+    """
+    if callable(name):
+        return operation_of(name)
+    for operation in OPERATIONS.values():
+        if name in (operation.type, operation.function):
+            return operation
+    raise ArchiveError(f"there is no operation {name!r}; tk.describe() lists all")
+
+
+def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]) -> Series:
+    """Return the series of a request.
+
+    Parameters
+    ----------
+    operation : Operation
+        The operation.
+    arguments : sequence
+        Positional arguments of the fetch function, without times.
+    named : mapping
+        Its other arguments.
+
+    Raises
+    ------
+    ArchiveError
+        If the request filters a history: an archive stores every row.
+    """
+    parameters = _bind_arguments(operation, arguments, named)
+    if not is_history(operation):
+        chosen = {
+            name: value
+            for name, value in parameters.items()
+            if value is not None and name != "page_size"
+        }
+        text = json.dumps(request_body(operation, chosen), sort_keys=True, separators=(",", ":"))
+        return Series(operation, text, chosen)
+    choosing = [parameter for parameter in operation.parameters if not parameter.selects_part]
+    chosen = {
+        parameter.python: parameters[parameter.python]
+        for parameter in choosing
+        if parameter.required
+    }
+    for parameter in choosing:
+        value = parameters.get(parameter.python)
+        if not parameter.required and value not in (None, parameter.default):
+            raise ArchiveError(
+                f"{operation.type}: leave out {parameter.python}. An archive stores every row; "
+                "filter when you read it"
+            )
+    # Building the request checks the values as fetching does.
+    request_body(operation, chosen | ({"start": 0} if "startTime" in operation.by_wire else {}))
+    return Series(operation, history_subject(operation, chosen), chosen)
+
+
+def _bind_arguments(
+    operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return each parameter's value in the form of the wire, so that equal requests are equal."""
+    required = [
+        parameter.python
+        for parameter in operation.parameters
+        if parameter.required and not parameter.unless and parameter.python != "start"
+    ]
+    if len(arguments) > len(required):
+        raise TypeError(f"{operation.type} takes {', '.join(required) or 'nothing'} without a name")
+    values = dict(named) | dict(zip(required, arguments, strict=False))
+    known = {parameter.python for parameter in operation.parameters}
+    if unknown := values.keys() - known:
+        raise TypeError(f"{operation.type} has no parameter {', '.join(sorted(unknown))}")
+    if missing := [name for name in required if values.get(name) is None]:
+        raise TypeError(f"{operation.type} needs {', '.join(missing)}")
+    bound = {}
+    for parameter in operation.parameters:
+        value = values.get(parameter.python, parameter.default)
+        bound[parameter.python] = None if value is None else wire_value(parameter, value)
+    return bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +267,15 @@ class RowOrigin:
     source: str
     simulated: bool
     fetched_ms: int
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of a row that state its origin."""
+        return {
+            "_source": self.source,
+            "_simulated": self.simulated,
+            "_fetched": self.fetched_ms,
+        }
 
 
 def operation_table(operation: Operation) -> str:
@@ -216,28 +356,22 @@ def arrow_rows(
     answer = decode(operation, 200, {}, content, numbers="float")
     collector.add(answer_rows(operation, answer, series.parameters))
     typed = pa.Table.from_pandas(collector.frames({})[0], preserve_index=False)
-    archive_columns = {
+    values = {
+        **{name: typed.column(name) for name in typed.column_names},
         "_operation": [operation.type] * count,
         "_subject": [series.subject] * count,
         "_part": [run_start] * count,
         "_row": range(first, first + count),
-        "_json": pa.array(texts, pa.binary()).cast(pa.string()),
-        "_source": [origin.source] * count,
-        "_simulated": [origin.simulated] * count,
-        "_fetched": [origin.fetched_ms] * count,
-        "_columns": [column_set_id(operation_table(operation))] * count,
+        "_json": pa.array(texts, pa.binary()),
+        **{name: [value] * count for name, value in origin.columns.items()},
+        "_columns": [column_set_id(series.table)] * count,
     }
-    schema = SCHEMAS[operation_table(operation)]
-    arrays = [_column_array(field, archive_columns, typed, count) for field in schema]
-    return pa.table(arrays, schema=schema)
-
-
-def _column_array(
-    field: pa.Field, archive_columns: Mapping[str, Any], typed: pa.Table, count: int
-) -> Any:
-    if field.name in archive_columns:
-        values = archive_columns[field.name]
-        return values if isinstance(values, pa.Array) else pa.array(values, field.type)
-    if field.name in typed.column_names:
-        return typed.column(field.name).cast(field.type)
-    return pa.nulls(count, field.type)
+    schema = SCHEMAS[series.table]
+    # A typed column has no name that the schema lacks, but nested values are only in the text.
+    columns = [
+        values[column.name].cast(column.type)
+        if isinstance(values.get(column.name), pa.Array | pa.ChunkedArray)
+        else pa.array(values.get(column.name, [None] * count), column.type)
+        for column in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -5,7 +5,7 @@ service attributes the archived rows, and no others, to each builder.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,17 @@ from toolkit.archive.content import (
     add_answer,
     sort_by_execution,
 )
-from toolkit.archive.coverage import (
-    CoveredRanges,
-    RowCounts,
-    RowSpans,
-    logged_row_counts,
+from toolkit.archive.pulls import (
+    count_logged_rows,
+    log_ranges,
     missing_rows_message,
     present_ms,
-    read_covered_ranges,
-    row_spans,
+    read_log,
 )
-from toolkit.archive.read import read_texts
-from toolkit.archive.schemas import ANSWERS
-from toolkit.archive.series import Series
+from toolkit.archive.read import RowSpan, read_texts, row_spans
+from toolkit.archive.schemas import ANSWERS, RECORDS, Series
 from toolkit.archive.storage import ArchiveTables
-from toolkit.completeness.coverage import make_coverage
+from toolkit.completeness.covered_ranges import TimeRange, make_coverage
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.paging import key_getter
@@ -87,44 +83,34 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
 
 def _read_archive(archive: Archive) -> tuple[Sources, dict[str, Any]]:
     tables = archive.tables.pin_versions()
-    content, counts = ArchiveContent(), Counter[tuple[str, str]]()
-    ranges = read_covered_ranges(tables)
-    spans: RowSpans = {}
-    for name, add_rows in HISTORY_READERS.items():
+    content, log = ArchiveContent(), read_log(tables)
+    ranges = {pair: log_ranges(entries) for pair, entries in log.items()}
+    spans: dict[tuple[str, str], RowSpan] = {}
+    for name in RECORDS:
         table_spans = row_spans(tables, name)
-        for (type, subject), span in table_spans.items():
-            counts[type, subject] = span["rows"]
-            series = Series(OPERATIONS[type], subject, {})
+        for pair in table_spans:
+            series = Series(OPERATIONS[pair[0]], pair[1])
             # Only complete ranges are served: a service leaves out no row between its rows.
-            covered = ranges.get((type, subject), ())
+            covered = ranges.get(pair, ())
             texts = [text for bounds in covered for text in read_texts(tables, series, *bounds)]
-            add_rows(content, series, texts)
+            HISTORY_READERS[name](content, series, texts)
         content.origins |= _row_origins(tables, name)
-        spans = {**spans, **table_spans}
+        spans |= table_spans
+    counts = Counter({pair: span["rows"] for pair, span in spans.items()})
     answers = tables.open_table(ANSWERS)
     if answers is not None:
         for row in tables.read_rows(answers).sort_by("_fetched").to_pylist():
             add_answer(content, row)
             counts[row["_operation"], row["_subject"]] += 1
             content.origins.add((row["_source"], row["_simulated"]))
-    _check_row_counts(tables.location, logged_row_counts(tables), counts)
+    # If rows were lost, a service would present the rest as complete.
+    for pair, entries in log.items():
+        if message := missing_rows_message(counts[pair], count_logged_rows(entries)):
+            place = f"{tables.location}: {' '.join(pair)}"
+            raise ArchiveError(f"{place}: {message}; toolkit archive verify shows where")
     evidence = Evidence(_history_coverage(ranges, spans), _proved_answers(content))
     sources = _make_sources(content, evidence, present_ms(tables), repr(archive))
     return sources, _summarize_content(content, sources)
-
-
-def _check_row_counts(location: str, expected: RowCounts, found: RowCounts) -> None:
-    """Raise an error if rows were lost: a service would present the rest as complete.
-
-    Raises
-    ------
-    ArchiveError
-        With the first series that lost rows.
-    """
-    for pair, count in expected.items():
-        if message := missing_rows_message(found.get(pair, 0), count):
-            place = f"{location}: {' '.join(pair)}"
-            raise ArchiveError(f"{place}: {message}; toolkit archive verify shows where")
 
 
 def _row_origins(tables: ArchiveTables, name: str) -> set[tuple[str, bool]]:
@@ -202,7 +188,9 @@ def _summarize_content(content: ArchiveContent, sources: Sources) -> dict[str, A
     }
 
 
-def _history_coverage(ranges: CoveredRanges, spans: RowSpans) -> dict[str, HistoryCoverage]:
+def _history_coverage(
+    ranges: Mapping[tuple[str, str], Sequence[TimeRange]], spans: Mapping[tuple[str, str], RowSpan]
+) -> dict[str, HistoryCoverage]:
     """Return the coverage of each history, by the names of `toolkit.completeness.subjects`."""
     coverage = {}
     for type, subject in sorted({*ranges, *spans}):

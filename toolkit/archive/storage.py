@@ -1,13 +1,16 @@
-"""Storage of the archive: the Delta tables in one folder or object store.
+"""Storage of the archive: the Delta tables in one folder or object store, and their digests.
 
-Only this module and `toolkit.archive.freezes` use deltalake.
+Only this module uses deltalake. Compaction joins small files. A freeze is a manifest under an id:
+the version and the digest of each table. Compaction never removes a version that a freeze names.
 """
 
 import hashlib
+import json
 import re
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +22,7 @@ import pyarrow.fs as pa_fs
 from toolkit.archive.errors import (
     CommitConflict,
     StoreUnreachable,
-    import_library,
+    load_deltalake,
     translate_errors,
 )
 from toolkit.archive.schemas import FREEZES, PULLS, SCHEMAS
@@ -28,12 +31,14 @@ from toolkit.errors import ArchiveError
 __all__ = [
     "ArchiveTables",
     "check_location",
+    "compact_table",
     "digest_rows",
     "file_sizes",
     "format_digest",
-    "identity_columns",
-    "series_filter",
-    "writer_properties",
+    "frozen_versions",
+    "read_manifest",
+    "table_digest",
+    "write_manifest",
 ]
 
 _FREEZE_ID_LIKE: Final = re.compile(r"f[0-9a-fA-F]{7,}")
@@ -50,6 +55,7 @@ _CONFIGURATION: Final = {
 _ROWS_IN_GROUP: Final = 20_000
 # On a local disk more read-ahead saves no time and doubles the memory of a read.
 _LOCAL_READ_AHEAD: Final = {"fragment_readahead": 1, "batch_readahead": 2}
+_SMALL_FILE: Final = 64 * 2**20  # bytes; larger files are not joined
 _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
 
 
@@ -185,15 +191,14 @@ class ArchiveTables:
         """
         if self.versions is not None and name not in self.versions:
             return None
-        delta = import_library("deltalake")
-        not_found = import_library("deltalake.exceptions").TableNotFoundError
+        delta = load_deltalake()
         version = None if self.versions is None else self.versions[name]
         with self.translate_errors(self.table_uri(name)):
             try:
                 return delta.DeltaTable(
                     self.table_uri(name), version=version, storage_options=self.options or None
                 )
-            except not_found:
+            except delta.exceptions.TableNotFoundError:
                 return None
 
     def open_for_append(self, name: str) -> Any:
@@ -211,7 +216,7 @@ class ArchiveTables:
         existing = self.open_table(name)
         if existing is not None:
             return existing
-        delta = import_library("deltalake")
+        delta = load_deltalake()
         try:
             with self.translate_errors(self.table_uri(name)):
                 return delta.DeltaTable.create(
@@ -253,7 +258,7 @@ class ArchiveTables:
         ArchiveError
             If the rows cannot be written. The table then has none of them.
         """
-        delta = import_library("deltalake")
+        delta = load_deltalake()
         commit = delta.CommitProperties(
             custom_metadata={**(notes or {}), "digest": format_digest(digest_rows(rows))},
             app_transactions=[delta.Transaction(name, n) for name, n in (counts or {}).items()],
@@ -267,7 +272,7 @@ class ArchiveTables:
                 mode="append",
                 schema_mode=None if same_columns else "merge",
                 commit_properties=commit,
-                writer_properties=writer_properties(),
+                writer_properties=_writer_properties(),
             )
 
     def open_dataset(self, handle: Any) -> Any:
@@ -316,28 +321,10 @@ def _local_filesystem(uri: str) -> Any:
     return pa_fs.SubTreeFileSystem(folder, pa_fs.LocalFileSystem())
 
 
-def writer_properties() -> Any:
-    """Return the Parquet properties of every file that is written."""
-    delta = import_library("deltalake")
-    return delta.WriterProperties(
-        compression="ZSTD", compression_level=3, max_row_group_size=_ROWS_IN_GROUP
-    )
-
-
 def file_sizes(handle: Any) -> list[int]:
     """Return the size of each file of a table in bytes."""
     sizes: list[int] = pa.table(handle.get_add_actions(flatten=True))["size_bytes"].to_pylist()
     return sizes
-
-
-def series_filter(operation: str, subject: str) -> Any:
-    """Return the condition that a row belongs to this operation and subject."""
-    return (ds.field("_operation") == operation) & (ds.field("_subject") == subject)
-
-
-def identity_columns(columns: Sequence[str]) -> Sequence[str]:
-    """Return the columns that count in a digest: all, or the text of the wire and its series."""
-    return _ROW_IDENTITY if "_json" in columns else columns
 
 
 def digest_rows(rows: pa.Table | pa.RecordBatch) -> int:
@@ -346,7 +333,7 @@ def digest_rows(rows: pa.Table | pa.RecordBatch) -> int:
     The sum does not depend on the order of the rows or on their files, and sums of parts can be
     added. Missing values do not count: a column that was added later is missing in older rows.
     """
-    columns = [rows.column(name) for name in identity_columns(rows.schema.names)]
+    columns = [rows.column(name) for name in _identity_columns(rows.schema.names)]
     cells = zip(*(column.to_pylist() for column in columns), strict=True)
     if all(pa.types.is_string(column.type) and not column.null_count for column in columns):
         texts = map("\0".join, cells)  # same result in half the time, for the large tables
@@ -363,3 +350,119 @@ def format_digest(total: int) -> str:
 def _row_text(cells: Iterable[Any]) -> str:
     values = (cell for cell in cells if cell is not None)
     return "\0".join(cell.hex() if isinstance(cell, bytes) else str(cell) for cell in values)
+
+
+def _identity_columns(columns: Sequence[str]) -> Sequence[str]:
+    """Return the columns that count in a digest: all, or the text of the wire and its series."""
+    return _ROW_IDENTITY if "_json" in columns else columns
+
+
+def _writer_properties() -> Any:
+    """Return the Parquet properties of every file that is written."""
+    return load_deltalake().WriterProperties(
+        compression="ZSTD", compression_level=3, max_row_group_size=_ROWS_IN_GROUP
+    )
+
+
+def table_digest(
+    tables: ArchiveTables, name: str, progress: Callable[[int], object] | None = None
+) -> str:
+    """Return the digest of a table's rows. It does not depend on their order or their files."""
+    handle = tables.open_table(name)
+    if handle is None:
+        return format_digest(0)
+    columns = _identity_columns([field.name for field in handle.schema().fields])
+    total = 0
+    for batch in tables.read_batches(handle, list(columns)):
+        total += digest_rows(batch)
+        if progress is not None:
+            progress(batch.num_rows)
+    return format_digest(total)
+
+
+def write_manifest(
+    tables: ArchiveTables, manifest: Mapping[str, Mapping[str, Any]], made_ms: int
+) -> str:
+    """Store the versions and digests of all tables, and return the id of the freeze.
+
+    The id is a hash of the manifest, so freezing the same version twice gives the same id.
+    """
+    text = json.dumps({"tables": manifest}, sort_keys=True)
+    freeze_id = f"f{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    handle = tables.open_for_append(FREEZES)
+    if not tables.read_rows(handle, ["id"], ds.field("id") == freeze_id).num_rows:
+        row = {"id": freeze_id, "made_ms": made_ms, "manifest": text}
+        tables.append_rows(handle, pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES]))
+    return freeze_id
+
+
+def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:
+    """Return the manifest of a freeze: table -> its ``version`` and ``digest``.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no such freeze.
+    """
+    handle = tables.open_table(FREEZES)
+    texts = []
+    if handle is not None:
+        rows = tables.read_rows(handle, condition=ds.field("id") == freeze_id)
+        texts = rows["manifest"].to_pylist()
+    if not texts:
+        raise ArchiveError(f"{tables.location} has no freeze {freeze_id!r}")
+    manifest: Mapping[str, Any] = json.loads(texts[0])["tables"]
+    return manifest
+
+
+def frozen_versions(tables: ArchiveTables) -> dict[str, list[int]]:
+    """Return the versions of each table that freezes name."""
+    handle = tables.open_table(FREEZES)
+    versions: dict[str, list[int]] = defaultdict(list)
+    if handle is not None:
+        for text in tables.read_rows(handle, ["manifest"])["manifest"].to_pylist():
+            for name, entry in json.loads(text)["tables"].items():
+                versions[name].append(entry["version"])
+    return versions
+
+
+def compact_table(
+    tables: ArchiveTables, name: str, frozen: Sequence[int], forget_after_hours: int | None
+) -> int:
+    """Join the small files of a table, and return how many fewer files there are.
+
+    Parameters
+    ----------
+    tables : ArchiveTables
+        The archive.
+    name : str
+        The table.
+    frozen : sequence of int
+        Versions whose files must stay.
+    forget_after_hours : int or None
+        If given, files that no version needs are removed after so many hours.
+
+    Raises
+    ------
+    CommitConflict
+        If another process compacts the table.
+    """
+    handle = tables.open_for_append(name)
+    with tables.translate_errors(handle.table_uri):
+        before = file_sizes(handle)
+        if sum(size < _SMALL_FILE for size in before) > 1:
+            # Ordering by subject puts the rows of a subject next to each other: reading one
+            # subject then reads little else.
+            if "_subject" in {field.name for field in handle.schema().fields}:
+                handle.optimize.z_order(["_subject"], writer_properties=_writer_properties())
+            else:
+                handle.optimize.compact(writer_properties=_writer_properties())
+            handle.create_checkpoint()
+        if forget_after_hours is not None:
+            handle.vacuum(
+                retention_hours=forget_after_hours,
+                dry_run=False,
+                enforce_retention_duration=False,
+                keep_versions=list(frozen),
+            )
+        return len(before) - len(file_sizes(handle))

@@ -3,13 +3,13 @@
 import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from toolkit.archive.checks import (
     Finding,
@@ -17,86 +17,63 @@ from toolkit.archive.checks import (
     error_finding,
     has_position_chains,
     notice_finding,
-    read_row_groups,
     span_of_rows,
 )
-from toolkit.archive.coverage import (
-    CoveredRanges,
-    RowCounts,
-    history_summaries,
-    logged_row_counts,
-    missing_rows_message,
-    read_covered_ranges,
-)
 from toolkit.archive.errors import StoreUnreachable, error_text
+from toolkit.archive.pulls import (
+    LogEntries,
+    count_gaps,
+    count_logged_rows,
+    log_ranges,
+    missing_rows_message,
+    read_log,
+    select_table_log,
+)
 from toolkit.archive.schemas import (
     ANSWERS,
     RECORDS,
+    SCHEMAS,
     RowOrigin,
+    Series,
     arrow_rows,
     column_set_id,
     operation_table,
 )
-from toolkit.archive.series import Series, key_columns
 from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest
 from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import ArchiveError
 
-__all__ = ["LoggedState", "read_logged_state", "verify_table"]
+__all__ = ["verify_tables"]
 
 # The columns that the checks of a history need, in addition to its key.
 _CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "fills": ("coin", "side", "tid"),
     "funding": ("user", "coin", "szi", "n_samples"),
 }
+_ALWAYS_THERE: Final = ("_operation", "_subject", "_part", "_row", "_json", "_body", "_fetched")
 _REPETITIVE_COLUMNS: Final = ("coin", "user", "side")  # few values, many rows
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedState:
-    """What the log of refreshes states.
+ValueSpan = tuple[Any, Any, int]
+"""Least and greatest value of a column, and the number of missing values."""
 
-    Attributes
-    ----------
-    counts : RowCounts
-        How many rows each series must have.
-    ranges : CoveredRanges or None
-        The complete ranges of each series; None if the log cannot be read.
-    """
-
-    counts: RowCounts
-    ranges: CoveredRanges | None
+_NO_VALUES: Final = (None, None, 0)
 
 
-def read_logged_state(tables: ArchiveTables) -> LoggedState:
-    """Return what the log states; nothing if it cannot be read.
-
-    Call it before you read the rows: rows may be added meanwhile. If the log is damaged, the
-    check of its own table reports that.
-    """
-    with contextlib.suppress(Exception):
-        return LoggedState(logged_row_counts(tables), read_covered_ranges(tables))
-    return LoggedState({}, None)
-
-
-def verify_table(
+def verify_tables(
     tables: ArchiveTables,
-    name: str,
-    logged: LoggedState,
-    frozen: Mapping[str, Any] | None,
+    manifest: Mapping[str, Any],
     progress: Callable[[int], object] | None,
 ) -> Iterator[Finding]:
-    """Yield the faults of one table.
+    """Yield the faults of all tables: read each once, then compare it with its log and itself.
 
     Parameters
     ----------
     tables : ArchiveTables
         The archive.
-    name : str
-        The table.
-    logged : LoggedState
-        What the log states.
-    frozen : mapping or None
-        The table's entry in the manifest of a freeze.
+    manifest : mapping
+        The manifest of a freeze: table -> its ``version`` and ``digest``. Empty if the archive is
+        not opened frozen.
     progress : callable or None
         Called with a number of rows after they were read.
 
@@ -105,35 +82,37 @@ def verify_table(
     StoreUnreachable
         If the store cannot be reached.
     """
-    try:
-        yield from _check_table(tables, name, logged, frozen, progress)
-    except StoreUnreachable:
-        raise
-    except Exception as error:  # damaged files can raise anything
-        yield error_finding(name, "", "damage", error_text(error))
+    log: Mapping[tuple[str, str], LogEntries] | None = None
+    # The log is read before the rows, because rows may be added meanwhile. If it is damaged, the
+    # check of its own table reports that.
+    with contextlib.suppress(Exception):
+        log = read_log(tables)
+    for name in SCHEMAS:
+        try:
+            yield from _check_table(tables, name, log, manifest.get(name), progress)
+        except StoreUnreachable:
+            raise
+        except Exception as error:  # damaged files can raise anything
+            yield error_finding(name, "", "damage", error_text(error))
 
 
 def _check_table(
     tables: ArchiveTables,
     name: str,
-    logged: LoggedState,
+    log: Mapping[tuple[str, str], LogEntries] | None,
     frozen: Mapping[str, Any] | None,
     progress: Callable[[int], object] | None,
 ) -> Iterator[Finding]:
-    expected = {
-        pair: count
-        for pair, count in logged.counts.items()
-        if pair[0] in OPERATIONS and operation_table(OPERATIONS[pair[0]]) == name
-    }
+    logged = select_table_log(log or {}, name)
     handle = tables.open_table(name)
     if handle is None:
-        if expected or frozen:
+        if logged or frozen:
             what = "the table does not exist, although the log or the freeze names it"
             yield error_finding(name, "", "lost", what)
         return
     collected, digest = CollectedRows(name), 0
     damage: list[str] = []
-    for rows in read_row_groups(tables, handle, damage.append):
+    for rows in _read_row_groups(tables, handle, damage.append):
         digest += digest_rows(rows)
         yield from collected.add_rows(rows)
         if progress is not None:
@@ -141,20 +120,20 @@ def _check_table(
     for what in damage:
         yield error_finding(name, "", "damage", what)
     yield from _check_digests(handle, name, format_digest(digest), frozen)
-    for pair, count in expected.items():
-        if what := missing_rows_message(collected.counts[pair], count):
+    for pair, entries in logged.items():
+        if what := missing_rows_message(collected.counts[pair], count_logged_rows(entries)):
             yield error_finding(name, " ".join(pair), "lost", what)
     spans = {}
     for series, rows in collected.histories():
         yield from check_history(handle, name, series, rows)
         spans[series.operation.type, series.subject] = span_of_rows(series, rows)
-    if name not in RECORDS or logged.ranges is None:
+    if name not in RECORDS or log is None:
         return
-    for history in history_summaries(name, spans, logged.ranges):
-        if history["gaps"]:  # known, and no damage
-            what = f"ranges that are not proved complete: {history['gaps']}; refresh again"
-            series_name = f"{history['operation']} {history['subject']}"
-            yield notice_finding(name, series_name, "gap", what)
+    for pair in sorted({*spans, *logged}):
+        span = spans.get(pair, {"first": None, "last": None})
+        if gaps := count_gaps(log_ranges(logged.get(pair, ())), span):  # known, and no damage
+            what = f"ranges that are not proved complete: {gaps}; refresh again"
+            yield notice_finding(name, " ".join(pair), "gap", what)
 
 
 def _check_digests(
@@ -218,7 +197,7 @@ class CollectedRows:
             if self.name == ANSWERS:
                 checked = of_operation.select(["_subject"])
             else:
-                series = Series(operation, "", {})
+                series = Series(operation, "")
                 yield from _check_columns(self.name, series, of_operation)
                 checked = _select_checked_columns(self.name, series, of_operation)
             for subject in pc.unique(of_operation["_subject"]).to_pylist():
@@ -230,11 +209,11 @@ class CollectedRows:
     def histories(self) -> Iterator[tuple[Series, pa.Table]]:
         """Yield each history with what was collected of its rows."""
         for (type, subject), parts in sorted(self._parts.items()):
-            yield Series(OPERATIONS[type], subject, {}), pa.concat_tables(parts)
+            yield Series(OPERATIONS[type], subject), pa.concat_tables(parts)
 
 
 def _select_checked_columns(name: str, series: Series, rows: pa.Table) -> pa.Table:
-    sort_keys = [*key_columns(series.operation), "_part", "_row"]
+    sort_keys = [*series.keys, "_part", "_row"]
     # An archive of an older version may lack a column.
     more = [column for column in _CHECKED_COLUMNS.get(name, ()) if column in rows.column_names]
     checked = rows.select(list(dict.fromkeys(["_subject", *sort_keys, *more])))
@@ -300,3 +279,123 @@ def _check_columns(name: str, series: Series, rows: pa.Table) -> Iterator[Findin
                 "rows did not know it"
             )
             yield notice_finding(name, f"{type} {subject}", "typed", what)
+
+
+def _read_row_groups(
+    tables: ArchiveTables, handle: Any, report: Callable[[str], None]
+) -> Iterator[pa.Table]:
+    """Yield all rows of a table from its files, and check the statistics of the files.
+
+    Readers skip files by the statistics in the table's log, and row groups by those in the footer
+    of a file. If they are wrong, a reader does not see rows that exist. This function reads
+    without statistics.
+
+    Parameters
+    ----------
+    tables : ArchiveTables
+        The archive.
+    handle : DeltaTable
+        One of its tables.
+    report : callable
+        Called with a sentence for each fault of a file. The other files are still read.
+
+    Yields
+    ------
+    pyarrow.Table
+        Rows with the columns of the table.
+    """
+    actions = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
+    logged = {action["path"]: action for action in actions}
+    schema = tables.open_dataset(handle).schema
+    for fragment in tables.open_dataset(handle).get_fragments():
+        location = f"{handle.table_uri.rstrip('/')}/{fragment.path}"
+        try:
+            with tables.translate_errors(location):
+                for group in _read_file(fragment, logged[fragment.path], report):
+                    yield _match_schema(group, schema, fragment.path, report)
+        except StoreUnreachable:
+            raise
+        except ArchiveError as error:
+            report(error_text(error))
+        except Exception as error:  # damaged files can raise anything
+            report(f"{location}: {error_text(error)}")
+
+
+def _read_file(
+    fragment: Any, logged: Mapping[str, Any], report: Callable[[str], None]
+) -> Iterator[pa.Table]:
+    """Yield the row groups of a file, and compare its statistics and those of the log with them."""
+    file_spans: dict[str, ValueSpan] = {}
+    row_count = 0
+    with fragment.open() as opened, pq.ParquetFile(opened, pre_buffer=True) as file:
+        for number in range(file.num_row_groups):
+            group = file.read_row_group(number)
+            spans = {name: _value_span(group[name]) for name in group.column_names}
+            footer = file.metadata.row_group(number)
+            for index in range(footer.num_columns):
+                column = footer.column(index)
+                name = column.path_in_schema
+                if not _is_within(spans[name], _footer_statistics(column.statistics)):
+                    report(_statistics_message(fragment.path, name, "its footer"))
+            file_spans = {
+                name: _union_span(file_spans.get(name, _NO_VALUES), span)
+                for name, span in spans.items()
+            }
+            row_count += group.num_rows
+            yield group
+    if row_count != logged["num_records"]:
+        report(f"{fragment.path}: {row_count} rows in the file, {logged['num_records']} in the log")
+    for name, span in file_spans.items():
+        statistics = tuple(logged.get(f"{key}.{name}") for key in ("min", "max", "null_count"))
+        # If the log has bounds of the column, readers take a null bound for: no values.
+        has_null_bound = span[0] is not None and f"min.{name}" in logged and None in statistics[:2]
+        if has_null_bound or not _is_within(span, statistics):
+            report(_statistics_message(fragment.path, name, "the log"))
+
+
+def _statistics_message(path: str, column: str, source: str) -> str:
+    return f"{path}: {column} has other values than {source} states, so readers skip rows"
+
+
+def _value_span(column: pa.ChunkedArray) -> ValueSpan:
+    ends = pc.min_max(column)
+    return ends["min"].as_py(), ends["max"].as_py(), column.null_count
+
+
+def _union_span(first: ValueSpan, second: ValueSpan) -> ValueSpan:
+    lows, highs = ((first[index], second[index]) for index in (0, 1))
+    low = min((value for value in lows if value is not None), default=None)
+    high = max((value for value in highs if value is not None), default=None)
+    return low, high, first[2] + second[2]
+
+
+def _footer_statistics(statistics: Any) -> tuple[Any, Any, Any]:
+    if statistics is None:
+        return None, None, None
+    low, high = (statistics.min, statistics.max) if statistics.has_min_max else (None, None)
+    return low, high, statistics.null_count if statistics.has_null_count else None
+
+
+def _is_within(span: ValueSpan, statistics: tuple[Any, ...]) -> bool:
+    """Return whether values lie within statistics. Statistics that are None do not count."""
+    low, high, nulls = statistics
+    if nulls is not None and nulls != span[2]:
+        return False
+    if span[0] is None:
+        return True
+    return (low is None or low <= span[0]) and (high is None or span[1] <= high)
+
+
+def _match_schema(
+    rows: pa.Table, schema: pa.Schema, path: str, report: Callable[[str], None]
+) -> pa.Table:
+    """Return rows with the columns of the table; older versions knew fewer columns."""
+    if missing := {name for name in _ALWAYS_THERE if name in schema.names} - {*rows.column_names}:
+        report(f"{path}: has no column {', '.join(sorted(missing))}")
+    columns = [
+        rows[field.name].cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -84,7 +85,7 @@ def refresh(
     some refreshes failed, and the others are archived; 2: the command line is wrong, and no
     request was sent.
     """
-    from toolkit.archive.series import find_operation
+    from toolkit.archive.schemas import find_operation
 
     with _archive_errors():
         found, target = find_operation(operation), _open_archive(path)
@@ -308,13 +309,14 @@ def _check_calls(
     fetch: Callable[..., Any], calls: Sequence[Call], arguments: Mapping[str, Any]
 ) -> dict[str, Call]:
     """Return the calls by the name of their series; wrong arguments end the command."""
-    from toolkit.archive.refresh import requested_series
+    from toolkit.archive.refresh import prepare_refresh
     from toolkit.errors import ArchiveError, BadRequest
 
     checked, errors = {}, []
+    now_ms = time.time_ns() // 1_000_000  # the service's own time would cost a request
     for call in calls:
         try:
-            checked[requested_series(fetch, call, arguments).name] = call
+            checked[prepare_refresh(fetch, call, arguments, now_ms).series.name] = call
         except (BadRequest, ArchiveError) as error:
             errors.append(f"toolkit: {error}")
     if errors:

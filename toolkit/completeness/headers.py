@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
 
-from toolkit.completeness.coverage import TimeRange
+from toolkit.completeness.covered_ranges import TimeRange
 from toolkit.errors import Incomplete
 
 __all__ = [

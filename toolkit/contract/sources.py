@@ -160,7 +160,7 @@ class Valuation:
 class HistoryCoverage(msgspec.Struct, frozen=True):
     """What a partial source, such as an archive, has of one history.
 
-    `toolkit.completeness.coverage` makes it and compares requests with it.
+    `toolkit.completeness.covered_ranges` makes it and compares requests with it.
 
     - ``ranges``: time ranges that are proved complete, in milliseconds, both ends inclusive;
       ascending

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from toolkit.completeness.coverage import find_covered_range, make_coverage
+from toolkit.completeness.covered_ranges import find_covered_range, make_coverage
 from toolkit.completeness.headers import Completeness
 from toolkit.completeness.subjects import alternative_names, evidence_names, is_history
 from toolkit.contract.dexes import dex_name_in

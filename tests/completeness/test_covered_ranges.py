@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.completeness.coverage import (
+from toolkit.completeness.covered_ranges import (
     TimeRange,
     enclosing_range,
     find_covered_range,
