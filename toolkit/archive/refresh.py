@@ -237,7 +237,7 @@ class _HistoryPull:
         log_refresh(tables, done, self.origin)
         return done
 
-    def pull_run(self, handle: Any, run: Run, progress: Progress) -> None:
+    def pull_run(self, handle: Any, run: Run, count_rows: Callable[[int], object]) -> None:
         """Pull the pages of a run from its last row on, check them, and append the new rows."""
         request = self._run_request(run)
         if request is None:
