@@ -25,6 +25,9 @@ from .client import (
     Session,
     connect,
 )
+from .descriptions.describe import (
+    describe,
+)
 from .errors import (
     AnswerDamaged,
     AnswerInvalid,
@@ -76,9 +79,6 @@ from .fetch import (
 )
 from .fetch.concat import (
     concat,
-)
-from .fetch.describe import (
-    describe,
 )
 from .fetch.many import (
     many,

@@ -6,6 +6,16 @@ import toolkit as tk
 from toolkit.contract.operations import OPERATIONS
 
 
+@pytest.fixture(scope="module")
+def session() -> tk.Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+@pytest.fixture(scope="module")
+def users(session) -> list[str]:
+    return list(session.world["users"][:5])
+
+
 def test_describe_operations_and_frames(session, users) -> None:
     assert tk.describe()["operation"].tolist() == list(OPERATIONS)
     columns = tk.describe(tk.batch_clearinghouse_states)

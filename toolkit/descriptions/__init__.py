@@ -1,0 +1,1 @@
+"""Descriptions of operations, frames and results, in words."""
