@@ -22,6 +22,7 @@ from tests.archive.world import (
 )
 from toolkit.archive import open as open_archive
 from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.requests import request_body
 from toolkit.errors import AnswerInvalid, ArchiveError, ServiceDown
 
 FILLS = make_fills(1_500)
@@ -84,7 +85,9 @@ def test_refresh_keeps_unknown_fields(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         archive.refresh(tk.user_fills_by_time, USER, START, session=session)
-        raw = session.ask(OPERATIONS["userFillsByTime"], {"user": USER, "start": START}).content
+        operation = OPERATIONS["userFillsByTime"]
+        body = request_body(operation, {"user": USER, "start": START})
+        raw = session.ask(operation, body).content
         assert [text for _, text in archived_rows(archive)] == sorted(
             bytes(text).decode() for text in msgspec.json.decode(raw, type=list[msgspec.Raw])
         )
