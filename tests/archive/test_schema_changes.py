@@ -21,6 +21,7 @@ from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.contract.deviations import UnknownField
 from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.requests import request_body
 
 FILLS = make_fills(300)
 NEWER = ("venue", "twap_id", "_columns")  # columns that the older version does not have
@@ -30,7 +31,9 @@ SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
 
 def exchange_texts(session: Session) -> list[bytes]:
     """Return the text of each row on the wire."""
-    answer = session.ask(OPERATIONS["userFillsByTime"], {"user": USER, "start": START})
+    answer = session.ask(
+        SERIES.operation, request_body(SERIES.operation, {"user": USER, "start": START})
+    )
     return [json.dumps(row, separators=(",", ":")).encode() for row in json.loads(answer.content)]
 
 

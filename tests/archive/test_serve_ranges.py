@@ -215,7 +215,7 @@ def test_native_dex_coin_names(tmp_path: Path, tiny: Session) -> None:
 
 
 def test_simulated_exchange_sends_no_headers(tiny: Session) -> None:
-    answer = tiny.ask(OPERATIONS["meta"], {"dex": ""})
+    answer = tiny.ask(OPERATIONS["meta"], {"type": "meta", "dex": ""})
     assert not {"x-toolkit-incomplete", "x-toolkit-covered"} & set(answer.headers)
     assert "covered" not in tk.provenance(
         tk.user_fills_by_time(tiny.world["users"][0], 0, session=tiny)

@@ -26,6 +26,7 @@ from toolkit import archive
 from toolkit.archive.pulls import Refreshed, log_refresh
 from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
 from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.requests import request_body
 
 USER = "0x" + "a" * 40
 SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
@@ -44,7 +45,9 @@ def _simulated() -> list[bytes]:
     session = tk.local(seed=7, size="demo", default=False)
     texts: list[bytes] = []
     for user in session.world["users"]:
-        answer = session.ask(OPERATIONS["userFillsByTime"], {"user": user, "start": 0})
+        answer = session.ask(
+            SERIES.operation, request_body(SERIES.operation, {"user": user, "start": 0})
+        )
         texts += map(bytes, msgspec.json.decode(answer.content, type=list[msgspec.Raw]))
     return texts[:60_000]
 

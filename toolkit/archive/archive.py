@@ -5,7 +5,17 @@ import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_args,
+    overload,
+)
 
 import pandas as pd
 import pyarrow as pa
@@ -21,7 +31,7 @@ from toolkit.archive.pulls import (
     read_log,
     select_table_log,
 )
-from toolkit.archive.read import Engine, history_frames, row_spans, scan_table, state_frames
+from toolkit.archive.read import Engine, read_frames, row_spans, scan_table
 from toolkit.archive.refresh import (
     ROWS_PER_COMMIT,
     prepare_refresh,
@@ -61,6 +71,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Archive", "open"]
 
+Frames = TypeVar("Frames", pd.DataFrame, tuple[pd.DataFrame, ...])
+
 _FROZEN_PATH: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
 _STATUS_TYPES: Final = {
     "table": "str",
@@ -75,6 +87,16 @@ _STATUS_TYPES: Final = {
     "version": "int64",
     "bytes": "int64",
 }
+
+
+class _Rows(TypedDict, total=False):
+    """The arguments of `Archive.scan` that select rows and columns."""
+
+    operation: str | Callable[..., Any] | None
+    subject: str | None
+    start: Time | None
+    end: Time | None
+    columns: Sequence[str] | None
 
 
 class Archive:
@@ -196,26 +218,14 @@ class Archive:
     @overload
     def frame(
         self,
-        what: Callable[..., pd.DataFrame],
+        what: Callable[..., Frames],
         *arguments: Any,
         start: Time | None = None,
         end: Time | None = None,
         numbers: Numbers = "float",
         extra: Extra = "drop",
         **named: Any,
-    ) -> pd.DataFrame: ...
-
-    @overload
-    def frame(
-        self,
-        what: Callable[..., tuple[pd.DataFrame, ...]],
-        *arguments: Any,
-        start: Time | None = None,
-        end: Time | None = None,
-        numbers: Numbers = "float",
-        extra: Extra = "drop",
-        **named: Any,
-    ) -> tuple[pd.DataFrame, ...]: ...
+    ) -> Frames: ...
 
     @overload
     def frame(
@@ -274,10 +284,7 @@ class Archive:
             raise ValueError(f"numbers must be {forms}, not {numbers!r}")
         if extra not in get_args(Extra):
             raise ValueError(f"extra must be 'drop' or 'keep', not {extra!r}")
-        if is_history(series.operation):
-            frames = history_frames(self.tables, series, start, end, numbers, extra)
-        else:
-            frames = state_frames(self.tables, series, numbers, extra)
+        frames = read_frames(self.tables, series, start, end, numbers, extra)
         return frames if len(frames) > 1 else frames[0]
 
     @overload
@@ -285,38 +292,18 @@ class Archive:
         self,
         record: str | type[Record],
         *,
-        operation: str | Callable[..., Any] | None = None,
-        subject: str | None = None,
-        start: Time | None = None,
-        end: Time | None = None,
-        columns: Sequence[str] | None = None,
         engine: Literal["duckdb"] = "duckdb",
+        **rows: Unpack[_Rows],
     ) -> "DuckDBPyRelation": ...
 
     @overload
     def scan(
-        self,
-        record: str | type[Record],
-        *,
-        operation: str | Callable[..., Any] | None = None,
-        subject: str | None = None,
-        start: Time | None = None,
-        end: Time | None = None,
-        columns: Sequence[str] | None = None,
-        engine: Literal["polars"],
+        self, record: str | type[Record], *, engine: Literal["polars"], **rows: Unpack[_Rows]
     ) -> "LazyFrame": ...
 
     @overload
     def scan(
-        self,
-        record: str | type[Record],
-        *,
-        operation: str | Callable[..., Any] | None = None,
-        subject: str | None = None,
-        start: Time | None = None,
-        end: Time | None = None,
-        columns: Sequence[str] | None = None,
-        engine: Literal["pandas"],
+        self, record: str | type[Record], *, engine: Literal["pandas"], **rows: Unpack[_Rows]
     ) -> pd.DataFrame: ...
 
     def scan(
@@ -369,7 +356,7 @@ class Archive:
                 raise TypeError(f"subject is a text, not {subject!r}")
             values["_subject"] = subject.lower() if subject.startswith("0x") else subject
         first, last = (None if time is None else to_ms(time) for time in (start, end))
-        return scan_table(self.tables, name, values, first, last, columns, engine)
+        return scan_table(self.tables, name, values, (first, last), columns, engine)
 
     def status(self) -> pd.DataFrame:
         """Return what is in the archive.
@@ -394,8 +381,8 @@ class Archive:
             bytes_per_row = sum(file_sizes(handle)) / max(row_count, 1)
             for pair in sorted(spans if name == ANSWERS else {*spans, *entries}):
                 span = spans.get(pair, {"rows": 0, "first": None, "last": None})
+                # An answer is a moment, and no range.
                 covered = [] if name == ANSWERS else log_ranges(entries.get(pair, ()))
-                is_gapless = name == ANSWERS
                 rows.append(
                     {
                         "table": name,
@@ -404,7 +391,7 @@ class Archive:
                         **span,
                         "covered_from": covered[0][0] if covered else None,
                         "covered_until": covered[-1][1] if covered else None,
-                        "gaps": 0 if is_gapless else count_gaps(covered, span),
+                        "gaps": 0 if name == ANSWERS else count_gaps(covered, span),
                         "version": handle.version(),
                         "bytes": round(bytes_per_row * span["rows"]),
                     }
@@ -462,8 +449,7 @@ class Archive:
         int
             How many fewer files there are.
         """
-        frozen = frozen_versions(self.tables)
-        fewer = 0
+        frozen, fewer = frozen_versions(self.tables), 0
         for name in self.tables.table_names():
             with contextlib.suppress(CommitConflict):  # another process compacts this table
                 fewer += compact_table(self.tables, name, frozen.get(name, []), forget_after_hours)

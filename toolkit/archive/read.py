@@ -1,8 +1,11 @@
 """Read archived rows: as the frames that fetching returns, or as scans on an engine."""
 
+import functools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,7 +21,7 @@ from toolkit.archive.pulls import (
     present_ms,
     read_series_log,
 )
-from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, Series, column_set_id
+from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, Series, column_set_id, is_history
 from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.completeness.remarks import coverage_remarks
@@ -30,7 +33,7 @@ from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import announce
 from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
-from toolkit.times import to_iso, to_ms
+from toolkit.times import Time, to_iso, to_ms
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
@@ -39,11 +42,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Engine",
     "RowSpan",
-    "history_frames",
+    "read_frames",
     "read_texts",
     "row_spans",
     "scan_table",
-    "state_frames",
 ]
 
 Engine = Literal["duckdb", "polars", "pandas"]
@@ -59,103 +61,83 @@ _NOT_PROVED: Final = {
 _STORED_FAMILIES: Final = ("number", "time", "integer", "flag", "text")
 
 
-def state_frames(
-    tables: ArchiveTables, series: Series, numbers: Numbers, extra: Extra
-) -> tuple[pd.DataFrame, ...]:
-    """Return the frames of the latest archived answer of an operation that is not a history.
-
-    Raises
-    ------
-    ArchiveError
-        If there is no archived answer.
-    """
-    operation = series.operation
-    answer = _latest_answer(tables, series)
-    decoded = decode(
-        operation,
-        200,
-        json.loads(answer["_headers"]),
-        answer["_body"],
-        numbers=numbers,
-        parameters=series.parameters,
-    )
-    collector = Collector(operation, numbers, extra)
-    collector.add(
-        (decoded,) if operation.binary else answer_rows(operation, decoded, series.parameters)
-    )
-    provenance = _make_provenance(tables, series, numbers, answer, {}, [])
-    return collector.frames(provenance | {"complete": "latest" if operation.latest else "yes"})
-
-
-def _latest_answer(tables: ArchiveTables, series: Series) -> dict[str, Any]:
-    handle = tables.open_table(ANSWERS)
-    answers: list[dict[str, Any]] = []
-    if handle is not None:
-        rows = tables.read_rows(handle, condition=series.condition)
-        answers = rows.sort_by("_fetched").to_pylist()
-    if not answers:
-        raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
-    return answers[-1]
-
-
-def history_frames(
+def read_frames(
     tables: ArchiveTables,
     series: Series,
-    start: Any,
-    end: Any,
+    start: Time | None,
+    end: Time | None,
     numbers: Numbers,
     extra: Extra = "drop",
 ) -> tuple[pd.DataFrame, ...]:
-    """Return the frames of an archived history, and state whether the range is complete.
+    """Return the frames of an archived history, or of the latest archived answer.
 
     Raises
     ------
     ArchiveError
-        If nothing of the history is archived.
+        If nothing is archived.
     """
+    collector = Collector(series.operation, numbers, extra)
+    if is_history(series.operation):
+        return _history_frames(tables, series, start, end, collector)
+    return _state_frames(tables, series, collector)
+
+
+def _state_frames(
+    tables: ArchiveTables, series: Series, collector: Collector
+) -> tuple[pd.DataFrame, ...]:
+    operation, numbers = series.operation, collector.numbers
+    handle = tables.open_table(ANSWERS)
+    rows = [] if handle is None else tables.read_rows(handle, None, series.condition).to_pylist()
+    if not rows:
+        raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
+    answer = max(reversed(rows), key=operator.itemgetter("_fetched"))
+    headers, parameters = json.loads(answer["_headers"]), series.parameters
+    decoded = decode(
+        operation, 200, headers, answer["_body"], numbers=numbers, parameters=parameters
+    )
+    collector.add((decoded,) if operation.binary else answer_rows(operation, decoded, parameters))
+    provenance = _make_provenance(tables, series, numbers, answer)
+    return collector.frames(provenance | {"complete": "latest" if operation.latest else "yes"})
+
+
+def _history_frames(
+    tables: ArchiveTables,
+    series: Series,
+    start: Time | None,
+    end: Time | None,
+    collector: Collector,
+) -> tuple[pd.DataFrame, ...]:
+    """Return the frames of a history, and state whether the range is complete."""
+    operation, numbers = series.operation, collector.numbers
     log = read_series_log(tables, series)
     if not log:
         raise ArchiveError(f"{tables.location} has no rows of {series.name}: refresh it first")
     now = max(entry["until"] for entry in log)
     first, last = (None if time is None else to_ms(time, now_ms=now) for time in (start, end))
-    collector = Collector(series.operation, numbers, extra)
-    is_plain = numbers == "float" and extra == "drop"
+    is_plain = numbers == "float" and collector.extra == "drop"
     columns = _stored_columns(tables, series, first, last) if is_plain else None
     if columns is not None:
         collector.add((columns,))
     else:
         for texts in _text_chunks(tables, series, first, last):
-            content = b"[%b]" % b",".join(texts)
-            decoded = decode(series.operation, 200, {}, content, numbers=numbers)
-            collector.add(answer_rows(series.operation, decoded, series.parameters))
-    ranges = log_ranges(log)
-    newest = max(log, key=lambda entry: entry["_fetched"])
+            decoded = decode(operation, 200, {}, b"[%b]" % b",".join(texts), numbers=numbers)
+            collector.add(answer_rows(operation, decoded, series.parameters))
+    ranges, newest = log_ranges(log), max(log, key=operator.itemgetter("_fetched"))
     times = {"start": first, "end": last}
     frames = collector.frames(_make_provenance(tables, series, numbers, newest, times, ranges))
-    coverage = make_coverage(ranges, _frame_times(series, frames[0]))
-    present = present_ms(tables)
-    proved = find_covered_range(coverage, series.operation, first, last, present)
-    missing = _missing_rows_facts(tables, series, count_logged_rows(log))
-    frames[0].attrs["toolkit"] |= ({"complete": "yes"} if proved else _NOT_PROVED) | missing
-    if proved and not missing:
-        announce(series.operation, coverage_remarks(proved[1], last, present), frames)
-    return frames
-
-
-def _frame_times(series: Series, frame: pd.DataFrame) -> list[int]:
-    """Return the first and the last time of a frame; empty for a frame without rows."""
-    times = frame[series.keys[0]]
-    return [to_ms(times.min()), to_ms(times.max())] if len(frame) else []
-
-
-def _missing_rows_facts(tables: ArchiveTables, series: Series, expected: int) -> dict[str, str]:
-    """Return the provenance of a history that lost rows; empty if all rows are there."""
+    moments = frames[0][series.keys[0]]
+    frame_times = [to_ms(moments.min()), to_ms(moments.max())] if len(moments) else []
+    coverage, present = make_coverage(ranges, frame_times), present_ms(tables)
+    proved = find_covered_range(coverage, operation, first, last, present)
     handle = tables.open_table(series.table)
     found = 0 if handle is None else tables.count_rows(handle, series.condition)
-    message = missing_rows_message(found, expected)
-    if not message:
-        return {}
-    return {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
+    facts = {"complete": "yes"} if proved else _NOT_PROVED
+    if message := missing_rows_message(found, count_logged_rows(log)):
+        facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
+    elif proved:
+        announce(operation, coverage_remarks(proved[1], last, present), frames)
+    frames[0].attrs["toolkit"] |= facts
+    return frames
 
 
 def _make_provenance(
@@ -163,8 +145,8 @@ def _make_provenance(
     series: Series,
     numbers: Numbers,
     origin: Mapping[str, Any],
-    times: Mapping[str, Any],
-    ranges: Sequence[TimeRange],
+    times: Mapping[str, int | None] = MappingProxyType({}),
+    ranges: Sequence[TimeRange] = (),
 ) -> dict[str, Any]:
     given_times = {name: time for name, time in times.items() if time is not None}
     return {
@@ -228,21 +210,13 @@ def _stored_columns(
     for column in columns:
         array = rows[column.name] if is_ordered else rows[column.name].take(order)
         rows = rows.drop_columns([column.name])  # frees its memory
-        is_time = column.kind.family == "time"
-        values[column.name] = _milliseconds(array) if is_time else _single_array(array)
+        if column.kind.family == "time":
+            whole = array.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+            values[column.name] = whole.fill_null(np.iinfo(np.int64).min).to_numpy()
+        else:  # one array, with text in the type of frames, so that nothing is copied later
+            is_text = pa.types.is_string(array.type)
+            values[column.name] = (array.cast(TEXT) if is_text else array).combine_chunks()
     return values
-
-
-def _milliseconds(moments: pa.ChunkedArray) -> Any:
-    whole = moments.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-    return whole.fill_null(np.iinfo(np.int64).min).to_numpy()
-
-
-def _single_array(values: pa.ChunkedArray) -> pa.Array:
-    """Return one array, with text in the type of frames, so that nothing is copied later."""
-    if pa.types.is_string(values.type):
-        values = values.cast(TEXT)
-    return values.combine_chunks()
 
 
 def _ordered_rows(
@@ -253,21 +227,21 @@ def _ordered_rows(
     if handle is None:
         return SCHEMAS[series.table].empty_table(), pa.array([], pa.uint64())
     sort_keys = [*series.keys, "_part", "_row"]
-    condition = _add_time_filter(series.condition, series.keys[0], start, end)
+    limits = _time_limits(series.keys[0], start, end)
+    condition = functools.reduce(operator.and_, limits, series.condition)
     rows = tables.read_rows(handle, list(dict.fromkeys([*sort_keys, *columns])), condition)
     order = pc.sort_indices(rows, [(name, "ascending") for name in sort_keys])
     return rows.drop_columns([name for name in sort_keys if name not in columns]), order
 
 
-def _add_time_filter(condition: Any, column: str, start: int | None, end: int | None) -> Any:
-    """Narrow a condition to a time range in Unix milliseconds, both ends inclusive."""
-    for bound, is_start in ((start, True), (end, False)):
-        if bound is None:
-            continue
-        moment = pa.scalar(bound * 1000, pa.timestamp("us", "UTC"))
-        limit = ds.field(column) >= moment if is_start else ds.field(column) <= moment
-        condition = limit if condition is None else condition & limit
-    return condition
+def _time_limits(column: str, start: int | None, end: int | None) -> list[Any]:
+    """Return the conditions of a time range in Unix milliseconds, both ends inclusive."""
+    first, last = (
+        None if time is None else pa.scalar(time * 1000, pa.timestamp("us", "UTC"))
+        for time in (start, end)
+    )
+    limits = [] if first is None else [ds.field(column) >= first]
+    return limits if last is None else [*limits, ds.field(column) <= last]
 
 
 def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan]:
@@ -303,8 +277,7 @@ def scan_table(
     tables: ArchiveTables,
     name: str,
     values: Mapping[str, str],
-    start: int | None,
-    end: int | None,
+    times: tuple[int | None, int | None],
     columns: Sequence[str] | None,
     engine: Engine,
 ) -> "DuckDBPyRelation | LazyFrame | pd.DataFrame":
@@ -318,60 +291,38 @@ def scan_table(
         The table.
     values : mapping of str to str
         Column -> the value that it must have.
-    start, end : int or None
+    times : tuple
         Range in Unix milliseconds, both ends inclusive.
     columns : sequence of str or None
         The columns; by default all but ``_json``.
     engine : {"duckdb", "polars", "pandas"}
         The library that reads.
     """
-    if engine not in _ENGINES:
-        raise ValueError(f"engine is {', '.join(_ENGINES)}, not {engine!r}")
+    if engine not in get_args(Engine):
+        raise ValueError(f"engine is {', '.join(get_args(Engine))}, not {engine!r}")
+    if name not in RECORDS and times != (None, None):
+        raise ArchiveError(f"{name} has no range of time: leave out start and end")
     handle = tables.open_table(name)
     dataset = (
         ds.dataset(SCHEMAS[name].empty_table()) if handle is None else tables.open_dataset(handle)
     )
-    condition = None
-    for column, value in values.items():
-        equal = ds.field(column) == value
-        condition = equal if condition is None else condition & equal
-    if name in RECORDS:
-        condition = _add_time_filter(condition, _time_column(name), start, end)
-    elif start is not None or end is not None:
-        raise ArchiveError(f"{name} has no range of time: leave out start and end")
-    shown = list(columns or [column for column in dataset.schema.names if column != "_json"])
-    if unknown := set(shown) - set(dataset.schema.names):
+    known = dataset.schema.names
+    shown = list(columns or [column for column in known if column != "_json"])
+    if unknown := set(shown) - set(known):
         raise ArchiveError(
-            f"{name} has no column {', '.join(sorted(unknown))}: it has "
-            f"{', '.join(dataset.schema.names)}"
+            f"{name} has no column {', '.join(sorted(unknown))}: it has {', '.join(known)}"
         )
-    with tables.translate_errors(tables.table_uri(name)):
-        rows: DuckDBPyRelation | LazyFrame | pd.DataFrame
-        rows = _ENGINES[engine](dataset, shown, condition)
-        return rows
+    limits = [ds.field(column) == value for column, value in values.items()]
+    limits += _time_limits(_time_column(name), *times) if name in RECORDS else []
+    filtered = dataset.filter(functools.reduce(operator.and_, limits)) if limits else dataset
+    with tables.translate_errors(tables.table_uri(name)), explain_missing_library():
+        if engine == "duckdb":
+            import duckdb
 
+            return duckdb.from_arrow(filtered).select(*(f'"{column}"' for column in shown))
+        if engine == "polars":
+            import polars
 
-def _scan_duckdb(dataset: Any, columns: list[str], condition: Any) -> Any:
-    with explain_missing_library():
-        import duckdb
-    filtered = dataset if condition is None else dataset.filter(condition)
-    return duckdb.from_arrow(filtered).select(*(f'"{name}"' for name in columns))
-
-
-def _scan_polars(dataset: Any, columns: list[str], condition: Any) -> Any:
-    with explain_missing_library():
-        import polars
-    filtered = dataset if condition is None else dataset.filter(condition)
-    return polars.scan_pyarrow_dataset(filtered).select(columns)
-
-
-def _scan_pandas(dataset: Any, columns: list[str], condition: Any) -> pd.DataFrame:
-    frame: pd.DataFrame = dataset.to_table(columns=columns, filter=condition).to_pandas()
-    return frame
-
-
-_ENGINES: Final[dict[str, Callable[[Any, list[str], Any], Any]]] = {
-    "duckdb": _scan_duckdb,
-    "polars": _scan_polars,
-    "pandas": _scan_pandas,
-}
+            return polars.scan_pyarrow_dataset(filtered).select(shown)
+        frame: pd.DataFrame = filtered.to_table(columns=shown).to_pandas()
+        return frame
