@@ -1,0 +1,20 @@
+"""Each history of the operations table can be archived, and served from an archive."""
+
+import pytest
+
+from toolkit.archive.content import HISTORY_READERS
+from toolkit.archive.schemas import RECORDS, is_history, operation_table
+from toolkit.contract.operations import OPERATIONS, Operation
+
+
+@pytest.mark.parametrize("operation", filter(is_history, OPERATIONS.values()), ids=lambda o: o.type)
+def test_archived_history_is_served(operation: Operation) -> None:
+    table = operation_table(operation)  # raises an error that names RECORDS
+    assert table in HISTORY_READERS, (
+        f"{operation.type}: an archive that is served would lack the table {table}. Add a reader "
+        "to HISTORY_READERS in toolkit/archive/content.py"
+    )
+
+
+def test_table_without_reader() -> None:
+    assert set(HISTORY_READERS) == set(RECORDS)
