@@ -6,8 +6,10 @@ from toolkit.archive.content import HISTORY_READERS
 from toolkit.archive.schemas import RECORDS, is_history, operation_table
 from toolkit.contract.operations import OPERATIONS, Operation
 
+HISTORIES = [operation for operation in OPERATIONS.values() if is_history(operation)]
 
-@pytest.mark.parametrize("operation", filter(is_history, OPERATIONS.values()), ids=lambda o: o.type)
+
+@pytest.mark.parametrize("operation", HISTORIES, ids=lambda operation: operation.type)
 def test_archived_history_is_served(operation: Operation) -> None:
     table = operation_table(operation)  # raises an error that names RECORDS
     assert table in HISTORY_READERS, (
