@@ -1,0 +1,432 @@
+"""Checks of the rows of a history against each other, while the pages come.
+
+Keys that must be unique, position chains of fills, hours of funding and the grid of samples show
+rows that are missing or repeated, without a further request. `row_proof` says what the rows of an
+operation prove, and what is only believed. An archive runs the same checks before it stores rows,
+and again when it is verified.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from toolkit.completeness.position_chains import LastValues, PositionChains, PositionColumns
+from toolkit.contract.operations import Operation
+from toolkit.contract.records import (
+    Fill,
+    FundingRow,
+    LedgerUpdate,
+    OrderStatus,
+    Record,
+    SlippageSample,
+    ValidatorWeek,
+)
+from toolkit.times import HOUR, to_iso
+
+__all__ = ["HistoryChecks", "PageColumns", "RowBreak", "has_position_chains", "row_proof"]
+
+PageColumns = Mapping[str, Any]
+"""Column name -> its values in a page: a numpy or an Arrow array; times in milliseconds."""
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# Record -> the columns that are equal if a row comes twice. The hash of a ledger row is that of its
+# transaction, which may contain several rows; an order can have two equal events.
+_IDENTITY: Final[Mapping[type[Record], tuple[str, ...]]] = {
+    Fill: ("tid", "start_position", "coin", "user"),
+    FundingRow: ("time", "user", "coin"),
+    OrderStatus: ("status_timestamp", "oid", "status"),
+    LedgerUpdate: ("time", "hash"),
+    SlippageSample: ("timestamp", "coin", "amount_usd"),
+    ValidatorWeek: ("week",),
+}
+_UNIQUE: Final = (FundingRow, SlippageSample, ValidatorWeek)
+"""Records of which two rows cannot have the same identity."""
+_CASH: Final = ("USDC", "USDH")  # fees in these tokens do not change the balance of a coin
+_MIX: Final = 1_000_003
+
+
+class RowProof(NamedTuple):
+    """What the rows of an answer prove if no check finds a break, and what is only believed."""
+
+    proved: str
+    believed: str
+
+
+_PROOFS: Final[Mapping[type[Record], RowProof]] = {
+    Fill: RowProof("no fill came twice", "no fill is missing"),
+    FundingRow: RowProof("no payment came twice", "no payment is missing"),
+    SlippageSample: RowProof(
+        "every sample between the first and the last is there once",
+        "no sample before the first or after the last is missing",
+    ),
+    ValidatorWeek: RowProof(
+        "every week between the first and the last is there once",
+        "no week before the first or after the last is missing",
+    ),
+}
+_CHAIN_PROOF: Final = RowProof(
+    "between two fills of a perp no fill is missing, and none came twice",
+    "no fill before the first or after the last of each perp, or of another coin, is missing",
+)
+_NO_PROOF: Final = RowProof("rows are in order", "no row is missing or came twice")
+
+
+def row_proof(operation: Operation, parameters: Mapping[str, Any]) -> RowProof:
+    """Return what the rows of a request prove, and what is only believed.
+
+    Examples
+    --------
+    >>> from toolkit.contract.operations import get_operation
+    >>> row_proof(get_operation("builderApprovedFundingByTime"), {}).proved
+    'no payment came twice'
+    """
+    if has_position_chains(operation, parameters):
+        return _CHAIN_PROOF
+    return _PROOFS.get(operation.tables[0].record, _NO_PROOF)
+
+
+def has_position_chains(operation: Operation, parameters: Mapping[str, Any] | None = None) -> bool:
+    """Return whether the fills of a request are all fills of one account.
+
+    A builder's history has only the fills between approval and revocation, and the filter
+    `builder` leaves out fills, so that a gap there is no proof.
+    """
+    if operation.tables[0].record is not Fill or "user" not in operation.subject:
+        return False
+    return not (parameters or {}).get("builder")
+
+
+@dataclass(frozen=True, slots=True)
+class RowBreak:
+    """A place where the rows of a history do not fit to each other.
+
+    Attributes
+    ----------
+    kind : {"chain", "repeat", "hours", "grid", "order"}
+        Which check found it.
+    is_certain : bool
+        Whether rows are certainly missing, repeated or misplaced. If not, there may be another
+        cause, which `fault` names.
+    time : int
+        The time of the row, in Unix milliseconds.
+    user, coin : str
+        The account and the coin of the row; empty if the row has none.
+    id : int
+        The trade id or the order id of the row; 0 if the row has none.
+    fault : str
+        What is wrong.
+    """
+
+    kind: Literal["chain", "repeat", "hours", "grid", "order"]
+    is_certain: bool
+    time: int
+    user: str
+    coin: str
+    id: int
+    fault: str
+
+    def __str__(self) -> str:
+        identity = f" (id {self.id})" if self.id else ""
+        of = " of ".join(filter(None, (self.coin, self.user)))
+        return f"{of or 'the row'} at {to_iso(self.time)}{identity} {self.fault}"
+
+
+class HistoryChecks:
+    """The checks of one history, page by page.
+
+    Parameters
+    ----------
+    operation : Operation
+        The operation of the rows.
+    parameters : mapping
+        The parameters of the request, Python name -> value.
+    """
+
+    def __init__(self, operation: Operation, parameters: Mapping[str, Any]) -> None:
+        self._operation = operation
+        self._record = operation.tables[0].record
+        self._is_one_account = has_position_chains(operation, parameters)
+        self._has_all_fills = not parameters.get("builder")
+        self._chains = PositionChains()
+        self._series: dict[tuple[str, ...], int] = {}
+        self._hours, self._sizes, self._samples = LastValues(), LastValues(), LastValues()
+
+    def add_page(self, columns: PageColumns) -> list[RowBreak]:
+        """Return what does not fit in the rows that follow; all rows of a time are on one page."""
+        if self._operation.key == () or not columns:
+            return []
+        rows = _RowArrays(columns, self._operation.key[0])
+        breaks = []
+        if self._operation.latest:
+            breaks += self._order_breaks(rows)
+            rows = rows.take(np.argsort(rows.time, kind="stable"))  # ties keep their order
+        repeats = _find_repeats(rows, self._record)
+        if len(repeats):
+            breaks += self._repeat_breaks(rows, repeats)
+            rows = rows.take(np.delete(np.arange(len(rows.time)), repeats))
+        if self._record is Fill and self._has_all_fills:
+            if self._operation.latest:  # the limit of the answer may cut the oldest tie
+                rows = rows.take(np.flatnonzero(rows.time > rows.time[:1]))
+            breaks += self._chain_breaks(rows)
+        elif self._record is FundingRow:
+            breaks += self._hour_breaks(rows)
+        elif self._operation.grid is not None:
+            breaks += self._grid_breaks(rows)
+        return breaks
+
+    def _order_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
+        for row in (np.flatnonzero(np.diff(rows.time) > 0)[:1] + 1).tolist():
+            fault = "follows an earlier row, but the newest row must come first"
+            yield rows.make_break("order", row, fault)
+
+    def _repeat_breaks(self, rows: "_RowArrays", repeats: Integers) -> Iterator[RowBreak]:
+        trades = rows.integers("tid")
+        for row in repeats.tolist():
+            is_certain = self._record in _UNIQUE or bool(trades[row])
+            doubt = "" if is_certain else "; both rows may be real, because they have no identity"
+            yield rows.make_break("repeat", row, f"came twice{doubt}", is_certain=is_certain)
+
+    def _series_of(self, rows: "_RowArrays") -> Integers:
+        """Return a number for the account and coin of each row, the same on every page."""
+        coins, coin_names = rows.codes("coin")
+        if rows.lacks("user"):
+            numbers = [self._number_of("", coin) for coin in coin_names]
+            return np.array(numbers, dtype=np.int64)[coins]
+        users, user_names = rows.codes("user")
+        pairs, places = np.unique(users * len(coin_names) + coins, return_inverse=True)
+        numbers = [
+            self._number_of(user_names[pair // len(coin_names)], coin_names[pair % len(coin_names)])
+            for pair in pairs.tolist()
+        ]
+        return np.array(numbers, dtype=np.int64)[places]
+
+    def _number_of(self, user: str, coin: str) -> int:
+        return self._series.setdefault((user, coin), len(self._series))
+
+    def _chain_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
+        if rows.lacks("start_position") or rows.lacks("sz") or not len(rows.time):
+            return
+        coins, coin_names = rows.codes("coin")
+        token_coins = np.array([coin[:1] in "@#" or "/" in coin for coin in coin_names])
+        is_token = token_coins[coins]
+        is_buy = rows.equal("side", "B")
+        size = rows.floats("sz")
+        change = np.where(is_buy, size, -size)
+        if token_coins.any():
+            change -= _token_fees(rows, is_token & is_buy)
+        fills = PositionColumns(
+            self._series_of(rows),
+            rows.time,
+            rows.floats("start_position"),
+            change,
+            rows.floats("px"),
+            rows.integers("tid"),
+            is_token,
+        )
+        for found in self._chains.add_fills(fills):
+            is_certain = self._is_one_account and not is_token[found.row]
+            if is_certain:
+                cause = "fills are missing in between"
+            elif is_token[found.row]:
+                cause = "fills are missing, or tokens were transferred"
+            else:
+                cause = "fills are missing, or the approval was revoked in between"
+            fault = (
+                f"starts from {found.start:.10g}, but the fill before it left "
+                f"{found.expected:.10g}: {cause}"
+            )
+            yield rows.make_break("chain", found.row, fault, is_certain=is_certain)
+
+    def _hour_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
+        """Yield hours with two payments, and hours without one while the position is the same.
+
+        A row that sums up n payments covers n hours (docs/live_service.md, section 5).
+        """
+        series = self._series_of(rows)
+        order = np.argsort(series, kind="stable")
+        series, hour = series[order], (rows.time[order] // HOUR).astype(np.float64)
+        size = rows.floats("szi")[order]
+        samples = np.maximum(rows.integers("n_samples")[order], 1)
+        hour_before = self._hours.shift(series, hour)
+        size_before = self._sizes.shift(series, size)
+        lacking = hour - samples - hour_before
+        is_gap = (lacking > 0) & (size == size_before)
+        for at in np.flatnonzero((hour == hour_before) | is_gap).tolist():
+            row = int(order[at])
+            if hour[at] == hour_before[at]:
+                yield rows.make_break("hours", row, "is the second payment of its hour")
+                continue
+            fault = (
+                f"follows {int(lacking[at])} hours without a payment, although the position is the "
+                "same: payments are missing, or the approval was revoked in between"
+            )
+            yield rows.make_break("hours", row, fault, is_certain=False)
+
+    def _grid_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
+        grid = self._operation.grid
+        if grid is None or np.any((rows.time - grid.offset) % grid.step):
+            return  # the service has other sample times, so that a distance is no proof
+        before = self._samples.shift(np.zeros_like(rows.time), rows.time.astype(np.float64))
+        lacking = np.abs(rows.time - before) // grid.step - 1
+        for row in np.flatnonzero(lacking > 0).tolist():
+            fault = (
+                f"is {int(lacking[row]) + 1} steps of the grid from the row before it: rows are "
+                "missing, or the service has none of these times"
+            )
+            yield rows.make_break("grid", row, fault, is_certain=False)
+
+
+def _token_fees(rows: "_RowArrays", is_token_buy: npt.NDArray[np.bool_]) -> Floats:
+    """Return the fees in the bought token; a buy without a fee token breaks the chain."""
+    is_cash = rows.equal("fee_token", _CASH[0]) | rows.equal("fee_token", _CASH[1])
+    fees = np.where(is_token_buy & ~is_cash, rows.floats("fee"), 0.0)
+    return np.where(is_token_buy & rows.lacking("fee_token"), np.nan, fees)
+
+
+def _find_repeats(rows: "_RowArrays", record: type[Record]) -> Integers:
+    """Return the rows that repeat an earlier row."""
+    mixed = np.zeros(len(rows.time), dtype=np.int64)
+    for name in _IDENTITY.get(record, ()):
+        mixed = mixed * _MIX + rows.numbers(name)
+    ascending = np.sort(mixed)
+    if record not in _IDENTITY or not np.any(ascending[1:] == ascending[:-1]):
+        return np.empty(0, dtype=np.int64)
+    order = np.argsort(mixed, kind="stable")
+    is_same = mixed[order][1:] == mixed[order][:-1]
+    candidates = np.unique(np.concatenate((order[1:][is_same], order[:-1][is_same])))
+    names = _IDENTITY[record] if record in _UNIQUE else None
+    seen: set[str] = set()
+    repeats = []
+    for row, content in zip(candidates.tolist(), rows.contents(candidates, names), strict=True):
+        if content in seen:
+            repeats.append(row)
+        seen.add(content)
+    return np.array(repeats, dtype=np.int64)
+
+
+class _RowArrays:
+    """The columns of a page as numpy arrays."""
+
+    def __init__(
+        self, columns: PageColumns, time_column: str, rows: Integers | None = None
+    ) -> None:
+        self._columns = columns
+        self._time_column = time_column
+        self._rows = rows
+        self._codes: dict[str, tuple[Integers, list[str]]] = {}
+
+    def take(self, rows: Integers) -> "_RowArrays":
+        """Return some of the rows."""
+        chosen = rows if self._rows is None else self._rows[rows]
+        return _RowArrays(self._columns, self._time_column, chosen)
+
+    @cached_property
+    def time(self) -> Integers:
+        """Unix milliseconds."""
+        return self.integers(self._time_column)
+
+    def lacks(self, name: str) -> bool:
+        """Return whether there is no such column."""
+        return name not in self._columns
+
+    def lacking(self, name: str) -> npt.NDArray[np.bool_]:
+        """Return which values are missing."""
+        values = self._arrow(name)
+        if values is None:
+            return np.ones(len(self.time), dtype=np.bool_)
+        return np.asarray(values.is_null().to_numpy(zero_copy_only=False))
+
+    def floats(self, name: str) -> Floats:
+        """Return numbers; a missing value is NaN."""
+        values = self._values(name)
+        if isinstance(values, np.ndarray):
+            return np.asarray(values, dtype=np.float64)
+        if values is None:
+            return np.full(len(self.time), np.nan)
+        return np.asarray(
+            pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        )
+
+    def integers(self, name: str) -> Integers:
+        """Return whole numbers; a missing value is 0."""
+        values = self._values(name)
+        if isinstance(values, np.ndarray):
+            return np.asarray(values, dtype=np.int64)
+        if values is None:
+            return np.zeros(len(self.time), dtype=np.int64)
+        if pa.types.is_timestamp(values.type):
+            values = pc.cast(values, pa.timestamp("ms", "UTC"), safe=False)
+        whole = pc.fill_null(values, 0) if values.null_count else values
+        return np.asarray(whole.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
+
+    def numbers(self, name: str) -> Integers:
+        """Return a number for each value: equal values have equal numbers on this page."""
+        values = self._values(name)
+        if values is None:
+            return np.zeros(len(self.time), dtype=np.int64)
+        if isinstance(values, np.ndarray) and values.dtype == np.float64:
+            return values.view(np.int64)
+        is_text = not isinstance(values, np.ndarray) and not pa.types.is_integer(values.type)
+        return self.codes(name)[0] if is_text else self.integers(name)
+
+    def codes(self, name: str) -> tuple[Integers, list[str]]:
+        """Return a small number for each text, and the texts; a missing text is empty."""
+        if name not in self._codes:
+            values = self._arrow(name)
+            if values is None:
+                self._codes[name] = np.zeros(len(self.time), dtype=np.int64), [""]
+            else:
+                texts = pc.fill_null(values, "") if values.null_count else values
+                encoded = texts.dictionary_encode()
+                numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+                self._codes[name] = numbers, encoded.dictionary.to_pylist()
+        return self._codes[name]
+
+    def equal(self, name: str, text: str) -> npt.NDArray[np.bool_]:
+        """Return which values are a text."""
+        numbers, texts = self.codes(name)
+        return numbers == (texts.index(text) if text in texts else -1)
+
+    def contents(self, rows: Integers, names: tuple[str, ...] | None) -> Iterator[str]:
+        """Yield the values of some rows as a text: of all columns, or of those with a name."""
+        columns = [
+            values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
+            for name in (names or self._columns)
+            if (values := self.take(rows)._values(name)) is not None
+        ]
+        return map(repr, zip(*columns, strict=True))
+
+    def make_break(
+        self,
+        kind: Literal["chain", "repeat", "hours", "grid", "order"],
+        row: int,
+        fault: str,
+        *,
+        is_certain: bool = True,
+    ) -> RowBreak:
+        """Return the break of a row, with its place."""
+        (user, coin), identity = (
+            (texts[numbers[row]] for numbers, texts in map(self.codes, ("user", "coin"))),
+            int(self.integers("tid")[row] or self.integers("oid")[row]),
+        )
+        return RowBreak(kind, is_certain, int(self.time[row]), user, coin, identity, fault)
+
+    def _values(self, name: str) -> Any:
+        values = self._columns.get(name)
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if values is None or self._rows is None:
+            return values
+        return values[self._rows] if isinstance(values, np.ndarray) else values.take(self._rows)
+
+    def _arrow(self, name: str) -> Any:
+        values = self._values(name)
+        return pa.array(values) if isinstance(values, np.ndarray) else values
