@@ -189,8 +189,8 @@ def test_verify_command_exit_code(tmp_path: Path) -> None:
     holed.refresh(tk.user_fills_by_time, USER, START, session=without)
     result = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
     assert result.exit_code == 1
-    assert "fills are missing before BTC" in result.output
-    assert "it starts from 130.0, not 100.0" in result.output
+    assert "BTC at 2025-09-01T00:00:58.575Z (id 130) starts from 130" in result.output
+    assert "the fill before it left 100: fills are missing in between" in result.output
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +14,6 @@ from toolkit.archive.checks import (
     Finding,
     check_history,
     error_finding,
-    has_position_chains,
     notice_finding,
     span_of_rows,
 )
@@ -47,11 +45,11 @@ __all__ = ["verify_tables"]
 
 # The columns that the checks of a history need, in addition to its key.
 _CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "fills": ("coin", "side", "tid"),
+    "fills": ("coin", "side", "tid", "px", "sz", "start_position", "fee", "fee_token"),
     "funding": ("user", "coin", "szi", "n_samples"),
 }
 _ALWAYS_THERE: Final = ("_operation", "_subject", "_part", "_row", "_json", "_body", "_fetched")
-_REPETITIVE_COLUMNS: Final = ("coin", "user", "side")  # few values, many rows
+_REPETITIVE_COLUMNS: Final = ("coin", "user", "side", "fee_token")  # few values, many rows
 
 
 ValueSpan = tuple[Any, Any, int]
@@ -154,13 +152,6 @@ def _check_digests(
         yield error_finding(name, "", "digest", "the rows are not the rows that were frozen")
 
 
-class _FillPosition(msgspec.Struct, rename="camel"):
-    """The position before a fill and the fill's size, with all digits."""
-
-    start_position: str
-    sz: str
-
-
 class CollectedRows:
     """Collects what the checks need of a table's rows: some hundred bytes per row.
 
@@ -226,22 +217,7 @@ def _select_checked_columns(name: str, series: Series, rows: pa.Table) -> pa.Tab
             checked = checked.set_column(index, column, moments)
     texts = rows["_json"].to_pylist()
     hashes = np.fromiter(map(hash, texts), np.int64, len(texts))
-    checked = checked.append_column("_hash", pa.array(hashes))
-    if not has_position_chains(series.operation):
-        return checked
-    positions = _decode_positions(texts)
-    for field in ("start_position", "sz"):
-        values = [position and getattr(position, field) for position in positions]
-        checked = checked.append_column(f"_{field}", pa.array(values, pa.string()))
-    return checked
-
-
-def _decode_positions(texts: list[str]) -> list[_FillPosition | None]:
-    """Return the positions of fills. If a text cannot be decoded, all are None."""
-    try:
-        return list(msgspec.json.decode(f"[{','.join(texts)}]", type=list[_FillPosition]))
-    except (msgspec.DecodeError, TypeError):
-        return [None] * len(texts)  # `_check_columns` reports it
+    return checked.append_column("_hash", pa.array(hashes))
 
 
 def _check_columns(name: str, series: Series, rows: pa.Table) -> Iterator[Finding]:

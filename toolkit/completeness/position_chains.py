@@ -1,13 +1,13 @@
-"""Position chains: each fill of an account in a coin starts from the position that the last one left.
+"""Position chains: a fill starts from the position that the fill before it left.
 
 The next start is the start plus the signed size; a spot buy pays its fee in the bought token. Of
 perps, a gap in a chain proves that fills are missing. Tokens of spot and outcome markets also move
 without a fill, so a gap there may be a transfer (docs/live_service.md, section 3).
 
-The order of fills in one millisecond (a tie) is not known. If the given order is no chain, the fills
-of a tie count as edges of a graph from start to end: as many paths as there are starts without an
-end are needed to pass all of them, and one path means that no fill is missing. If an account trades
-with itself, both fills start from the same position and cancel each other.
+The order of fills in one millisecond (a tie) is not known. If the given order is no chain, the
+fills of a tie count as edges of a graph from start to end. A start that is no end of another fill
+begins a path. One path passes all of them if no fill is missing. If an account trades with itself,
+both fills start from the same position and cancel each other.
 """
 
 import itertools
@@ -36,17 +36,17 @@ class PositionColumns:
 
     Attributes
     ----------
-    chain : array of int
+    chain
         Which chain a fill belongs to: small numbers, from 0.
-    time : array of int
+    time
         Unix milliseconds.
-    start, change : array of float
+    start, change
         Position before the fill, and the signed size without a fee in the bought token.
-    px : array of float
+    px
         Price.
-    trade : array of int
+    trade
         Trade id, or 0.
-    is_token : array of bool
+    is_token
         Whether the coin is a spot pair or an outcome.
     """
 
@@ -65,11 +65,11 @@ class ChainBreak:
 
     Attributes
     ----------
-    row : int
+    row
         The row of the fill.
-    start : float
+    start
         The position from which it starts.
-    expected : float
+    expected
         The position that the fill before it left; NaN if it is not known.
     """
 
@@ -89,9 +89,9 @@ class LastValues:
 
         Parameters
         ----------
-        series : array of int
+        series
             The series of each row, ascending.
-        values : array of float
+        values
             The values, in the order of time within a series. The last of each is kept.
         """
         if len(series) and (lacking := int(series[-1]) + 1 - len(self._values)) > 0:
@@ -161,7 +161,7 @@ def _token_breaks(
     scaled = (starts * 10.0**decimals for decimals in range(_FINEST_DECIMALS))
     is_whole = (bool(np.all(np.abs(each - np.rint(each)) < _ROUNDING)) for each in scaled)
     unit = 10.0 ** -next(itertools.compress(itertools.count(), is_whole), _FINEST_DECIMALS)
-    far = differs & (np.abs(starts - expected) > 1.5 * unit)
+    far = differs & (np.abs(starts - expected) > (1 + _ROUNDING) * unit)
     for row, before in zip(rows[far].tolist(), expected[far].tolist(), strict=True):
         yield ChainBreak(row, float(fills.start[row]), before)
 
@@ -217,9 +217,9 @@ def _match_edges(
 
     Parameters
     ----------
-    edges : sequence of (row, start, end)
+    edges
         The fills of one tie.
-    before : int or None
+    before
         The position before the tie, if it is known.
     """
     if not edges:

@@ -6,7 +6,7 @@ operation prove, and what is only believed. An archive runs the same checks befo
 and again when it is verified.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
@@ -110,23 +110,26 @@ class RowBreak:
 
     Attributes
     ----------
-    kind : {"chain", "repeat", "hours", "grid", "order"}
+    kind
         Which check found it.
-    is_certain : bool
+    is_certain
         Whether rows are certainly missing, repeated or misplaced. If not, there may be another
         cause, which `fault` names.
-    time : int
+    row
+        The position of the row in its page.
+    time
         The time of the row, in Unix milliseconds.
-    user, coin : str
+    user, coin
         The account and the coin of the row; empty if the row has none.
-    id : int
+    id
         The trade id or the order id of the row; 0 if the row has none.
-    fault : str
+    fault
         What is wrong.
     """
 
     kind: Literal["chain", "repeat", "hours", "grid", "order"]
     is_certain: bool
+    row: int
     time: int
     user: str
     coin: str
@@ -144,15 +147,25 @@ class HistoryChecks:
 
     Parameters
     ----------
-    operation : Operation
+    operation
         The operation of the rows.
-    parameters : mapping
+    parameters
         The parameters of the request, Python name -> value.
+    identity
+        The columns that are equal if a row comes twice; by default those of the record.
     """
 
-    def __init__(self, operation: Operation, parameters: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        operation: Operation,
+        parameters: Mapping[str, Any],
+        identity: tuple[str, ...] | None = None,
+    ) -> None:
         self._operation = operation
         self._record = operation.tables[0].record
+        is_unique = identity is not None or self._record in _UNIQUE
+        self._identity = _IDENTITY.get(self._record, ()) if identity is None else identity
+        self._compared = self._identity if is_unique else None
         self._is_one_account = has_position_chains(operation, parameters)
         self._has_all_fills = not parameters.get("builder")
         self._chains = PositionChains()
@@ -164,11 +177,11 @@ class HistoryChecks:
         if self._operation.key == () or not columns:
             return []
         rows = _RowArrays(columns, self._operation.key[0])
-        breaks = []
+        breaks: list[RowBreak] = []
         if self._operation.latest:
             breaks += self._order_breaks(rows)
             rows = rows.take(np.argsort(rows.time, kind="stable"))  # ties keep their order
-        repeats = _find_repeats(rows, self._record)
+        repeats = _find_repeats(rows, self._identity, self._compared)
         if len(repeats):
             breaks += self._repeat_breaks(rows, repeats)
             rows = rows.take(np.delete(np.arange(len(rows.time)), repeats))
@@ -291,21 +304,22 @@ def _token_fees(rows: "_RowArrays", is_token_buy: npt.NDArray[np.bool_]) -> Floa
     return np.where(is_token_buy & rows.lacking("fee_token"), np.nan, fees)
 
 
-def _find_repeats(rows: "_RowArrays", record: type[Record]) -> Integers:
-    """Return the rows that repeat an earlier row."""
+def _find_repeats(
+    rows: "_RowArrays", identity: Sequence[str], compared: Sequence[str] | None
+) -> Integers:
+    """Return the rows that repeat an earlier row in some columns, or if None, in all of them."""
     mixed = np.zeros(len(rows.time), dtype=np.int64)
-    for name in _IDENTITY.get(record, ()):
+    for name in identity:
         mixed = mixed * _MIX + rows.numbers(name)
     ascending = np.sort(mixed)
-    if record not in _IDENTITY or not np.any(ascending[1:] == ascending[:-1]):
+    if not identity or not np.any(ascending[1:] == ascending[:-1]):
         return np.empty(0, dtype=np.int64)
     order = np.argsort(mixed, kind="stable")
     is_same = mixed[order][1:] == mixed[order][:-1]
     candidates = np.unique(np.concatenate((order[1:][is_same], order[:-1][is_same])))
-    names = _IDENTITY[record] if record in _UNIQUE else None
     seen: set[str] = set()
     repeats = []
-    for row, content in zip(candidates.tolist(), rows.contents(candidates, names), strict=True):
+    for row, content in zip(candidates.tolist(), rows.contents(candidates, compared), strict=True):
         if content in seen:
             repeats.append(row)
         seen.add(content)
@@ -351,9 +365,7 @@ class _RowArrays:
             return np.asarray(values, dtype=np.float64)
         if values is None:
             return np.full(len(self.time), np.nan)
-        return np.asarray(
-            pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        )
+        return np.asarray(pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
     def integers(self, name: str) -> Integers:
         """Return whole numbers; a missing value is 0."""
@@ -384,7 +396,8 @@ class _RowArrays:
             if values is None:
                 self._codes[name] = np.zeros(len(self.time), dtype=np.int64), [""]
             else:
-                texts = pc.fill_null(values, "") if values.null_count else values
+                texts = values.cast(pa.string()) if values.type != pa.string() else values
+                texts = pc.fill_null(texts, "") if texts.null_count else texts
                 encoded = texts.dictionary_encode()
                 numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
                 self._codes[name] = numbers, encoded.dictionary.to_pylist()
@@ -393,13 +406,13 @@ class _RowArrays:
     def equal(self, name: str, text: str) -> npt.NDArray[np.bool_]:
         """Return which values are a text."""
         numbers, texts = self.codes(name)
-        return numbers == (texts.index(text) if text in texts else -1)
+        return np.equal(numbers, texts.index(text) if text in texts else -1)
 
-    def contents(self, rows: Integers, names: tuple[str, ...] | None) -> Iterator[str]:
+    def contents(self, rows: Integers, names: Sequence[str] | None) -> Iterator[str]:
         """Yield the values of some rows as a text: of all columns, or of those with a name."""
         columns = [
             values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
-            for name in (names or self._columns)
+            for name in (self._columns if names is None else names)
             if (values := self.take(rows)._values(name)) is not None
         ]
         return map(repr, zip(*columns, strict=True))
@@ -417,7 +430,8 @@ class _RowArrays:
             (texts[numbers[row]] for numbers, texts in map(self.codes, ("user", "coin"))),
             int(self.integers("tid")[row] or self.integers("oid")[row]),
         )
-        return RowBreak(kind, is_certain, int(self.time[row]), user, coin, identity, fault)
+        time, at = int(self.time[row]), row if self._rows is None else int(self._rows[row])
+        return RowBreak(kind, is_certain, at, time, user, coin, identity, fault)
 
     def _values(self, name: str) -> Any:
         values = self._columns.get(name)

@@ -1,0 +1,254 @@
+"""The checks of rows: no break in whole histories, and every gap that a history can show."""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.worlds import world_of
+from toolkit.completeness.row_checks import HistoryChecks, RowBreak, row_proof
+from toolkit.contract.answers import decode, encode
+from toolkit.contract.columns import table_columns
+from toolkit.contract.kinds import Numbers
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.rows import answer_rows
+from toolkit.frames.arrays import FrameBuilder
+from toolkit.times import HOUR, MINUTE
+
+RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
+FILLS = OPERATIONS["userFillsByTime"]
+LATEST = OPERATIONS["userFills"]
+OF_BUILDER = OPERATIONS["builderApprovedFillsByTime"]
+FUNDING = OPERATIONS["builderApprovedFundingByTime"]
+SLIPPAGE = OPERATIONS["slippageHistory"]
+LEDGER = OPERATIONS["userNonFundingLedgerUpdates"]
+NOW = 1_756_684_800_000
+
+
+def breaks_of(
+    operation: Operation, rows: Sequence[Any], numbers: Numbers = "float", pages: int = 1
+) -> list[RowBreak]:
+    """Return the breaks of wire rows that come in some pages."""
+    checks = HistoryChecks(operation, {})
+    builder = FrameBuilder(operation.tables[0], operation.type, numbers)
+    names = [column.name for column in table_columns(operation.tables[0])]
+    found = []
+    for page in np.array_split(np.arange(len(rows)), pages):
+        content = encode([rows[row] for row in page])
+        answer = decode(operation, 200, {}, content, numbers=numbers)
+        arrays = builder.chunks(answer_rows(operation, answer, {})[0])
+        found += checks.add_page(dict(zip(names, arrays, strict=True)))
+    return found
+
+
+def make_fill(tid: int, start: float, side: str = "B", sz: float = 1.0, **more: Any) -> Any:
+    return {
+        "coin": "BTC", "px": "1.0", "sz": str(sz), "side": side, "time": NOW + tid,
+        "startPosition": str(start), "dir": "Open Long", "closedPnl": "0.0", "hash": "0x0",
+        "oid": tid, "crossed": True, "fee": "0.0", "tid": tid, "feeToken": "USDC",
+        "twapId": None, "txIndex": 0,
+    } | more  # fmt: skip
+
+
+def fills_by_user() -> dict[str, list[Any]]:
+    """Return the fills of each account of a simulated exchange, as rows of the wire."""
+    rows: dict[str, list[Any]] = {}
+    for user, fill in world_of("tiny").sources.fills:
+        row = json.loads(msgspec.json.encode(fill))
+        row.pop("builder", None)
+        rows.setdefault(user, []).append(row)
+    return rows
+
+
+# -- No false alarm -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_simulated_accounts_have_no_break(numbers: Numbers) -> None:
+    """Each account has its fills; of spot coins, tokens also move by transfers."""
+    count = 0
+    for rows in fills_by_user().values():
+        breaks = breaks_of(FILLS, rows, numbers)
+        assert not [found for found in breaks if found.is_certain]
+        assert all("@" in found.coin or "/" in found.coin for found in breaks)
+        count += len(breaks)
+    assert 0 < count < 100
+
+
+def test_recorded_fills_have_no_break() -> None:
+    """Real fills of five minutes; in 78 of their ties the account trades with itself."""
+    path = RECORDINGS / "userFills.json"
+    if not path.exists():
+        pytest.skip("no recording of userFills")
+    rows = json.loads(path.read_text())["response"]
+    assert len(rows) == 500
+    assert breaks_of(LATEST, rows) == []
+    without = [row for number, row in enumerate(rows) if number not in (100, 300)]
+    assert {found.kind for found in breaks_of(LATEST, without)} == {"chain"}
+
+
+def test_recorded_funding_has_no_break() -> None:
+    path = RECORDINGS / "userFunding.json"
+    if not path.exists():
+        pytest.skip("no recording of userFunding")
+    rows = [row | {"user": "0x" + "1" * 40} for row in json.loads(path.read_text())["response"]]
+    rows.sort(key=lambda row: row["time"])
+    assert breaks_of(FUNDING, rows) == []
+
+
+@given(st.randoms(use_true_random=False))
+def test_ties_may_have_any_order(draw: random.Random) -> None:
+    """Fills of one millisecond: no field says their order."""
+    position, rows = 0.0, []
+    for tid in range(1, 40):
+        side, sz = draw.choice("AB"), draw.choice([1.0, 2.0, 0.1])
+        rows.append(make_fill(tid, round(position, 6), side, sz, time=NOW + tid // 8))
+        position += sz if side == "B" else -sz
+    ties: dict[int, list[Any]] = {}
+    for row in rows:
+        ties.setdefault(row["time"], []).append(row)
+    shuffled = [row for tie in ties.values() for row in draw.sample(tie, len(tie))]
+    assert breaks_of(FILLS, shuffled) == []
+
+
+def test_oldest_tie_of_latest_fills_may_be_cut() -> None:
+    rows = [make_fill(3, 9.0), make_fill(2, 8.0), make_fill(1, 2.0, time=NOW)]
+    assert breaks_of(LATEST, rows) == []
+    assert [found.kind for found in breaks_of(FILLS, rows[::-1])] == ["chain"]
+
+
+def test_large_positions_have_no_noise() -> None:
+    rows, position = [], 1e9
+    for tid in range(1, 500):
+        rows.append(make_fill(tid, position, sz=0.1))
+        position = round(position + 0.1, 1)
+    assert breaks_of(FILLS, rows) == []
+
+
+def test_missing_positions_prove_nothing() -> None:
+    rows = [make_fill(1, 0.0), make_fill(2, 0.0, startPosition=None), make_fill(3, 7.0)]
+    with pytest.warns(UserWarning, match="startPosition"):
+        assert breaks_of(FILLS, rows) == []
+
+
+# -- What is found ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pages", [1, 4])
+def test_every_inner_gap_of_perps_is_found(pages: int) -> None:
+    """Drop one fill after the other that has an earlier and a later fill of its coin."""
+    rows = max(fills_by_user().values(), key=len)[:250]
+    coins = [row["coin"] for row in rows]
+    undetected = 0
+    for gap in range(len(rows)):
+        others = {*coins[:gap]} & {*coins[gap + 1 :]}
+        if coins[gap] not in others or set(coins[gap]) & set("@/#"):
+            continue
+        found = breaks_of(FILLS, rows[:gap] + rows[gap + 1 :], pages=pages)
+        undetected += not any(each.is_certain and each.coin == coins[gap] for each in found)
+    assert undetected == 0
+
+
+def test_break_has_its_place() -> None:
+    (found,) = breaks_of(FILLS, [make_fill(1, 0.0), make_fill(7, 3.0)])
+    assert (found.kind, found.is_certain, found.row) == ("chain", True, 1)
+    assert (found.coin, found.time, found.id) == ("BTC", NOW + 7, 7)
+    assert str(found) == (
+        "BTC at 2025-09-01T00:00:00.007Z (id 7) starts from 3, but the fill before it left 1: "
+        "fills are missing in between"
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "coin", "cause"),
+    [(FILLS, "@107", "transferred"), (FILLS, "#12", "transferred"), (OF_BUILDER, "BTC", "revoked")],
+)
+def test_gap_with_another_cause_is_no_proof(operation: Operation, coin: str, cause: str) -> None:
+    rows = [make_fill(1, 0.0, coin=coin), make_fill(7, 3.0, coin=coin)]
+    if operation is OF_BUILDER:
+        rows = [row | {"user": "0x" + "1" * 40} for row in rows]
+    (found,) = breaks_of(operation, rows)
+    assert not found.is_certain
+    assert cause in found.fault
+
+
+def test_filter_of_fills_breaks_no_chain() -> None:
+    assert row_proof(FILLS, {}).proved.startswith("between two fills of a perp")
+    assert row_proof(FILLS, {"builder": "0x0"}).proved == "no fill came twice"
+
+
+def test_spot_fee_is_part_of_chain() -> None:
+    """A buy pays its fee in the token; less than a unit of the written balance is rounding."""
+    buy = make_fill(1, 0.0, coin="@107", sz=10.0, fee="0.0035", feeToken="HYPE")
+    assert breaks_of(FILLS, [buy, make_fill(2, 9.9965, "A", coin="@107")]) == []
+    assert breaks_of(FILLS, [buy, make_fill(2, 9.99, "A", coin="@107")]) == []
+    assert len(breaks_of(FILLS, [buy, make_fill(2, 9.8, "A", coin="@107")])) == 1
+
+
+def test_repeated_fill_is_found() -> None:
+    rows = [make_fill(1, 0.0), make_fill(2, 1.0), make_fill(2, 1.0), make_fill(3, 2.0)]
+    (found,) = breaks_of(FILLS, rows)
+    assert (found.kind, found.is_certain, found.id) == ("repeat", True, 2)
+
+
+def test_two_sides_of_own_trade_are_no_repeat() -> None:
+    rows = [make_fill(1, 5.0), make_fill(1, 5.0, "A"), make_fill(2, 5.0)]
+    assert breaks_of(FILLS, rows) == []
+
+
+def test_repeated_ledger_row_may_be_real() -> None:
+    row = {"time": NOW, "hash": "0x1", "delta": {"type": "deposit", "usdc": "5.0"}}
+    other = row | {"delta": {"type": "deposit", "usdc": "6.0"}}
+    (found,) = breaks_of(LEDGER, [row, other, row])
+    assert (found.kind, found.is_certain, found.row) == ("repeat", False, 2)
+
+
+def make_payment(hour: int, szi: str = "1.0", **more: Any) -> Any:
+    delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": szi, "fundingRate": "0.1"}
+    return {
+        "user": "0x" + "1" * 40, "time": NOW + hour * HOUR, "hash": "0x0", "delta": delta | more
+    }  # fmt: skip
+
+
+def test_missing_funding_hour_is_found() -> None:
+    hours = [make_payment(hour) for hour in (0, 1, 3)]
+    (found,) = breaks_of(FUNDING, hours, pages=3)
+    assert (found.kind, found.is_certain, found.time) == ("hours", False, NOW + 3 * HOUR)
+    assert found.fault.startswith("follows 1 hours without a payment")
+    assert breaks_of(FUNDING, [*hours[:2], make_payment(3, "2.0")]) == []
+    assert breaks_of(FUNDING, [*hours[:2], make_payment(3, nSamples=2)]) == []
+
+
+def test_second_payment_of_hour_is_found() -> None:
+    later = make_payment(0) | {"time": NOW + MINUTE}
+    assert [found.kind for found in breaks_of(FUNDING, [make_payment(0), later])] == ["hours"]
+    other = make_payment(0, usdc="2")
+    assert [found.kind for found in breaks_of(FUNDING, [make_payment(0), other])] == ["repeat"]
+
+
+def make_sample(step: int, offset: int = 0) -> Any:
+    return {
+        "timestamp": NOW + step * 15 * MINUTE + offset, "dex": "", "coin": "BTC",
+        "halfSpreadBps": 1.0, "amountUsd": 1000.0, "buySlippageBps": 1.0, "sellSlippageBps": 1.0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("pages", [1, 3])
+def test_missing_sample_is_found(pages: int) -> None:
+    (found,) = breaks_of(SLIPPAGE, [make_sample(step) for step in (0, 1, 4)], pages=pages)
+    assert (found.kind, found.is_certain) == ("grid", False)
+    assert "3 steps of the grid" in found.fault
+    beside = [make_sample(step, 7) for step in (0, 1, 4)]
+    assert breaks_of(SLIPPAGE, beside) == []  # the service has another grid
+
+
+def test_misplaced_latest_row_is_found() -> None:
+    rows = [make_fill(3, 2.0), make_fill(1, 0.0), make_fill(2, 1.0)]
+    assert [found.kind for found in breaks_of(LATEST, rows)] == ["order"]
