@@ -10,11 +10,18 @@ from toolkit.simulation import World
 from .examples import DAY, ME, MONDAY, OTHER, as_numbers, ledger, times
 from .simulated import everybody
 
+NAN = float("nan")
 KINDS = ("float", "exact")
 #      row                                                            perp, spot, usd
 TYPED = [
     ({"type": "deposit", "usdc": 10.0}, 10, 0, 10),
     ({"type": "withdraw", "usdc": 10.0, "fee": 1.0}, -11, 0, -11),
+    ({"type": "withdraw", "usdc": 10.0, "fee": NAN}, None, None, None),
+    ({"type": "deposit", "usdc": 10.0, "fee": NAN}, 10, 0, 10),
+    ({"type": "vaultWithdraw", "net_withdrawn_usd": 4.0, "vault": ME, "commission": NAN},
+     None, None, None),
+    ({"type": "vaultWithdraw", "net_withdrawn_usd": 4.0, "vault": OTHER, "commission": NAN},
+     4, 0, 4),
     ({"type": "accountClassTransfer", "usdc": 4.0, "to_perp": True}, 4, -4, 0),
     ({"type": "accountClassTransfer", "usdc": 4.0, "to_perp": False}, -4, 4, 0),
     ({"type": "accountClassTransfer", "usdc": 4.0}, None, None, None),
@@ -46,6 +53,10 @@ SENT = [
     (SPOT | {"user": OTHER, "destination": "0xc"}, None, None, None),
     (SEND | {"user": ME, "destination": OTHER, "source_dex": "spot", "destination_dex": "spot"},
      0, -11, -11),
+    (SPOT | {"user": ME, "destination": OTHER, "fee_token": "HYPE", "fee": NAN}, None, None, None),
+    (SPOT | {"user": OTHER, "destination": ME, "fee_token": "HYPE", "fee": NAN}, 0, 2, 90),
+    (SEND | {"user": ME, "destination": OTHER, "source_dex": "", "destination_dex": "spot"}
+     | {"fee": NAN}, None, None, None),
     (SEND | {"user": OTHER, "destination": ME, "source_dex": "", "destination_dex": "spot"},
      0, 10, 10),
     (SEND | {"user": ME, "destination": OTHER, "source_dex": "", "destination_dex": "spot"},

@@ -85,7 +85,7 @@ def record_values(
             value = st.just([])
         if shape.null:
             value = st.none() | value
-        if shape.absent:
+        if shape.absent and not note.is_presence:  # an absent one is read as False
             value = st.just(msgspec.UNSET) | value
         fields[field.name] = st.just(msgspec.UNSET) if field.name in omits else value
     return st.builds(record, **fields)

@@ -4,11 +4,13 @@ docs/live_service.md, section 1.
 """
 
 import copy
+import itertools
 import json
 import typing
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, get_args, get_origin
 
 import msgpack
@@ -19,7 +21,7 @@ import zstandard
 
 from toolkit.contract import records as r
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import record_columns
+from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
@@ -53,6 +55,7 @@ class Place:
     path: tuple[Step, ...]
     is_key: bool
     may_be_absent: bool = True
+    is_beyond: bool = False
 
 
 def full_value(annotation: Any, *, number: bool = False, iso: bool = False, depth: int = 0) -> Any:
@@ -99,15 +102,14 @@ def field_places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Ite
             note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
             assert note is not None
             here = (*path, field.encode_name)
-            yield Place(here, note.key)
+            yield Place(here, note.key, is_beyond=bool(note.beyond) and not note.key)
             if not (field.name == "children" and depth):
                 nested = depth + (field.name == "children")
                 inside = field_places(shape.type, here, nested)
                 # Cells with parts of their own have no keys.
                 is_cell = note.kind.family == "nested" and get_origin(shape.type) is not None
-                yield from (
-                    Place(one.path, one.is_key and not is_cell, one.may_be_absent) for one in inside
-                )
+                for one in inside:
+                    yield replace(one, is_key=one.is_key and not is_cell)
         return
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is list:
@@ -153,6 +155,16 @@ def drop_field(value: Any, place: Place, *, null: bool) -> Any:
     return changed
 
 
+def replace_value(value: Any, path: tuple[Step, ...], new: Any) -> Any:
+    """Return a copy of a value with another value at one place."""
+    changed = copy.deepcopy(value)
+    inner = changed
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = new
+    return changed
+
+
 def decoded_frames(
     operation: Operation, parameters: dict[str, Any], answer: Any, numbers: Any
 ) -> tuple[pd.DataFrame, ...]:
@@ -194,6 +206,72 @@ def test_every_field_may_be_missing(case: str, null: bool) -> None:
                     continue
                 made = decoded_frames(operation, parameters, changed, form)
             assert frame_columns(made) == all_there[form], place
+
+
+ODD: list[Any] = ["abc", "nan", "", -7, 1.5, True, [], ["x"], [[1]], {}, {"a": {"b": 1}}, "\u0661"]
+"""Values that most fields cannot have."""
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if name not in EXTRA_OPERATIONS])
+def test_odd_value_beyond_is_missing(case: str) -> None:
+    """A value of a field beyond the specification never costs the other columns. Section 1."""
+    operation, parameters = CASES[case]
+    answer = full_answer(operation, parameters)
+    usual = {form: decoded_frames(operation, parameters, answer, form) for form in FORMS}
+    places = field_places(operation.answer_type(parameters), ())
+    forms = zip(ODD, itertools.cycle(FORMS), strict=False)
+    for place, (odd, form) in itertools.product(places, forms):
+        if not place.is_beyond or place.path[-1] in operation.tables[0].omits:
+            continue
+        forget_deviations()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MissingField)
+            warnings.simplefilter("ignore", UnknownField)
+            changed = replace_value(answer, place.path, odd)
+            made = decoded_frames(operation, parameters, changed, form)
+        assert frame_columns(made) == frame_columns(usual[form]), (place, odd)
+        for table, one, other in zip(operation.tables, made, usual[form], strict=True):
+            kept = [
+                c.name for c in table_columns(table) if not set(c.wire.split(".")) & set(place.path)
+            ]
+            if len(one) == len(other):
+                pd.testing.assert_frame_equal(one[kept], other[kept])
+
+
+def test_odd_value_has_one_warning() -> None:
+    meta = full_answer(OPERATIONS["meta"], {})
+    meta["universe"][0]["marginTableId"] = meta["universe"][1]["marginTableId"] = "many"
+    forget_deviations()
+    with pytest.warns(MissingField, match="universe.marginTableId .* not a legal") as warned:
+        (made,) = decoded_frames(OPERATIONS["meta"], {}, meta, "float")
+    assert len(warned) == 1
+    assert made["margin_table_id"].isna().all()
+    meta["universe"][1]["marginTableId"] = 7
+    (made,) = decoded_frames(OPERATIONS["meta"], {}, meta, "exact")
+    assert made["margin_table_id"].fillna(-1).tolist() == [-1, 7]
+
+
+def test_number_beyond_without_quotes() -> None:
+    meta = full_answer(OPERATIONS["meta"], {})
+    meta["universe"][0]["deployerFeeScale"] = 0.25
+    for form, read in (("float", 0.25), ("exact", Decimal("0.25")), ("text", "0.25")):
+        (made,) = decoded_frames(OPERATIONS["meta"], {}, meta, form)
+        assert made["deployer_fee_scale"].iloc[0] == read
+
+
+def test_missing_field_message_names_source() -> None:
+    """The specification is named only for what it has."""
+    meta, mids = full_answer(OPERATIONS["meta"], {}), full_answer(EXTRA_OPERATIONS["perpDexs"], {})
+    del meta["universe"][0]["szDecimals"], mids[0]["fullName"]
+    del meta["marginTables"][0][1]["marginTiers"]
+    forget_deviations()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        decoded_frames(OPERATIONS["meta"], {}, meta, "float")
+        decoded_frames(EXTRA_OPERATIONS["perpDexs"], {}, mids, "float")
+    messages = sorted(str(one.message) for one in warned)
+    assert ["the specification has" in message for message in messages] == [False, True, False]
+    assert ["known answers have" in message for message in messages] == [True, False, True]
 
 
 SNAPSHOT = {

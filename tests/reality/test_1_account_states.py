@@ -2,42 +2,24 @@
 
 import warnings
 from collections import defaultdict
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from msgspec import UNSET, structs
+from msgspec import UNSET
 
 import toolkit as tk
 from tests.worlds import world_of
-from toolkit.contract.records import ClearinghouseState, Fill, Position
-from toolkit.contract.sources import Sources
+from toolkit.contract.records import Fill, Position
 from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, build_store
 from toolkit.simulation import World
 from toolkit.simulation.markets import PERPS
+from toolkit.simulation.output.states import drop_trade_sizes
 
 
 @pytest.fixture(scope="module", params=[1, 7])
 def world(request: pytest.FixtureRequest) -> World:
     return world_of("tiny", request.param)
-
-
-def without_trade_sizes(sources: Sources) -> Sources:
-    """Return the tables without `maxTradeSzs`, as the live service has shown them since 2025."""
-    states = {
-        dex: {user: _clear_trade_sizes(state) for user, state in states.items()}
-        for dex, states in sources.states.items()
-    }
-    return replace(sources, states=states)
-
-
-def _clear_trade_sizes(state: ClearinghouseState) -> ClearinghouseState:
-    rows = [
-        structs.replace(row, position=structs.replace(row.position, max_trade_szs=UNSET))
-        for row in state.asset_positions
-    ]
-    return structs.replace(state, asset_positions=rows)
 
 
 def positions(world: World) -> dict[tuple[str, str], Position]:
@@ -128,7 +110,7 @@ def test_fees_include_escrow(world: World) -> None:
     assert all(0 <= Decimal(str(f.fee_trial_escrow)) <= Decimal(f.fee) for f in fills)
 
 
-def test_states_without_trade_sizes() -> None:
+def test_states_drop_trade_sizes() -> None:
     """All other columns are equal, and there is at most one warning."""
     world = world_of("tiny", 7)
     users = list(world.sources.states[""])[:30]
@@ -136,7 +118,7 @@ def test_states_without_trade_sizes() -> None:
         tk.connect("http://local", "secret", transport=InProcess(site), default=False)
         for site in (
             site_of(build_store(sources), Access([Key("k", "secret")]))
-            for sources in (world.sources, without_trade_sizes(world.sources))
+            for sources in (world.sources, drop_trade_sizes(world.sources))
         )
     )
     before = tk.batch_clearinghouse_states(users, session=whole).positions

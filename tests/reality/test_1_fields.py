@@ -13,6 +13,10 @@ import toolkit as tk
 from toolkit.analysis.common.fees import MissingAmounts
 from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 
+OPEN_ORDER = {
+    **{"coin": "BTC", "side": "B", "limitPx": "1.5", "sz": "2.0", "origSz": "2.0"},
+    **{"oid": 1, "timestamp": 1_750_000_000_000},
+}
 USER = "0x" + "a" * 40
 RECORDINGS = Path(__file__).parents[2].parent / "shared" / "recordings"
 
@@ -66,7 +70,7 @@ def test_meta_fields_and_margin_tables(examples: dict[str, Any]) -> None:
     assert made["collateral_token"].tolist() == [0, 0]
     assert made["margin_table_id"].tolist() == [52, 3]
     assert made["only_isolated"].tolist() == [False, True]
-    assert made["is_delisted"].isna().tolist() == [True, False]
+    assert made["is_delisted"].tolist() == [False, True]
     assert made["margin_mode"].fillna("").tolist() == ["", "strictIsolated"]
     tiers = tk.frame("marginTables", answer)
     assert tiers["margin_table_id"].tolist() == [52, 52, 3]
@@ -80,6 +84,16 @@ def test_recorded_meta_serves_margin_tables(examples: dict[str, Any], tmp_path: 
     session = tk.local(recordings=tmp_path, default=False)
     assert tk.margin_tables(session=session)["lower_bound"].max() == 3_000_000
     assert tk.meta(session=session)["margin_table_id"].tolist() == [52, 3]
+
+
+@pytest.mark.parametrize("value", [{}, {"isDelisted": None}, {"isDelisted": True}])
+def test_delisted_flag_is_never_missing(value: dict[str, Any]) -> None:
+    """The flag is true or absent, and `meta[~meta["is_delisted"]]` has to keep the others."""
+    asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
+    made = tk.frame("meta", {"universe": [asset | value, asset]})
+    assert made["is_delisted"].dtype == bool
+    assert made["is_delisted"].tolist() == [value == {"isDelisted": True}, False]
+    assert tk.frame("openOrders", [OPEN_ORDER])["reduce_only"].tolist() == [False]
 
 
 @pytest.mark.parametrize("value", [None, "absent", False])
@@ -114,8 +128,11 @@ def test_fee_scale_is_text(numbers: Any) -> None:
     assert [float(scale) for scale in made["deployer_fee_scale"]] == [0.25, 1.5]
     for nested in ({"scale": "0.5"}, ["0.5"]):
         odd = {"universe": [asset | {"deployerFeeScale": nested}]}
-        with pytest.raises(tk.AnswerInvalid, match="deployerFeeScale"):
-            tk.frame("meta", odd, numbers=numbers)
+        forget_deviations()
+        with pytest.warns(MissingField, match="universe.deployerFeeScale .* not a legal value"):
+            made = tk.frame("meta", odd, numbers=numbers)
+        assert made["name"].tolist() == ["flx:OIL"]
+        assert made["deployer_fee_scale"].isna().all()
 
 
 def test_times_in_other_forms() -> None:

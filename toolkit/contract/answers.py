@@ -108,7 +108,9 @@ def decode(
     try:
         answer = _decoder(answer_type, numbers, LIBERAL, omits).decode(content)
         # This also checks the unknown fields, so that others can decode what was accepted here.
-        found = find_deviations(answer_type, json.loads(content), omits)
+        found = find_deviations(
+            answer_type, json.loads(content), functools.partial(_is_readable, numbers), omits
+        )
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise _invalid_answer(operation, error, content) from None
     known = learn_deviations(place, operation.type, found)
@@ -116,6 +118,12 @@ def decode(
         return _decoder(answer_type, numbers, known, omits).decode(content)
     except (msgspec.DecodeError, RecursionError):
         return answer
+
+
+def _is_readable(numbers: Numbers, field: RecordField, value: Any) -> bool:
+    """Return whether a field beyond the specification can have this value."""
+    reader: Any = _readable_type(_value_type(field, numbers, LIBERAL))
+    return _convert_if_readable(reader, value) is not None
 
 
 def _is_readable_text(content: bytes) -> bool:
@@ -138,7 +146,11 @@ def _decoder(
     answer_type: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
 ) -> "msgspec.json.Decoder[Any]":
     # With strict=False decimal text becomes floats directly, and 1.0 a whole number.
-    return msgspec.json.Decoder(decoder_type(answer_type, numbers, deviations, omits), strict=False)
+    return msgspec.json.Decoder(
+        decoder_type(answer_type, numbers, deviations, omits),
+        strict=False,
+        dec_hook=_convert_if_readable,
+    )
 
 
 def decoder_type(
@@ -189,13 +201,9 @@ def _decoder_struct(
 def _struct_field(
     record: type[Record], field: RecordField, numbers: Numbers, deviations: Deviations
 ) -> tuple[str, Any] | tuple[str, Any, Any]:
-    value_type = field.type
-    if field.note.kind.family == "number":
-        value_type = _NUMBER_TYPES[numbers].get(value_type, value_type)
-    elif field.has_records:
-        value_type = decoder_type(value_type, numbers, deviations)
-    elif field.note.kind.family == "nested":
-        value_type = Any
+    value_type = _value_type(field, numbers, deviations)
+    if field.may_be_odd and deviations.allows_unreadable(record, field.wire):
+        value_type = _readable_type(value_type)
     if field.note.key:
         return field.name, value_type
     if field.has_default:
@@ -203,6 +211,39 @@ def _struct_field(
     if field.may_be_absent or deviations.allows_missing(record, field.wire):
         return field.name, value_type | None, None
     return (field.name, value_type | None) if field.null else (field.name, value_type)
+
+
+def _value_type(field: RecordField, numbers: Numbers, deviations: Deviations) -> Any:
+    if field.note.kind.family == "number":
+        return _NUMBER_TYPES[numbers].get(field.type, field.type)
+    if field.has_records:
+        return decoder_type(field.type, numbers, deviations)
+    return Any if field.note.kind.family == "nested" else field.type
+
+
+class _AnyValue(type):
+    """The type of classes that msgspec takes for the type of any value."""
+
+    wanted: Any
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return True
+
+
+@functools.cache
+def _readable_type(wanted: Any) -> type:
+    """Return a class for `_convert_if_readable`: values of a type, and None for all others."""
+    return _AnyValue("ReadableValue", (), {"wanted": wanted})
+
+
+def _convert_if_readable(reader: Any, value: Any) -> Any:
+    """Return a decoded value as the type of its field, or None if it cannot be read."""
+    if reader.wanted is str and type(value) in (int, float):
+        return str(value)  # decimal text in another form
+    try:
+        return msgspec.convert(value, reader.wanted, strict=False, dec_hook=_convert_if_readable)
+    except (msgspec.ValidationError, RecursionError):
+        return None
 
 
 def _invalid_answer(operation: Operation, error: Exception, content: bytes) -> AnswerInvalid:

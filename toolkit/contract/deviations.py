@@ -5,15 +5,18 @@ field is kept (docs/live_service.md, section 1). The first answer with a deviati
 the decoder is built with it, so that all further pages decode as fast as a regular answer.
 """
 
+import dataclasses
 import functools
 import re
+import reprlib
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 from toolkit.contract.fields import RecordField, is_record, record_fields
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Record
 
 __all__ = [
@@ -46,25 +49,29 @@ class UnknownField(UserWarning):
 class MissingField(UserWarning):
     """An answer lacks a field that the specification says is always present.
 
-    The field is missing (NA) in the frame. The same warning is issued for a time beyond the
-    specification whose text is not a time.
+    The field is missing (NA) in the frame. The same warning is issued for a field beyond the
+    specification that the answer lacks, or whose value cannot be read.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One field that an answer lacks, or has in addition to the contract.
+    """One field that an answer lacks, has in another form, or has in addition to the contract.
 
     - ``record``: the record of the field; None for a part of a pair
     - ``wire``: its name on the wire; empty for a part of a pair
     - ``path``: its place in the answer: wire names with dots between them
-    - ``is_missing``: whether the field is missing; else it is unknown
+    - ``kind``: what is wrong with the field
+    - ``beyond``: whether the field is beyond the specification
+    - ``value``: a value that cannot be read
     """
 
     record: type[Record] | None
     wire: str
     path: str
-    is_missing: bool
+    kind: Literal["missing", "unknown", "unreadable"]
+    beyond: bool = False
+    value: Any = dataclasses.field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +79,16 @@ class Deviations:
     """The deviations that a decoder accepts.
 
     - ``missing``: fields that may be missing: record and name on the wire
+    - ``unreadable``: fields beyond the specification with a value of another form: record and name
+      on the wire
     - ``unknown``: fields that the records do not have: record and name on the wire
     - ``is_open``: whether the decoder ignores any other unknown field
-    - ``is_lax``: whether every field except the keys may be missing
+    - ``is_lax``: whether every field except the keys may be missing, and every field beyond the
+      specification may be unreadable
     """
 
     missing: frozenset[tuple[type[Record] | None, str]] = frozenset()
+    unreadable: frozenset[tuple[type[Record] | None, str]] = frozenset()
     unknown: tuple[tuple[type[Record], str], ...] = ()
     is_open: bool = False
     is_lax: bool = False
@@ -85,6 +96,10 @@ class Deviations:
     def allows_missing(self, record: type[Record] | None, wire: str) -> bool:
         """Return whether a field may be missing although the specification requires it."""
         return self.is_lax or (record, wire) in self.missing
+
+    def allows_unreadable(self, record: type[Record], wire: str) -> bool:
+        """Return whether a field beyond the specification may have a value of another form."""
+        return self.is_lax or (record, wire) in self.unreadable
 
     def unknown_fields(self, record: type[Record]) -> dict[str, str]:
         """Return the unknown fields of a record: attribute -> name on the wire."""
@@ -96,11 +111,14 @@ class Deviations:
 
     def extend(self, found: list[Deviation]) -> "Deviations":
         """Return these deviations and the found ones, at most `MOST_UNKNOWN` unknown fields."""
-        missing = {(field.record, field.wire) for field in found if field.is_missing}
+        missing, unreadable = (
+            {(field.record, field.wire) for field in found if field.kind == kind}
+            for kind in ("missing", "unreadable")
+        )
         unknown = dict.fromkeys(self.unknown)
         has_unsuitable = False
         for field in found:
-            if field.is_missing or field.record is None:
+            if field.kind != "unknown" or field.record is None:
                 continue
             if _UNSUITABLE.search(field.wire):
                 has_unsuitable = True
@@ -109,6 +127,7 @@ class Deviations:
         return replace(
             self,
             missing=self.missing | missing,
+            unreadable=self.unreadable | unreadable,
             unknown=tuple(unknown)[:MOST_UNKNOWN],
             is_open=self.is_open or has_unsuitable or len(unknown) > MOST_UNKNOWN,
         )
@@ -133,8 +152,10 @@ def learn_deviations(place: Any, operation: str, found: list[Deviation]) -> Devi
         before = KNOWN_DEVIATIONS.get(place, NO_DEVIATIONS)
         known = KNOWN_DEVIATIONS[place] = before.extend(found)
     for field in sorted(found, key=lambda field: field.path):
-        if field.is_missing:
-            report_missing(operation, field.path)
+        if field.kind == "missing":
+            report_missing(operation, field.path, beyond=field.beyond)
+        elif field.kind == "unreadable":
+            report_unreadable(operation, field.path, field.value, "value")
         elif (field.record, field.wire) in known.unknown:
             report_unknown(operation, field.path)
     if known.is_open and not before.is_open:
@@ -167,13 +188,17 @@ def report_unknown(operation: str, field: str, *, has_column: bool = True) -> No
     )
 
 
-def report_missing(operation: str, field: str) -> None:
-    """Warn of a field that is absent or null, once for each operation and field."""
+def report_missing(operation: str, field: str, *, beyond: bool = False) -> None:
+    """Warn of a field that is absent or null, once for each operation and field.
+
+    `beyond` says whether the field is beyond the specification.
+    """
+    who = "known answers have" if beyond or operation not in OPERATIONS else "the specification has"
     _report(
         operation,
         f"{field}, missing",
-        f"{operation}: the answer lacks {field[:80]}, which the specification says is always "
-        "present. It is missing (NA) in the frame.",
+        f"{operation}: the answer lacks {field[:80]}, which {who} in every row. "
+        "It is missing (NA) in the frame.",
         MissingField,
     )
 
@@ -184,7 +209,7 @@ def report_unreadable(operation: str, field: str, value: object, kind: str) -> N
         operation,
         f"{field}, unreadable",
         f"{operation}: a value of {field[:80]} in the answer is not a legal {kind}: "
-        f"{str(value)[:80]!r}. It is missing (NA) in the frame; tk.raw shows it.",
+        f"{reprlib.repr(value)}. It is missing (NA) in the frame; tk.raw shows it.",
         MissingField,
     )
 
@@ -196,46 +221,64 @@ def _report(operation: str, field: str, message: str, category: type[Warning]) -
     warnings.warn(message, category, stacklevel=3)
 
 
-def find_deviations(annotation: Any, value: Any, omits: tuple[str, ...] = ()) -> list[Deviation]:
-    """Return the deviations of a decoded JSON answer from its annotation, each one once."""
-    return list(dict.fromkeys(_deviations_in(annotation, value, "", omits)))
+_IsReadable = Callable[[RecordField, Any], bool]
+
+
+def find_deviations(
+    annotation: Any, value: Any, is_readable: _IsReadable, omits: tuple[str, ...] = ()
+) -> list[Deviation]:
+    """Return the deviations of a decoded JSON answer from its annotation, each one once.
+
+    - ``is_readable``: whether a field beyond the specification can have a value
+    - ``omits``: fields of the outermost record that the operation does not have
+    """
+    return list(dict.fromkeys(_deviations_in(annotation, value, "", is_readable, omits)))
 
 
 def _deviations_in(
-    annotation: Any, value: Any, path: str, omits: tuple[str, ...] = ()
+    annotation: Any, value: Any, path: str, is_readable: _IsReadable, omits: tuple[str, ...] = ()
 ) -> Iterator[Deviation]:
     if is_record(annotation) and isinstance(value, dict):
-        yield from _deviations_in_record(annotation, value, path, omits)
+        yield from _deviations_in_record(annotation, value, path, is_readable, omits)
     elif isinstance(value, list):
         parts = get_args(annotation)
         if get_origin(annotation) is not tuple:
             parts *= len(value)
         elif None in value[1:]:
-            yield Deviation(None, "", path.rstrip("."), is_missing=True)
+            yield Deviation(None, "", path.rstrip("."), "missing")
         for part, item in zip(parts, value, strict=False):
-            yield from _deviations_in(part, item, path, omits)
+            yield from _deviations_in(part, item, path, is_readable, omits)
     elif get_origin(annotation) is dict and isinstance(value, dict):
         if None in value.values():
-            yield Deviation(None, "", path.rstrip("."), is_missing=True)
+            yield Deviation(None, "", path.rstrip("."), "missing")
         for item in value.values():
-            yield from _deviations_in(get_args(annotation)[1], item, path, omits)
+            yield from _deviations_in(get_args(annotation)[1], item, path, is_readable, omits)
     else:
         for part in get_args(annotation):
-            yield from _deviations_in(part, value, path, omits)
+            yield from _deviations_in(part, value, path, is_readable, omits)
 
 
 def _deviations_in_record(
-    record: type[Record], value: dict[str, Any], path: str, omits: tuple[str, ...]
+    record: type[Record],
+    value: dict[str, Any],
+    path: str,
+    is_readable: _IsReadable,
+    omits: tuple[str, ...],
 ) -> Iterator[Deviation]:
     fields = _fields_by_wire(record, omits)
     for name, item in value.items():
         if name not in fields:
-            yield Deviation(record, name, f"{path}{name}", is_missing=False)
-        elif item is not None and fields[name].has_records:
-            yield from _deviations_in(fields[name].type, item, f"{path}{name}.")
+            yield Deviation(record, name, f"{path}{name}", "unknown")
+        elif item is None:
+            continue
+        elif fields[name].may_be_odd and not is_readable(fields[name], item):
+            yield Deviation(record, name, f"{path}{name}", "unreadable", value=item)
+        elif fields[name].has_records:
+            yield from _deviations_in(fields[name].type, item, f"{path}{name}.", is_readable)
     for name, field in fields.items():
         if field.is_expected and (name not in value or (value[name] is None and not field.null)):
-            yield Deviation(record, name, f"{path}{name}", is_missing=True)
+            beyond = bool(field.note.beyond)
+            yield Deviation(record, name, f"{path}{name}", "missing", beyond=beyond)
 
 
 @functools.cache

@@ -86,6 +86,11 @@ class RecordField:
         return not (self.note.key or self.has_default or self.may_be_absent)
 
     @property
+    def may_be_odd(self) -> bool:
+        """Whether a value that cannot be read is missing, because the field is beyond."""
+        return bool(self.note.beyond) and not self.note.key
+
+    @property
     def has_records(self) -> bool:
         """Whether records are nested in its values."""
         return self.note.kind.family == "rows" or is_record(self.type)
@@ -107,7 +112,7 @@ def record_fields(record: type[Record]) -> tuple[RecordField, ...]:
                 f"{record.__name__}.{field.name} has no kind: annotate it with one of "
                 "toolkit.contract.kinds"
             )
-        has_default = not field.required and field.default is not UNSET
+        has_own_default = not field.required and field.default is not UNSET
         metas = (meta for meta in annotation.__metadata__ if isinstance(meta, msgspec.Meta))
         fields.append(
             RecordField(
@@ -118,8 +123,8 @@ def record_fields(record: type[Record]) -> tuple[RecordField, ...]:
                 meaning=next(metas).description or "",
                 null=parts.null,
                 absent=parts.absent,
-                has_default=has_default,
-                default=field.default if has_default else None,
+                has_default=has_own_default or note.is_presence,
+                default=field.default if has_own_default else False if note.is_presence else None,
             )
         )
     return tuple(fields)

@@ -65,6 +65,7 @@ class Note:
     older_place_of: str = ""
     beyond: int = 0
     key: bool = False
+    is_presence: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Kind:
         older_place_of: str = "",
         beyond: int = 0,
         key: bool = False,
+        is_presence: bool = False,
     ) -> msgspec.Meta:
         """Return the annotation of a field.
 
@@ -101,11 +103,17 @@ class Kind:
           for a field of the specification
         - ``key``: whether every row must have the field. Any other field that is absent or null is
           a missing value.
+        - ``is_presence``: whether the field is a flag that is true or absent. A reader takes
+          absence and null as false, so that the column is never missing.
         """
         kind = Kind(self.name, self.family, unit) if unit else self
         return msgspec.Meta(
             description=meaning,
-            extra={"note": Note(kind, prefix, missing_reason, column, older_place_of, beyond, key)},
+            extra={
+                "note": Note(
+                    kind, prefix, missing_reason, column, older_place_of, beyond, key, is_presence
+                )
+            },
         )
 
 

@@ -79,7 +79,7 @@ class FrameBuilder:
             try:
                 arrays.append(_typed_array(column, values, self.numbers))
             except _REFUSALS as error:
-                if not (column.beyond and column.kind.family == "iso"):
+                if not column.beyond:
                     raise self._invalid(column, values, error) from None
                 arrays.append(_typed_array(column, self._readable(column, values), self.numbers))
         return arrays

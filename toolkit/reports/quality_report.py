@@ -287,7 +287,7 @@ def _choose_markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.Dat
     if listed.empty:
         raise ReportFailed("this dex has no perps: check its name")
     if coins is None:
-        tradable = listed[~listed["is_delisted"].fillna(False).astype(bool)]
+        tradable = listed[~listed["is_delisted"]]
         busiest = tradable.sort_values("day_ntl_vlm", ascending=False, kind="stable")
         return busiest.head(_MARKETS).reset_index(drop=True)
     coins = [strip_native_dex(coin) for coin in ([coins] if isinstance(coins, str) else coins)]

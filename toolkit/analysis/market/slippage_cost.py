@@ -157,9 +157,9 @@ def capacity(
         - ``side``: ``buy`` or ``sell``.
         - ``bps``: the bound, in basis points.
         - ``capacity_usd``: largest size within the bound, in USD: 0 if the smallest order costs
-          more; missing if the size lies beyond the sampled sizes and no rising curve could be
-          fitted. If books were too thin for the size, it is an upper bound: see ``too_thin`` of
-          `cost`.
+          more; missing if only one size was filled, or if the size lies beyond the sampled sizes
+          and no rising curve could be fitted. If books were too thin for the size, it is an upper
+          bound: see ``too_thin`` of `cost`.
         - ``low``: lower end of the interval, in USD; missing for a single day.
         - ``high``: upper end of the interval, in USD; missing for a single day.
         - ``range``: as for `cost`. If it is ``above``, no order of that size was sampled: report

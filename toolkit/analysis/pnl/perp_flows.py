@@ -1,8 +1,9 @@
 """Ledger flows of the perp account: cash into (+) and out of (-) it, over all its dexes.
 
 `RULES` states the direction of each type; the functions below apply it. A row has no amount (null)
-if its type is not in the table, or if its direction depends on the account of the ledger, which is
-not known. Such rows are counted and never taken as zero.
+if its type is not in the table, if its direction depends on the account of the ledger, which is
+not known, or if its type has a fee and the fee is null. Such rows are counted and never taken as
+zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from toolkit.analysis.common.columns import (
     zero_literal,
 )
 from toolkit.analysis.common.fees import CASH
+from toolkit.contract.records import DELTA_FIELDS
 
 Way = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
 
@@ -81,7 +83,7 @@ def _add_columns(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
     have = ledger.collect_schema().names()
     texts = {n: nw.col(n).fill_null("") if n in have else nw.lit("") for n in _TEXTS}
     amounts = {n: _nullable(n, kind) if n in have else missing_literal(kind) for n in AMOUNTS}
-    amounts |= {name: column_or_zero(name, have, kind) for name in ("fee", "commission")}
+    amounts |= {name: _stated_fee(name, have, kind) for name in ("fee", "commission")}
     owner = nw.lit(_NOBODY)
     if account is not None:
         owner = nw.lit(account.lower())
@@ -104,6 +106,16 @@ def _nullable(name: str, kind: Numbers) -> nw.Expr:
         return nw.col(name)
     column = nw.col(name).cast(nw.Float64())
     return nw.when(~column.is_nan()).then(column)
+
+
+def _stated_fee(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
+    """Return a fee: 0 for types without it, and null if a type has it and the row does not."""
+    if name not in have:
+        return zero_literal(kind)
+    types = [type for type, fields in DELTA_FIELDS.items() if name in fields]
+    is_lost = _nullable(name, kind).is_null() & nw.col("type").is_in(types)
+    zero = column_or_zero(name, have, kind)
+    return nw.when(~is_lost).then(zero).otherwise(missing_literal(kind))
 
 
 def _has_way(*ways: Way) -> nw.Expr:

@@ -128,7 +128,7 @@ class PerpAsset(Record, kw_only=True):
         Whole, ID("margin table; below 50: one tier with that leverage", beyond=4)
     ] = UNSET
     is_delisted: Annotated[
-        bool | UnsetType, FLAG("whether it is delisted; missing: it is not", beyond=1)
+        bool | UnsetType, FLAG("whether it is delisted", beyond=1, is_presence=True)
     ] = UNSET
     margin_mode: Annotated[
         Text, WORD("strictIsolated or noCross; missing: no restriction", beyond=1)

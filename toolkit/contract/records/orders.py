@@ -70,9 +70,9 @@ class OpenOrder(Record, kw_only=True):
     timestamp: Annotated[int, TIME("creation time")]
     orig_sz: Annotated[str, SIZE("original size")]
     cloid: Annotated[str | UnsetType | None, TEXT("client order id")] = UNSET
-    reduce_only: Annotated[bool | UnsetType, FLAG("whether it may only reduce the position")] = (
-        UNSET
-    )
+    reduce_only: Annotated[
+        bool | UnsetType, FLAG("whether it may only reduce the position", is_presence=True)
+    ] = UNSET
 
 
 class OrderLookup(Record, kw_only=True):
