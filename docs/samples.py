@@ -140,7 +140,7 @@ class Exchanger:
         headers = {"authorization": "Bearer samples"}
         now = self.world.sources.now_ms
         site = Site(self._store, self._access, now_ms=lambda: now, at_ms=lambda: 0)
-        got = site.answer_request(headers, body, now)
+        got = site.respond("POST", "/info", headers, body)
         if "x-payload-format" in got.headers:
             return got.status, unpack_snapshots(got.headers["x-payload-format"], got.content)
         return got.status, json.loads(got.content)

@@ -4,7 +4,7 @@ import threading
 
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key, Store
-from toolkit.service.http import bind_socket, make_server
+from toolkit.service.http import HttpServer, bind_socket
 
 CANARY = "canary-3f1c96d2-must-never-be-seen"
 """The key of this service; no page and no file may contain it."""
@@ -29,18 +29,16 @@ class Service:
         return end
 
     def start(self) -> None:
-        self._taken = bind_socket("127.0.0.1", self._port)
-        self._taken.listen()
-        self._port = self._taken.getsockname()[1]
-        self._server = make_server(self._site)
-        options = {"sockets": [self._taken]}
-        self._thread = threading.Thread(target=self._server.run, kwargs=options, daemon=True)
+        listener = bind_socket("127.0.0.1", self._port)
+        listener.listen()
+        self._port = listener.getsockname()[1]
+        self._server = HttpServer(self._site, listener)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        self._server.should_exit = True
+        self._server.stop()
         self._thread.join(timeout=20)
-        self._taken.close()
 
     def close(self) -> None:
         self.stop()

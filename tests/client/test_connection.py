@@ -42,11 +42,14 @@ class Slow:
         self.site = site
         self.hangs = threading.Event()
 
-    def respond(self, *asked: Any) -> Any:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.site, name)
+
+    def answer(self, *asked: Any) -> Any:
         if self.hangs.is_set():
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             time.sleep(0.2)  # the client is interrupted while it waits for this answer
-        return self.site.respond(*asked)
+        return self.site.answer(*asked)
 
 
 def test_interrupt_leaves_session_usable() -> None:

@@ -29,7 +29,7 @@ class Asker:
         site = Site(
             self.store, self.access, now_ms=lambda: self.now_ms, at_ms=lambda: at_ms, **options
         )
-        return site.answer_request(headers, body, self.now_ms)
+        return site.respond("POST", "/info", headers, body)
 
     def ask(self, type: str, *, inclusive: bool = False, **fields: Any) -> Any:
         got = self.send(json.dumps({"type": type, **fields}).encode(), inclusive=inclusive)

@@ -61,7 +61,7 @@ def serve(
     """Run the query service on a port."""
     from toolkit.local_service import site_of
     from toolkit.service import Access
-    from toolkit.service.http import bind_socket, make_server
+    from toolkit.service.http import HttpServer, bind_socket
 
     accepted, new_secret = _accepted_keys(keys)
     upstream_server = _find_upstream(upstream)
@@ -83,7 +83,7 @@ def serve(
             )
         name = f"[{host}]" if ":" in host else host
         typer.echo(f"{store.about['label']}: http://{name}:{bound.getsockname()[1]}")
-        make_server(site).run(sockets=[bound])
+        HttpServer(site, bound).run()
 
 
 def lab(

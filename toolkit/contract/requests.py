@@ -117,7 +117,7 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
         and (whole == 2 or bool(_ADDRESS.fullmatch(parts[1])))
     )
     if not is_valid:
-        raise _bad_request(operation, f"Invalid cursor: {cursor}")
+        raise _bad_request(operation, f"Invalid cursor: {_shorten(cursor)}")
     return tuple(int(part) if i < whole else part for i, part in enumerate(parts))
 
 

@@ -6,6 +6,7 @@ The stages of a request, each a function of the stage before: `site` (path, key,
 """
 
 from toolkit.service.access import Access, Key, KeysUnreadable, read_keys
+from toolkit.service.limits import ServiceLimits
 from toolkit.service.live import LiveDocuments, read_present
 from toolkit.service.messages import Response
 from toolkit.service.mirror import Upstream
@@ -18,6 +19,7 @@ __all__ = [
     "KeysUnreadable",
     "LiveDocuments",
     "Response",
+    "ServiceLimits",
     "Site",
     "Store",
     "StoreDamaged",

@@ -33,11 +33,14 @@ def compress_response(response: Response, accepted: str) -> Response:
     is_json = response.headers.get("content-type") == "application/json"
     if "content-encoding" in response.headers or not is_json:
         return response
+    response = Response(
+        response.status, {**response.headers, "vary": "accept-encoding"}, response.content
+    )
     name = choose_encoding(accepted)
     is_small = len(response.content) < _SMALLEST and _encoding_weights(accepted)("identity") > 0
     if name == "identity" or is_small:
         return response
-    headers = {**response.headers, "content-encoding": name, "vary": "accept-encoding"}
+    headers = {**response.headers, "content-encoding": name}
     return Response(response.status, headers, _COMPRESS[name](response.content))
 
 

@@ -1,28 +1,37 @@
-"""The HTTP server: a `Site` behind Starlette and uvicorn."""
+"""The HTTP server: a `Site` behind a socket.
 
+The event loop reads and writes (`toolkit.service.connection`); worker threads compute responses
+(`toolkit.service.request_queue`).
+"""
+
+import asyncio
 import contextlib
+import logging
+import signal
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
+from typing import Final
 
-import uvicorn
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
-
-from toolkit.service.messages import LARGEST_BODY
+from toolkit.service.connection import Connection
+from toolkit.service.hosts import is_loopback
+from toolkit.service.limits import connection_limit
+from toolkit.service.request_queue import RequestQueue
 from toolkit.service.site import Site
 
-__all__ = ["bind_socket", "make_application", "make_server", "run_server"]
+__all__ = ["HttpServer", "bind_socket", "run_server"]
 
+_BACKLOG: Final = 512
+"""Connections that the system holds until the server accepts them."""
 
-def make_application(site: Site) -> Starlette:
-    """Return the ASGI application of a site."""
-    app = Starlette()
-    app.mount("/", _Endpoint(site))
-    return app
+_LOG_SECONDS: Final = 60.0
+"""The least time between two messages about failed connections."""
+
+_ACCEPT_PAUSE: Final = 0.05
+"""Seconds to wait if the system has no resources for another connection."""
+
+_log = logging.getLogger(__name__)
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
@@ -48,62 +57,141 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-def make_server(site: Site) -> uvicorn.Server:
-    """Return a server; ``run(sockets=[bind_socket(host, port)])`` runs it until it is stopped."""
-    config = uvicorn.Config(
-        make_application(site),
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        server_header=False,
-        timeout_graceful_shutdown=3,
-    )
-    return uvicorn.Server(config)
+class HttpServer:
+    """The server of a site on one socket.
+
+    Parameters
+    ----------
+    site : Site
+        The service. Its `limits` are those of the server.
+    listener : socket.socket
+        A socket of `bind_socket`. The server closes it.
+    allowed_hosts : collection of str
+        Names that a Host header may have besides those of this machine. They matter only if the
+        socket is on loopback; otherwise every name is accepted.
+
+    Attributes
+    ----------
+    connections : dict
+        The open connections, the oldest first.
+    is_stopping : bool
+        Whether the server accepts no more requests.
+    """
+
+    def __init__(
+        self, site: Site, listener: socket.socket, *, allowed_hosts: Collection[str] = ()
+    ) -> None:
+        self.site = site
+        self.connections: dict[Connection, None] = {}
+        self.is_stopping = False
+        self._listener = listener
+        local = is_loopback(listener.getsockname()[0])
+        self.hosts = frozenset(map(str.lower, allowed_hosts)) if local else None
+        self._most = connection_limit(site.limits)
+        self._logged = -_LOG_SECONDS
+        self._started = threading.Event()
+
+    def run(self) -> None:
+        """Serve until `stop`, SIGTERM or SIGINT; then finish the responses that are computed."""
+        asyncio.run(self._serve())
+
+    def stop(self) -> None:
+        """Begin to stop, from any thread."""
+        self._started.wait()
+        with contextlib.suppress(RuntimeError):  # the server has ended
+            self.loop.call_soon_threadsafe(self._stopped.set)
+
+    def forget(self, connection: Connection) -> None:
+        """Remove a connection that is closed."""
+        self.connections.pop(connection, None)
+        if self.is_stopping and not self.connections:
+            self._all_closed.set()
+
+    def log_seldom(self, message: str, error: BaseException | None) -> None:
+        """Log an error, at most once a minute, so that clients cannot fill the log."""
+        now = time.monotonic()
+        if now - self._logged >= _LOG_SECONDS:
+            self._logged = now
+            _log.error("%s (such messages come at most once a minute)", message, exc_info=error)
+
+    async def _serve(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._stopped, self._all_closed = asyncio.Event(), asyncio.Event()
+        limits = self.site.limits
+        if self.site.upstream is None:
+            self.queue = RequestQueue(self.loop, limits.workers, limits.workers_per_key)
+        else:
+            self.queue = RequestQueue(self.loop, limits.forwards, max(1, limits.forwards // 2))
+        self._handle_signals()
+        self._listener.setblocking(False)
+        self._listener.listen(_BACKLOG)
+        accepting = asyncio.create_task(self._accept_connections())
+        self._started.set()
+        await self._stopped.wait()
+        accepting.cancel()
+        await asyncio.wait([accepting])
+        self._listener.close()
+        await self._finish_connections()
+        self.queue.close()
+
+    async def _accept_connections(self) -> None:
+        """Accept one connection after the other; make room if there are too many."""
+        while True:
+            try:
+                client, _ = await self.loop.sock_accept(self._listener)
+            except OSError as error:  # such as too many open files of the whole system
+                self.log_seldom(f"cannot accept a connection: {error}", None)
+                self._close_least_needed()
+                await asyncio.sleep(_ACCEPT_PAUSE)
+                continue
+            while len(self.connections) >= self._most and not self._close_least_needed():
+                await asyncio.sleep(
+                    _ACCEPT_PAUSE
+                )  # every connection has a request that is answered
+            await self.loop.connect_accepted_socket(lambda: Connection(self), client)
+
+    def _close_least_needed(self) -> bool:
+        """Close the oldest connection without a key, or else the oldest that waits for a request.
+
+        Return whether there is one.
+        """
+        least = min(self.connections, key=Connection.rank, default=None)
+        if least is None or (least.has_key and least.is_working):
+            return False
+        least.abort()
+        return True
+
+    async def _finish_connections(self) -> None:
+        """Let the responses that are computed finish, then close all connections."""
+        self.is_stopping = True
+        for connection in list(self.connections):
+            connection.stop()
+        if self.connections:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.site.limits.stop_seconds):
+                    await self._all_closed.wait()
+        for connection in list(self.connections):
+            connection.abort()
+
+    def _handle_signals(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises instead
+                self.loop.add_signal_handler(number, self._stopped.set)
 
 
 @contextlib.contextmanager
 def run_server(site: Site) -> Iterator[str]:
     """Run a site in a thread, on a free port of this machine, and yield its address."""
-    bound = bind_socket("127.0.0.1", 0)
-    bound.listen()
-    server = make_server(site)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    listener = bind_socket("127.0.0.1", 0)
+    listener.listen()
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server = HttpServer(site, listener)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        yield address
     finally:
-        server.should_exit = True
+        server.stop()
         thread.join(timeout=10)
-        bound.close()
-
-
-class _Endpoint:
-    """Reads a request up to the largest allowed size, and responds on a worker thread."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        try:
-            content = await _read_body(request)
-        except ClientDisconnect:
-            return
-        headers = {name: request.headers[name] for name in request.headers}
-        response = await run_in_threadpool(
-            self._site.respond, request.method, request.url.path, headers, content
-        )
-        asgi_response = Response(response.content, response.status, dict(response.headers))
-        await asgi_response(scope, receive, send)
-
-
-async def _read_body(request: Request) -> bytes:
-    """Return a body. Reading stops as soon as the body is larger than allowed."""
-    parts, size = [], 0
-    async for part in request.stream():
-        parts.append(part)
-        size += len(part)
-        if size > LARGEST_BODY:
-            break
-    return b"".join(parts)

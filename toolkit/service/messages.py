@@ -15,16 +15,16 @@ from toolkit.service.live import LiveDocuments
 from toolkit.service.store import Store
 
 __all__ = [
-    "LARGEST_BODY",
     "CheckedRequest",
     "Response",
+    "check_lists",
     "error_response",
     "json_response",
-    "parse_request",
+    "parse_body",
 ]
 
-LARGEST_BODY: Final = 2**20
-"""The largest request body that the service reads, in bytes."""
+_MESSAGE_LETTERS: Final = 500
+"""Letters of an error message; a request can contain longer values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class CheckedRequest:
         return self.now_ms if end is None else end
 
 
-def parse_request(content: bytes) -> dict[str, Any]:
+def parse_body(content: bytes, most_bytes: int) -> dict[str, Any]:
     """Return the JSON object of a request body; its ``type`` is a string.
 
     Raises
@@ -123,7 +123,7 @@ def parse_request(content: bytes) -> dict[str, Any]:
     ServiceError
         If the body is too large.
     """
-    if len(content) > LARGEST_BODY:
+    if len(content) > most_bytes:
         raise ServiceError("Request body is too large", status=413)
     try:
         # msgspec refuses NaN, lone surrogates and numbers out of range; json detects names that
@@ -140,6 +140,13 @@ def parse_request(content: bytes) -> dict[str, Any]:
     if not isinstance(type, str):
         raise BadRequest("type must be a string")
     return request
+
+
+def check_lists(parameters: Mapping[str, Any], most_entries: int) -> None:
+    """Raise BadRequest if a list in a request is too long to be answered at its points."""
+    for name, value in parameters.items():
+        if isinstance(value, list | tuple) and len(value) > most_entries:
+            raise BadRequest(f"{name} must have at most {most_entries} entries")
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,4 +166,7 @@ def error_response(error: ServiceError) -> Response:
     headers = {"content-type": "application/json"}
     if isinstance(error, RateLimited) and error.retry_after is not None:
         headers["retry-after"] = str(int(error.retry_after))
-    return Response(error.status or 400, headers, encode_error(error.message))
+    message = error.message
+    if len(message) > _MESSAGE_LETTERS:
+        message = message[:_MESSAGE_LETTERS] + "…"
+    return Response(error.status or 400, headers, encode_error(message))

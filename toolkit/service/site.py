@@ -20,8 +20,16 @@ from toolkit.service.access import Access, Key
 from toolkit.service.answers import HANDLERS
 from toolkit.service.encodings import compress_response
 from toolkit.service.evidence import state_completeness
+from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
 from toolkit.service.live import LiveDocuments
-from toolkit.service.messages import CheckedRequest, Response, error_response, parse_request
+from toolkit.service.messages import (
+    CheckedRequest,
+    Response,
+    check_lists,
+    error_response,
+    json_response,
+    parse_body,
+)
 from toolkit.service.mirror import Upstream, is_mirrored
 from toolkit.service.store import Store
 
@@ -55,6 +63,8 @@ class Site:
         The server that answers the operations of the exchange's info API.
     live : LiveDocuments, optional
         The documents that change while the clock runs. Without it nothing changes.
+    limits : ServiceLimits
+        What one request and one connection may take.
     """
 
     store: Store
@@ -64,11 +74,23 @@ class Site:
     inclusive: bool = False
     upstream: Upstream | None = None
     live: LiveDocuments | None = None
+    limits: ServiceLimits = DEFAULT_LIMITS
 
     def respond(
         self, method: str, path: str, headers: Mapping[str, str], content: bytes
     ) -> Response:
         """Return the response to an HTTP request; names in `headers` are in lower case."""
+        admitted = self.admit(method, path, headers)
+        if isinstance(admitted, Response):
+            return self.add_source_headers(admitted, self.now_ms())
+        return self.answer(admitted, headers, content)
+
+    def admit(self, method: str, path: str, headers: Mapping[str, str]) -> Key | Response:
+        """Return the key of a request for ``/info``, or the response that needs no body.
+
+        This is fast, and the server calls it before it reads the body. The checks run in this
+        order: path (404), method (405), key (401), remaining points (429).
+        """
         methods = _METHODS.get(path)
         if methods is None:
             return error_response(ServiceError(f"There is nothing at {path[:80]}", status=404))
@@ -77,68 +99,72 @@ class Site:
             message = f"Method {method[:16]} is not allowed; use {allowed}"
             refusal = error_response(ServiceError(message, status=405))
             return Response(405, {**refusal.headers, "allow": allowed}, refusal.content)
-        now_ms = self.now_ms()
         if path == "/healthz":
-            response = Response(200, {"content-type": "application/json"}, b'{"status":"ok"}')
-        else:
-            response = self.answer_request(headers, content, now_ms)
-            response = compress_response(response, headers.get("accept-encoding", ""))
-        return self._add_source_headers(response, now_ms)
+            return json_response(b'{"status":"ok"}')
+        try:
+            key = self.access.find_key(headers)
+            self.access.charge(key, 0, at_ms=self.at_ms())
+        except ServiceError as error:
+            return error_response(error)
+        return key
 
-    def answer_request(self, headers: Mapping[str, str], content: bytes, now_ms: int) -> Response:
-        """Return the answer to a request for ``/info``, without compression.
-
-        The checks run in this order: key (401), remaining points (429), size (413), JSON (400),
-        type (400), points (429), parameters (400), permission (403).
+    def answer(self, key: Key, headers: Mapping[str, str], content: bytes) -> Response:
+        """Return the answer to a request for ``/info``, ready to be sent.
 
         Parameters
         ----------
+        key : Key
+            The key of the request.
         headers : mapping
             The headers; names are in lower case.
         content : bytes
             The body.
-        now_ms : int
-            The present of the exchange, in Unix milliseconds.
 
         Returns
         -------
         Response
             For every input, the status is one of the specification.
         """
+        now_ms = self.now_ms()
         try:
-            at_ms = self.at_ms()
-            key = self.access.find_key(headers)
-            self.access.charge(key, 0, at_ms=at_ms)
-            body = parse_request(content)
-            operation = find_operation(body["type"], strict=self.store.about["strict"])
-            if operation is None:
-                return self._forward_unknown(key, body, content, at_ms)
-            self._charge_points(key, operation, body, at_ms)
-            parameters = check_request(operation, body)
-            if not key.may_use(operation):
-                raise NotPermitted("Permission denied", operation=operation.type)
-            if self.upstream is not None and is_mirrored(operation):
-                return self.upstream.forward(content)
-            request = CheckedRequest(operation, parameters, now_ms, self.inclusive, self.live)
-            return _answer_from_store(self.store, request)
+            response = self._answer_body(key, content, now_ms)
         except ServiceError as error:
-            return error_response(error)
+            response = error_response(error)
         except Exception:
             _log.exception("a handler failed")
-            return error_response(ServiceError("An internal error occurred"))
+            response = error_response(ServiceError("An internal error occurred"))
+        response = compress_response(response, headers.get("accept-encoding", ""))
+        return self.add_source_headers(response, now_ms)
 
-    def _forward_unknown(
-        self, key: Key, body: Mapping[str, Any], content: bytes, at_ms: int
-    ) -> Response:
+    def _answer_body(self, key: Key, content: bytes, now_ms: int) -> Response:
+        """Return the answer to a request body.
+
+        The checks run in this order: size (413), JSON (400), type (400), points (429), parameters
+        (400), permission (403).
+        """
+        body = parse_body(content, self.limits.body_bytes)
+        operation = find_operation(body["type"], strict=self.store.about["strict"])
+        if operation is None:
+            return self._forward_unknown(key, body, content)
+        self._charge_points(key, operation, body)
+        parameters = check_request(operation, body)
+        check_lists(parameters, self.limits.list_entries)
+        if not key.may_use(operation):
+            raise NotPermitted("Permission denied", operation=operation.type)
+        if self.upstream is not None and is_mirrored(operation):
+            return self.upstream.forward(content)
+        request = CheckedRequest(operation, parameters, now_ms, self.inclusive, self.live)
+        return _answer_from_store(self.store, request)
+
+    def _forward_unknown(self, key: Key, body: Mapping[str, Any], content: bytes) -> Response:
         """Forward a request of unknown type, or refuse it if there is no upstream."""
         if self.upstream is None or self.store.about["strict"]:
             raise BadRequest(f"Unknown type: {body['type'][:80]}")
-        self.access.charge(key, _UNKNOWN_POINTS, at_ms=at_ms)
+        self.access.charge(key, _UNKNOWN_POINTS, at_ms=self.at_ms())
         return self.upstream.forward(content)
 
-    def _charge_points(
-        self, key: Key, operation: Operation, body: Mapping[str, Any], at_ms: int
-    ) -> None:
+    def _charge_points(self, key: Key, operation: Operation, body: Mapping[str, Any]) -> None:
+        at_ms = self.at_ms()
         if self.store.about["strict"]:  # the specification has fixed points and no call limits
             self.access.charge(key, operation.points, at_ms=at_ms)
             return
@@ -148,7 +174,7 @@ class Site:
         points = request_points(operation, body, dexes)
         self.access.charge(key, points, at_ms=at_ms, operation=operation)
 
-    def _add_source_headers(self, response: Response, now_ms: int) -> Response:
+    def add_source_headers(self, response: Response, now_ms: int) -> Response:
         """Return the response with headers that name its source and the present.
 
         A client computes ages and labels figures from these headers.

@@ -1,0 +1,465 @@
+"""The limits of the server, over real sockets. Shortened limits keep the tests fast."""
+
+import contextlib
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from toolkit.contract.sources import Sources
+from toolkit.service import Access, Key, ServiceLimits, Site, Store, build_store
+from toolkit.service.http import HttpServer, bind_socket, run_server
+
+KEY = "Authorization: Bearer s3cret\r\n"
+HOST = "Host: 127.0.0.1\r\n"
+META = b'{"type":"userFills","user":"0x%040d"}' % 0
+GOOD = f"POST /info HTTP/1.1\r\n{HOST}{KEY}Content-Length: {len(META)}\r\n\r\n".encode() + META
+HEALTH = f"GET /healthz HTTP/1.1\r\n{HOST}\r\n".encode()
+SHORT = 0.05  # seconds
+
+
+class Wire:
+    """A raw connection to a server."""
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self.socket = socket.create_connection((parts.hostname, parts.port), timeout=10)
+        self.reader = self.socket.makefile("rb")
+
+    def __enter__(self) -> "Wire":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.reader.close()
+        self.socket.close()
+
+    def send(self, data: bytes | str) -> "Wire":
+        self.socket.sendall(data.encode() if isinstance(data, str) else data)
+        return self
+
+    def read_response(self) -> tuple[int, dict[str, str], Any]:
+        """Return status, headers and the JSON of one response."""
+        status = int(self.reader.readline().split()[1])
+        headers = {}
+        while line := self.reader.readline().decode().strip():
+            name, _, value = line.partition(": ")
+            headers[name] = value
+        body = self.reader.read(int(headers.get("content-length", 0)))
+        return status, headers, json.loads(body) if body else None
+
+    def read_error(self) -> tuple[int, str]:
+        """Return status and message of a JSON error, after which the connection closes."""
+        status, headers, body = self.read_response()
+        assert headers["content-type"] == "application/json"
+        assert list(body) == ["error"]
+        return status, body["error"]
+
+    def is_closed(self) -> bool:
+        """Return whether the server closes the connection; wait for it."""
+        with contextlib.suppress(ConnectionResetError):
+            return self.reader.read() == b""
+        return True
+
+
+@pytest.fixture(scope="module")
+def empty() -> Iterator[Store]:
+    store = build_store(Sources(start_ms=0, now_ms=10**12, label="nothing", simulated=True))
+    yield store
+    store.close()
+
+
+Serve = Callable[..., contextlib.AbstractContextManager[str]]
+
+
+@pytest.fixture(scope="module")
+def serve(empty: Store) -> Serve:
+    """Run a server with changed limits."""
+
+    def run(**limits: Any) -> contextlib.AbstractContextManager[str]:
+        return run_server(make_site(empty, **limits))
+
+    return run
+
+
+def make_site(store: Store, access: Access | None = None, **limits: Any) -> Site:
+    return Site(
+        store,
+        access or Access([Key("all", "s3cret")]),
+        now_ms=lambda: 10**12,
+        at_ms=lambda: 0,
+        limits=replace(ServiceLimits(), **limits),
+    )
+
+
+@pytest.fixture(scope="module")
+def address(serve: Serve) -> Iterator[str]:
+    with serve() as address:
+        yield address
+
+
+def test_limits_are_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs/service.md").read_text("utf-8")
+    for limit in fields(ServiceLimits):
+        assert f"| `{limit.name}` | {limit.default:g} |" in page.replace("1048576", "1.04858e+06")
+
+
+# --- every form of request ---
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        ("POST http://127.0.0.1:8787/info HTTP/1.1", 200),
+        ("POST /info?x=1 HTTP/1.1", 200),
+        ("POST http://127.0.0.1/nope HTTP/1.1", 404),
+        ("POST http://[::1/info HTTP/1.1", 400),
+        ("OPTIONS * HTTP/1.1", 404),
+        ("POST //info HTTP/1.1", 404),
+    ],
+)
+def test_request_target_forms(address: str, request_line: str, status: int) -> None:
+    _, _, rest = GOOD.partition(b"\r\n")
+    with Wire(address) as wire:
+        got, headers, body = wire.send(request_line.encode() + b"\r\n" + rest).read_response()
+    assert got == status
+    assert headers["content-type"] == "application/json"
+    assert body == [] if status == 200 else list(body) == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        ("CONNECT 127.0.0.1:80 HTTP/1.1\r\n" + HOST + "\r\n", 405),
+        ("nonsense\r\n\r\n", 400),
+        ("BREW /info HTTP/1.1\r\n\r\n", 400),
+        ("GET /healthz HTTP/9.9\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\n" + HOST * 2 + "\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\n" + HOST + "x\x00y: 1\r\n\r\n", 400),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+        ("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        ("POST /info HTTP/1.1\r\n" + HOST + KEY + "Content-Length: -5\r\n\r\n", 400),
+        ("POST /info HTTP/1.1\r\n" + HOST + KEY + "Content-Length: 5\r\n" * 2 + "\r\n", 400),
+        ("POST /info HTTP/1.1\r\n" + HOST + KEY + f"Content-Length: {10**15}\r\n\r\n", 413),
+        (
+            "POST /info HTTP/1.1\r\n" + HOST + KEY + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
+            400,
+        ),
+    ],
+)
+def test_refused_requests_are_json(address: str, data: str, status: int) -> None:
+    with Wire(address) as wire:
+        got, message = wire.send(data.encode("latin-1")).read_error()
+        assert (got, bool(message)) == (status, True)
+        assert wire.is_closed()
+
+
+def test_long_values_are_shortened(address: str) -> None:
+    for name, value in (("type", "x" * 9_000), ("cursor", "7" * 9_000)):
+        body = {"type": "userFillsByTime", "user": f"0x{1:040x}", "startTime": 0, name: value}
+        content = json.dumps(body).encode()
+        head = f"POST /info HTTP/1.1\r\n{HOST}{KEY}Content-Length: {len(content)}\r\n\r\n"
+        with Wire(address) as wire:
+            status, _, got = wire.send(head.encode() + content).read_response()
+        assert (status, len(got["error"]) < 200) == (400, True)
+
+
+def test_old_protocol_versions(address: str) -> None:
+    with Wire(address) as wire:
+        assert wire.send("GET /healthz HTTP/1.0\r\n\r\n").read_response()[0] == 200
+        assert wire.is_closed()
+    with Wire(address) as wire:
+        for _ in range(2):
+            wire.send("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+            assert wire.read_response()[1]["connection"] == "keep-alive"
+
+
+def test_head_has_no_body(address: str) -> None:
+    with Wire(address) as wire:
+        wire.send(f"HEAD /healthz HTTP/1.1\r\n{HOST}\r\n")
+        assert wire.reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        while wire.reader.readline().strip():
+            pass
+        assert wire.send(HEALTH).read_response()[0] == 200
+
+
+def test_offered_upgrade_is_ignored(address: str) -> None:
+    """Java's client offers HTTP/2 with every request."""
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n"
+    with Wire(address) as wire:
+        for _ in range(2):
+            assert (
+                wire.send(GOOD.replace(b"\r\n\r\n", b"\r\n" + offer, 1)).read_response()[0] == 200
+            )
+
+
+def test_expected_continue(address: str) -> None:
+    head, _, body = GOOD.partition(b"\r\n\r\n")
+    with Wire(address) as wire:
+        wire.send(head + b"\r\nExpect: 100-continue\r\n\r\n")
+        assert wire.reader.readline() == b"HTTP/1.1 100 Continue\r\n"
+        assert wire.reader.readline() == b"\r\n"
+        assert wire.send(body).read_response()[0] == 200
+    with Wire(address) as wire:  # a request without a key is refused at once
+        wire.send(head.replace(b"s3cret", b"other") + b"\r\nExpect: 100-continue\r\n\r\n")
+        assert wire.read_response()[0] == 401
+
+
+def test_chunked_body(address: str) -> None:
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in META)
+    head = f"POST /info HTTP/1.1\r\n{HOST}{KEY}Transfer-Encoding: chunked\r\n\r\n".encode()
+    with Wire(address) as wire:
+        assert wire.send(head + chunks + b"0\r\n\r\n").read_response()[0] == 200
+        assert wire.send(HEALTH).read_response()[0] == 200
+
+
+def test_bytewise_request(address: str) -> None:
+    with Wire(address) as wire:
+        for byte in GOOD:
+            wire.send(bytes([byte]))
+        assert wire.read_response()[0] == 200
+
+
+def test_pipelined_requests(address: str) -> None:
+    with Wire(address) as wire:
+        wire.send((GOOD + HEALTH) * 20)
+        got = [wire.read_response()[2] for _ in range(40)]
+    assert got == [[], {"status": "ok"}] * 20
+
+
+def test_client_may_stop_sending(address: str) -> None:
+    with Wire(address) as wire:
+        wire.send(GOOD).socket.shutdown(socket.SHUT_WR)
+        assert wire.read_response()[0] == 200
+        assert wire.is_closed()
+
+
+# --- sizes ---
+
+
+def test_many_headers(address: str) -> None:
+    headers = "".join(f"x-{number}: 1\r\n" for number in range(12_000))
+    with Wire(address) as wire:
+        began = time.process_time()
+        wire.send(f"GET /healthz HTTP/1.1\r\n{HOST}{headers}\r\n")
+        assert wire.read_error() == (431, "The request has more than 100 headers")
+        assert time.process_time() - began < 0.5
+    with Wire(address) as wire:
+        headers = "".join(f"x-{number}: 1\r\n" for number in range(99))
+        assert wire.send(f"GET /healthz HTTP/1.1\r\n{HOST}{headers}\r\n").read_response()[0] == 200
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /" + "x" * 40_000 + " HTTP/1.1\r\n",
+        "GET /healthz HTTP/1.1\r\nx: " + "y" * 40_000 + "\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\n" + "x" * 40_000,
+        "GET /healthz HTTP/1.1\r\n" + f"x: {'y' * 1_000}\r\n" * 40,
+    ],
+    ids=["address", "value", "name", "headers"],
+)
+def test_large_headers(address: str, head: str) -> None:
+    for piece in (len(head), 5_000):
+        with Wire(address) as wire:
+            for start in range(0, len(head), piece):
+                with contextlib.suppress(ConnectionError):
+                    wire.send(head[start : start + piece])
+            assert wire.read_error()[0] == 431
+
+
+def test_large_body(serve: Serve) -> None:
+    with serve(body_bytes=1_000) as address:
+        for more, status in ((-len(META), 200), (1 - len(META), 413)):
+            body = META + b" " * (1_000 + more)
+            chunk = f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
+            for length, content in (
+                (f"Content-Length: {len(body)}", body),
+                ("Transfer-Encoding: chunked", chunk),
+            ):
+                head = f"POST /info HTTP/1.1\r\n{HOST}{KEY}{length}\r\n\r\n".encode()
+                with Wire(address) as wire:
+                    assert wire.send(head + content).read_response()[0] == status
+
+
+def test_many_pipelined_requests(serve: Serve) -> None:
+    with serve(pipelined_requests=5) as address, Wire(address) as wire:
+        wire.send(GOOD * 30)
+        statuses = [wire.read_response()[0]]
+        while statuses[-1] == 200:
+            statuses.append(wire.read_response()[0])
+        assert statuses[-1] == 400
+        assert wire.is_closed()
+
+
+def test_long_lists(serve: Serve) -> None:
+    with serve(list_entries=10) as address, Wire(address) as wire:
+        for entries, status in ((10, 404), (11, 400)):
+            body = json.dumps({"type": "perpTwapSnapshots", "market_names": ["BTC"] * entries})
+            wire.send(f"POST /info HTTP/1.1\r\n{HOST}{KEY}Content-Length: {len(body)}\r\n\r\n")
+            assert wire.send(body).read_response()[0] == status
+
+
+# --- times ---
+
+
+@pytest.mark.parametrize(
+    ("limit", "data"),
+    [
+        ("first_byte_seconds", b""),
+        ("header_seconds", b"POST /info HTTP/1.1\r\nHo"),
+        ("body_seconds", GOOD[:-1]),
+        ("idle_seconds", GOOD),
+    ],
+)
+def test_slow_connections_are_closed(serve: Serve, limit: str, data: bytes) -> None:
+    with serve(**{limit: SHORT, "linger_seconds": SHORT}) as address, Wire(address) as wire:
+        wire.send(data)
+        if limit in ("header_seconds", "body_seconds"):
+            assert wire.read_error() == (408, "The request did not arrive in time")
+        elif data:
+            assert wire.read_response()[0] == 200
+        assert wire.is_closed()
+
+
+def test_trickled_headers_are_closed(serve: Serve) -> None:
+    """Each byte comes in time, but all of them take too long."""
+    with serve(header_seconds=SHORT) as address, Wire(address) as wire:
+        began = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() < began + 5:
+                wire.send(b"x")
+                wire.socket.settimeout(0.01)
+                with contextlib.suppress(TimeoutError):
+                    if not wire.socket.recv(1):
+                        break
+        assert time.monotonic() < began + 2
+
+
+def test_unread_response_is_given_up(serve: Serve) -> None:
+    with serve(send_seconds=SHORT) as address, Wire(address) as wire:
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100_000):  # the client only sends, until the service gives up
+                wire.send(HEALTH * 1_000)
+            pytest.fail("the service sends without end")
+
+
+# --- many connections ---
+
+
+def test_silent_connections_make_room(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    with serve(connections=20) as address, contextlib.ExitStack() as stack:
+        keyed = stack.enter_context(Wire(address))
+        assert keyed.send(GOOD).read_response()[0] == 200
+        for number in range(60):
+            wire = stack.enter_context(Wire(address))
+            if number % 2:
+                wire.send(b"POST /info HTTP/1.1\r\nx")
+        with Wire(address) as wire:
+            assert wire.send(HEALTH).read_response()[0] == 200
+        assert keyed.send(GOOD).read_response()[0] == 200  # a key is better than silence
+    assert caplog.records == []
+
+
+def test_failing_accept_is_logged_once(empty: Store, caplog: pytest.LogCaptureFixture) -> None:
+    listener = bind_socket("127.0.0.1", 0)
+    server = HttpServer(make_site(empty), listener)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(100):
+            server.log_seldom("cannot accept a connection", OSError("too many"))
+    listener.close()
+    assert len(caplog.records) == 1
+
+
+def test_disconnects_leave_nothing(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    with serve() as address:
+        for cut in (0, 1, 20, len(GOOD) - 1, len(GOOD)):
+            for reset in (False, True):
+                with Wire(address) as wire:
+                    wire.send(GOOD[:cut])
+                    if reset:
+                        linger = b"\x01\0\0\0\0\0\0\0"
+                        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        with Wire(address) as wire:
+            assert wire.send(GOOD).read_response()[0] == 200
+    assert caplog.records == []
+
+
+# --- the end ---
+
+
+class SlowAccess(Access):
+    """Access whose charges wait for the test."""
+
+    def __init__(self) -> None:
+        super().__init__([Key("all", "s3cret")])
+        self.arrived, self.go_on = threading.Semaphore(0), threading.Event()
+
+    def charge(self, key: Key, points: int, **facts: Any) -> None:
+        if points:
+            self.arrived.release()
+            assert self.go_on.wait(10)
+
+
+def run_slow(empty: Store, **limits: Any) -> tuple[SlowAccess, HttpServer, threading.Thread, str]:
+    access = SlowAccess()
+    listener = bind_socket("127.0.0.1", 0)
+    listener.listen()
+    server = HttpServer(make_site(empty, access, **limits), listener)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    return access, server, thread, f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_stop_finishes_running_answers(empty: Store) -> None:
+    access, server, thread, address = run_slow(empty)
+    with Wire(address) as busy, Wire(address) as idle:
+        assert idle.send(HEALTH).read_response()[0] == 200
+        busy.send(GOOD)
+        assert access.arrived.acquire(timeout=10)
+        server.stop()
+        assert idle.is_closed()
+        with pytest.raises(ConnectionRefusedError):
+            Wire(address)
+        access.go_on.set()
+        status, headers, _ = busy.read_response()
+        assert (status, headers["connection"]) == (200, "close")
+        assert busy.is_closed()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_stop_has_a_time_limit(empty: Store) -> None:
+    access, server, thread, address = run_slow(empty, stop_seconds=SHORT)
+    with Wire(address) as busy:
+        busy.send(GOOD)
+        assert access.arrived.acquire(timeout=10)
+        server.stop()
+        assert busy.is_closed()
+    access.go_on.set()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_health_beside_slow_requests(empty: Store) -> None:
+    access, server, thread, address = run_slow(empty, workers=2, workers_per_key=2)
+    with contextlib.ExitStack() as stack:
+        busy = [stack.enter_context(Wire(address)).send(GOOD) for _ in range(10)]
+        for _ in range(2):
+            assert access.arrived.acquire(timeout=10)
+        with Wire(address) as wire:
+            assert wire.send(HEALTH).read_response()[0] == 200
+        access.go_on.set()
+        assert [wire.read_response()[0] for wire in busy] == [200] * 10
+        server.stop()
+        thread.join(10)
