@@ -95,18 +95,15 @@ def _draw_lorenz(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     axes.add_legend(ax, theme, ncols=2)
 
 
-def _gini_coefficient(rows: pd.DataFrame) -> float:
-    return float(1 - 2 * np.trapezoid(rows["value"], rows["accounts"]))
-
-
 def _describe_lorenz(rows: pd.DataFrame) -> str:
     if not len(rows):
         return "Lorenz curve of account values: no data."
     half = 100 * float(np.interp(0.5, rows["accounts"], rows["value"]))
     top = 100 * (1 - float(np.interp(0.9, rows["accounts"], rows["value"])))
+    gini = 1 - 2 * np.trapezoid(rows["value"], rows["accounts"])
     return (
         f"Lorenz curve of account values: the poorer half of the accounts holds {half:.1f} % of "
-        f"all value, the richest tenth {top:.1f} %; Gini about {_gini_coefficient(rows):.2f}."
+        f"all value, the richest tenth {top:.1f} %; Gini about {gini:.2f}."
     )
 
 

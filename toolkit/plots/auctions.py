@@ -74,15 +74,10 @@ def _draw_auctions(ax: Axes, theme: Theme, decay: pd.DataFrame) -> None:
         )
         if has_labels:
             word = "paid" if row.over else "now"
-            ax.annotate(
-                f"{word} {formats.usd_amount(row.gas)}",
-                (_naive_times([stop])[0], row.gas),
-                xytext=(-8, -12) if row.over else (8, 4),
-                textcoords="offset points",
-                ha="right" if row.over else "left",
-                fontsize=9,
-                color=theme.text,
-            )
+            point = (_naive_times([stop])[0], row.gas)
+            offset, side = ((-8, -12), "right") if row.over else ((8, 4), "left")
+            text = f"{word} {formats.usd_amount(row.gas)}"
+            axes.label_point(ax, theme, text, point, offset, ha=side)
     axes.set_time_axis(ax, decay["start"].min(), decay["end"].max())
     ax.set_ylim(0, None)
     ax.set_ylabel("gas price")

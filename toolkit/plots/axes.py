@@ -1,15 +1,18 @@
 """Axes: ticks of time and USD, legend, labels, and the line styles of several groups."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import matplotlib.dates as mdates
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from toolkit.plots.formats import MINUS
-from toolkit.plots.style import Theme
+from toolkit.plots.style import Theme, style_axes
 
 __all__ = [
     "MAX_LINES",
@@ -17,10 +20,17 @@ __all__ = [
     "LineStyle",
     "add_legend",
     "add_zero_line",
+    "check_count",
+    "draw_net",
     "group_name",
+    "label_point",
     "label_right_edge",
     "line_style",
+    "name_rows",
     "period_column",
+    "quantile_columns",
+    "set_log_ticks",
+    "set_ticks",
     "set_time_axis",
     "set_title",
     "set_usd_ticks",
@@ -63,6 +73,21 @@ def group_name(keys: object) -> str:
     return ", ".join(map(str, keys)) if isinstance(keys, tuple) else str(keys)
 
 
+def check_count(count: int, most: int, what: str) -> None:
+    """Raise ValueError if a figure would show too many coins or groups."""
+    if count > most:
+        raise ValueError(f"at most {most} {what} can be drawn, not {count}: pick some")
+
+
+def quantile_columns(frame: pd.DataFrame) -> tuple[str, str, str] | None:
+    """Return the columns of the lowest, the middle and the highest quantile, such as ``q50``."""
+    names = [c for c in frame.columns if c[:1] == "q" and c[1:].replace(".", "").isdigit()]
+    names.sort(key=lambda name: float(name[1:]))
+    if not names:
+        return None
+    return names[0], min(names, key=lambda name: abs(float(name[1:]) - 50)), names[-1]
+
+
 def add_legend(ax: Axes, theme: Theme, **options: Any) -> None:
     """Add a legend in one line above the axes, where it hides nothing."""
     legend = ax.legend(
@@ -96,6 +121,31 @@ def set_title(ax: Axes, theme: Theme, text: str, *, right: bool = False, pad: fl
         color=theme.text,
         parse_math=False,
     )
+
+
+def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Name horizontal rows from bottom to top, with a grid along x; return their heights."""
+    style_axes(ax, theme, grid="x")
+    ax.set_yticks(range(len(names)), names, parse_math=False)
+    ax.set_ylim(-0.7, len(names) - 0.3)
+    return np.arange(len(names))
+
+
+def draw_net(ax: Axes, theme: Theme, net: pd.Series, at: npt.NDArray[np.int64]) -> None:
+    """Draw a diamond at the net amount of each row, and the line between gain and loss."""
+    ax.plot(
+        net, at, "D", color=theme.text, markeredgecolor=theme.background, markersize=5.5,
+        label="net",
+    )  # fmt: skip
+    ax.axvline(0, color=theme.muted, linewidth=0.8)
+
+
+def label_point(
+    ax: Axes, theme: Theme, text: str, point: tuple[Any, Any], offset: tuple[int, int], **style: Any
+) -> None:
+    """Write a text next to a point; the offset is in points."""
+    options = {"fontsize": 9, "color": theme.text, "ha": "center"} | style
+    ax.annotate(text, point, xytext=offset, textcoords="offset points", **options)
 
 
 def label_right_edge(ax: Axes, y: float, text: str, colour: str) -> None:
@@ -136,6 +186,24 @@ def set_time_axis(ax: Axes, first: pd.Timestamp, last: pd.Timestamp) -> None:
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(formatter)
     ax.set_xlabel(f"{first:%d %b %Y} to {last:%d %b %Y}, UTC")
+
+
+def set_ticks(
+    axis: Axis, places: Sequence[float], text: Callable[[float, int | None], str]
+) -> None:
+    """Set ticks at some places only, with their texts."""
+    axis.set_major_locator(FixedLocator(list(places)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(text))
+
+
+def set_log_ticks(axis: Axis, text: Callable[[float], str]) -> None:
+    """Set the ticks of a logarithmic axis: several of each decade if there are few decades."""
+    low, high = axis.get_view_interval()
+    subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
 
 
 def set_usd_ticks(axis: Axis) -> None:

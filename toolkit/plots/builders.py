@@ -67,17 +67,12 @@ def _name_rows(routing: pd.DataFrame) -> pd.DataFrame:
     if pd.api.types.is_datetime64_any_dtype(key.dtype):
         pattern = "%d %b, %H:%M" if key.name == "hour" else "%d %b"
         return routing.assign(name=key.dt.strftime(pattern)).iloc[::-1].tail(_MOST)
-    rows = routing.assign(name=[_short_name(str(value)) for value in key])
+    rows = routing.assign(name=[formats.short_name(str(value)) for value in key])
     return rows.nlargest(_MOST, "volume").iloc[::-1]
 
 
-def _short_name(name: str) -> str:
-    return f"{name[:6]}...{name[-4:]}" if name[:2] == "0x" and len(name) > 14 else name
-
-
 def _draw_routing(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    style.style_axes(ax, theme, grid="x")
-    at = np.arange(len(rows))
+    at = axes.name_rows(ax, theme, rows["name"].tolist())
     left = np.zeros(len(rows))
     colours = (theme.good, theme.bad, theme.accent, theme.muted)
     for (column, label, hatch), colour in zip(_ROUTES, colours, strict=True):
@@ -94,8 +89,6 @@ def _draw_routing(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
             label=label,
         )
         left = left + width
-    ax.set_yticks(at, rows["name"].tolist(), parse_math=False)
-    ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlabel("volume, USD")
     axes.set_usd_ticks(ax.xaxis)
     ax.xaxis.set_major_locator(MaxNLocator(6))
@@ -238,14 +231,8 @@ def _draw_value(ax: Axes, theme: Theme, curve: pd.DataFrame) -> None:
     ax.fill_between(weeks, low, high, color=theme.good, alpha=0.18, linewidth=0)
     ax.plot(weeks, value, "-o", color=theme.good, markersize=4)
     for week, users, top in zip(curve["weeks"], curve["at_risk"], curve["value"], strict=True):
-        ax.annotate(
-            f"{users:,}",
-            (week, top),
-            xytext=(0, 7),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
-            color=theme.muted,
+        axes.label_point(
+            ax, theme, f"{users:,}", (week, top), (0, 7), fontsize=8, color=theme.muted
         )
     ax.set_xlim(0, float(weeks[-1]) + 0.3)
     # The band of two or three users is very wide: it is cut off, or the curve would look flat.

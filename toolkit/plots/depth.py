@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
 from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Theme, ThemeName
@@ -53,30 +53,23 @@ def depth_profile(
     if len(profile) and len(profile[keys].drop_duplicates()) > 1:
         raise ValueError("a profile shows one market, and the rows are of several: pick one")
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
-    names = sorted((n for n in profile.columns if _is_quantile(n)), key=lambda n: float(n[1:]))
-    can_draw = len(profile) and bool(names)
-    _draw_profile(ax, colours, profile, names) if can_draw else style.draw_no_data(ax, colours)
-    words = _describe_profile(profile, names)
+    names = axes.quantile_columns(profile) if len(profile) else None
+    _draw_profile(ax, colours, profile, names) if names else style.draw_no_data(ax, colours)
+    words = (
+        _describe_profile(profile, names[1]) if names else "Depth by distance from mid: no data."
+    )
     return style.finish_axes(ax, colours, words, style.is_simulated(profile))
 
 
-def _is_quantile(name: str) -> bool:
-    return name[:1] == "q" and name[1:].replace(".", "", 1).isdigit()
-
-
-def _middle_quantile(names: list[str]) -> str:
-    return min(names, key=lambda name: abs(float(name[1:]) - 50))
-
-
-def _draw_profile(ax: Axes, theme: Theme, profile: pd.DataFrame, names: list[str]) -> None:
+def _draw_profile(
+    ax: Axes, theme: Theme, profile: pd.DataFrame, names: tuple[str, str, str]
+) -> None:
     ax.set_xscale("log")
     ax.set_yscale("log")
     for number, side in enumerate(_SIDES):
         rows = profile[profile["side"] == side].sort_values("bps")
         line = axes.line_style(theme, number)
-        low, middle, high = (
-            rows[n].where(rows[n] > 0) for n in (names[0], _middle_quantile(names), names[-1])
-        )
+        low, middle, high = (rows[name].where(rows[name] > 0) for name in names)
         ax.plot(
             rows["bps"],
             middle,
@@ -89,17 +82,11 @@ def _draw_profile(ax: Axes, theme: Theme, profile: pd.DataFrame, names: list[str
             label=_SIDE_NAMES[side],
         )
         ax.fill_between(rows["bps"], low, high, color=line.colour, alpha=0.16, linewidth=0)
-    widths = sorted(profile["bps"].unique())
-    ax.xaxis.set_major_locator(FixedLocator(widths))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ticks(ax.xaxis, sorted(profile["bps"].unique()), formats.plain_number)
     bottom, top = ax.get_ylim()
-    is_narrow = top / bottom < 300
     if top / bottom < 10:
         ax.set_ylim(bottom / 3, top * 3)
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,)))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.short_usd(value)))
+    axes.set_log_ticks(ax.yaxis, formats.short_usd)
     ax.set_xlabel("distance from mid, bps")
     ax.set_ylabel("depth within that distance, USD")
     axes.add_legend(ax, theme, ncols=2)
@@ -107,11 +94,9 @@ def _draw_profile(ax: Axes, theme: Theme, profile: pd.DataFrame, names: list[str
     axes.set_title(ax, theme, coin, right=True)
 
 
-def _describe_profile(profile: pd.DataFrame, names: list[str]) -> str:
-    if not len(profile) or not names:
-        return "Depth by distance from mid: no data."
+def _describe_profile(profile: pd.DataFrame, middle: str) -> str:
     coin = str(profile["coin"].iloc[0]) if "coin" in profile else ""
-    parts, middle = [], _middle_quantile(names)
+    parts = []
     for side in _SIDES:
         rows = profile[profile["side"] == side].sort_values("bps")
         ends = [

@@ -180,10 +180,7 @@ def positions_over_time(
             f"a figure shows positions of one account, not {positions['user'].nunique()}: pick one"
         )
     coins = list(dict.fromkeys(positions["coin"])) if len(positions) else []
-    if len(coins) > _MAX_COINS:
-        raise ValueError(
-            f"at most {_MAX_COINS} coins can be drawn here, not {len(coins)}: pick some"
-        )
+    axes.check_count(len(coins), _MAX_COINS, "coins")
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     _draw_positions(ax, colours, positions, coins) if coins else style.draw_no_data(ax, colours)
     simulated = style.is_simulated(positions)
@@ -240,16 +237,9 @@ def _draw_drawdown(ax: Axes, theme: Theme, rows: pd.DataFrame, of: str) -> None:
         deepest = int(np.nanargmin(drawdown))
         ax.plot(times[deepest], drawdown[deepest], "v", color=theme.text, markersize=5)
         is_right_half = deepest > len(times) / 2
-        ax.annotate(
-            formats.usd_amount(drawdown[deepest]),
-            (times[deepest], drawdown[deepest]),
-            xytext=(-7 if is_right_half else 7, 0),
-            textcoords="offset points",
-            ha="right" if is_right_half else "left",
-            va="center",
-            fontsize=9,
-            color=theme.text,
-        )
+        text, point = formats.usd_amount(drawdown[deepest]), (times[deepest], drawdown[deepest])
+        offset, side = ((-7, 0), "right") if is_right_half else ((7, 0), "left")
+        axes.label_point(ax, theme, text, point, offset, ha=side, va="center")
     ax.margins(x=0.01, y=0.22)
     ax.set_ylabel("drawdown of\nrealised, USD" if of else "drawdown, USD")
     axes.set_time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter
 
 from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Theme, ThemeName
@@ -62,10 +62,7 @@ def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     keys = [name for name in params.columns if name not in _NOT_KEYS]
     split = params.groupby(keys, sort=True) if keys else [((), params)]
     groups = [(axes.group_name(key), rows) for key, rows in split]
-    if len(groups) > axes.MAX_LINES:
-        raise ValueError(
-            f"at most {axes.MAX_LINES} groups can be drawn, not {len(groups)}: pick some"
-        )
+    axes.check_count(len(groups), axes.MAX_LINES, "groups")
     return groups
 
 
@@ -91,17 +88,11 @@ def _draw_markout(
         ax.fill_between(
             rows["seconds"], rows["low"], rows["high"], color=line.colour, alpha=0.16, linewidth=0
         )
-    _set_horizon_ticks(ax, estimate.params["seconds"])
+    axes.set_ticks(ax.xaxis, sorted(estimate.params["seconds"].unique()), formats.time_span)
     ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_number))
     ax.set_ylabel("gain of the account, bps")
     ax.set_xlabel("time since the fill")
     axes.add_legend(ax, theme, ncols=min(3, len(groups)))
-
-
-def _set_horizon_ticks(ax: Axes, seconds: pd.Series) -> None:
-    ax.xaxis.set_major_locator(FixedLocator(sorted(seconds.unique())))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(formats.time_span))
 
 
 def _describe_markout(groups: list[tuple[str, pd.DataFrame]]) -> str:

@@ -9,7 +9,9 @@ __all__ = [
     "exact_number",
     "order_capacity",
     "percent_share",
+    "plain_number",
     "short_address",
+    "short_name",
     "short_usd",
     "signed_number",
     "time_span",
@@ -86,6 +88,11 @@ def exact_number(value: Any) -> str:
     whole, _, digits = f"{Decimal(str(value)):,f}".partition(".")
     digits = digits.rstrip("0")
     return true_minus(f"{whole}{'.' if digits else ''}{digits}")
+
+
+def plain_number(value: float, _: int | None = None) -> str:
+    """Return a number with up to six digits."""
+    return f"{value:g}"
 
 
 def signed_number(value: float, _: int | None = None) -> str:
@@ -167,3 +174,8 @@ def short_address(value: Any) -> str:
     """Return the first and the last characters of an address or a hash."""
     text = str(value)
     return text if len(text) <= 14 else f"{text[:8]}\N{HORIZONTAL ELLIPSIS}{text[-4:]}"
+
+
+def short_name(name: str) -> str:
+    """Return a name, or an address in short form."""
+    return f"{name[:6]}...{name[-4:]}" if name[:2] == "0x" and len(name) > 14 else name

@@ -1,6 +1,5 @@
 """Funding: paid and received by coin and over time, and its running total."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -64,24 +63,12 @@ def _rank_rows(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_coin_bars(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    style.style_axes(ax, theme, grid="x")
-    at = np.arange(len(rows))
+    at = axes.name_rows(ax, theme, rows["name"].tolist())
     ax.barh(at, rows["paid"], height=0.62, color=theme.bad, label="paid")
     ax.barh(at, rows["received"], height=0.62, color=theme.good, label="received")
-    ax.plot(
-        rows["net"],
-        at,
-        "D",
-        color=theme.text,
-        markeredgecolor=theme.background,
-        markersize=5.5,
-        label="net",
-    )
-    ax.axvline(0, color=theme.muted, linewidth=0.8)
+    axes.draw_net(ax, theme, rows["net"], at)
     for y, net in enumerate(rows["net"]):
         axes.label_right_edge(ax, y, formats.usd_amount(net, signed=True), theme.text)
-    ax.set_yticks(at, rows["name"].tolist(), parse_math=False)
-    ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlabel("USD; net in figures at the right")
     axes.set_usd_ticks(ax.xaxis)
     handles, _ = ax.get_legend_handles_labels()

@@ -123,15 +123,9 @@ def _draw_map(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(_percent_tick))
     axes.add_legend(ax, theme, ncols=2)
     ax.text(
-        1.0,
-        1.02,
-        _coverage_text(rows),
-        transform=ax.transAxes,
-        ha="right",
-        va="bottom",
-        fontsize=8,
-        color=theme.muted,
-    )
+        1.0, 1.02, _coverage_text(rows), transform=ax.transAxes, ha="right", va="bottom",
+        fontsize=8, color=theme.muted,
+    )  # fmt: skip
 
 
 def _is_above(distance: float, side: str) -> bool:
@@ -186,7 +180,7 @@ def _draw_trips(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     ax.axhline(0, color=theme.muted, linewidth=0.8)
     ax.set_xscale("log")
     ax.spines["bottom"].set_visible(False)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_major_formatter(FuncFormatter(formats.plain_number))
     ax.set_xlabel("hours from flat to flat")
     ax.set_ylabel("net return, %")
     ax.yaxis.set_major_formatter(FuncFormatter(_percent_tick))

@@ -30,7 +30,10 @@ def draw_matrix(
     ax.imshow(values, cmap=shades, vmin=0, vmax=most, aspect="auto", interpolation="nearest")
     for (row, column), text in np.ndenumerate(texts):
         if text == UNKNOWN:
-            _hatch_cell(ax, theme, row, column)
+            cell = (column - 0.5, row - 0.5), 1, 1
+            ax.add_patch(
+                Rectangle(*cell, fill=False, hatch="///", edgecolor=theme.grid, linewidth=0)
+            )
         elif text:
             colour = _readable_colour(theme, shades, float(values[row, column]) / most)
             ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
@@ -45,20 +48,6 @@ def name_rows_and_columns(
     if has_long_names:
         for label in ax.get_xticklabels():
             label.set(rotation=40, ha="right", rotation_mode="anchor")
-
-
-def _hatch_cell(ax: Axes, theme: Theme, row: int, column: int) -> None:
-    ax.add_patch(
-        Rectangle(
-            (column - 0.5, row - 0.5),
-            1,
-            1,
-            fill=False,
-            hatch="///",
-            edgecolor=theme.grid,
-            linewidth=0,
-        )
-    )
 
 
 def _readable_colour(theme: Theme, shades: Colormap, share: float) -> str:

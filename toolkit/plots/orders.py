@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from toolkit.plots import axes, matrix, style
 from toolkit.plots.style import Theme, ThemeName
@@ -31,17 +31,9 @@ _CAUSES: Final = (
 )
 _NOT_KEYS: Final = ("cause", "seconds", "probability", "name", "estimate", "low", "high")
 _AGE_NAMES: Final = {
-    0.001: "1 ms",
-    0.1: "0.1 s",
-    1: "1 s",
-    10: "10 s",
-    60: "1 min",
-    600: "10 min",
-    3600: "1 h",
-    21_600: "6 h",
-    86_400: "1 d",
-    864_000: "10 d",
-}
+    0.001: "1 ms", 0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h",
+    21_600: "6 h", 86_400: "1 d", 864_000: "10 d",
+}  # fmt: skip
 
 
 def order_transitions(
@@ -183,38 +175,26 @@ def order_mix(
     return style.finish_axes(ax, colours, _describe_mix(rows), style.is_simulated(mix))
 
 
-def _group_marks(theme: Theme) -> dict[str, tuple[str, str]]:
-    colours = (theme.good, theme.accent, theme.bad, theme.total, theme.muted)
-    return dict(zip(_END_GROUPS, zip(colours, "osDv^", strict=True), strict=True))
-
-
 def _draw_mix(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    style.style_axes(ax, theme, grid="x")
     rows = rows.iloc[::-1].reset_index(drop=True)
-    marks = _group_marks(theme)
-    for name in _END_GROUPS:
+    axes.name_rows(ax, theme, rows["status"].tolist())
+    colours = (theme.good, theme.accent, theme.bad, theme.total, theme.muted)
+    for name, colour, marker in zip(_END_GROUPS, colours, "osDv^", strict=True):
         part = rows[rows["group"] == name]
         if part.empty:
             continue
-        colour, marker = marks[name]
         at = part.index.to_numpy()
         interval = part[["low", "high"]].to_numpy(dtype="float64")
         ax.hlines(at, interval[:, 0], interval[:, 1], color=colour, linewidth=1.6)
         ax.plot(part["share"], at, marker, color=colour, markersize=5.5, label=name)
     ax.set_xscale("log")
     ax.set_xlim(None, 1.3)
-    ax.xaxis.set_major_formatter(FuncFormatter(_percent_tick))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_yticks(range(len(rows)), rows["status"].tolist(), parse_math=False)
-    ax.set_ylim(-0.7, len(rows) - 0.3)
     for y, count in enumerate(rows["orders"]):
         axes.label_right_edge(ax, y, f"{count:,}", theme.text)
     ax.set_xlabel("share of orders by last status; number of orders at the right")
     axes.add_legend(ax, theme, ncols=5)
-
-
-def _percent_tick(share: float, _: int | None = None) -> str:
-    return f"{100 * share:g} %"
 
 
 def _describe_mix(rows: pd.DataFrame) -> str:
@@ -287,10 +267,7 @@ def _time_lines(
             if len(own := curves[curves["cause"] == cause.name])
         ]
     groups = curves.groupby(keys, sort=True, dropna=False)
-    if groups.ngroups > axes.MAX_LINES:
-        raise ValueError(
-            f"at most {axes.MAX_LINES} groups can be drawn, not {groups.ngroups}: pick some"
-        )
+    axes.check_count(groups.ngroups, axes.MAX_LINES, "groups")
     return [
         (axes.line_style(theme, number), axes.group_name(key), _extend_line(own, group, last))
         for number, (key, group) in enumerate(groups)
@@ -320,29 +297,17 @@ def _draw_times(
         ax.fill_between(
             x, own["low"], own["high"], step="post", color=line.colour, alpha=0.18, linewidth=0
         )
-        ax.step(
-            x,
-            own["probability"],
-            where="post",
-            color=line.colour,
-            linestyle=line.dashes,
-            label=label,
-        )
+        look = {"color": line.colour, "linestyle": line.dashes, "label": label}
+        ax.step(x, own["probability"], where="post", **look)
     ax.set_xscale("log")
     ticks = [age for age in _AGE_NAMES if edge <= age <= last]
+    axes.set_ticks(ax.xaxis, ticks, lambda seconds, _: _AGE_NAMES.get(seconds, f"{seconds:g} s"))
     ax.set_xlim(edge, last)
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(_age_tick))
     ax.set_ylim(0, 1)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.set_xlabel("time since the order was placed")
     ax.set_ylabel("share of orders")
     axes.add_legend(ax, theme, ncols=3)
-
-
-def _age_tick(seconds: float, _: int | None = None) -> str:
-    return _AGE_NAMES.get(seconds, f"{seconds:g} s")
 
 
 def _describe_times(times: "FillTimes") -> str:

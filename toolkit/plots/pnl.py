@@ -131,18 +131,14 @@ def _label_bar(ax: Axes, theme: Theme, x: int, bar: _Bar) -> None:
     """Write a value above its bar, or below a negative total."""
     is_covered = bar.value is not None
     is_below = is_covered and bar.is_total and bar.top < 0
-    ax.annotate(
-        formats.usd_amount(bar.value, signed=True) if is_covered else "not\ncovered",
-        (x, min(bar.bottom, bar.top) if is_below else max(bar.bottom, bar.top)),
-        xytext=(0, -3 if is_below else 3),
-        textcoords="offset points",
-        ha="center",
-        va="top" if is_below else "bottom",
-        fontsize=9,
+    text = formats.usd_amount(bar.value, signed=True) if is_covered else "not\ncovered"
+    place, offset, side = (min, -3, "top") if is_below else (max, 3, "bottom")
+    axes.label_point(
+        ax, theme, text, (x, place(bar.bottom, bar.top)), (0, offset), va=side,
         fontweight="bold" if bar.is_total else "normal",
         style="normal" if is_covered else "italic",
         color=theme.text if is_covered else theme.muted,
-    )
+    )  # fmt: skip
 
 
 def _describe_waterfall(bars: list[_Bar]) -> str:

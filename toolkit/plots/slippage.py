@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from toolkit.plots import formats, style
+from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Theme, ThemeName
 
 _MAX_COINS = 4  # more panels side by side are too narrow
@@ -85,8 +84,7 @@ def slippage_curve(
     colours = style.get_theme(theme)
     coins = list(dict.fromkeys(curve["coin"])) if len(curve) else []
     limit = 1 if ax is not None else _MAX_COINS
-    if len(coins) > limit:
-        raise ValueError(f"at most {limit} coins can be drawn here, not {len(coins)}: pick some")
+    axes.check_count(len(coins), limit, "coins")
     if ax is None and coins:
         return _draw_panels(curve, coins, colours, transparent)
     drawn = style.new_axes(colours, ax=ax, transparent=transparent)
@@ -109,9 +107,7 @@ def _draw_panels(curve: pd.DataFrame, coins: list[str], theme: Theme, transparen
         _draw_curve(upper, theme, rows, first=number == 0)
         _draw_thin_books(lower, theme, rows, first=number == 0)
         upper.set_xlabel("")
-        upper.set_title(
-            coin, loc="left", fontsize=10, fontweight="bold", color=theme.text, parse_math=False
-        )
+        axes.set_title(upper, theme, coin)
         style.finish_axes(upper, theme, _describe_curve(rows), style.is_simulated(curve))
     entries: dict[str, Any] = {}
     for upper in grid[0]:
@@ -135,21 +131,12 @@ def _side_colour(side: str, theme: Theme) -> str:
 
 def _quantile_names(curve: pd.DataFrame) -> tuple[str, str, str]:
     """Return the names of the lowest, the middle and the highest quantile column."""
-    names = [c for c in curve.columns if c[:1] == "q" and c[1:].replace(".", "").isdigit()]
-    names.sort(key=_quantile_percent)
+    names = axes.quantile_columns(curve)
     if not names:
         raise ValueError(
             "the curve has no quantile columns: pass the result of tk.slippage.curve(samples)"
         )
-    return names[0], min(names, key=_median_distance), names[-1]
-
-
-def _quantile_percent(name: str) -> float:
-    return float(name[1:])
-
-
-def _median_distance(name: str) -> float:
-    return abs(_quantile_percent(name) - 50)
+    return names
 
 
 def _draw_curve(ax: Axes, theme: Theme, curve: pd.DataFrame, first: bool = True) -> None:
@@ -170,11 +157,7 @@ def _draw_curve(ax: Axes, theme: Theme, curve: pd.DataFrame, first: bool = True)
         label="half spread",
     )
     _set_size_axis(ax, curve["amount_usd"])
-    low_end, high_end = ax.get_ylim()
-    is_narrow = high_end / low_end < 300  # less than two and a half decades
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,)))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(_plain_tick))
+    axes.set_log_ticks(ax.yaxis, formats.plain_number)
     ax.set_ylabel("slippage against mid, bps" if first else "")
     ax.set_xlabel("size, USD")
 
@@ -240,18 +223,8 @@ def _set_size_axis(ax: Axes, sizes: pd.Series) -> None:
     """Set ticks at 1, 10, 100, ... thousand: ticks at all sizes would overlap."""
     low, high = float(sizes.min()), float(sizes.max())
     decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    ax.xaxis.set_major_locator(FixedLocator(decades.tolist()))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(_size_tick))
+    axes.set_ticks(ax.xaxis, decades.tolist(), lambda value, _: formats.short_usd(value))
     ax.set_xlim(low * 0.7, high * 1.4)
-
-
-def _size_tick(value: float, _: int | None = None) -> str:
-    return formats.short_usd(value)
-
-
-def _plain_tick(value: float, _: int | None = None) -> str:
-    return f"{value:g}"
 
 
 def _describe_curve(curve: pd.DataFrame) -> str:

@@ -94,11 +94,7 @@ def _draw_fit(ax: Axes, theme: Theme, fit: Any, coin: str) -> None:
         group = fit.groups[(fit.groups["coin"] == coin) & (fit.groups["side"] == side)]
         if len(group):
             _draw_side(ax, theme, fit, group.iloc[0], axes.line_style(theme, number))
-    low, high = ax.get_ylim()
-    subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
-    ax.yaxis.set_major_locator(LogLocator(subs=subs))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_log_ticks(ax.yaxis, formats.plain_number)
     ax.xaxis.set_major_locator(LogLocator())
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.short_usd(value)))

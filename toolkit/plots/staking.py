@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from toolkit.plots import axes, style
+from toolkit.plots import axes, formats, style
 from toolkit.plots.style import Theme, ThemeName
 
 if TYPE_CHECKING:
@@ -58,30 +57,25 @@ def validator_yields(
 
 
 def _draw_yields(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    style.style_axes(ax, theme, grid="x")
-    at = np.arange(len(rows))
+    at = axes.name_rows(ax, theme, [_validator_name(name) for name in rows["validator"]])
     ax.hlines(at, rows["low"], rows["high"], color=theme.good, linewidth=1.8)
     ax.plot(rows["apy"], at, "o", color=theme.good, markersize=6)
     for y, row in enumerate(rows.itertuples()):
         axes.label_right_edge(ax, y, f"{row.apy:.2%}", theme.text)
-    ax.set_yticks(at, [short_name(name) for name in rows["validator"]], parse_math=False)
-    ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=1))
     ax.set_xlabel("yield of a year, compounded weekly")
 
 
-def short_name(name: str) -> str:
-    """Return the first and the last characters of an address."""
-    if not name:
-        return "validator"
-    return f"{name[:6]}...{name[-4:]}" if name[:2] == "0x" and len(name) > 14 else name
+def _validator_name(name: str) -> str:
+    return formats.short_name(name) or "validator"
 
 
 def _describe_yields(rows: pd.DataFrame) -> str:
     if not len(rows):
         return "Yields of validators: no data."
     parts = [
-        f"{short_name(str(row.validator))} {row.apy:.2%}" for row in rows.iloc[::-1].itertuples()
+        f"{_validator_name(str(row.validator))} {row.apy:.2%}"
+        for row in rows.iloc[::-1].itertuples()
     ]
     return f"Yields of a year of {len(rows)} validators: {', '.join(parts)}."
 
@@ -145,7 +139,7 @@ def _draw_ranks(ax: Axes, theme: Theme, ranks: pd.DataFrame) -> None:
             linewidth=1.6,
         )
         label_colour = colour if number % len(palette) < 3 else theme.text
-        axes.label_right_edge(ax, own["rank"].iloc[-1], short_name(str(name)), label_colour)
+        axes.label_right_edge(ax, own["rank"].iloc[-1], _validator_name(str(name)), label_colour)
     axes.set_time_axis(ax, ranks["week"].min(), ranks["week"].max())
     ax.invert_yaxis()
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))

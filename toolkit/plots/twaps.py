@@ -63,23 +63,11 @@ def _split_by_price(pressure: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _draw_pressure(ax: Axes, theme: Theme, rows: pd.DataFrame, unpriced: list[str]) -> None:
-    style.style_axes(ax, theme, grid="x")
-    at = np.arange(len(rows))
+    at = axes.name_rows(ax, theme, rows["name"].tolist())
     ax.barh(at, rows["buy_usd"], height=0.6, color=theme.good, label="to buy")
     ax.barh(at, -rows["sell_usd"], height=0.6, color=theme.bad, hatch="///", label="to sell",
             edgecolor=theme.background, linewidth=0)  # fmt: skip
-    ax.plot(
-        rows["net_usd"],
-        at,
-        "D",
-        color=theme.text,
-        markeredgecolor=theme.background,
-        markersize=5.5,
-        label="net",
-    )
-    ax.axvline(0, color=theme.muted, linewidth=0.8)
-    ax.set_yticks(at, rows["name"].tolist(), parse_math=False)
-    ax.set_ylim(-0.7, len(rows) - 0.3)
+    axes.draw_net(ax, theme, rows["net_usd"], at)
     without = f"; without a price: {', '.join(unpriced)}" if unpriced else ""
     ax.set_xlabel(f"outstanding in TWAP orders, USD{without}", parse_math=False)
     axes.set_usd_ticks(ax.xaxis)
@@ -172,18 +160,9 @@ def _draw_adherence(ax: Axes, theme: Theme, running: pd.DataFrame, waiting: int)
 def _label_orders(ax: Axes, theme: Theme, running: pd.DataFrame) -> None:
     rows: Any = running.itertuples()
     for row in rows:
-        is_right = row.elapsed < 0.75
-        ax.annotate(
-            str(row.market),
-            (row.elapsed, row.progress),
-            xytext=(6 if is_right else -6, -2),
-            textcoords="offset points",
-            ha="left" if is_right else "right",
-            va="top",
-            fontsize=8,
-            color=theme.text,
-            parse_math=False,
-        )
+        offset, side = ((6, -2), "left") if row.elapsed < 0.75 else ((-6, -2), "right")
+        look = {"ha": side, "va": "top", "fontsize": 8, "parse_math": False}
+        axes.label_point(ax, theme, str(row.market), (row.elapsed, row.progress), offset, **look)
 
 
 def _describe_adherence(running: pd.DataFrame, waiting: int) -> str:
@@ -268,8 +247,7 @@ def _describe_quality(quality: pd.DataFrame) -> str:
     ]
     return (
         f"Prices of {len(quality)} TWAP orders, better than benchmarks by a median in basis points "
-        f"of: "
-        f"{', '.join(parts)}."
+        f"of: {', '.join(parts)}."
     )
 
 
