@@ -8,6 +8,7 @@ import re
 import runpy
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -120,12 +121,19 @@ def test_replace_block_without_markers() -> None:
 def test_public_names_have_docstrings(name: str) -> None:
     module = importlib.import_module(name)
     assert (module.__doc__ or "").strip(), f"{name} has no docstring"
-    exported = getattr(module, "__all__", [])
+    exported = getattr(module, "__all__", None) or _own_names(module)
     assert list(exported) == sorted(set(exported), key=list(exported).index)
     for public_name in exported:
         value: Any = getattr(module, public_name)
         if (inspect.isfunction(value) or inspect.isclass(value)) and not _is_alias(value):
             assert (inspect.getdoc(value) or "").strip(), f"{name}.{public_name} has no docstring"
+
+
+def _own_names(module: ModuleType) -> list[str]:
+    own = {key: value for key, value in vars(module).items() if key[:1] != "_"}
+    return [
+        key for key, value in own.items() if getattr(value, "__module__", "") == module.__name__
+    ]
 
 
 def _is_alias(value: Any) -> bool:

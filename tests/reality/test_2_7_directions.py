@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from tests.engines import ENGINES, Engine
-from toolkit.analysis.common import directions
 from toolkit.analysis.common.directions import (
     is_auto_deleveraging,
     is_conversion,
@@ -107,7 +106,3 @@ def test_exact_frames_in_arrow() -> None:
     table = nw.from_native(pa.Table.from_pandas(FILLS, preserve_index=False))
     made = table.select(forced=is_forced_close(table.columns, "0xAA"))
     assert made["forced"].to_list() == [n in (1, 2, 3, 4) for n in range(len(FILLS))]
-
-
-def test_public_names_have_functions() -> None:
-    assert all(callable(getattr(directions, name)) for name in directions.__all__)

@@ -16,8 +16,6 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.rules.auctions import elapsed_at, floor_price, price_at
 from toolkit.times import HOUR, SECOND, Time
 
-__all__ = ["decay"]
-
 GAS = ("start_gas", "current_gas", "end_gas")
 NEEDED = ("start_time_seconds", "duration_seconds", *GAS)
 

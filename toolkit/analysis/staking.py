@@ -19,8 +19,6 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.rules import staking as rules
 from toolkit.times import DAY, Time
 
-__all__ = ["RankStability", "apy", "implied_fee", "rank_stability"]
-
 Ranks = npt.NDArray[np.float64]
 
 NEEDED: Final = ("week", "net_apr", "gross_apr")

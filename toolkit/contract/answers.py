@@ -34,8 +34,6 @@ from toolkit.contract.records import Record
 from toolkit.contract.response_errors import check_no_web_page, response_error
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["decode", "decoder_type", "encode", "encode_error", "encode_lines"]
-
 _PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
 _MISSING_FIELD = re.compile(r"Object missing required field `(?P<name>.*?)`")
 _STEP = re.compile(r"\[(\d+|\.\.\.)\]|\.([^.\[]+)")

@@ -10,8 +10,6 @@ from toolkit.contract.kinds import Kind
 from toolkit.contract.operations import Table
 from toolkit.contract.records import Record
 
-__all__ = ["Column", "record_columns", "table_columns"]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -14,8 +14,6 @@ import zstandard
 
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
-__all__ = ["bounded_decompressor", "decompress", "is_zstd"]
-
 _ZSTD: Final = bytes.fromhex("28b52ffd")
 _GZIP: Final = bytes.fromhex("1f8b")
 _WINDOW: Final = 1 << 27

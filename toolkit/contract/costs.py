@@ -10,8 +10,6 @@ from typing import Any, Final
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
 
-__all__ = ["DEXES_AT_MOST", "describe_cost", "request_points"]
-
 # ASSUMED: there are at most 20 dexes. A request for ALL_DEXES counts with this number until an
 # answer has shown the number of dexes, so that a budget is never too low.
 DEXES_AT_MOST: Final = 20

@@ -19,22 +19,6 @@ from toolkit.contract.fields import RecordField, is_record, record_fields
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Record
 
-__all__ = [
-    "KNOWN_DEVIATIONS",
-    "LIBERAL",
-    "NO_DEVIATIONS",
-    "Deviation",
-    "Deviations",
-    "MissingField",
-    "UnknownField",
-    "find_deviations",
-    "forget_deviations",
-    "learn_deviations",
-    "report_missing",
-    "report_unknown",
-    "report_unreadable",
-]
-
 MOST_UNKNOWN: Final = 64
 """The most unknown fields of one operation that are remembered, to bound the memory."""
 

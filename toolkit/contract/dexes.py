@@ -8,18 +8,6 @@ their place, and readers accept every name everywhere.
 from collections.abc import Callable
 from typing import Final
 
-__all__ = [
-    "ALL_DEXES",
-    "NATIVE_ALIASES",
-    "NATIVE_NAMES",
-    "canonical_dex",
-    "coin_dex",
-    "dex_name_in",
-    "join_coin",
-    "native_form",
-    "strip_native_dex",
-]
-
 ALL_DEXES: Final = "ALL_DEXES"
 """The value of `dex` with which `batchClearinghouseStates` answers for every dex."""
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 from toolkit.contract import records as r
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter, Table, unknown_operation
 
-__all__ = ["EXTRA_OPERATIONS", "find_operation", "known_operation"]
-
 _USER = Parameter("user", "user", "address", "account", required=True)
 _DEX = Parameter("dex", "dex", "text", "dex; empty is the native one", default="", native="request")
 _START = Parameter("startTime", "start", "time", "first time, inclusive", required=True)

@@ -16,16 +16,6 @@ from msgspec import UNSET
 from toolkit.contract.kinds import Note, field_note
 from toolkit.contract.records import Record
 
-__all__ = [
-    "AnnotationParts",
-    "RecordField",
-    "beyond_fields",
-    "drop_beyond_fields",
-    "is_record",
-    "record_fields",
-    "split_annotation",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class AnnotationParts:

@@ -13,34 +13,6 @@ from typing import Literal
 
 import msgspec
 
-__all__ = [
-    "ADDRESS",
-    "AMOUNT",
-    "BPS",
-    "COIN",
-    "COUNT",
-    "EXACT_PRECISION",
-    "EXACT_SCALE",
-    "FLAG",
-    "ID",
-    "ISO_TIME",
-    "NESTED",
-    "PRICE",
-    "RATE",
-    "ROWS",
-    "SECONDS",
-    "SIZE",
-    "TEXT",
-    "TIME",
-    "USD",
-    "WORD",
-    "Family",
-    "Kind",
-    "Note",
-    "Numbers",
-    "field_note",
-]
-
 Family = Literal["number", "time", "seconds", "iso", "integer", "flag", "text", "nested", "rows"]
 """The family of a column; `toolkit.frames` has a dtype for each."""
 

@@ -14,19 +14,6 @@ from toolkit.contract import records as r
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.times import DAY, MINUTE
 
-__all__ = [
-    "OPERATIONS",
-    "VIEWS",
-    "CallLimit",
-    "Grid",
-    "Operation",
-    "Parameter",
-    "Scale",
-    "Table",
-    "get_operation",
-    "unknown_operation",
-]
-
 ParameterKind = Literal[
     "address",
     "addresses",

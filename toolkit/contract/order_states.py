@@ -5,8 +5,6 @@ Specification, "States and transitions". Readers accept states that are not in t
 
 from typing import Final
 
-__all__ = ["GROUPS", "STATES", "UPSTREAM_STATES", "order_state_group"]
-
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "active": ("open", "triggered", "scheduledCancel"),
     "filled": ("filled",),

@@ -18,8 +18,6 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.requests import make_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
-__all__ = ["PageDecision", "PageReader", "key_getter", "page_reader"]
-
 Key = tuple[Any, ...]
 
 # ASSUMED: if the page size is not known, the service may have cut a page of 500 rows or more.

@@ -17,8 +17,6 @@ from toolkit.contract.fields import is_record, record_fields, split_annotation
 from toolkit.contract.kinds import NESTED
 from toolkit.contract.records import Record
 
-__all__ = ["build_record", "check_values", "join_records", "read_record"]
-
 R = TypeVar("R", bound=Record)
 
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII)

@@ -12,16 +12,6 @@ from toolkit.contract.dexes import ALL_DEXES, native_form
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.errors import BadRequest
 
-__all__ = [
-    "AMOUNTS",
-    "INTERVALS",
-    "check_request",
-    "make_cursor",
-    "parse_cursor",
-    "request_body",
-    "wire_value",
-]
-
 INTERVALS: Final = (
     *("1m", "3m", "5m", "15m", "30m"),
     *("1h", "2h", "4h", "8h", "12h"),

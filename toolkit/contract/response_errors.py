@@ -24,8 +24,6 @@ from toolkit.errors import (
     ServiceError,
 )
 
-__all__ = ["GatewayError", "check_no_web_page", "gateway_error", "response_error"]
-
 _ERRORS: Final[dict[int, type[ServiceError]]] = {
     400: BadRequest,
     401: InvalidKey,

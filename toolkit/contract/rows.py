@@ -34,8 +34,6 @@ from toolkit.contract.records import (
 )
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["ComposedRows", "answer_rows"]
-
 Rows = tuple[Sequence[Any], ...]
 
 

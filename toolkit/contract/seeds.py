@@ -3,8 +3,6 @@
 import operator
 from typing import Final, SupportsIndex
 
-__all__ = ["check_seed"]
-
 _SEEDS: Final = 2**63
 
 

@@ -43,19 +43,6 @@ from toolkit.contract.records import (
     VaultEquity,
 )
 
-__all__ = [
-    "AccountSnapshot",
-    "Approval",
-    "Auction",
-    "DailyReward",
-    "Evidence",
-    "HistoryCoverage",
-    "Live",
-    "Sources",
-    "TwapSnapshot",
-    "Valuation",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Approval:

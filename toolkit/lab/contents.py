@@ -8,8 +8,6 @@ from jupyter_server.services.contents.largefilemanager import AsyncLargeFileMana
 from tornado.web import HTTPError
 from traitlets import Unicode
 
-__all__ = ["NOTE", "FolderAndNote"]
-
 NOTE: Final = "About this laboratory.md"
 """Path of the note in JupyterLab."""
 

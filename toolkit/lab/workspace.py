@@ -11,8 +11,6 @@ from urllib.parse import quote
 
 from toolkit.times import to_iso
 
-__all__ = ["make_layout", "make_note", "save_workspace"]
-
 _NAME: Final = "default"  # `/lab` opens this one, and the folder contains no other
 # JupyterLab restores a kernel with every tab, and twelve kernels take some 900 MB. So no tab has a
 # kernel; the extension beside this file starts one when the tab first comes to the front.

@@ -14,28 +14,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from toolkit.plots.formats import MINUS
 from toolkit.plots.style import Theme, style_axes
 
-__all__ = [
-    "MAX_LINES",
-    "PERIOD_LENGTHS",
-    "LineStyle",
-    "add_legend",
-    "add_zero_line",
-    "check_count",
-    "draw_net",
-    "group_name",
-    "label_point",
-    "label_right_edge",
-    "line_style",
-    "name_rows",
-    "period_column",
-    "quantile_columns",
-    "set_log_ticks",
-    "set_ticks",
-    "set_time_axis",
-    "set_title",
-    "set_usd_ticks",
-]
-
 MAX_LINES: Final = 6
 """How many lines of one figure can be told apart."""
 
@@ -144,7 +122,7 @@ def label_point(
     ax: Axes, theme: Theme, text: str, point: tuple[Any, Any], offset: tuple[int, int], **style: Any
 ) -> None:
     """Write a text next to a point; the offset is in points."""
-    options = {"fontsize": 9, "color": theme.text, "ha": "center"} | style
+    options: dict[str, Any] = {"fontsize": 9, "color": theme.text, "ha": "center"} | style
     ax.annotate(text, point, xytext=offset, textcoords="offset points", **options)
 
 

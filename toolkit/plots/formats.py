@@ -3,25 +3,6 @@
 from decimal import Decimal
 from typing import Any, Final
 
-__all__ = [
-    "MINUS",
-    "basis_points",
-    "exact_number",
-    "order_capacity",
-    "percent_share",
-    "plain_number",
-    "short_address",
-    "short_name",
-    "short_usd",
-    "signed_number",
-    "time_span",
-    "true_minus",
-    "usd_amount",
-    "utc_day",
-    "whole_dollars",
-    "whole_number",
-]
-
 MINUS: Final = "\N{MINUS SIGN}"
 
 

@@ -9,8 +9,6 @@ from matplotlib.patches import Rectangle
 from toolkit.plots import style
 from toolkit.plots.style import Theme
 
-__all__ = ["UNKNOWN", "Grid", "draw_matrix", "name_rows_and_columns"]
-
 Grid = npt.NDArray[np.float64]
 
 UNKNOWN = "..."

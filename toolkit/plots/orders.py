@@ -297,7 +297,7 @@ def _draw_times(
         ax.fill_between(
             x, own["low"], own["high"], step="post", color=line.colour, alpha=0.18, linewidth=0
         )
-        look = {"color": line.colour, "linestyle": line.dashes, "label": label}
+        look: Any = {"color": line.colour, "linestyle": line.dashes, "label": label}
         ax.step(x, own["probability"], where="post", **look)
     ax.set_xscale("log")
     ticks = [age for age in _AGE_NAMES if edge <= age <= last]

@@ -16,8 +16,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-__all__ = ["NotebookAxes", "NotebookFigure", "Theme", "ThemeName", "alt", "get_theme"]
-
 ThemeName = Literal["light", "dark"]
 
 

@@ -14,24 +14,6 @@ from toolkit.reports.html_parts import render_part
 from toolkit.reports.provenance import FrameSource, describe_frames, library_versions
 from toolkit.reports.sentences import Headline
 
-__all__ = [
-    "FACTS",
-    "BlockList",
-    "CaptionedFigure",
-    "CheckBlock",
-    "Headline",
-    "ProvenanceBlock",
-    "TextBlock",
-    "TileBlock",
-    "TitleBlock",
-    "checks",
-    "figure",
-    "provenance",
-    "tiles",
-    "title",
-    "words",
-]
-
 FACTS: Final = "application/vnd.exchange-toolkit.facts+json"
 """The MIME type of facts that a block has for the page and for the command line."""
 

@@ -14,16 +14,6 @@ from toolkit.reports.kernel import read_notebook, run_notebook
 from toolkit.reports.page import ReportPage, make_page
 from toolkit.reports.pdf import print_pdf
 
-__all__ = [
-    "NAMES",
-    "WrittenReport",
-    "build",
-    "page_digest",
-    "template",
-    "write_page",
-    "write_reports",
-]
-
 NAMES: Final = ("wallet", "market", "builder", "market_quality")
 """The reports of this package."""
 

@@ -21,8 +21,6 @@ from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, s
 from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.times import Time, to_iso, to_ms
 
-__all__ = ["BuilderReport", "fetch_report"]
-
 SENTENCES: Final = {
     "traded": "Users traded {volume:dollars} USD through this builder, and paid "
     "{revenue:cents} USD of builder fees.",

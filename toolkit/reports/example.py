@@ -14,8 +14,6 @@ from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
 from toolkit.reports.funding_coverage import compare_funding
 from toolkit.reports.report_frames import account_payments, fetch_optional, find_builders
 
-__all__ = ["example_account"]
-
 _MAX_ACCOUNTS: Final = 40
 _MIN_FILLS: Final = 50  # a report of fewer fills shows little
 # Session -> time and account of the last search, which reads all payments and takes seconds.

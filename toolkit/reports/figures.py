@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 
 from toolkit.plots import style
 
-__all__ = ["PageFigure", "draw_page_figure"]
-
 _PIXELS: Final = 120  # per inch: a figure of usual size is as wide as the page
 
 Draw = Callable[..., Axes | Figure]

@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from toolkit.reports.report_frames import is_perp
 from toolkit.times import HOUR
 
-__all__ = ["FundingCoverage", "compare_funding", "position_hours"]
-
 
 class FundingCoverage(NamedTuple):
     """Agreement of funding rows with positions.

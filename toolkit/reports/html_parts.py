@@ -5,8 +5,6 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-__all__ = ["render_part"]
-
 
 def render_part(part: str, **values: Any) -> str:
     """Return a part of a page as HTML.

@@ -19,8 +19,6 @@ from toolkit.client import Session, current_session
 from toolkit.errors import NotConnected, ReportFailed
 from toolkit.reports.blocks import ProvenanceBlock, provenance, words
 
-__all__ = ["read_notebook", "read_parameters", "report_provenance", "run_notebook", "show_warnings"]
-
 _KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _START_TIMEOUT: Final = 180  # seconds; a busy machine is slow
 _TRANSPORT: Final = "tcp" if sys.platform == "win32" else "ipc"  # a socket of this user alone

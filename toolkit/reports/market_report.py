@@ -25,8 +25,6 @@ from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, s
 from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.times import Time, to_iso, to_ms
 
-__all__ = ["MarketReport", "fetch_report"]
-
 _SIZE: Final = 100_000.0  # USD, of the headline
 _BPS: Final = 10.0  # of the headline
 _HOURS: Final = 24 * 365

@@ -13,8 +13,6 @@ from toolkit.errors import ReportFailed
 from toolkit.reports.blocks import FACTS, TitleBlock
 from toolkit.reports.html_parts import render_part
 
-__all__ = ["ReportPage", "make_page"]
-
 _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
 _OUTSIDE: Final = re.compile(
     r"""<(?:script|iframe|object|embed|link|base)\b|\bsrc(?:set)?\s*=\s*["']?(?:https?:)?//|@import|"""

@@ -9,8 +9,6 @@ from typing import Final
 
 from toolkit.errors import ReportFailed
 
-__all__ = ["print_pdf"]
-
 _BROWSERS: Final = (
     "chromium",
     "chromium-browser",

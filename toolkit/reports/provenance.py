@@ -11,8 +11,6 @@ import pandas as pd
 
 from toolkit.times import to_iso
 
-__all__ = ["FrameSource", "describe_frames", "frame_digest", "library_versions"]
-
 _LIBRARIES: Final = ("exchange-toolkit", "pandas", "numpy", "pyarrow", "narwhals", "matplotlib")
 _TIMES: Final = ("start", "end")
 

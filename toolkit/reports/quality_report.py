@@ -25,8 +25,6 @@ from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, s
 from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.times import Time, to_iso, to_ms
 
-__all__ = ["QualityReport", "fetch_report"]
-
 AMOUNTS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 """Sizes of the samples in USD: four of the nine, to save points."""
 

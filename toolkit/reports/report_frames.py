@@ -14,17 +14,6 @@ from toolkit.errors import Incomplete, NotPermitted, NotReady
 from toolkit.fetch import builder_approved_funding_by_time, slippage_history, user_fills
 from toolkit.plots.formats import short_usd
 
-__all__ = [
-    "account_payments",
-    "concat_frames",
-    "fetch_funding",
-    "fetch_optional",
-    "fetch_samples",
-    "find_builders",
-    "is_perp",
-    "join_reasons",
-]
-
 F = TypeVar("F")
 
 

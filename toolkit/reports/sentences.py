@@ -16,8 +16,6 @@ from toolkit.plots import formats
 from toolkit.plots.formats import short_usd
 from toolkit.reports import tables
 
-__all__ = ["Headline", "Paragraph", "Sentence", "fill_text", "headline", "place_names", "sentence"]
-
 _ACCEPT_MISSING: Final = ("funding",)
 
 

@@ -8,14 +8,6 @@ from typing import Any, Final
 from toolkit.client import Session
 from toolkit.errors import ReportFailed
 
-__all__ = [
-    "archive_source",
-    "live_source",
-    "recording_source",
-    "session_source",
-    "simulated_source",
-]
-
 _FOLDERS: Final = ("recordings", "archive")
 
 

@@ -10,8 +10,6 @@ from toolkit.reports.build import build, write_page
 from toolkit.reports.source import session_source
 from toolkit.times import Time
 
-__all__ = ["builder", "market", "market_quality", "run", "wallet"]
-
 
 def wallet(
     user: str | None = None,

@@ -10,8 +10,6 @@ import pandas as pd
 from toolkit.plots import formats
 from toolkit.reports.html_parts import render_part
 
-__all__ = ["TextColumn", "TextTable", "table"]
-
 MISSING = "\N{EM DASH}"
 
 

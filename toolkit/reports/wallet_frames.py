@@ -26,8 +26,6 @@ from toolkit.reports.report_frames import (
 )
 from toolkit.times import DAY, Time, to_ms
 
-__all__ = ["STATES", "WalletFrames", "fetch_wallet"]
-
 _SLIPPAGE_COINS: Final = 3  # the coins with the largest volume
 _SLIPPAGE_DAYS: Final = 30
 STATES: Final = "account value"

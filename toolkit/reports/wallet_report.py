@@ -23,8 +23,6 @@ from toolkit.reports.report_frames import is_perp
 from toolkit.reports.wallet_frames import WalletFrames, fetch_wallet
 from toolkit.times import Time, to_iso
 
-__all__ = ["PARTS", "WalletResults", "draw_funding", "fetch_results", "make_title", "source_frames"]
-
 PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
 """The parts whose sum is net."""
 _EXPECTED: Final = ("closed_pnl", "fee", "start_position")

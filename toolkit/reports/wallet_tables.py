@@ -10,8 +10,6 @@ from toolkit.reports import tables
 from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.reports.wallet_report import PARTS, WalletResults
 
-__all__ = ["make_tables"]
-
 _DAYS: Final = 62  # with more days, the table is by week
 _LEDGER_ROWS: Final = 20
 

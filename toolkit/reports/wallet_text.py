@@ -11,18 +11,6 @@ from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, s
 from toolkit.reports.wallet_frames import STATES
 from toolkit.reports.wallet_report import WalletResults
 
-__all__ = [
-    "CHECKS",
-    "HEADLINES",
-    "SENTENCES",
-    "describe_coverage",
-    "describe_value",
-    "list_checks",
-    "list_headlines",
-    "list_sentences",
-    "summarise_wallet",
-]
-
 SENTENCES: Final = {
     # the summary
     "no_fills": "The account made no fills in this period.",

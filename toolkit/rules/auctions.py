@@ -6,8 +6,6 @@ Source: specification, "Deploy auction status".
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["GAS_DECIMALS", "auction_price", "elapsed_at", "floor_price", "price_at"]
-
 GAS_DECIMALS = 8
 
 

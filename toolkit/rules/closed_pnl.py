@@ -55,14 +55,6 @@ of them with a known entry price:
 -10 5 95
 """
 
-__all__ = [
-    "GUARD_BITS",
-    "apply_perp_fill",
-    "apply_perp_fill_2023",
-    "entry_price",
-    "price_decimals",
-]
-
 GUARD_BITS = 256
 """The entry notional is in units of 2**-GUARD_BITS of a price unit times a size unit."""
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BANDS_BPS", "Book", "Levels", "depth_bands", "mid_price", "slippage_bounds"]
-
 BANDS_BPS = (10, 25, 50, 100, 200, 500)
 
 Levels = npt.NDArray[np.float64]

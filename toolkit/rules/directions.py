@@ -4,16 +4,6 @@ An ordinary fill has `Open Long`, `Close Short`, `Buy`, `Sell`, ... and comes fr
 account. The values here mean something else.
 """
 
-__all__ = [
-    "AUTO_DELEVERAGING",
-    "CONVERSIONS",
-    "LIQUIDATED",
-    "NET_CHILD_VAULTS",
-    "NOT_TRADED",
-    "SETTLEMENT",
-    "SPOT_DUST",
-]
-
 CONVERSIONS = ("Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question")
 """Outcome tokens or USD become other tokens at a conventional price (section 7)."""
 

@@ -5,8 +5,6 @@ Source: clarifications, "How the exchange accounts".
 
 from typing import Any, Final
 
-__all__ = ["LAST_DIGIT", "USDC_DECIMALS", "implied_range", "round_payments"]
-
 USDC_DECIMALS: Final = 6
 """Decimals of a payment."""
 

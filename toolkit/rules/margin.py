@@ -21,15 +21,6 @@ from math import floor
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "exact_liquidation_price",
-    "exact_maintenance",
-    "liquidation_price",
-    "maintenance",
-    "pad_tiers",
-    "tiered_adverse_move",
-]
-
 Floats = npt.NDArray[np.float64]
 ExactTiers = Sequence[tuple[int, int]]
 """Lower bound and largest leverage of each tier; the first lower bound is 0."""

@@ -3,8 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["average_prices", "least_beyond_bps"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -51,8 +51,6 @@ Basis(size=9993, cost=100000, unknown=0)
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["FLAT", "SWAPS", "Basis", "adjust_balance", "apply_spot_fill", "swap_tokens"]
-
 SWAPS = ("Negate Outcome",)
 """The `dir` words of conversions without cash, for `swap_tokens`."""
 

@@ -5,8 +5,6 @@ The functions work on decimals and on arrays.
 
 from typing import Any, Final
 
-__all__ = ["WEEKS", "apr", "apy", "implied_fee"]
-
 WEEKS: Final = 365 / 7
 """Weeks in a year of 365 days, as in the APR."""
 

@@ -11,15 +11,6 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "bell_draws",
-    "fat_tailed_draws",
-    "pareto_draws",
-    "party_address",
-    "random_stream",
-    "transaction_hash",
-]
-
 Floats = NDArray[np.float64]
 
 

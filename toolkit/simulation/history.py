@@ -38,8 +38,6 @@ from toolkit.simulation.output.snapshots import (
 )
 from toolkit.times import DAY, HOUR, MINUTE, to_ms
 
-__all__ = ["NOW_MS", "SIZES", "HistorySize", "run_history"]
-
 NOW_MS = to_ms("2025-10-01")
 """The present of every simulated world: the end of its history."""
 

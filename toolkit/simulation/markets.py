@@ -6,27 +6,6 @@ from toolkit.contract.dexes import coin_dex
 from toolkit.rules.closed_pnl import price_decimals
 from toolkit.times import MINUTE
 
-__all__ = [
-    "COINS",
-    "COLLATERAL",
-    "COLLATERAL_TOKEN",
-    "DEXES",
-    "FOLLOWED_PERPS",
-    "MARGIN_TABLES",
-    "NATIVE_TOKEN",
-    "OUTCOMES",
-    "PAIRS",
-    "PERPS",
-    "QUESTION",
-    "TOKENS",
-    "VENUES",
-    "OutcomeMarket",
-    "Pair",
-    "Perp",
-    "delisting_time",
-    "tick_size",
-]
-
 DEXES = ("", "eqx", "pre")
 """The native dex, ``eqx`` for equities (with limits), and ``pre`` for private firms."""
 

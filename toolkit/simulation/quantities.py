@@ -7,17 +7,6 @@ A price of a perp with ``sz_decimals`` has ``6 - sz_decimals`` decimals and a si
 
 from functools import lru_cache
 
-__all__ = [
-    "MICRO",
-    "ONE_TOKEN",
-    "WEI",
-    "WEI_PER_MICRO",
-    "decimal_text",
-    "money_text",
-    "parse_units",
-    "rounded_share",
-]
-
 MICRO = 6
 """Decimals of money: one unit is a millionth of a dollar."""
 

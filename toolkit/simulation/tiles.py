@@ -20,8 +20,6 @@ from toolkit.simulation.output.contexts import add_spot_contexts
 from toolkit.simulation.quantities import MICRO, decimal_text, parse_units
 from toolkit.simulation.world import World, draw_world
 
-__all__ = ["TILES", "TiledExchange", "draw_tiles"]
-
 TILES: Final = 23
 """The number of demo worlds with ten million fills."""
 

@@ -11,16 +11,6 @@ from toolkit.errors import ToolkitError
 from toolkit.fetch import meta
 from toolkit.fetch.registry import operation_of
 
-__all__ = [
-    "Fetcher",
-    "as_list",
-    "bind_session",
-    "error_text",
-    "limit_calls",
-    "list_coins",
-    "without_progress",
-]
-
 
 class Fetcher(Protocol):
     """Calls a fetch function without its session: ``fetch(function, *arguments, **options)``."""

@@ -28,8 +28,6 @@ from toolkit.widgets.monitor_view import (
 from toolkit.widgets.panel import Panel, dropdown_list, push_button
 from toolkit.widgets.threads import Poller
 
-__all__ = ["LiveMonitor", "live_monitor"]
-
 _MAX_UPDATES: Final = 3_600  # after one start: an hour of one update a second
 
 

@@ -18,17 +18,6 @@ from toolkit.widgets import view_html
 from toolkit.widgets.fetcher import Fetcher, error_text
 from toolkit.widgets.view_html import HtmlColumn
 
-__all__ = [
-    "EVERY",
-    "MonitorRequest",
-    "MonitorView",
-    "ViewPart",
-    "clock_time",
-    "list_problems",
-    "monitor_html",
-    "monitor_view",
-]
-
 EVERY: Final = {"1s": 1.0, "2s": 2.0, "5s": 5.0, "15s": 15.0, "60s": 60.0}
 """Name of an interval -> its seconds."""
 

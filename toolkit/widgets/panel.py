@@ -8,8 +8,6 @@ import ipywidgets as ipw
 
 from toolkit.widgets import view_html
 
-__all__ = ["Panel", "dropdown_list", "option_list", "push_button", "text_field"]
-
 # In command mode JupyterLab takes keys in a list as its own shortcuts: an arrow would leave the
 # cell, and "d d" would delete it. It ignores keys in an element with this attribute.
 _OWN_KEYS: Final = (

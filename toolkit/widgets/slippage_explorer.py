@@ -27,8 +27,6 @@ from toolkit.widgets.slippage_view import (
 )
 from toolkit.widgets.threads import NewestRequest
 
-__all__ = ["SlippageExplorer", "slippage_explorer"]
-
 
 class SlippageExplorer:
     """A widget that shows the cost of trading a size; returned by `slippage_explorer`.

@@ -16,8 +16,6 @@ from toolkit.widgets.fetcher import Fetcher
 from toolkit.widgets.svg import draw_svg
 from toolkit.widgets.view_html import HtmlColumn
 
-__all__ = ["PERIODS", "Side", "SlippageData", "SlippageRequest", "SlippageView", "slippage_view"]
-
 Side = Literal["both", "buy", "sell"]
 
 PERIODS: Final = ("1d", "3d", "7d", "30d")

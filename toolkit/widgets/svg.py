@@ -14,8 +14,6 @@ from matplotlib.figure import Figure
 
 from toolkit.plots import style
 
-__all__ = ["STYLE", "draw_svg"]
-
 # matplotlib is not thread-safe, and views are drawn on several threads.
 _DRAWING: Final = threading.Lock()
 

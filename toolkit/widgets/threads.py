@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
-__all__ = ["NewestRequest", "Poller"]
-
 Request = TypeVar("Request")
 
 

@@ -10,8 +10,6 @@ import pandas as pd
 from toolkit.plots import formats
 from toolkit.widgets.svg import STYLE as COLOURS
 
-__all__ = ["STYLE", "HtmlColumn", "folded_code", "note", "problem", "table", "view"]
-
 MISSING: Final = "\N{EM DASH}"
 
 STYLE: Final = (

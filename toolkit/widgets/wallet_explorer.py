@@ -13,8 +13,6 @@ from toolkit.widgets.threads import NewestRequest
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
 from toolkit.widgets.wallet_view import PERIODS, AccountData, WalletRequest, WalletView, wallet_view
 
-__all__ = ["WalletExplorer", "wallet_explorer"]
-
 
 class WalletExplorer:
     """A widget that shows the PnL of an account; returned by `wallet_explorer`.

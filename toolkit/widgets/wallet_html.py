@@ -12,8 +12,6 @@ from toolkit.widgets.svg import draw_svg
 from toolkit.widgets.view_html import HtmlColumn, signed_usd
 from toolkit.widgets.wallet_view import WalletView
 
-__all__ = ["coin_options", "day_options", "wallet_html"]
-
 _FILLS: Final = 20  # the latest fills are listed
 
 _MONEY: Final = (

@@ -21,8 +21,6 @@ from toolkit.fetch.many import many
 from toolkit.times import to_iso, to_ms
 from toolkit.widgets.fetcher import Fetcher, error_text
 
-__all__ = ["PERIODS", "AccountData", "WalletRequest", "WalletView", "fetch_account", "wallet_view"]
-
 PERIODS: Final = ("1d", "7d", "30d", "90d", "365d")
 
 

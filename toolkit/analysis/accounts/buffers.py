@@ -17,8 +17,6 @@ from toolkit.analysis.accounts.values import to_engine
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.rules.margin import maintenance, tiered_adverse_move
 
-__all__ = ["buffers"]
-
 
 def buffers(
     accounts: IntoFrameT,

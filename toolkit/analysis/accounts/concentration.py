@@ -10,8 +10,6 @@ from narwhals.typing import IntoFrameT
 from toolkit.analysis.accounts.values import read_values, split_groups, to_engine
 from toolkit.analysis.common import grouping
 
-__all__ = ["concentration", "lorenz"]
-
 SHARES = (0.01, 0.1)
 
 

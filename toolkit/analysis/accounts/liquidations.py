@@ -14,8 +14,6 @@ from toolkit.analysis.common import columns, directions, engines
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.rules.margin import liquidation_price, maintenance
 
-__all__ = ["LiquidationSide", "fills", "levels"]
-
 LiquidationSide = Literal["liquidated", "counterparty", "deleveraged"]
 _SIDES: Final = ("liquidated", "counterparty", "deleveraged")
 _DEFAULT: Final = ("liquidated", "counterparty")

@@ -18,8 +18,6 @@ from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.rules.margin import pad_tiers
 
-__all__ = ["STATED", "Leverages", "Tiers", "read_accounts", "read_positions", "read_tiers"]
-
 Table = list[tuple[float, float]]
 
 Leverages = Mapping[str, float] | IntoFrame

@@ -10,8 +10,6 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.accounts.values import read_values, to_engine
 
-__all__ = ["migration"]
-
 EDGES = (0.0, 1e3, 1e4, 1e5, 1e6)
 
 

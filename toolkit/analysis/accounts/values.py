@@ -12,8 +12,6 @@ from toolkit.analysis.common import columns, engines, grouping
 from toolkit.analysis.common.account_values import MODES, distinct_rows
 from toolkit.analysis.common.repeated_rows import count_once
 
-__all__ = ["leverage", "read_values", "split_groups", "to_engine", "values"]
-
 _NOTIONALS = ("total_long_notional", "total_short_notional")
 
 

@@ -8,8 +8,6 @@ from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 
-__all__ = ["approval_spans"]
-
 FILL_KEYS = ("user", "time", "oid", "tid", "sz")
 """What a fill of one frame has in common with the same fill in another."""
 

@@ -16,8 +16,6 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.times import DAY, Time, to_ms
 
-__all__ = ["LifetimeValue", "cohorts", "lifetime_value"]
-
 WEEK = 7 * DAY
 MONDAY = 4 * DAY
 NEEDED = ("user", "coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")

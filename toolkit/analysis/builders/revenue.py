@@ -22,8 +22,6 @@ from toolkit.analysis.common.owners import lower_address
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 
-__all__ = ["attach_rate", "earning_columns", "has_builder", "revenue", "routing"]
-
 NUMBERS = ("px", "sz", "fee", "builder_fee")
 ROUTES = ("routed", "elsewhere", "direct", "unroutable")
 _REVENUE_NAMES = (*NUMBERS, "time", "fills", "volume", "revenue")

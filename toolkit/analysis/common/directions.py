@@ -22,18 +22,6 @@ from toolkit.rules.directions import (
     SETTLEMENT,
 )
 
-__all__ = [
-    "MissingDirections",
-    "is_auto_deleveraging",
-    "is_conversion",
-    "is_forced_close",
-    "is_liquidation",
-    "is_liquidation_counterparty",
-    "is_market_trade",
-    "is_settlement",
-    "warn_missing_directions",
-]
-
 
 def is_conversion(have: Sequence[str]) -> nw.Expr:
     """Return whether a fill converts outcome tokens. This is not a trade; its price is a rule."""

@@ -27,8 +27,6 @@ import pyarrow.compute as pc
 from toolkit.analysis.common import columns
 from toolkit.errors import RepeatedRows
 
-__all__ = ["ROW_IDENTITIES", "RowIdentity", "count_once"]
-
 Native = TypeVar("Native")
 """A frame of any engine, or None."""
 

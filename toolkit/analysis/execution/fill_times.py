@@ -18,8 +18,6 @@ from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.analysis.execution.orders import events_in_order
 from toolkit.times import SECOND, Time, to_ms
 
-__all__ = ["FillTimes", "time_to_fill"]
-
 CAUSES: Final = ("filled", "canceled", "rejected")
 HORIZONS: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
 MARKET_TYPES: Final = ("Market", "Vault Close", "Twap Slice", "Spot Dust Conversion")

@@ -16,17 +16,6 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices, quotes
 
-__all__ = [
-    "LIQUIDITY",
-    "fill_quality",
-    "group_fills",
-    "key_types",
-    "prices_after",
-    "prices_before",
-    "read_fills",
-    "read_marks",
-]
-
 Floats = npt.NDArray[np.float64]
 NEEDED = ("coin", "px", "sz", "side", "time")
 LIQUIDITY = "liquidity"

@@ -23,8 +23,6 @@ from toolkit.analysis.execution.fills import (
 from toolkit.analysis.execution.prices import span_ms
 from toolkit.times import DAY
 
-__all__ = ["Markout", "estimate_gains", "markout", "read_clusters", "result_facts"]
-
 Floats = npt.NDArray[np.float64]
 FIGURES = {
     "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",

@@ -19,8 +19,6 @@ from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.contract.order_states import STATES
 
-__all__ = ["events_in_order", "fill_ratio", "mix", "read_events", "transitions"]
-
 PLACED = "(placed)"
 LAST = "(last)"
 EVENT = ("oid", "status", "status_timestamp")

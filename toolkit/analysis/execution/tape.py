@@ -27,17 +27,6 @@ from toolkit.analysis.execution.prices import PriceHistory, span_ms
 from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED
 from toolkit.times import SECOND
 
-__all__ = [
-    "PARTS",
-    "SpreadParts",
-    "check_prices",
-    "combine_parts",
-    "estimate_parts",
-    "price_changes",
-    "quotes",
-    "read_trades",
-]
-
 Floats = npt.NDArray[np.float64]
 
 NEEDED: Final = ("coin", "px", "sz", "side", "time", "crossed")

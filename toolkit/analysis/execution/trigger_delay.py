@@ -15,8 +15,6 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution.orders import events_in_order
 from toolkit.times import SECOND
 
-__all__ = ["trigger_delay"]
-
 Array = npt.NDArray[np.float64]
 
 

@@ -12,8 +12,6 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.times import SECOND
 
-__all__ = ["quality"]
-
 Array = npt.NDArray[np.float64]
 SIGNS = {"B": 1.0, "A": -1.0}
 BENCHMARKS = ("vwap", "twap", "arrival")

@@ -15,8 +15,6 @@ from toolkit.analysis.common.owners import account_names, lower_address
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.times import SECOND, Time
 
-__all__ = ["adherence", "linked", "pressure"]
-
 SLICE_MS = 30 * SECOND
 SIZES = ("total_sz", "executed_sz", "remaining_sz")
 ORDER = ("market", "address", "twap_id")

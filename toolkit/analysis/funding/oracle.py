@@ -12,8 +12,6 @@ from toolkit.analysis.funding.samples import SAMPLES, sample_count
 from toolkit.rules.funding import LAST_DIGIT, implied_range
 from toolkit.times import HOUR
 
-__all__ = ["implied_oracle", "oracle_check"]
-
 _RESULT = {
     "coin": "str", "hour": "datetime64[ms, UTC]", "oracle_px": "float64", "fill_px": "float64",
     "fills": "int64", "ratio": "float64", "off_by": "float64", "agrees": "boolean",

@@ -13,8 +13,6 @@ from narwhals.typing import IntoFrameT
 from toolkit.analysis.common import columns, engines, fixed_point, grouping
 from toolkit.analysis.common.repeated_rows import count_once
 
-__all__ = ["accrual", "sums"]
-
 NEEDED = ("coin", "time", "usdc")
 MONEY = ("paid", "received", "net")
 RESULT = (*MONEY, "payments", "first", "last")

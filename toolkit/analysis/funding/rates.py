@@ -21,8 +21,6 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.funding.samples import SAMPLES, spread_hours
 from toolkit.times import HOUR
 
-__all__ = ["HOURS_A_YEAR", "annualised", "hourly_rates", "trimmed_means"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 HOURS_A_YEAR = 24 * 365

@@ -16,8 +16,6 @@ import pandas as pd
 
 from toolkit.times import HOUR
 
-__all__ = ["EIGHT_HOURS", "SAMPLES", "interval_hours", "sample_count", "span_hours", "spread_hours"]
-
 SAMPLES: Final = "n_samples"
 EIGHT_HOURS: Final = 8
 """The hours that a payment was for in 2023."""

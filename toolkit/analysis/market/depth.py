@@ -19,8 +19,6 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.contract.dexes import join_coin
 from toolkit.rules.depth import slippage_bounds
 
-__all__ = ["consistency", "imbalance", "profile"]
-
 Floats = npt.NDArray[np.float64]
 TIME = "timestamp_ms"
 SIDES = {"bid": "bid_depth_usd", "ask": "ask_depth_usd"}

@@ -17,8 +17,6 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.market.slippage_fit import NUMBERS, SIDES
 from toolkit.times import DAY, HOUR
 
-__all__ = ["asymmetry", "curve", "heatmap"]
-
 _WEEK_HOURS = 168
 _MONDAY = 72  # hour of the week of the epoch, which was a Thursday
 _ASYMMETRY = {

@@ -27,8 +27,6 @@ from toolkit.analysis.pnl.reconcile_tables import AccountTables, select_tables
 from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_iso, to_ms
 
-__all__ = ["carried_back"]
-
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
 STATED = ("szi", "position_value", "unrealized_pnl")
 _AMOUNTS = ("px", "sz", "closed_pnl", "fee")

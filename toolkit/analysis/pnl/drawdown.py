@@ -17,8 +17,6 @@ from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.times import HOUR
 
-__all__ = ["drawdown"]
-
 
 def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
     """Return how far each point of a curve is below the highest point so far.

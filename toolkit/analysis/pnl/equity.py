@@ -27,8 +27,6 @@ from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_insid
 from toolkit.analysis.pnl.positions import positions
 from toolkit.errors import MissingColumns
 
-__all__ = ["equity"]
-
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
 
 

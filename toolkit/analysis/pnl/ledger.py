@@ -13,8 +13,6 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, add_flows
 from toolkit.analysis.pnl.wallet_flows import add_wallet
 
-__all__ = ["flows", "sums", "unknown"]
-
 NEEDED = ("time", "type")
 FLOWS = ("account", "time", "type", "token", "perp", "spot", "usd", "known")
 MONEY = ("perp", "spot_usdc", "deposits", "withdrawals", "net_deposits")

@@ -28,8 +28,6 @@ from typing import Literal, NamedTuple, get_args
 
 from toolkit.rules.closed_pnl import GUARD_BITS
 
-__all__ = ["GUARD_BITS", "METHODS", "Lot", "LotBook", "Match", "Method"]
-
 Method = Literal["fifo", "lifo", "average"]
 METHODS: tuple[str, ...] = get_args(Method)
 

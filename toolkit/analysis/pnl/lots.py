@@ -10,7 +10,7 @@ from narwhals.typing import IntoFrameT
 from toolkit.analysis.common import columns, directions, engines, fees
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook, Match, Method
+from toolkit.analysis.pnl.lot_book import METHODS, LotBook, Match, Method
 from toolkit.analysis.pnl.positions import (
     MarkPrices,
     mark_prices,
@@ -19,8 +19,7 @@ from toolkit.analysis.pnl.positions import (
     take_rows,
 )
 from toolkit.analysis.pnl.spot_basis import Swaps, find_swaps, spot_rows, take_legs
-
-__all__ = ["lots"]
+from toolkit.rules.closed_pnl import GUARD_BITS
 
 _DECIMALS = 18  # of prices and gains: a split of costs has no exact decimal
 

@@ -17,8 +17,6 @@ from toolkit.analysis.common.provenance import frame_provenance
 from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_ms
 
-__all__ = ["Period", "covered_period", "mark_inside", "rows_inside"]
-
 NEEDED = ("coin", "side", "sz", "start_position")
 _UNIT = 1e6  # sizes of perps have at most six decimals
 

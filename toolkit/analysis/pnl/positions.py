@@ -24,8 +24,6 @@ from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import GUARD_BITS, apply_perp_fill, entry_price
 from toolkit.times import Time
 
-__all__ = ["positions", "unrealised"]
-
 
 class PositionWalk(NamedTuple):
     """The state after each fill, by row; None if it is not known."""

@@ -30,8 +30,6 @@ from toolkit.errors import MissingColumns
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import Time
 
-__all__ = ["reconcile"]
-
 FILL_PARTS = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate")
 PARTS = (*FILL_PARTS, "funding", "unrealised", "ledger", "spot_cash")
 CAUSES = ("history_late", "funding_missing", "not_priced", "unexplained")

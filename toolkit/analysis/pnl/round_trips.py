@@ -31,8 +31,6 @@ from toolkit.rules.directions import CONVERSIONS
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import HOUR
 
-__all__ = ["round_trips"]
-
 
 def round_trips(
     fills: IntoFrameT,

@@ -28,33 +28,6 @@ from toolkit.contract.kinds import (
 from toolkit.contract.records.record import Record, Text, Whole
 from toolkit.contract.records.spot import SpotState
 
-__all__ = [
-    "AccountRow",
-    "AssetPosition",
-    "BatchStates",
-    "BatchStatesByDex",
-    "BorrowLend",
-    "BorrowLendAccount",
-    "ClearinghouseState",
-    "CumFunding",
-    "FailedRow",
-    "LendPosition",
-    "Leverage",
-    "MarginSummary",
-    "Portfolio",
-    "PortfolioRow",
-    "Position",
-    "PositionRow",
-    "SubAccount",
-    "SubAccountRow",
-    "TokenRow",
-    "TokenState",
-    "UserFees",
-    "UserRateLimit",
-    "UserRole",
-    "VaultEquity",
-]
-
 _OLD = "recordings of 2023 lack it"
 
 

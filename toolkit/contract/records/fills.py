@@ -21,8 +21,6 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = ["Fill", "Liquidation", "TwapSliceFill", "TwapSliceRow"]
-
 _OLD = "recordings of 2023 and the mirrored API lack it"
 
 

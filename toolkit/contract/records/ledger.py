@@ -23,15 +23,6 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = [
-    "DELTA_FIELDS",
-    "FundingDelta",
-    "FundingRow",
-    "LedgerDelta",
-    "LedgerUpdate",
-    "LiquidatedPosition",
-]
-
 
 class FundingDelta(Record, kw_only=True):
     """The amount and the reason of one funding payment."""

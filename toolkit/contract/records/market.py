@@ -32,34 +32,6 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text, Whole
 
-__all__ = [
-    "AssetContext",
-    "AuctionStatus",
-    "BookLevel",
-    "BookLevelRow",
-    "Candle",
-    "CoinCapRow",
-    "ContextRow",
-    "Depth",
-    "DepthLevel",
-    "DepthRow",
-    "DexCaps",
-    "ExchangeStatus",
-    "FundingRate",
-    "L2Book",
-    "MarginTable",
-    "MarginTier",
-    "MarginTierRow",
-    "MarketDepth",
-    "Meta",
-    "MetaRow",
-    "MidRow",
-    "PerpAsset",
-    "PerpDex",
-    "PerpDexLimits",
-    "SlippageSample",
-]
-
 
 class DepthLevel(Record, kw_only=True):
     """The depth within one distance from the mid price."""

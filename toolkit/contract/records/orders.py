@@ -23,8 +23,6 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = ["OpenOrder", "Order", "OrderLookup", "OrderStatus"]
-
 
 class Order(Record, kw_only=True):
     """An order at the time of a status change."""

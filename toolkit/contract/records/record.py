@@ -2,8 +2,6 @@
 
 import msgspec
 
-__all__ = ["Record", "Text", "Whole"]
-
 
 class Record(msgspec.Struct, rename="camel"):
     """One record of the wire, its fields in the order of the specification.

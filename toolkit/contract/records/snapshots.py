@@ -24,8 +24,6 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record
 
-__all__ = ["AccountValueRow", "BranchMargin", "SnapshotMetadata", "TwapRow"]
-
 _PM = "portfolio-margin users only"
 _NEW = "older snapshots lack it"
 

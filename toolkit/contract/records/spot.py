@@ -22,19 +22,6 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = [
-    "Outcome",
-    "OutcomeMeta",
-    "OutcomeQuestion",
-    "SpotBalance",
-    "SpotContext",
-    "SpotMarketRow",
-    "SpotMeta",
-    "SpotPair",
-    "SpotState",
-    "SpotToken",
-]
-
 
 class SpotToken(Record, kw_only=True):
     """One token of the exchange."""

@@ -8,8 +8,6 @@ from typing import Annotated
 from toolkit.contract.kinds import ADDRESS, AMOUNT, COUNT, NESTED, RATE, TEXT, TIME, WORD
 from toolkit.contract.records.record import Record
 
-__all__ = ["Delegation", "DelegatorEvent", "DelegatorReward", "DelegatorSummary", "ValidatorWeek"]
-
 
 class Delegation(Record, kw_only=True):
     """The delegation of a user to one validator."""

@@ -25,8 +25,6 @@ from toolkit.contract.snapshots.entry_reader import (
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["EntrySpan", "scan_accounts"]
-
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 Key = Callable[[bytes], bytes]

@@ -23,8 +23,6 @@ from toolkit.contract.snapshots.entries import EntryDecoder, decode_addresses
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["account_columns", "entry_spans", "read_one_by_one"]
-
 _OPERATION: Final = "accountValueSnapshots"
 _ROWS: Final = 8_192
 _BYTES: Final = 4 << 20

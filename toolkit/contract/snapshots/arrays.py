@@ -10,20 +10,6 @@ import pyarrow as pa
 
 from toolkit.errors import AnswerInvalid
 
-__all__ = [
-    "PAIRS",
-    "TEXT",
-    "build_columns",
-    "flag_array",
-    "integer_array",
-    "join_columns",
-    "nullable_flag_array",
-    "nullable_integer_array",
-    "number_array",
-    "repeat_texts",
-    "time_array",
-]
-
 TEXT: Final = pa.large_string()
 NO_TIME: Final = np.iinfo(np.int64).min
 """The milliseconds of a missing time, as in pandas' NaT."""

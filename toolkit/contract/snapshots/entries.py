@@ -17,8 +17,6 @@ from toolkit.contract.deviations import report_missing, report_unknown
 from toolkit.contract.snapshots.messagepack import LONGEST_NAME
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["EntryDecoder", "decode_addresses"]
-
 _PLACE: Final = re.compile(r" - at `\$\[(?P<row>\d+)\](?:\[(?P<index>\d+)\]|\.(?P<key>\w+))?")
 _BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _LONGEST: Final = 8 << 20

@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["ADDRESS", "SLACK", "EntryReader", "copy_addresses", "copy_texts", "find_addresses"]
-
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -14,8 +14,6 @@ import zstandard
 from toolkit.contract.compression import bounded_decompressor, decompress, is_zstd
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["assemble_answer", "open_envelope", "pack_snapshot"]
-
 _WORD: Final = struct.Struct("<I")
 
 # ASSUMED: numbers of snapshots travel as MessagePack numbers, not as decimal text; readers here

@@ -8,8 +8,6 @@ import msgpack
 
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["LONGEST_NAME", "MessagePackWalk", "SnapshotHead", "read_head"]
-
 LONGEST_NAME: Final = 4096
 """The most characters of the id, token or market of a snapshot."""
 

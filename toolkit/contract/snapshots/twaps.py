@@ -21,8 +21,6 @@ from toolkit.contract.snapshots.arrays import (
 from toolkit.contract.snapshots.entries import EntryDecoder
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
 
-__all__ = ["twap_columns"]
-
 _OPERATION: Final = "perpTwapSnapshots"
 _BYTES: Final = 4 << 20
 _ROWS: Final = 8_192

@@ -9,8 +9,6 @@ from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.times import DAY, HOUR, MINUTE
 
-__all__ = ["FEES_BPS", "BuilderApproval", "builder_addresses", "draw_approvals"]
-
 FEES_BPS = (1, 2, 3, 5, 10)
 """The fees of the builders, in turn."""
 

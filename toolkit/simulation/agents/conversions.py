@@ -23,8 +23,6 @@ from toolkit.simulation.markets import OUTCOMES, PAIRS, QUESTION, OutcomeMarket
 from toolkit.simulation.quantities import ONE_TOKEN
 from toolkit.times import HOUR, MINUTE
 
-__all__ = ["OutcomeConversion", "draw_conversions"]
-
 _MARKETS = {pair.coin: pair for pair in PAIRS}
 _SPLIT, _MERGE, _NEGATE, _MERGE_QUESTION = CONVERSIONS
 _DRAWN_DIRECTIONS = 4 * (_SPLIT,) + 2 * (_MERGE,) + 2 * (_NEGATE,) + (_MERGE_QUESTION,)

@@ -14,8 +14,6 @@ from toolkit.simulation.engine.accounts import (
 )
 from toolkit.simulation.markets import PERPS
 
-__all__ = ["assign_roles", "draw_accounts"]
-
 _STRATEGY_SHARES = (
     ("trend", 0.26),
     ("reversion", 0.52),

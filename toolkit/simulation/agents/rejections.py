@@ -13,8 +13,6 @@ from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import PAIRS, PERPS
 from toolkit.times import HOUR
 
-__all__ = ["UnfilledOrder", "draw_unfilled_orders"]
-
 _REJECTIONS = GROUPS["rejected"]
 """Specification, "Order status values": the group Rejected."""
 

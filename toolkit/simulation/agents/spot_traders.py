@@ -18,17 +18,6 @@ from toolkit.simulation.markets import FOLLOWED_PERPS, OUTCOMES, PAIRS, PERPS, Q
 from toolkit.simulation.quantities import ONE_TOKEN, WEI
 from toolkit.times import HOUR
 
-__all__ = [
-    "HEDGED_PAIRS",
-    "OPENING_MS",
-    "OUTCOME_HOURS",
-    "Hedge",
-    "SpotIntent",
-    "draw_hedges",
-    "draw_spot_intents",
-    "spot_trader_numbers",
-]
-
 OPENING_MS = 6 * HOUR
 """Time from the start of history to the opening of the outcome markets."""
 

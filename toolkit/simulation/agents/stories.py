@@ -19,8 +19,6 @@ from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import COINS, PERPS
 from toolkit.times import HOUR, MINUTE
 
-__all__ = ["STORIES", "Gamble", "Story", "draw_gambles"]
-
 _LOOK_AHEAD_HOURS = 24
 _FIRST_HOUR = 3
 """The first hour of a bet: before, some deposits are still to come."""

@@ -22,8 +22,6 @@ from toolkit.simulation.markets import NATIVE_TOKEN, PERPS
 from toolkit.simulation.quantities import decimal_text
 from toolkit.times import HOUR, MINUTE
 
-__all__ = ["BracketExecution", "BracketTrigger", "PerpIntent", "draw_perp_intents"]
-
 Ints = NDArray[np.int64]
 
 _TREND_MINUTES = 4 * MINUTES_AN_HOUR

@@ -14,8 +14,6 @@ from toolkit.simulation.markets import FOLLOWED_PERPS, NATIVE_TOKEN, PAIRS, PERP
 from toolkit.simulation.quantities import ONE_TOKEN, WEI, decimal_text
 from toolkit.times import DAY, HOUR, MINUTE
 
-__all__ = ["TokenGift", "TokenTransfer", "draw_token_gifts", "draw_token_transfers"]
-
 
 @dataclass(frozen=True, slots=True)
 class TokenTransfer:

@@ -12,8 +12,6 @@ from toolkit.simulation.markets import COLLATERAL, DEXES
 from toolkit.simulation.quantities import WEI_PER_MICRO, money_text
 from toolkit.times import DAY, MINUTE
 
-__all__ = ["DollarTransfer", "draw_dollar_transfers"]
-
 _WITHDRAWAL_FEE = 1_000_000
 _TRANSFER_FEE = 1_000_000
 

@@ -14,8 +14,6 @@ from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import PERPS
 from toolkit.times import HOUR, MINUTE
 
-__all__ = ["TwapSlice", "TwapStart", "draw_twaps"]
-
 _LATE_TWAPS = 8
 """TWAPs that start so late that they still run at the end of history."""
 

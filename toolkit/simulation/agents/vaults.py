@@ -13,8 +13,6 @@ from toolkit.simulation.markets import PERPS
 from toolkit.simulation.quantities import money_text
 from toolkit.times import DAY, MINUTE
 
-__all__ = ["VaultNetting", "VaultTransfer", "draw_vault_events"]
-
 _CREATION_FEE = 100_000_000
 
 

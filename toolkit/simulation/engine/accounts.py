@@ -5,19 +5,6 @@ from dataclasses import dataclass
 from toolkit.rules.spot_cost import FLAT, Basis, adjust_balance
 from toolkit.simulation.markets import DEXES, PERPS
 
-__all__ = [
-    "DORMANT",
-    "HEDGER",
-    "MAKER_MICRO",
-    "REBATES",
-    "SPOT_MAKER",
-    "TIERS",
-    "Account",
-    "FundingTotals",
-    "PerpTotals",
-    "TokenBalance",
-]
-
 SPOT_MAKER = "spot maker"
 """The strategy of the account that quotes spot and outcome markets."""
 

@@ -5,8 +5,6 @@ from toolkit.simulation.engine.exchange import Exchange, Transaction
 from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.markets import PERPS, tick_size
 
-__all__ = ["Books", "market_ticket", "round_to_tick", "split_size"]
-
 _LARGEST_BOOK = 4
 """Quotes that stay on one side of a book between takers."""
 

@@ -30,8 +30,6 @@ from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PERPS
 from toolkit.simulation.quantities import WEI, decimal_text, money_text, rounded_share
 from toolkit.times import MINUTE
 
-__all__ = ["ALL_IDS", "DEX_INDEX", "Exchange", "IdSequence", "Transaction"]
-
 DEX_INDEX = [DEXES.index(perp.dex) for perp in PERPS]
 """Index of a perp -> index of its dex."""
 

@@ -14,8 +14,6 @@ from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.quantities import MICRO, decimal_text, money_text
 
-__all__ = ["OUTAGE", "OUTAGE_DEX", "ZERO_HASH", "HourlyFunding"]
-
 ZERO_HASH = "0x" + "0" * 64
 
 OUTAGE: Final = range(34, 37)

@@ -16,8 +16,6 @@ from toolkit.simulation.markets import PERPS
 from toolkit.simulation.quantities import decimal_text, money_text, rounded_share
 from toolkit.times import SECOND
 
-__all__ = ["CooldownEnd", "Delisting", "FarOrders", "MarginCheck"]
-
 _LARGEST_SALE = 8.0
 """Positions larger than so many times the depth are deleveraged instead of sold."""
 

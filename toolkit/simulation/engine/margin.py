@@ -16,16 +16,6 @@ from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.markets import PERPS, Perp
 from toolkit.simulation.quantities import rounded_share
 
-__all__ = [
-    "MARGIN_CHECK_MS",
-    "account_leverage",
-    "initial_margin",
-    "is_isolated",
-    "liquidation_px",
-    "opened_size",
-    "released_margin",
-]
-
 MARGIN_CHECK_MS = 90_000
 """Time of the margin check after each full hour."""
 

@@ -10,9 +10,6 @@ from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.quantities import decimal_text
 from toolkit.times import SECOND
 
-__all__ = ["DUST", "SLICE", "SLICE_MS", "Journal", "Listed", "Ticket", "Twap"]
-
-
 DUST = "Spot Dust Conversion"
 SLICE = "Twap Slice"
 """Types of orders that the exchange places itself; dust conversions have no time in force."""

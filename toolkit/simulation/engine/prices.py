@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from toolkit.simulation.draws import bell_draws, fat_tailed_draws, random_stream
 from toolkit.simulation.markets import PERPS, Perp
 
-__all__ = ["MINUTES_AN_HOUR", "RATE_DECIMALS", "Prices", "simulate_prices"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

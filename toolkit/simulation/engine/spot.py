@@ -19,20 +19,6 @@ from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import COINS, PAIRS, PERPS, Pair
 from toolkit.simulation.quantities import ONE_TOKEN, WEI, decimal_text, rounded_share
 
-__all__ = [
-    "SPOT_MAKER_MICRO",
-    "SPOT_TAKER_MICRO",
-    "DustConversion",
-    "OutcomeSettlement",
-    "best_spot_price",
-    "cost_unit",
-    "fill_spot_order",
-    "move_tokens",
-    "spot_lot",
-    "spot_ticket",
-    "write_spot_fill",
-]
-
 SPOT_TAKER_MICRO, SPOT_MAKER_MICRO = 700, 400
 """Spot fees in millionths."""
 

@@ -12,8 +12,6 @@ from toolkit.simulation.engine.books import Books
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.orders import Twap
 
-__all__ = ["Event", "SimulationState"]
-
 
 class Event(Protocol):
     """Something that happens at a time."""

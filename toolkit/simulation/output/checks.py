@@ -15,8 +15,6 @@ from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.markets import DEXES
 from toolkit.simulation.quantities import MICRO, WEI
 
-__all__ = ["ExpectedTokens", "ExpectedTotals", "compute_digest", "expected_totals"]
-
 _encode: Final = msgspec.msgpack.Encoder().encode
 _CHUNK_ROWS: Final = 1_000
 

@@ -12,8 +12,6 @@ from toolkit.simulation.markets import DEXES, FOLLOWED_PERPS, PAIRS, PERPS, Pair
 from toolkit.simulation.quantities import MICRO, WEI, decimal_text, parse_units
 from toolkit.times import DAY, HOUR, MINUTE
 
-__all__ = ["add_spot_contexts", "asset_contexts", "funding_rates", "spot_contexts"]
-
 _IMPACT_LEVEL = 3
 _SPOT_PAIRS = [pair for pair in PAIRS if not pair.is_outcome]
 

@@ -28,15 +28,6 @@ from toolkit.simulation.markets import PERPS, delisting_time, tick_size
 from toolkit.simulation.quantities import decimal_text
 from toolkit.times import MINUTE
 
-__all__ = [
-    "SLIPPAGE_EXPONENT",
-    "DrawnBooks",
-    "draw_books",
-    "final_books",
-    "final_depth",
-    "slippage_samples",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

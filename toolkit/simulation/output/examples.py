@@ -10,8 +10,6 @@ from toolkit.simulation.markets import NATIVE_TOKEN
 from toolkit.simulation.output.staking import validator_addresses
 from toolkit.simulation.output.states import borrow_lend_states
 
-__all__ = ["STORY_TEXTS", "find_examples"]
-
 STORY_TEXTS = {
     "WHALE": "the taker with the largest first deposit",
     "MARKET_MAKER": "quotes every perp, receives rebates, and holds what others sold",

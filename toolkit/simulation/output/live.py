@@ -22,14 +22,6 @@ from toolkit.simulation.output.snapshots import (
 from toolkit.simulation.quantities import MICRO
 from toolkit.times import MINUTE, SECOND, to_iso, to_ms
 
-__all__ = [
-    "DEPTH_HALF_LIFE_SECONDS",
-    "LIVE_SNAPSHOT_MS",
-    "NEW_TWAP_MS",
-    "SHOCK_SECONDS",
-    "LiveExchange",
-]
-
 LIVE_SNAPSHOT_MS = 20 * SECOND
 """Time between two snapshots of a live exchange."""
 

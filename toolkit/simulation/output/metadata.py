@@ -40,17 +40,6 @@ from toolkit.simulation.markets import (
 from toolkit.simulation.quantities import WEI, decimal_text
 from toolkit.times import HOUR, SECOND
 
-__all__ = [
-    "count_new_rounds",
-    "deploy_auctions",
-    "dex_limits",
-    "next_rounds",
-    "outcome_meta",
-    "perp_dexes",
-    "perp_metas",
-    "spot_meta",
-]
-
 _LISTED_SINGLE = 3
 """A margin table of one tier that is also listed; the others are known by their id alone."""
 

@@ -17,8 +17,6 @@ from toolkit.simulation.output.staking import validator_addresses
 from toolkit.simulation.quantities import MICRO, decimal_text, money_text, parse_units
 from toolkit.times import DAY
 
-__all__ = ["sub_accounts", "user_fees", "user_roles", "vault_equities"]
-
 _REFERRAL_DISCOUNT = "0.04"
 _MAKER_SHARES = ("0.03", "0.015", "0.005")
 

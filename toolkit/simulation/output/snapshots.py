@@ -16,17 +16,6 @@ from toolkit.simulation.markets import COLLATERAL, DEXES, FOLLOWED_PERPS, PERPS
 from toolkit.simulation.quantities import MICRO, WEI, WEI_PER_MICRO, money_text
 from toolkit.times import HOUR, MINUTE, SECOND, to_iso
 
-__all__ = [
-    "SNAPSHOT_MS",
-    "VALUATION_MS",
-    "SnapshotEvent",
-    "ValuationEvent",
-    "branch_margins",
-    "portfolio_margin_ratio",
-    "snapshot_name",
-    "valuations_by_user",
-]
-
 SNAPSHOT_MS = 10 * MINUTE
 """Time between the snapshots at the end of history."""
 

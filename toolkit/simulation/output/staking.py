@@ -15,16 +15,6 @@ from toolkit.simulation.markets import NATIVE_TOKEN
 from toolkit.simulation.quantities import ONE_TOKEN, WEI, decimal_text, parse_units, rounded_share
 from toolkit.times import DAY, HOUR, MINUTE, to_ms
 
-__all__ = [
-    "COMMISSIONS",
-    "daily_rewards",
-    "delegations",
-    "delegator_events",
-    "delegator_rewards",
-    "delegator_summaries",
-    "validator_addresses",
-]
-
 COMMISSIONS = (0, 300, 400, 500, 1_000, 10_000)
 """Each validator's commission, in hundredths of a percent of the rewards."""
 

@@ -41,8 +41,6 @@ from toolkit.simulation.quantities import (
     rounded_share,
 )
 
-__all__ = ["borrow_lend_states", "clearinghouse_states", "drop_trade_sizes", "spot_states"]
-
 _PAIRS_BY_BASE = {pair.base: pair for pair in PAIRS}
 _OUTCOME_TOKENS = 100_000_000
 """Index of the outcome token +0; the token +<number> has the sum of this and the number."""
