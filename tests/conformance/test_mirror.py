@@ -144,7 +144,7 @@ def test_errors__upstream_429_retry_after(
 
 
 STRANGE = {
-    "422": (httpx.Response(422, text="Failed to deserialize"), 400),
+    "418": (httpx.Response(418, text="<html>"), 400),
     "503": (httpx.Response(503, text="<html>"), 502),
     "no JSON": (httpx.Response(200, text="<html>"), 502),
     "no message": (httpx.Response(500, json={"error": 5}), 500),
@@ -163,6 +163,16 @@ def garbled_upstream(serve_in_front: InFront) -> Iterator[Caller]:
 @pytest.mark.parametrize("answer", STRANGE)
 def test_errors__invalid_upstream_answer(garbled_upstream: Caller, answer: str) -> None:
     assert garbled_upstream.refuse("meta", dex=answer) == (STRANGE[answer][1], "Upstream error")
+
+
+@pytest.mark.parametrize(
+    "answer", [{"text": "Failed to deserialize"}, {"json": "Failed to deserialize"}]
+)
+def test_errors__upstream_422(serve_in_front: InFront, answer: dict[str, str]) -> None:
+    """The exchange refuses a body that it cannot read with 422 and a text."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(422, **answer))  # type: ignore[arg-type]
+    with serve_in_front("http://upstream", transport=transport) as caller:
+        assert caller.refuse("meta") == (422, "Failed to deserialize")
 
 
 def test_authentication_3__key_before_upstream(

@@ -1,4 +1,5 @@
 import base64
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import InvalidKey, RateLimited
 from toolkit.service import Access, Key, KeysUnreadable, read_keys
 
+HASH = hashlib.sha256(b"hush").hexdigest()
 GOOD = """
 [[key]]
 name = "all"
@@ -44,6 +46,9 @@ def test_keys_file(tmp_path: Path) -> None:
         ("[[key]]\nsecret = 'hush'\nadd_ons = ['meta']", "add_ons must be"),
         ("[[key]]\nsecret = 'hush'\nname = 5", "name must be"),
         ("[[key]]\nsecret = 'hush'\n[[key]]\nsecret = 'hush'", "same secret"),
+        ("[[key]]\nsecret = 'hush'\nsecret_sha256 = ''", "exclude each other"),
+        ("[[key]]\nsecret_sha256 = 'hush'", "must be 64 hexadecimal digits"),
+        (f"[[key]]\nsecret = 'hush'\n[[key]]\nsecret_sha256 = '{HASH}'", "same secret"),
     ],
 )
 def test_keys_file_with_wrong_content(tmp_path: Path, text: str, message: str) -> None:
@@ -52,6 +57,17 @@ def test_keys_file_with_wrong_content(tmp_path: Path, text: str, message: str) -
     with pytest.raises(KeysUnreadable, match=message) as caught:
         read_keys(file)
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("digest", [HASH, HASH.upper()])
+def test_hashed_key(tmp_path: Path, digest: str) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(f'[[key]]\nname = "mine"\nsecret_sha256 = "{digest}"')
+    access = Access(read_keys(file))
+    assert access.find_key({"authorization": "Bearer hush"}).name == "mine"
+    for wrong in (digest, "", "other"):
+        with pytest.raises(InvalidKey):
+            access.find_key({"authorization": f"Bearer {wrong}"})
 
 
 def test_unreadable_keys_file(tmp_path: Path) -> None:

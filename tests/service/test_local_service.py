@@ -345,6 +345,7 @@ def test_world_prints_summary() -> None:
         (["serve", "--port", "0", "--recordings", "/none"], 2, "/none"),
         (["serve", "--port", "0", "--clock", "stopped"], 2, "live"),
         (["serve", "--host", "203.0.113.1", "--port", "0"], 1, "cannot listen on"),
+        (["serve", "--host", "0.0.0.0", "--port", "0"], 2, "so it needs a key of yours"),
         (["serve", "--port", "0", "--archive", "/none"], 1, "there is no archive in /none"),
         (["lab", "--folder", "/none"], 2, "/none"),
     ],
@@ -354,6 +355,24 @@ def test_mistake_prints_one_line(arguments: list[str], code: int, message: str) 
     assert result.exit_code == code
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX has these permissions")
+@pytest.mark.parametrize(("mode", "is_warned"), [(0o644, True), (0o640, True), (0o600, False)])
+def test_readable_keys_file_warning(tmp_path: Path, mode: int, is_warned: bool) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text('[[key]]\nsecret = "hush"')
+    file.chmod(mode)
+    command = ["serve", "--port", "0", "--keys", str(file), "--recordings", "/none"]
+    assert (f"Run: chmod 600 {file}" in runner.invoke(app, command).output) == is_warned
+
+
+def test_warning_if_other_machines_reach_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLKIT_API_KEY", "hush")
+    command = ["serve", "--host", "0.0.0.0", "--port", "0", "--recordings", "/none"]
+    output = runner.invoke(app, command).output
+    assert "OTHER MACHINES CAN REACH THIS SERVICE" in output
+    assert "hush" not in output
 
 
 def test_used_port_message() -> None:

@@ -6,7 +6,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -241,6 +241,64 @@ def test_client_may_stop_sending(address: str) -> None:
         wire.send(GOOD).socket.shutdown(socket.SHUT_WR)
         assert wire.read_response()[0] == 200
         assert wire.is_closed()
+
+
+# --- the Host header ---
+
+
+@pytest.mark.parametrize(
+    ("host", "is_accepted"),
+    [
+        ("localhost", True),
+        ("LOCALHOST:8787", True),
+        ("localhost.", True),
+        ("app.localhost:1", True),
+        ("127.0.0.1:8787", True),
+        ("127.1.2.3", True),
+        ("[::1]", True),
+        ("[::1]:8787", True),
+        ("proxy.example:443", True),
+        ("example.org", False),
+        ("127.0.0.1.example.org", False),
+        ("localhost.example.org:8787", False),
+        ("[2001:db8::1]", False),
+        ("10.0.0.1", False),
+        ("other.proxy.example", False),
+        ("", False),
+    ],
+)
+def test_foreign_host_is_refused(empty: Store, host: str, is_accepted: bool) -> None:
+    """DNS rebinding: a page of another site lets its own name point to 127.0.0.1."""
+    with serve_named(empty, "127.0.0.1", ["Proxy.example"]) as address:
+        requests = (
+            f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n",
+            f"GET http://{host or ':1'}/healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        )
+        for request in requests:
+            with Wire(address) as wire:
+                status, _, body = wire.send(request).read_response()
+            assert (status == 200) == is_accepted
+            assert is_accepted or (status == 421 and "--allow-host" in body["error"])
+
+
+def test_any_host_off_loopback(empty: Store) -> None:
+    with serve_named(empty, "0.0.0.0") as address, Wire(address) as wire:
+        request = "GET /healthz HTTP/1.1\r\nHost: example.org\r\n\r\n"
+        assert wire.send(request).read_response()[0] == 200
+
+
+@contextlib.contextmanager
+def serve_named(store: Store, host: str, allowed: Collection[str] = ()) -> Iterator[str]:
+    """Run a server on an address of this machine, with further names."""
+    listener = bind_socket(host, 0)
+    listener.listen()
+    server = HttpServer(make_site(store), listener, allowed_hosts=allowed)
+    thread = threading.Thread(target=server.run, daemon=True)
+    port = listener.getsockname()[1]
+    thread.start()
+    yield f"http://127.0.0.1:{port}"
+    server.stop()
+    thread.join(10)
 
 
 # --- sizes ---

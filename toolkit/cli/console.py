@@ -17,6 +17,7 @@ __all__ = [
     "print_warnings",
     "report_errors",
     "row_counter",
+    "warn",
 ]
 
 
@@ -24,6 +25,11 @@ def fail(message: str, *, code: int = 1) -> NoReturn:
     """End the command with one line; code 2 means that the command line itself is wrong."""
     typer.echo(f"toolkit: {message}", err=True)
     raise typer.Exit(code)
+
+
+def warn(message: str) -> None:
+    """Print a warning as one line on stderr."""
+    typer.echo(f"toolkit: warning: {message}", err=True)
 
 
 @contextmanager

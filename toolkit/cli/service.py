@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolkit.cli.console import fail
+from toolkit.cli.console import fail, warn
 from toolkit.cli.options import (
     ArchiveOption,
     PortOption,
@@ -26,8 +26,21 @@ __all__ = ["lab", "serve", "world"]
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on. Other machines can reach the service unless this is "
+            "127.0.0.1, ::1 or localhost."
+        ),
+    ] = "127.0.0.1",
     port: PortOption = 8787,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A further name by which clients on this machine reach the service, such as that "
+            "of a proxy. Can be repeated."
+        ),
+    ] = None,
     seed: SeedOption = 7,
     size: SizeOption = SizeChoice.demo,
     recordings: RecordingsOption = None,
@@ -48,7 +61,10 @@ def serve(
     ] = False,
     keys: Annotated[
         Path | None,
-        typer.Option(help="TOML file of API keys; by default TOOLKIT_API_KEY, or a new key."),
+        typer.Option(
+            help="TOML file of API keys; by default TOOLKIT_API_KEY, or a new key if only this "
+            "machine can reach the service."
+        ),
     ] = None,
     upstream: Annotated[
         str | None,
@@ -71,6 +87,7 @@ def serve(
         reason = error.strerror or error
         fail(f"cannot listen on {host}:{port}: {reason}; --port 0 selects a free port")
     with bound:
+        _check_exposure(host, bound.getsockname()[0], has_new_secret=bool(new_secret))
         store = open_store(seed, size, recordings, archive, strict=strict)
         try:
             site = site_of(store, Access(accepted), clock=clock, upstream=upstream_server)
@@ -83,7 +100,7 @@ def serve(
             )
         name = f"[{host}]" if ":" in host else host
         typer.echo(f"{store.about['label']}: http://{name}:{bound.getsockname()[1]}")
-        HttpServer(site, bound).run()
+        HttpServer(site, bound, allowed_hosts=allow_host or ()).run()
 
 
 def lab(
@@ -132,12 +149,33 @@ def _accepted_keys(path: Path | None) -> "tuple[list[Key], str]":
 
     if path is not None:
         try:
-            return read_keys(path), ""
+            keys = read_keys(path)
         except KeysUnreadable as error:
             fail(str(error), code=2)
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            warn(f"other users of this machine can read {path}. Run: chmod 600 {path}")
+        return keys, ""
     environment = os.environ.get("TOOLKIT_API_KEY")
     secret = environment or secrets.token_urlsafe(24)
     return [Key("TOOLKIT_API_KEY", secret)], "" if environment else secret
+
+
+def _check_exposure(host: str, address: str, *, has_new_secret: bool) -> None:
+    """Print a warning if other machines can reach the service; fail if its key is a new one."""
+    from toolkit.service.hosts import is_loopback
+
+    if is_loopback(address):
+        return
+    if has_new_secret:
+        fail(
+            f"--host {host} lets other machines reach the service, so it needs a key of yours: set "
+            "TOOLKIT_API_KEY, or name a file with --keys",
+            code=2,
+        )
+    warn(
+        f"OTHER MACHINES CAN REACH THIS SERVICE, because it listens on {host}. Keys and data "
+        "travel without encryption. Put a proxy with TLS in front of it, or leave out --host"
+    )
 
 
 def _find_upstream(address: str | None) -> "Upstream | None":

@@ -4,13 +4,14 @@ Specification, "Authentication"; clarifications, "Keys".
 """
 
 import base64
-import hmac
+import hashlib
+import re
 import threading
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from toolkit.contract.operations import OPERATIONS, CallLimit, Operation
 from toolkit.errors import InvalidKey, RateLimited
@@ -18,6 +19,8 @@ from toolkit.errors import InvalidKey, RateLimited
 __all__ = ["Access", "Key", "KeysUnreadable", "read_keys"]
 
 _MINUTE = 60_000
+_SETTINGS: Final = ("name", "secret", "secret_sha256", "add_ons", "points_per_minute")
+_SHA256: Final = re.compile("[0-9a-f]{64}")
 
 
 class KeysUnreadable(ValueError):
@@ -33,17 +36,26 @@ class Key:
     name : str
         Its name in messages.
     secret : str
-        The key itself. It is never shown.
+        The key itself. It is never shown. Empty if only its hash is known.
     add_ons : frozenset of str or "all"
         The add-on operations that it may use.
     points_per_minute : int or None
         Its quota; None for no limit.
+    secret_sha256 : str
+        The SHA-256 of the secret, in hexadecimal; by default that of `secret`. A hash protects
+        only secrets that nobody can guess, such as random ones.
     """
 
     name: str
-    secret: str = field(repr=False)
+    secret: str = field(default="", repr=False)
     add_ons: frozenset[str] | Literal["all"] = "all"
     points_per_minute: int | None = None
+    secret_sha256: str = field(default="", repr=False)
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of the secret."""
+        return bytes.fromhex(self.secret_sha256) or _hash_secret(self.secret)
 
     def may_use(self, operation: Operation) -> bool:
         """Return whether the key may use an operation."""
@@ -74,8 +86,9 @@ class Access:
     """
 
     def __init__(self, keys: Iterable[Key]) -> None:
-        self._keys = tuple(keys)
-        self._usage = {key.name: _Usage() for key in self._keys}
+        keys = tuple(keys)
+        self._keys = {key.digest: key for key in keys}
+        self._usage = {key.name: _Usage() for key in keys}
         self._lock = threading.Lock()
 
     def find_key(self, headers: Mapping[str, str]) -> Key:
@@ -86,15 +99,12 @@ class Access:
         InvalidKey
             If the request sends no key, or an unknown one.
         """
-        secret = _read_secret(headers).encode("utf-8", "surrogateescape")
-        match = None
-        for key in self._keys:
-            # Compare every key, so that the duration reveals nothing about the match.
-            if hmac.compare_digest(secret, key.secret.encode()):
-                match = key
-        if match is None or not secret:
+        secret = _read_secret(headers)
+        # The duration of a look-up by hash reveals nothing about the secret.
+        key = self._keys.get(_hash_secret(secret)) if secret else None
+        if key is None:
             raise InvalidKey("Invalid API key")
-        return match
+        return key
 
     def charge(
         self, key: Key, points: int, *, at_ms: int, operation: Operation | None = None
@@ -147,6 +157,8 @@ def _count_call(times: list[int], limit: CallLimit, at_ms: int) -> None:
 def read_keys(path: Path) -> list[Key]:
     """Read a keys file: TOML, ``[[key]]`` with name, secret, add_ons, points_per_minute.
 
+    ``secret_sha256`` replaces secret, so that the file does not contain the key itself.
+
     Raises
     ------
     KeysUnreadable
@@ -162,9 +174,10 @@ def read_keys(path: Path) -> list[Key]:
     if not isinstance(entries, list) or not entries:
         raise KeysUnreadable(f"{path} has no [[key]]")
     keys = [_parse_key(path, number, entry) for number, entry in enumerate(entries, 1)]
-    for setting in ("name", "secret"):
-        if len({getattr(key, setting) for key in keys}) < len(keys):
-            raise KeysUnreadable(f"{path}: two keys have the same {setting}")
+    if len({key.name for key in keys}) < len(keys):
+        raise KeysUnreadable(f"{path}: two keys have the same name")
+    if len({key.digest for key in keys}) < len(keys):
+        raise KeysUnreadable(f"{path}: two keys have the same secret")
     return keys
 
 
@@ -176,23 +189,33 @@ def _parse_key(path: Path, number: int, entry: object) -> Key:
 
     if not isinstance(entry, dict):
         raise refusal("the entry is not a table")
-    if unknown := entry.keys() - {"name", "secret", "add_ons", "points_per_minute"}:
+    if unknown := entry.keys() - set(_SETTINGS):
         raise refusal(f"unknown setting {', '.join(sorted(unknown))}")
-    name, secret = entry.get("name", f"key {number}"), entry.get("secret")
+    name, secret = entry.get("name", f"key {number}"), entry.get("secret", "")
+    digest = entry.get("secret_sha256", "")
     if not isinstance(name, str):
         raise refusal("name must be text")
-    if not isinstance(secret, str) or not secret.isascii() or not secret.strip():
+    if "secret_sha256" in entry:
+        if "secret" in entry:
+            raise refusal("secret and secret_sha256 exclude each other")
+        if not isinstance(digest, str) or not _SHA256.fullmatch(digest.lower()):
+            raise refusal("secret_sha256 must be 64 hexadecimal digits")
+    elif not isinstance(secret, str) or not secret.isascii() or not secret.strip():
         raise refusal("secret must be ASCII text that is not empty")
     points = entry.get("points_per_minute")
     if points is not None and (not isinstance(points, int) or points < 1):
         raise refusal("points_per_minute must be a whole number from 1")
     add_ons = entry.get("add_ons", [])
     if add_ons == "all":
-        return Key(name, secret, "all", points)
+        return Key(name, secret, "all", points, digest)
     known = [operation.type for operation in OPERATIONS.values() if operation.add_on]
     if not isinstance(add_ons, list) or not all(add_on in known for add_on in add_ons):
         raise refusal(f'add_ons must be "all" or a list of {", ".join(known)}')
-    return Key(name, secret, frozenset(add_ons), points)
+    return Key(name, secret, frozenset(add_ons), points, digest)
+
+
+def _hash_secret(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
 def _read_secret(headers: Mapping[str, str]) -> str:

@@ -13,8 +13,14 @@ from toolkit.service.messages import Response, json_response
 
 __all__ = ["Upstream", "is_mirrored"]
 
-_KNOWN_STATUSES: Final = (400, 401, 403, 404, 429, 500, 502)
-"""The error statuses of the specification. Any other status becomes the nearest of them."""
+_KNOWN_STATUSES: Final = (400, 401, 403, 404, 422, 429, 500, 502)
+"""The error statuses of the specification, and 422, with which the exchange refuses a wrong body.
+
+Any other status becomes the nearest of them.
+"""
+
+_TEXT_LETTERS: Final = 300
+"""Letters of a text without JSON that are forwarded as a message."""
 
 
 def is_mirrored(operation: Operation) -> bool:
@@ -86,7 +92,7 @@ class Upstream:
         wait = received.headers.get("retry-after")
         headers = {"retry-after": wait} if wait else {}
         status = _nearest_status(received.status_code)
-        return _error_response(status, _error_message(received.content), headers)
+        return _error_response(status, _error_message(received), headers)
 
     def close(self) -> None:
         """Close all connections."""
@@ -99,11 +105,16 @@ def _nearest_status(status: int) -> int:
     return 400 if 400 <= status < 500 else 502
 
 
-def _error_message(content: bytes) -> str:
+def _error_message(received: httpx.Response) -> str:
+    """Return the message of an error: of its JSON, or its text if that is plain."""
     try:
-        message = json.loads(content)["error"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return "Upstream error"
+        found = json.loads(received.content)
+    except (ValueError, RecursionError):
+        text = received.content[:_TEXT_LETTERS].decode("ascii", "replace").strip()
+        is_plain = received.headers.get("content-type", "").startswith("text/plain")
+        is_sentence = text.isprintable() and text[:1].isalpha()  # and not a web page
+        return text if is_plain and is_sentence else "Upstream error"
+    message = found.get("error") if isinstance(found, dict) else found
     return message if isinstance(message, str) else "Upstream error"
 
 

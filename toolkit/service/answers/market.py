@@ -149,7 +149,9 @@ def l2_book(store: Store, request: CheckedRequest) -> Response:
         best = [levels[:_MOST_LEVELS] for levels in book.levels]
         return json_response(encode(replace(book, levels=best)))
     if not store.about["whole"]:
-        raise BadRequest(f"l2Book cannot be answered: {store.about['label']} has no book of {coin}")
+        raise BadRequest(
+            f"l2Book cannot be answered: {store.about['label']} has no book of {coin[:80]}"
+        )
     # ASSUMED: the book of a delisted or unknown coin is null, and not an error.
     if coin not in msgspec.json.decode(store.document("mids") or b"{}"):
         return json_response(b"null")
