@@ -21,7 +21,7 @@ EDITS = {
     ),
     # An operation: a row of the table, a fetch function, its public name, and a handler.
     "toolkit/contract/operations.py": (
-        '        Operation(\n            "builderOrdersByTime",',
+        '        Operation("builderOrdersByTime",',
         """        Operation(
             "throwawayFunding",
             "funding",

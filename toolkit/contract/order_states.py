@@ -9,31 +9,18 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "active": ("open", "triggered", "scheduledCancel"),
     "filled": ("filled",),
     "canceled": (
-        "canceled",
-        "marginCanceled",
-        "liquidatedCanceled",
-        "delistedCanceled",
-        "reduceOnlyCanceled",
-        "selfTradeCanceled",
-        "siblingFilledCanceled",
-        "vaultWithdrawalCanceled",
-        "openInterestCapCanceled",
+        "canceled", "marginCanceled", "liquidatedCanceled", "delistedCanceled",
+        "reduceOnlyCanceled", "selfTradeCanceled", "siblingFilledCanceled",
+        "vaultWithdrawalCanceled", "openInterestCapCanceled",
     ),
     "rejected": (
-        "badAloPxRejected",
-        "iocCancelRejected",
-        "reduceOnlyRejected",
-        "oracleRejected",
-        "perpMarginRejected",
-        "perpMaxPositionRejected",
-        "openInterestIncreaseRejected",
-        "positionFlipAtOpenInterestCapRejected",
-        "positionIncreaseAtOpenInterestCapRejected",
-        "tooAggressiveAtOpenInterestCapRejected",
-        "minTradeNtlRejected",
+        "badAloPxRejected", "iocCancelRejected", "reduceOnlyRejected", "oracleRejected",
+        "perpMarginRejected", "perpMaxPositionRejected", "openInterestIncreaseRejected",
+        "positionFlipAtOpenInterestCapRejected", "positionIncreaseAtOpenInterestCapRejected",
+        "tooAggressiveAtOpenInterestCapRejected", "minTradeNtlRejected",
         "insufficientSpotBalanceRejected",
     ),
-}
+}  # fmt: skip
 """The states of the specification, by group."""
 
 UPSTREAM_STATES: Final[dict[str, str]] = {

@@ -44,26 +44,14 @@ class Theme:
 
 _THEMES: Final[Mapping[str, Theme]] = {
     "light": Theme(
-        text="#1f2328",
-        muted="#5c6570",
-        grid="#dfe3e8",
-        background="#ffffff",
-        good="#0072b2",
-        bad="#d55e00",
-        total="#3c444d",
-        accent="#009e73",
+        text="#1f2328", muted="#5c6570", grid="#dfe3e8", background="#ffffff",
+        good="#0072b2", bad="#d55e00", total="#3c444d", accent="#009e73",
     ),
     "dark": Theme(
-        text="#e6e8eb",
-        muted="#9aa4af",
-        grid="#343a42",
-        background="#16191d",
-        good="#56b4e9",
-        bad="#e69f00",
-        total="#c3cad2",
-        accent="#2fbf95",
+        text="#e6e8eb", muted="#9aa4af", grid="#343a42", background="#16191d",
+        good="#56b4e9", bad="#e69f00", total="#c3cad2", accent="#2fbf95",
     ),
-}
+}  # fmt: skip
 
 
 class NotebookFigure(Figure):

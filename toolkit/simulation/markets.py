@@ -98,41 +98,17 @@ PERPS = (
     Perp("kPEPE", 0, 10, 0.009871, 0.04, 1.6, 3.0, 9_000.0, 18),
     Perp("FARTCOIN", 1, 5, 0.7604, 0.055, 1.7, 4.0, 4_000.0, 14),
     Perp("PURR", 0, 10, 0.17635, 0.05, 1.2, 9.0, 500.0, 8, only_isolated=True),
-    Perp(
-        "MYRO",
-        0,
-        3,
-        0.02231,
-        0.06,
-        1.0,
-        14.0,
-        150.0,
-        4,
-        only_isolated=True,
-        delisted=True,
-        margin_mode="strictIsolated",
-    ),
-    Perp(
-        "HPOS", 0, 10, 0.0641, 0.06, 1.0, 16.0, 90.0, 5, only_isolated=True, margin_mode="noCross"
-    ),
+    Perp("MYRO", 0, 3, 0.02231, 0.06, 1.0, 14.0, 150.0, 4, only_isolated=True, delisted=True,
+         margin_mode="strictIsolated"),
+    Perp("HPOS", 0, 10, 0.0641, 0.06, 1.0, 16.0, 90.0, 5, only_isolated=True,
+         margin_mode="noCross"),
     Perp("eqx:TSLA", 3, 10, 334.0, 0.024, 0.5, 1.5, 60_000.0, 30),
     Perp("eqx:NVDA", 3, 10, 174.2, 0.02, 0.5, 1.4, 60_000.0, 30),
     Perp("eqx:GOLD", 4, 20, 3_447.0, 0.009, 0.1, 0.8, 80_000.0, 18),
-    Perp(
-        "pre:OPENAI",
-        2,
-        5,
-        512.0,
-        0.03,
-        0.4,
-        6.0,
-        2_500.0,
-        12,
-        only_isolated=True,
-        margin_mode="strictIsolated",
-    ),
+    Perp("pre:OPENAI", 2, 5, 512.0, 0.03, 0.4, 6.0, 2_500.0, 12, only_isolated=True,
+         margin_mode="strictIsolated"),
     Perp("pre:SPACEX", 3, 5, 212.5, 0.025, 0.3, 8.0, 1_200.0, 9, only_isolated=True),
-)
+)  # fmt: skip
 """Every perpetual, in the order of its index."""
 
 COINS = [perp.coin for perp in PERPS]

@@ -99,6 +99,7 @@ class LedgerUpdate(Record, kw_only=True):
 
 
 _TRANSFER = ("usdc", "user", "destination")
+_WITHDRAWAL = ("requestedUsd", "commission", "closingCost", "basis", "netWithdrawnUsd")
 _TOKEN_TRANSFER = ("user", "destination", "token", "amount", "usdcValue", "fee", "nativeTokenFee")
 
 DELTA_FIELDS: Final[dict[str, tuple[str, ...]]] = {
@@ -113,15 +114,7 @@ DELTA_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "vaultCreate": ("vault", "usdc", "fee"),
     "vaultDeposit": ("vault", "usdc"),
     "vaultDistribution": ("vault", "usdc"),
-    "vaultWithdraw": (
-        "vault",
-        "user",
-        "requestedUsd",
-        "commission",
-        "closingCost",
-        "basis",
-        "netWithdrawnUsd",
-    ),
+    "vaultWithdraw": ("vault", "user", *_WITHDRAWAL),
     "vaultLeaderCommission": ("user", "usdc"),
     "rewardsClaim": ("token", "amount"),
     "deployGasAuction": ("token", "amount"),
