@@ -48,8 +48,7 @@ def expected_parameters(operation: Operation) -> dict[str, tuple[Any, Any]]:
             signature[parameter.python] = (inspect.Parameter.KEYWORD_ONLY, parameter.default)
     for name, default in TAIL.items():
         unpaged = operation.paging == "none" and name in ("max_rows", "on_incomplete")
-        fixed = operation.binary and name == "extra"  # its tuples have no further fields
-        if not unpaged and not fixed:
+        if not unpaged:
             signature[name] = (inspect.Parameter.KEYWORD_ONLY, default)
     return signature
 

@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 import zstandard
 
+import toolkit as tk
 from toolkit.contract import records as r
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns, table_columns
@@ -285,9 +286,11 @@ SNAPSHOT = {
 """One entry of each binary snapshot, with every value."""
 
 
-def snapshot_frame(operation: Operation, entries: Any, numbers: Any) -> pd.DataFrame:
+def snapshot_frame(
+    operation: Operation, entries: Any, numbers: Any, extra: Any = "drop"
+) -> pd.DataFrame:
     content = zstandard.compress(msgpack.packb(["s", "n", entries]))
-    collector = Collector(operation, numbers)
+    collector = Collector(operation, numbers, extra)
     collector.add((decode(operation, 200, {}, content),))
     return collector.frames({})[0]
 
@@ -346,13 +349,64 @@ def test_null_margin_of_branch(others: int) -> None:
 
 
 @pytest.mark.parametrize("name", SNAPSHOT)
-def test_unknown_snapshot_values_have_no_column(name: str) -> None:
-    """Functions of snapshots do not have the argument extra."""
-    forget_deviations()
+def test_unknown_snapshot_values_become_columns(name: str) -> None:
     entries = snapshot_entries(name, SNAPSHOT[name], (*SNAPSHOT[name], "new"), 1)
-    with pytest.warns(UnknownField, match="do not contain it; tk.raw shows it") as warned:
-        snapshot_frame(OPERATIONS[name], entries, "float")
+    usual = snapshot_frame(
+        OPERATIONS[name], snapshot_entries(name, *[SNAPSHOT[name]] * 2, 1), "float"
+    )
+    forget_deviations()
+    with pytest.warns(UnknownField, match="extra=.keep. adds columns") as warned:
+        dropped = snapshot_frame(OPERATIONS[name], entries, "float")
     assert len(warned) == 1
+    pd.testing.assert_frame_equal(dropped, usual)
+    kept = snapshot_frame(OPERATIONS[name], entries, "float", extra="keep")
+    pd.testing.assert_frame_equal(kept[usual.columns], usual)
+    (added,) = kept.columns.difference(usual.columns)
+    assert added == f"value_{len(SNAPSHOT[name])}"
+    assert kept[added].fillna("").tolist() == ["", "new"]
+
+
+def record_places(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
+    """Yield the place of each JSON object."""
+    if isinstance(value, dict):
+        yield path
+        for name, inner in value.items():
+            yield from record_places(inner, (*path, name))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from record_places(inner, (*path, at))
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@EVERY
+def test_no_unknown_field_is_lost(case: str) -> None:
+    """A field of any record of an answer is in a column, or in the provenance if it has no row."""
+    operation, parameters = CASES[case]
+    answer = full_answer(operation, parameters)
+    for path in record_places(answer):
+        if case == "batchClearinghouseStates, all dexes" and path[-1:] == (1,):
+            continue  # the keys of this object are dexes
+        forget_deviations()
+        changed = replace_value(answer, (*path, "zNew"), "planted")
+        content = json.dumps(changed).encode()
+        read = decode(operation, 200, {}, content, numbers="text", parameters=parameters)
+        collector = Collector(operation, "text", "keep")
+        collector.add(answer_rows(operation, read, parameters))
+        made = collector.frames({})
+        unplaced = made[0].attrs["toolkit"].get("unknown_fields", {})
+        place = ".".join(str(step) for step in (*path, "zNew") if isinstance(step, str))
+        texts = "".join(one.to_csv() for one in made)
+        assert ("planted" in texts) != (unplaced == {place: ["planted"]}), path
+
+
+def test_unknown_field_around_no_row() -> None:
+    """An answer without rows has no column for it, so it is in the provenance."""
+    forget_deviations()
+    with pytest.warns(UnknownField):
+        made = tk.frame("meta", {"universe": [], "note": "new"}, extra="keep")
+    dropped = tk.frame("meta", {"universe": [], "note": "new"})
+    assert tk.provenance(made)["unknown_fields"] == {"note": ["new"]}
+    assert "unknown_fields" not in tk.provenance(dropped)
 
 
 def snapshot_entries(name: str, usual: Any, last: Any, others: int) -> Any:

@@ -263,19 +263,62 @@ def test_older_twaps_are_shorter(length: int) -> None:
 
 
 def test_unknown_snapshot_value_warns_once() -> None:
-    with pytest.warns(UnknownField, match=r"accountValueSnapshots: .* \[8\]"):
+    with pytest.warns(UnknownField, match="accountValueSnapshots: .* value_8. .*extra=.keep."):
         longer = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, {"new": [1]}), OTHER: PLAIN}])
-    assert longer == read_rows(ACCOUNTS, ["s", "USDC", {USER: MARGIN, OTHER: PLAIN}])
+    usual = read_rows(ACCOUNTS, ["s", "USDC", {USER: MARGIN, OTHER: PLAIN}])
+    texts = ('{"new":[1]}', None)
+    assert longer == [row | {"entry.value_8": text} for row, text in zip(usual, texts, strict=True)]
     read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, 1)}])  # would fail if it warned again
-    with pytest.warns(UnknownField, match=r"perpTwapSnapshots: .* \[21\]"):
-        assert read_rows(TWAPS, ["s", "BTC", [(*TWAP, 1, 2)]]) == read_rows(
-            TWAPS, ["s", "BTC", [TWAP]]
-        )
+    with pytest.warns(UnknownField, match="perpTwapSnapshots: .* value_21"):
+        (row,) = read_rows(TWAPS, ["s", "BTC", [(*TWAP, "new")]])
+    (usual_row,) = read_rows(TWAPS, ["s", "BTC", [TWAP]])
+    assert row == usual_row | {"entry.value_21": "new"}
+
+
+def test_unknown_keys_of_object_form() -> None:
     values = dict(zip("vlsm", PLAIN, strict=False)) | {"am": 0}
     with pytest.warns(UnknownField, match="later"):
-        read_rows(ACCOUNTS, {"i": "s", "t": "USDC", "u": {USER: values | {"later": 1}}})
+        (row,) = read_rows(ACCOUNTS, {"i": "s", "t": "U", "u": {USER: values | {"later": 1}}})
+    assert row["entry.later"] == "1"
     with pytest.warns(UnknownField, match="extra"):
-        read_rows(ACCOUNTS, {"extra": [[]], "i": "s", "t": "USDC", "u": {USER: values}})
+        (row,) = read_rows(ACCOUNTS, {"extra": [[]], "i": "s", "t": "U", "u": {USER: values}})
+    assert row["snapshot.extra"] == "[[]]"
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.parametrize("others", [0, 60])
+def test_unknown_values_of_several_snapshots(others: int) -> None:
+    """Each value stands in its own row, also if most entries are read at once."""
+    users = {f"0x{number:040x}": PLAIN for number in range(others)}
+    first = ["s", "USDC", users | {USER: (*MARGIN, 7)}, "note"]
+    got = read_rows(ACCOUNTS, first, ["s", "HYPE", users | {OTHER: PLAIN}])
+    assert [row.get("entry.value_8") for row in got] == [None] * others + ["7"] + [None] * (
+        others + 1
+    )
+    assert [row["snapshot.value_3"] for row in got] == ["note"] * (others + 1) + [None] * (
+        others + 1
+    )
+    got = read_rows(
+        TWAPS, ["s", "BTC", [TWAP] * others + [(*TWAP, 7)], "note"], ["s", "ETH", [TWAP]]
+    )
+    assert [row["entry.value_21"] for row in got] == [None] * others + ["7", None]
+    assert [row["snapshot.value_3"] for row in got] == ["note"] * (others + 1) + [None]
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"\xff", '"/w=="'),
+        (msgpack.ExtType(5, b"x"), None),
+        ({(1, 2): 3}, None),
+        ("\u00e9", "\u00e9"),
+    ],
+)
+def test_unknown_value_of_any_type(value: Any, text: str | None) -> None:
+    raw = msgpack.packb(value)
+    (row,) = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, value)}])
+    assert row["entry.value_8"] == (text or repr(raw))
 
 
 # -- All at once is the same as one by one ----------------------------------------------------
@@ -431,7 +474,7 @@ def test_null_entries_keep_scan(keyed: bool) -> None:
 
 def test_missing_and_unknown_values_together() -> None:
     with (
-        pytest.warns(UnknownField, match=r"\[8\]"),
+        pytest.warns(UnknownField, match="value_8"),
         pytest.warns(MissingField, match="is_unified"),
     ):
         got = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN[:3], None, *MARGIN[4:], 1)}])

@@ -93,11 +93,20 @@ def _join_sources(sources: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(sources))
 
 
+def _join_fields(parts: Iterable[Mapping[str, list[str]]]) -> dict[str, list[str]]:
+    joined: dict[str, list[str]] = {}
+    for fields in parts:
+        for name, texts in fields.items():
+            joined.setdefault(name, []).extend(texts)
+    return joined
+
+
 _MERGES: Final[dict[str, Callable[[list[Any]], Any]]] = {
     "operation": operator.itemgetter(0),
     "source": _join_sources,
     "simulated": any,
     "asked_at": min,
+    "unknown_fields": _join_fields,
 }
 
 

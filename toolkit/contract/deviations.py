@@ -22,7 +22,7 @@ from toolkit.contract.records import Record
 MOST_UNKNOWN: Final = 64
 """The most unknown fields of one operation that are remembered, to bound the memory."""
 
-_UNSUITABLE = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')
+UNSUITABLE = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')
 """Characters that the name of a struct's field cannot have."""
 
 
@@ -104,7 +104,7 @@ class Deviations:
         for field in found:
             if field.kind != "unknown" or field.record is None:
                 continue
-            if _UNSUITABLE.search(field.wire):
+            if UNSUITABLE.search(field.wire):
                 has_unsuitable = True
             else:
                 unknown[field.record, field.wire] = None
@@ -224,7 +224,7 @@ def _deviations_in(
 ) -> Iterator[Deviation]:
     if is_record(annotation) and isinstance(value, dict):
         yield from _deviations_in_record(annotation, value, path, is_readable, omits)
-    elif isinstance(value, list):
+    elif isinstance(value, list) and get_origin(annotation) in (list, tuple):
         parts = get_args(annotation)
         if get_origin(annotation) is not tuple:
             parts *= len(value)

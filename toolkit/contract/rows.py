@@ -37,6 +37,15 @@ from toolkit.errors import AnswerInvalid
 Rows = tuple[Sequence[Any], ...]
 
 
+class AnswerTables(tuple[Sequence[Any], ...]):
+    """The rows of each table of a nested answer.
+
+    - ``answer``: the decoded answer, which has unknown fields that belong to no row
+    """
+
+    answer: Any
+
+
 class ComposedRows(list[Any]):
     """Rows from the parts of a nested answer.
 
@@ -58,7 +67,11 @@ def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]
     The rows are records, or objects with the same attributes.
     """
     if make_rows := _ROW_FUNCTIONS.get(operation.view or operation.type):
-        return tuple(() if rows is None else rows for rows in make_rows(answer, parameters))
+        tables = AnswerTables(
+            () if rows is None else rows for rows in make_rows(answer, parameters)
+        )
+        tables.answer = answer
+        return tables
     return (answer if isinstance(answer, list) else [answer],)
 
 
@@ -156,7 +169,7 @@ def _limit_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 def _batch_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     states = list(_states_by_dex(answer, parameters))
     accounts = ComposedRows(
-        (_account_row(user, dex, state), (state,)) for user, dex, state in states
+        (_account_row(user, dex, state), (state, answer)) for user, dex, state in states
     )
     positions = ComposedRows(
         (
@@ -259,7 +272,7 @@ def _book_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
                     sz=level.sz,
                     orders=level.orders,
                 ),
-                (level,),
+                (level, answer),
             )
             for side, levels in sides
             for place, level in enumerate(levels or (), 1)
@@ -268,7 +281,7 @@ def _book_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 
 
 def _balance_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (answer.balances,)
+    return (ComposedRows((balance, (answer,)) for balance in answer.balances or ()),)
 
 
 def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -276,7 +289,7 @@ def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 
 
 def _order_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return ([] if answer.order is None else [answer.order],)
+    return (ComposedRows([] if answer.order is None else [(answer.order, (answer,))]),)
 
 
 def _outcome_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -291,12 +304,11 @@ def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
         pnl_at = dict(history.pnl_history or ())
         for time, value in history.account_value_history or ():
             pnl = pnl_at.get(time)
-            rows.append(
-                PortfolioRow(
-                    period=period, time=time, account_value=value, pnl=pnl, vlm=history.vlm
-                )
+            row = PortfolioRow(
+                period=period, time=time, account_value=value, pnl=pnl, vlm=history.vlm
             )
-    return (rows,)
+            rows.append((row, (history,)))
+    return (ComposedRows(rows),)
 
 
 _RowFunction = Callable[[Any, Mapping[str, Any]], tuple[Sequence[Any] | None, ...]]

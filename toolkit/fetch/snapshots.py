@@ -69,6 +69,7 @@ def account_value_snapshots(
     collateral_tokens: str | Sequence[str],
     *,
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch account value, notionals and mode of every account, by collateral token.
@@ -83,6 +84,8 @@ def account_value_snapshots(
         or ``["ALL"]``.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
         The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
@@ -117,6 +120,7 @@ def account_value_snapshots(
         "accountValueSnapshots",
         collateral_tokens=collateral_tokens,
         numbers=numbers,
+        extra=extra,
         session=session,
     )
 
@@ -162,6 +166,7 @@ def perp_twap_snapshots(
     market_names: str | Sequence[str],
     *,
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch every TWAP order that is active or waits for its trigger, by market.
@@ -175,6 +180,8 @@ def perp_twap_snapshots(
         ``ALL:ALL_DEXES``, which overrides every other entry.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
         The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
@@ -203,5 +210,9 @@ def perp_twap_snapshots(
     True
     """
     return fetch_frame(
-        "perpTwapSnapshots", market_names=market_names, numbers=numbers, session=session
+        "perpTwapSnapshots",
+        market_names=market_names,
+        numbers=numbers,
+        extra=extra,
+        session=session,
     )

@@ -15,10 +15,10 @@ from toolkit.contract.fields import is_record
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import Record
-from toolkit.contract.rows import answer_rows
+from toolkit.contract.rows import AnswerTables, answer_rows
 from toolkit.display import facts_table
 from toolkit.frames.arrays import FrameBuilder
-from toolkit.frames.extras import Extras, gather_extras
+from toolkit.frames.extras import Extras, gather_extras, gather_unplaced_fields
 
 __all__ = ["Collector", "Extra", "frame", "provenance"]
 
@@ -52,6 +52,7 @@ class Collector:
             FrameBuilder(table, operation.type, numbers) for table in operation.tables
         ]
         self._pages: list[_Page] = []
+        self._unplaced: dict[str, list[str]] = {}
 
     @property
     def rows(self) -> int:
@@ -69,12 +70,15 @@ class Collector:
             (len(arrays[0]), self._extras(builder, rows))
             for arrays, (builder, rows) in zip(chunks, pairs, strict=True)
         ]
+        if self.extra == "keep" and isinstance(tables, AnswerTables):
+            self._unplaced |= gather_unplaced_fields(tables.answer, tables)
         self._pages.append(_Page(self.rows + len(chunks[0][0]), chunks, extras))
 
     def _extras(self, builder: "FrameBuilder", rows: Any) -> Extras:
         """Return the unknown fields of a page if they are kept, and report those inside cells."""
-        if isinstance(rows, Mapping):
-            return {}
+        if isinstance(rows, Mapping):  # columns of a snapshot, or of an archive
+            known = {column.name for column in builder.columns} if self.extra == "keep" else rows
+            return {(*name.split(".", 1),): rows[name] for name in rows if name not in known}
         in_cells = builder.cell_extras(rows)
         for path in in_cells:  # decoding has reported all others
             report_unknown(self.operation.type, ".".join(path))
@@ -90,6 +94,8 @@ class Collector:
         )
         for frame in frames:
             frame.attrs["toolkit"] = {**provenance, "rows": len(frame)}
+            if self._unplaced:
+                frame.attrs["toolkit"]["unknown_fields"] = self._unplaced
         return frames
 
 
@@ -187,7 +193,9 @@ def provenance(frame: pd.DataFrame) -> Provenance:
           again because the page may have cut them;
         - ``requests``, ``points``: the number of requests with every retry, and their cost;
         - ``retries``: cause (a status, or a failure of the connection) -> number of retries;
-        - ``waits``, ``waited_seconds``: how often and how long requests waited for the budget.
+        - ``waits``, ``waited_seconds``: how often and how long requests waited for the budget;
+        - ``unknown_fields``: with ``extra="keep"`` the unknown fields that belong to no row: place
+          in the answer -> texts of the values.
 
     Raises
     ------

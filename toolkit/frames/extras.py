@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -13,7 +14,14 @@ from toolkit.contract.columns import Column
 from toolkit.contract.fields import is_record
 from toolkit.frames.cells import TEXT
 
-__all__ = ["Extras", "Path", "extra_columns", "gather_cell_extras", "gather_extras"]
+__all__ = [
+    "Extras",
+    "Path",
+    "extra_columns",
+    "gather_cell_extras",
+    "gather_extras",
+    "gather_unplaced_fields",
+]
 
 Path = tuple[str, ...]
 """The place of a field in a row: its names on the wire."""
@@ -83,6 +91,49 @@ def gather_cell_extras(column: Column, cells: Sequence[Any]) -> Extras:
         (*parents, f"{field}.{name}"): pa.array([_values_text(cell, name) for cell in cells], TEXT)
         for name in unknown
     }
+
+
+def gather_unplaced_fields(answer: Any, tables: Sequence[Any]) -> dict[str, list[str]]:
+    """Return the unknown fields of a nested answer that no row has.
+
+    - ``answer``: the decoded answer
+    - ``tables``: the rows of its tables, whose unknown fields are columns
+
+    Returns: place in the answer, with dots -> the texts of its values, in the order of the answer.
+    """
+    placed = {
+        id(record)
+        for rows in tables
+        for row, parts in zip_longest(rows, getattr(rows, "parts", ()), fillvalue=())
+        for part in (row, *parts)
+        for record in _nested_records(part)
+    }
+    found: dict[str, list[str]] = {}
+    for path, record in _iterate_records(answer, ()):
+        for attribute, wire in getattr(type(record), "__extras__", {}).items():
+            text = None if id(record) in placed else _raw_text(getattr(record, attribute))
+            if text is not None:
+                found.setdefault(".".join((*path, wire)), []).append(text)
+    return found
+
+
+def _nested_records(record: Any) -> Iterator[msgspec.Struct]:
+    """Yield a record and the records in its fields, but not those in lists."""
+    if isinstance(record, msgspec.Struct):
+        yield record
+        for name in record.__struct_fields__:
+            yield from _nested_records(getattr(record, name))
+
+
+def _iterate_records(value: Any, path: Path) -> Iterator[tuple[Path, msgspec.Struct]]:
+    """Yield every record of an answer with its place."""
+    if isinstance(value, msgspec.Struct):
+        yield path, value
+        for field in msgspec.structs.fields(value):
+            yield from _iterate_records(getattr(value, field.name), (*path, field.encode_name))
+    elif isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _iterate_records(item, path)
 
 
 def _values_text(cell: Any, name: str) -> str | None:

@@ -15,6 +15,10 @@ text, iso    Arrow large_string; a missing value is null
 nested       Arrow ``list<struct<token: large_string, available: double>>``
 ===========  ==================================================================
 
+Unknown values are further columns of text, after the known ones: ``entry.<name>`` for a value of an
+entry, and ``snapshot.<name>`` for a value of the snapshot, which all of its rows repeat. The
+name is the key, or ``value_8`` for the value at place 8 of a tuple.
+
 `encode` is the inverse. `pack` and `assemble` are its two halves, for a service that compresses a
 snapshot once and sends it many times.
 """

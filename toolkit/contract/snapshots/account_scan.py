@@ -212,6 +212,10 @@ def _replace_odd_entries(
         order[where] = len(starts) + np.arange(len(where))
         both = pa.concat_arrays([columns["pm_avail_by_branch"], branches])
         columns["pm_avail_by_branch"] = both.take(order)
+    place = np.full(len(starts), -1)
+    place[where] = np.arange(len(where))
+    taken = pa.array(place, mask=place < 0)
+    columns |= {name: read[name].take(taken) for name in read if name.startswith("entry.")}
     return missing
 
 

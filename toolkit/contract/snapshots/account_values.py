@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 import msgspec
 import pyarrow as pa
 
-from toolkit.contract.deviations import report_unknown
 from toolkit.contract.snapshots.account_scan import EntrySpan, scan_accounts
 from toolkit.contract.snapshots.arrays import (
     PAIRS,
@@ -18,8 +17,9 @@ from toolkit.contract.snapshots.arrays import (
     nullable_integer_array,
     number_array,
     repeat_texts,
+    unknown_columns,
 )
-from toolkit.contract.snapshots.entries import EntryDecoder, decode_addresses
+from toolkit.contract.snapshots.entries import EntryDecoder, decode_addresses, read_snapshot_values
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
 from toolkit.errors import AnswerInvalid
 
@@ -48,8 +48,7 @@ def account_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any
     rows = 0
     for payload in payloads:
         head = read_head(payload, "collateral token", "map")
-        for name in head.unknown:
-            report_unknown(_OPERATION, name, has_column=False)
+        further = read_snapshot_values(_OPERATION, payload, head, limit)
         for values in _entry_columns(payload, head, rows):
             count = len(values["user"])
             parts.append(
@@ -57,6 +56,9 @@ def account_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any
                     "snapshot_id": repeat_texts([(head.snapshot_id, count)], limit),
                     "collateral_token": repeat_texts([(head.name, count)], limit),
                     **values,
+                    **{
+                        name: repeat_texts([(text, count)], limit) for name, text in further.items()
+                    },
                 }
             )
             rows += count
@@ -134,7 +136,8 @@ def entry_spans(payload: memoryview, head: SnapshotHead) -> Iterator[EntrySpan]:
 
 
 def _value_columns(users: list[str], entries: list[Any], row: int) -> dict[str, Any]:
-    return {"user": pa.array(users, TEXT), **build_columns(_MAKERS, entries, row)}
+    known = build_columns(_MAKERS, entries, row)
+    return {"user": pa.array(users, TEXT), **known, **unknown_columns(entries)}
 
 
 def _pair_array(values: Sequence[list[tuple[str, float | None]] | None]) -> pa.Array:

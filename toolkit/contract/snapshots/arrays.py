@@ -19,11 +19,23 @@ PAIRS: Final = pa.list_(pa.struct([("token", TEXT), ("available", pa.float64())]
 def join_columns(parts: list[dict[str, Any]], empty: Mapping[str, Any]) -> dict[str, Any]:
     """Return the joined columns of several parts; `empty` has an empty array for each column.
 
-    This empties the parts on the way, so that only one column at a time is in memory twice.
+    Columns of unknown values are null in the parts that do not have them. This empties the parts
+    on the way, so that only one column at a time is in memory twice.
     """
     if len(parts) == 1:
         return parts[0]
-    return {name: _join_arrays([part.pop(name) for part in parts], empty[name]) for name in empty}
+    counts = [len(next(iter(part.values()))) for part in parts]
+    names = dict.fromkeys((*empty, *(name for part in parts for name in part)))
+    return {
+        name: _join_arrays(
+            [
+                part.pop(name) if name in part else pa.nulls(count, TEXT)
+                for part, count in zip(parts, counts, strict=True)
+            ],
+            empty[name] if name in empty else pa.array([], TEXT),
+        )
+        for name in names
+    }
 
 
 def _join_arrays(arrays: list[Any], empty: Any) -> Any:
@@ -32,14 +44,14 @@ def _join_arrays(arrays: list[Any], empty: Any) -> Any:
     return pa.concat_arrays([empty, *arrays])
 
 
-def repeat_texts(runs: Sequence[tuple[str, int]], limit: int) -> pa.Array:
+def repeat_texts(runs: Sequence[tuple[str | None, int]], limit: int) -> pa.Array:
     """Return a column in which each text is repeated a number of times.
 
     - ``runs``: the texts, and the number of repetitions of each
     - ``limit``: the most bytes of the column, so that a long text and many rows cannot fill the
       memory
     """
-    size = sum(len(text.encode()) * count for text, count in runs)
+    size = sum(len((text or "").encode()) * count for text, count in runs)
     if size > limit:
         raise AnswerInvalid(f"names of {size} bytes in all are too long for the number of rows")
     if len(runs) == 1:
@@ -56,11 +68,47 @@ def build_columns(
     - ``rows``: the rows
     - ``first_row``: the number of the first row, for messages
     """
-    turned = zip(*map(msgspec.structs.astuple, rows), strict=True) if rows else repeat(())
+    # Some rows have unknown values behind the known ones.
+    turned = zip(*map(msgspec.structs.astuple, rows), strict=False) if rows else repeat(())
     return {
         name: make(values, name, first_row) if make in _WITH_ROW_NUMBERS else make(values)
         for (name, make), values in zip(makers.items(), turned, strict=False)
     }
+
+
+def unknown_columns(rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array]:
+    """Return the columns of unknown values of entries: ``entry.<name>`` -> their texts."""
+    kinds: Any = {type(row) for row in rows}
+    names = dict.fromkeys(name for kind in kinds for name in kind.__extras__.values())
+    attributes = {
+        kind: {name: attribute for attribute, name in kind.__extras__.items()} for kind in kinds
+    }
+    return {
+        f"entry.{name}": pa.array(
+            [
+                value_text(getattr(row, attributes[type(row)].get(name, ""), msgspec.UNSET))
+                for row in rows
+            ],
+            TEXT,
+        )
+        for name in names
+    }
+
+
+def value_text(raw: Any) -> str | None:
+    """Return the text of a MessagePack value: a string itself, or the JSON text of another value.
+
+    A value that has no JSON text is shown as bytes. An absent or null value is None.
+    """
+    if raw is msgspec.UNSET:
+        return None
+    try:
+        value = msgspec.msgpack.decode(raw)
+        if value is None or isinstance(value, str):
+            return value
+        return msgspec.json.encode(value).decode()
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return repr(bytes(raw))
 
 
 def number_array(values: Sequence[float | None]) -> np.ndarray:

@@ -1,25 +1,33 @@
 """Entries of a snapshot, read by typed decoders: a strict one first, then more liberal ones.
 
 Any value except the keys may be null, and it may be absent if entries are objects. Unknown values
-are ignored. docs/live_service.md, section 1.
+are kept beside the known ones. docs/live_service.md, section 1.
 """
 
 import functools
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
-from toolkit.contract.deviations import report_missing, report_unknown
-from toolkit.contract.snapshots.messagepack import LONGEST_NAME
+from toolkit.contract.deviations import (
+    MOST_UNKNOWN,
+    UNSUITABLE,
+    report_missing,
+    report_unknown,
+)
+from toolkit.contract.snapshots.arrays import value_text
+from toolkit.contract.snapshots.messagepack import LONGEST_NAME, SnapshotHead
 from toolkit.errors import AnswerInvalid
 
 _PLACE: Final = re.compile(r" - at `\$\[(?P<row>\d+)\](?:\[(?P<index>\d+)\]|\.(?P<key>\w+))?")
 _BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _LONGEST: Final = 8 << 20
+_NOTHING: Final[Mapping[str, str]] = {}
+_MAY_BE_ABSENT: Final = (msgspec.Raw | msgspec.UnsetType, msgspec.UNSET)
 
 
 class EntryDecoder:
@@ -73,11 +81,15 @@ class EntryDecoder:
         return rows
 
     def _read_unknown(self, array: bytes, first_row: int) -> list[Any]:
+        """Return entries with their unknown values, in fields after the known ones."""
         try:
-            rows = self._lenient.decode(array)
-            self._report_unknown_keys(array)
+            names = self._unknown_names(array)
+            fields = [*self._liberal_fields, *((name, *_MAY_BE_ABSENT) for name in names)]
+            rows = self._decoder(fields, forbid=False, unknown=names).decode(array)
         except _BROKEN as error:
             raise self._invalid_entry(error, first_row) from None
+        for name in names.values():
+            report_unknown(self.operation, name)
         return rows
 
     def _liberal_field(self, name: str, kind: Any, *default: Any) -> tuple[Any, ...]:
@@ -107,37 +119,51 @@ class EntryDecoder:
     def _nullable(self) -> "msgspec.msgpack.Decoder[list[Any]]":
         return self._decoder(self._liberal_fields, forbid=True)
 
-    @functools.cached_property
-    def _lenient(self) -> "msgspec.msgpack.Decoder[list[Any]]":
-        return self._decoder(self._liberal_fields, forbid=False)
-
     def _decoder(
-        self, fields: list[tuple[Any, ...]], *, forbid: bool
+        self,
+        fields: list[tuple[Any, ...]],
+        *,
+        forbid: bool,
+        unknown: Mapping[str, str] = _NOTHING,
     ) -> "msgspec.msgpack.Decoder[list[Any]]":
-        return msgspec.msgpack.Decoder(list[self._entry_type(fields, forbid=forbid)], strict=False)  # type: ignore[misc]
+        entry = self._entry_type(fields, forbid=forbid, unknown=unknown)
+        return msgspec.msgpack.Decoder(list[entry], strict=False)  # type: ignore[valid-type]
 
-    def _entry_type(self, fields: list[tuple[Any, ...]], *, forbid: bool) -> type[msgspec.Struct]:
+    def _entry_type(
+        self,
+        fields: list[tuple[Any, ...]],
+        *,
+        forbid: bool,
+        unknown: Mapping[str, str] = _NOTHING,
+    ) -> type[msgspec.Struct]:
         return msgspec.defstruct(
             "Entry",
             fields,
-            rename={name: key for key, name in self.keys.items()},
+            rename={**{name: key for key, name in self.keys.items()}, **unknown},
+            namespace={"__extras__": unknown},
             array_like=self.array_like,
             forbid_unknown_fields=forbid,
             kw_only=not self.array_like,
             gc=False,
         )
 
-    def _report_unknown_keys(self, array: bytes) -> None:
-        if self.array_like:
-            report_unknown(self.operation, f"[{len(self.names)}]", has_column=False)
-            return
+    def _unknown_names(self, array: bytes) -> dict[str, str]:
+        """Return the fields of unknown values: attribute -> key, or the place in a tuple."""
+        known = len(self.names)
         if len(array) > _LONGEST:
-            report_unknown(self.operation, "keys of a very long entry", has_column=False)
-            return
-        known = self.keys.keys()
-        for entry in _KEYS.decode(array):
-            for key in list(entry.keys() - known)[:8]:
-                report_unknown(self.operation, key, has_column=False)
+            report_unknown(self.operation, "values of a very long entry", has_column=False)
+            return {}
+        if self.array_like:
+            longest = max(map(len, _VALUES.decode(array)), default=0)
+            names = [f"value_{place}" for place in range(known, longest)]
+        else:
+            found = dict.fromkeys(key for entry in _KEYS.decode(array) for key in entry)
+            names = [key for key in found if key not in self.keys]
+        kept = [name for name in names if not UNSUITABLE.search(name)][:MOST_UNKNOWN]
+        if len(kept) < len(names):
+            words = "further values, too many or with names that no column can have"
+            report_unknown(self.operation, words, has_column=False)
+        return {f"extra_{place}": name for place, name in enumerate(kept)}
 
     def _invalid_entry(self, error: Exception, first_row: int) -> AnswerInvalid:
         place = _PLACE.search(str(error))
@@ -155,6 +181,7 @@ class EntryDecoder:
 _Address = Annotated[str, msgspec.Meta(pattern=r"\A0x[\x00-\x7f]{40}\Z")]
 _ADDRESSES: Final = msgspec.msgpack.Decoder(list[_Address])
 _KEYS: Final = msgspec.msgpack.Decoder(list[dict[str, msgspec.Raw]])
+_VALUES: Final = msgspec.msgpack.Decoder(list[list[msgspec.Raw]])
 
 
 def decode_addresses(body: bytes, count: int, column: str, first_row: int) -> list[str]:
@@ -169,6 +196,22 @@ def decode_addresses(body: bytes, count: int, column: str, first_row: int) -> li
         raise AnswerInvalid(
             "an address is 0x and 40 digits", column=column, row=first_row + int(place["row"])
         ) from None
+
+
+def read_snapshot_values(
+    operation: str, payload: memoryview, head: SnapshotHead, limit: int
+) -> dict[str, str | None]:
+    """Return the unknown values of a snapshot: ``snapshot.<name>`` -> text, for each of its rows.
+
+    A value that would need more than `limit` bytes in all rows has no column.
+    """
+    values = {}
+    for name, start, finish in head.unknown:
+        is_short = (finish - start) * max(head.count, 1) <= limit // 8  # JSON text is longer
+        report_unknown(operation, name, has_column=is_short)
+        if is_short:
+            values[f"snapshot.{name}"] = value_text(payload[start:finish])
+    return values
 
 
 def _array_body(count: int, body: bytes) -> bytes:

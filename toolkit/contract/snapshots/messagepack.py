@@ -6,6 +6,7 @@ from typing import Final
 
 import msgpack
 
+from toolkit.contract.deviations import MOST_UNKNOWN
 from toolkit.errors import AnswerInvalid
 
 LONGEST_NAME: Final = 4096
@@ -105,7 +106,7 @@ class SnapshotHead:
     - ``snapshot_id``, ``name``: the first two values: the id, and collateral token or market
     - ``count``: the number of entries
     - ``start``, ``finish``: the position of the first entry, and the position where they must end
-    - ``unknown``: names of further values, for a warning
+    - ``unknown``: further values: their names, and where each begins and ends
     - ``keyed``: whether the snapshot has the object form
     """
 
@@ -114,7 +115,7 @@ class SnapshotHead:
     count: int
     start: int
     finish: int
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[tuple[str, int, int], ...] = ()
     keyed: bool = False
 
 
@@ -139,15 +140,19 @@ def _read_array_head(walk: MessagePackWalk, name: str, entries: str) -> Snapshot
         raise AnswerInvalid(f"a snapshot must have 3 values (id, {name}, entries), not {length}")
     snapshot_id, text = walk.text("snapshot id"), walk.text(name)
     count, start, finish = _measure_entries(walk, entries, is_last=length == 3)
-    for _ in range(length - 3):
+    unknown = []
+    for place in range(3, length):
+        at = walk.at
         walk.skip()
-    return SnapshotHead(snapshot_id, text, count, start, finish, ("[3]",) if length > 3 else ())
+        if place < MOST_UNKNOWN:
+            unknown.append((f"value_{place}", at, walk.at))
+    return SnapshotHead(snapshot_id, text, count, start, finish, tuple(unknown))
 
 
 def _read_object_head(walk: MessagePackWalk, name: str) -> SnapshotHead:
     texts: dict[str, str] = {}
     found: tuple[int, int, int] | None = None
-    unknown: list[str] = []
+    unknown: list[tuple[str, int, int]] = []
     pairs = walk.map("snapshot")
     for left in reversed(range(pairs)):
         key = walk.text("key of a snapshot")
@@ -156,8 +161,9 @@ def _read_object_head(walk: MessagePackWalk, name: str) -> SnapshotHead:
         elif key == "u" and found is None:
             found = _measure_entries(walk, "map", is_last=left == 0)
         else:
-            unknown = [*unknown, key][:8]
+            at = walk.at
             walk.skip()
+            unknown = [*unknown, (key, at, walk.at)][:MOST_UNKNOWN]
     if found is None or len(texts) < 2:
         raise AnswerInvalid(
             "a snapshot in object form must have the keys i, t and u; one is missing"

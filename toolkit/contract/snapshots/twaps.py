@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from toolkit.contract.deviations import report_unknown
 from toolkit.contract.snapshots.arrays import (
     TEXT,
     build_columns,
@@ -17,8 +16,9 @@ from toolkit.contract.snapshots.arrays import (
     number_array,
     repeat_texts,
     time_array,
+    unknown_columns,
 )
-from toolkit.contract.snapshots.entries import EntryDecoder
+from toolkit.contract.snapshots.entries import EntryDecoder, read_snapshot_values
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
 
 _OPERATION: Final = "perpTwapSnapshots"
@@ -47,18 +47,22 @@ _FIELDS: Final[tuple[tuple[Any, ...], ...]] = (
     ("trigger_above", "trigger_above", bool | None, None),
     ("waiting", "waiting", bool | None, False),
 )
+_Run = tuple[str, str, int, dict[str, str | None]]
+"""Id, market, number of rows and unknown values of a snapshot."""
 _TUPLES: Final = EntryDecoder(_OPERATION, _FIELDS, array_like=True, keys=("address", "twap_id"))
 
 
 def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
     """Return the columns of TwapRow for the snapshots of an answer."""
     parts: list[dict[str, Any]] = []
-    runs: list[tuple[str, str, int]] = []
+    runs: list[_Run] = []
     rows: list[Any] = []
     done = 0
     for payload in payloads:
-        for snapshot_id, market, entries in _read_snapshot(payload, done + len(rows)):
-            runs.append((snapshot_id, market, len(entries)))
+        for snapshot_id, market, entries, further in _read_snapshot(
+            payload, done + len(rows), limit
+        ):
+            runs.append((snapshot_id, market, len(entries), further))
             rows += entries
             if len(rows) >= _ROWS:
                 parts.append(_batch_columns(runs, rows, done, limit))
@@ -68,17 +72,18 @@ def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
     return join_columns(parts, _batch_columns([], [], 0, limit))
 
 
-def _read_snapshot(payload: memoryview, row: int) -> Iterator[tuple[str, str, list[Any]]]:
-    """Yield id, market and entries of a snapshot; a long or irregular one comes in pieces."""
+def _read_snapshot(
+    payload: memoryview, row: int, limit: int
+) -> Iterator[tuple[str, str, list[Any], dict[str, str | None]]]:
+    """Yield id, market, entries and unknown values of a snapshot; a long one comes in pieces."""
     if len(payload) <= _BYTES and (snapshot := _TUPLES.snapshot(payload)):
-        yield snapshot
+        yield *snapshot, {}
         return
     head = read_head(payload, "market name", "array")
-    for name in head.unknown:
-        report_unknown(_OPERATION, name, has_column=False)
+    further = read_snapshot_values(_OPERATION, payload, head, limit)
     for body, count in _split_entries(payload, head):
         entries = _TUPLES.read(body, count, row)
-        yield head.snapshot_id, head.name, entries
+        yield head.snapshot_id, head.name, entries, further
         row += count
 
 
@@ -97,16 +102,15 @@ def _split_entries(payload: memoryview, head: SnapshotHead) -> Iterator[tuple[by
     yield bytes(payload[start : head.finish]), count
 
 
-def _batch_columns(
-    runs: list[tuple[str, str, int]], rows: list[Any], first_row: int, limit: int
-) -> dict[str, Any]:
-    columns = {
-        "snapshot_id": repeat_texts(
-            [(snapshot_id, count) for snapshot_id, _, count in runs], limit
-        ),
-        "market": repeat_texts([(market, count) for _, market, count in runs], limit),
+def _batch_columns(runs: list[_Run], rows: list[Any], first_row: int, limit: int) -> dict[str, Any]:
+    texts: dict[str, list[tuple[str | None, int]]] = {
+        "snapshot_id": [(snapshot_id, count) for snapshot_id, _, count, _ in runs],
+        "market": [(market, count) for _, market, count, _ in runs],
     }
-    return columns | build_columns(_MAKERS, rows, first_row)
+    for name in dict.fromkeys(name for run in runs for name in run[3]):
+        texts[name] = [(further.get(name), count) for _, _, count, further in runs]
+    columns = {name: repeat_texts(values, limit) for name, values in texts.items()}
+    return columns | build_columns(_MAKERS, rows, first_row) | unknown_columns(rows)
 
 
 def _text_array(values: list[str | None]) -> pa.Array:
