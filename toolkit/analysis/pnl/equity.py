@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -27,7 +28,7 @@ from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_insid
 from toolkit.analysis.pnl.positions import positions
 from toolkit.errors import MissingColumns
 
-MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
+MONEY = ("realised", "unrealised", "pnl", "flows", "equity", "long", "short")
 
 
 def equity(
@@ -52,8 +53,9 @@ def equity(
     by : {"hour", "day", "week"}
         The distance between points (UTC, weeks from Monday).
     marks : DataFrame, optional
-        Mark prices over time: ``time, name, mark_px``, as collected from `tk.meta_and_asset_ctxs`.
-        Each point uses the last price of its coin that is not older than one step.
+        Mark prices over time: ``time, name, mark_px``, as collected from `tk.meta_and_asset_ctxs`,
+        or the oracle prices of `tk.funding.implied_oracle`. Each point uses the last price of its
+        coin that is not older than one step.
     sz_decimals : mapping or DataFrame, optional
         See `tk.pnl.positions`; required with `marks`.
     prices, meta : optional
@@ -73,6 +75,8 @@ def equity(
         - ``pnl``: ``realised + unrealised``; missing if one of them is
         - ``flows``: ledger flows so far; missing without a ledger
         - ``equity``: ``flows + pnl``, since the account was empty
+        - ``long``, ``short``: notional of the long and of the short perp positions at the mark
+          prices, in USD, at least 0; missing if a mark price is missing
         - ``spot_realised``: closed PnL less fees of spot and outcome fills so far; not a part of
           ``pnl`` and ``equity``, which are of the perp account
         - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`
@@ -172,7 +176,7 @@ def _spot_net(
 
 
 def _account_curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[Any]]]:
-    """Return each account's points: end of the step, realised, unrealised, flows so far."""
+    """Return each account's points: end of the step and the columns of `_result_table`."""
     step = CALENDAR[by][0]
     changes: dict[str, dict[int, tuple[Amount, Amount]]] = {}
     times = row_times(made.rename(columns={by: "time"}))
@@ -192,7 +196,7 @@ def _curve_points(
         net, flow = changes.get(ms, (None, None))
         realised = realised if net is None else realised + net
         flows = flows if flow is None else flows + flow
-        points.append([ms + step, realised, None, flows])
+        points.append([ms + step, realised, None, flows, None, None])
     return points
 
 
@@ -204,25 +208,26 @@ def _add_unrealised(
     step: int,
     kind: Numbers,
 ) -> None:
-    """Set the unrealised PnL at the end of each step."""
+    """Set the unrealised PnL and the notionals at the end of each step."""
     if marks is None:
         return
     held = _position_runs(positions(fills, sz_decimals))
     prices = _price_series(marks, kind)
     for user, points in rows.items():
         for point in points:
-            point[2] = _unrealised_before(held.get(user, {}), prices, point[0], step, kind)
+            values = _value_before(held.get(user, {}), prices, point[0], step, kind)
+            point[2], point[4], point[5] = values or (None, None, None)
 
 
-def _unrealised_before(
+def _value_before(
     held: Mapping[str, tuple[list[int], list[Amount], list[Amount]]],
     prices: Mapping[str, tuple[list[int], list[Amount]]],
     end: int,
     step: int,
     kind: Numbers,
-) -> Amount:
-    """Return the unrealised PnL just before a time; None if a price is missing."""
-    gain = zero_amount(kind)
+) -> tuple[Amount, Amount, Amount] | None:
+    """Return unrealised PnL, long and short notional before a time; None if a price is missing."""
+    gain = long = short = zero_amount(kind)
     for coin, (times, sizes, entries) in held.items():
         place = bisect_right(times, end - 1) - 1
         if place < 0 or not sizes[place]:
@@ -231,8 +236,11 @@ def _unrealised_before(
         latest = bisect_right(stamps, end) - 1
         if latest < 0 or stamps[latest] <= end - step or entries[place] is None:
             return None
-        gain += sizes[place] * (marks[latest] - entries[place])
-    return gain
+        size, mark = sizes[place], marks[latest]
+        gain += size * (mark - entries[place])
+        long += max(size, 0) * mark
+        short -= min(size, 0) * mark
+    return gain, long, short
 
 
 def _position_runs(
@@ -255,6 +263,13 @@ def _position_runs(
 
 def _price_series(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount]]]:
     frame = engines.to_pandas(marks)
+    if "oracle_px" in frame.columns:  # as `tk.funding.implied_oracle` returns them
+        names = {"coin": "name", "hour": "time", "oracle_px": "mark_px"}
+        frame = frame[list(names)].rename(columns=names)
+        if kind == "exact":  # implied prices are floats; eight decimals are below any tick size
+            exact = [Decimal(f"{px:.8f}") for px in frame["mark_px"]]
+            values = pa.array(exact, type=engines.arrow_type(kind))
+            frame["mark_px"] = pd.Series(pd.arrays.ArrowExtensionArray(values), index=frame.index)
     opened = columns.open_frame(frame, "marks")
     columns.require_columns(opened, ("time", "name", "mark_px"), "marks")
     if columns.number_kind(opened, ["mark_px"], "marks") != kind and kind == "exact":
@@ -283,7 +298,7 @@ def _result_table(
     points = [(user, *point) for user, each in rows.items() for point in each]
     number = engines.arrow_type(kind)
     money: dict[str, list[Amount]] = {name: [] for name in MONEY}
-    for _, _, realised, unrealised, flows in points:
+    for _, _, realised, unrealised, flows, long, short in points:
         pnl = None if unrealised is None else realised + unrealised
         flowed = flows if flowing else None
         money["realised"].append(realised)
@@ -291,6 +306,8 @@ def _result_table(
         money["pnl"].append(pnl)
         money["flows"].append(flowed)
         money["equity"].append(None if pnl is None or flowed is None else flowed + pnl)
+        money["long"].append(long)
+        money["short"].append(short)
     apart: list[Amount] = []
     for user, end, *_ in points:
         times, sums = spot.get(user, ([], []))

@@ -1,0 +1,1 @@
+"""Performance: returns, the figures that describe them, and rankings of accounts."""

@@ -1,0 +1,75 @@
+"""Rows and tables that the sheets share: complete trips, months, groups, the result."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import pandas as pd
+import pyarrow as pa
+from narwhals.typing import IntoFrame
+
+from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common.repeated_rows import warn_user
+from toolkit.analysis.performance.ratios import Figure
+from toolkit.errors import HistoryWarning
+
+_COMPLETE = ("closed", "liquidated")
+_COLUMNS = ("figure", "value", "low", "high", "n", "unit", "basis", "method")
+
+
+def complete_trips(trips: IntoFrame, more: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the complete trips, and warn of the others; `more` names further columns."""
+    needed = ("status", "net", "duration_hours", "closed", *more)
+    rows = columns.pandas_columns(trips, "trips", needed, ("user",), ("net", "duration_hours"))
+    complete = rows["status"].isin(_COMPLETE) & rows["net"].notna()
+    if missing := int((~complete).sum()):
+        warn_user(
+            f"trips: {missing:,} of {len(rows):,} trips are not complete, and do not count. Their "
+            "status says why",
+            HistoryWarning,
+        )
+    return rows[complete].reset_index(drop=True)
+
+
+def add_month(rows: pd.DataFrame, time: str) -> pd.DataFrame:
+    """Add the start of the month of a time, UTC."""
+    stamps = (
+        rows[time].dt.tz_convert("UTC") if rows[time].dt.tz else rows[time].dt.tz_localize("UTC")
+    )
+    start = stamps.dt.normalize() - pd.to_timedelta(stamps.dt.day - 1, unit="D")
+    return rows.assign(month=start.astype("datetime64[ms, UTC]"))
+
+
+def iterate_groups(
+    rows: pd.DataFrame, keys: Sequence[str]
+) -> Iterator[tuple[tuple[object, ...], pd.DataFrame]]:
+    """Yield the groups of rows, sorted; without keys all rows are one group."""
+    if not keys:
+        yield (), rows
+        return
+    yield from rows.groupby(list(keys), sort=True)
+
+
+def figure_table(
+    made: Sequence[tuple[tuple[object, ...], str, Figure]], keys: Sequence[str]
+) -> pa.Table:
+    """Return figures as a table: the keys of the group, its basis, and the figure."""
+    groups = {
+        key: pa.array([group[place] for group, _, _ in made], from_pandas=True)
+        for place, key in enumerate(keys)
+    }
+    if "month" in groups:
+        stamps = [cast("pd.Timestamp", group[list(keys).index("month")]) for group, _, _ in made]
+        groups["month"] = engines.time_column([int(each.timestamp() * 1000) for each in stamps])
+    figures = [figure for _, _, figure in made]
+    numbers = {
+        name: pa.array([getattr(each, name) for each in figures], pa.float64(), from_pandas=True)
+        for name in ("value", "low", "high")
+    }
+    basis = engines.text_column([basis for _, basis, _ in made])
+    texts = {
+        name: engines.text_column([getattr(each, attribute) for each in figures])
+        for name, attribute in (("figure", "name"), ("unit", "unit"), ("method", "method"))
+    }
+    count = pa.array([figure.n for figure in figures], type=pa.int64())
+    parts = {**texts, **numbers, "n": count, "basis": basis}
+    return pa.table({**groups, **{name: parts[name] for name in _COLUMNS}})

@@ -1,0 +1,104 @@
+"""Rankings of accounts by a figure of their performance."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from narwhals.typing import IntoFrameT
+
+from toolkit.analysis.common import columns, engines
+
+__all__ = ["leaderboard"]
+
+_BRIEF = (
+    "total_return", "annual_return", "volatility", "sharpe", "max_drawdown", "win_rate",
+    "profit_factor", "trips", "volume", "fee_bps",
+)  # fmt: skip
+
+
+def leaderboard(
+    figures: IntoFrameT,
+    by: str = "sharpe",
+    *,
+    show: Sequence[str] = _BRIEF,
+    ascending: bool = False,
+) -> IntoFrameT:
+    """Rank accounts by one figure, with one column per figure.
+
+    Parameters
+    ----------
+    figures : DataFrame
+        As `sheet` or `trip_sheet` returns it for several accounts: ``user, figure, value, low,
+        high, n`` (pandas, Polars eager or lazy, DuckDB relation).
+    by : str, default "sharpe"
+        The figure that ranks.
+    show : sequence of str
+        Further figures to show; those that the sheet does not have are left out.
+    ascending : bool, default False
+        Whether the lowest value is first.
+
+    Returns
+    -------
+    DataFrame
+        In the engine of `figures`, one row per account, the best first:
+
+        - ``rank`` int64: 1 for the best; accounts without a value are last
+        - ``user``: the account
+        - the figure `by`, its ``low`` and ``high``, and ``n``: see `sheet`
+        - ``not_worse_than`` int64: number of accounts whose interval overlaps that of this account;
+          accounts that overlap cannot be told apart
+        - the figures of `show`
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If no row has the figure `by`, or if an account has several rows for it.
+
+    Notes
+    -----
+    The best of many accounts is partly luck: the more accounts are ranked, the higher the best
+    value is without any skill.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> figures = pd.DataFrame({"user": ["0xa", "0xb"], "figure": "sharpe", "value": [0.5, 2.0],
+    ...     "low": [-0.5, 1.0], "high": [1.5, 3.0], "n": 90})
+    >>> leaderboard(figures)[["rank", "user", "sharpe", "not_worse_than"]].values.tolist()
+    [[1, '0xb', 2.0, 1], [2, '0xa', 0.5, 1]]
+    """
+    needed = ("user", "figure", "value", "low", "high", "n")
+    rows = columns.pandas_columns(figures, "figures", needed)
+    best = rows[rows["figure"] == by]
+    if best.empty:
+        names = ", ".join(sorted(rows["figure"].unique()))
+        raise ValueError(f"No row has the figure {by!r}. Known are: {names}")
+    if best["user"].duplicated().any():
+        raise ValueError(
+            f"An account has several rows for {by!r}. Select one group, for example one month"
+        )
+    wide = rows[rows["figure"] != by].pivot_table(
+        index="user", columns="figure", values="value", aggfunc="first", dropna=False
+    )
+    ranked = best.sort_values("value", ascending=ascending, kind="stable", na_position="last")
+    low, high = ranked["low"].to_numpy(np.float64), ranked["high"].to_numpy(np.float64)
+    overlap = (low[:, None] <= high) & (low <= high[:, None])
+    made: dict[str, object] = {
+        "rank": np.arange(1, len(ranked) + 1),
+        "user": engines.text_column(ranked["user"].tolist()),
+        by: pa.array(ranked["value"], from_pandas=True, type=pa.float64()),
+        "low": pa.array(low, from_pandas=True, type=pa.float64()),
+        "high": pa.array(high, from_pandas=True, type=pa.float64()),
+        "n": pa.array(ranked["n"], type=pa.int64()),
+        "not_worse_than": pa.array(np.maximum(overlap.sum(axis=1) - 1, 0), type=pa.int64()),
+    }
+    for name in show:
+        if name in wide.columns and name != by:
+            values = wide[name].reindex(ranked["user"])
+            made[name] = pa.array(values, from_pandas=True, type=pa.float64())
+    result: IntoFrameT = engines.result_from_table(
+        pa.table(made), {"figures": figures}, helper="performance.leaderboard", by=by
+    )
+    return result

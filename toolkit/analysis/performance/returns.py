@@ -1,0 +1,268 @@
+"""Returns of an account per day, from its equity and the flows of cash."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+from narwhals.typing import IntoFrameT
+
+from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common.account_values import row_times, row_users
+from toolkit.analysis.common.grouping import CALENDAR
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.errors import MissingColumns
+
+__all__ = ["returns"]
+
+Floats = npt.NDArray[np.float64]
+_LEVERAGE = ("long", "short")
+
+
+def returns(
+    curve: IntoFrameT,
+    by: str = "day",
+    *,
+    value: Literal["equity", "realised"] = "equity",
+    start: float | Mapping[str, float] = 0.0,
+) -> IntoFrameT:
+    """Compute returns per day from an equity curve, without the effect of deposits.
+
+    The return of a period is its gain as a share of the average capital (modified Dietz):
+    ``return = (end - start - flows) / (start + sum(weight * flow))``. The weight of a flow is the
+    share of the period after it. Chained returns are the time-weighted return, which does not
+    depend on the size of deposits and withdrawals.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        As `tk.pnl.equity` returns it: ``time, equity, flows``, and ``user`` if there are several
+        accounts (pandas, Polars eager or lazy, DuckDB relation; exact numbers are read as floats).
+        With hourly points, the time of each flow is known to an hour.
+    by : {"hour", "day", "week"}
+        The length of a period (UTC, weeks from Monday), at least the distance of the points.
+    value : {"equity", "realised"}
+        ``"realised"`` uses ``flows + realised``: equity without unrealised PnL, for curves without
+        mark prices.
+    start : float or mapping of user to float
+        Equity before the first point, in USD: 0 for a curve from the first deposit on.
+
+    Returns
+    -------
+    DataFrame
+        In the engine of `curve`, one row per period from the first to the last known value, sorted
+        by user and time:
+
+        - ``user``: the account, if the curve has this column
+        - ``time``: start of the period, UTC
+        - ``start`` float64: equity at the start of the period, in USD
+        - ``end`` float64: equity at the end of the period, in USD
+        - ``flows`` float64: deposits less withdrawals, in USD
+        - ``gain`` float64: ``end - start - flows``, in USD, positive for a profit
+        - ``capital`` float64: average capital of the period, in USD
+        - ``return_`` float64: ``gain / capital``; missing if the capital is not positive
+        - ``growth`` float64: value of 1 USD that was invested before the first period. A missing
+          return changes nothing. After a return of -100 % or less it is 0
+        - ``drawdown`` float64: ``growth`` as a share of its highest value so far, less 1; at
+          most 0
+        - ``leverage`` float64: mean of (``long + short``) / equity at the points of the period;
+          missing without mark prices
+        - ``net_leverage`` float64: mean of (``long - short``) / equity
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or contains text, or if flows are missing.
+    ValueError
+        If `by` or `value` is not one of the choices.
+
+    Notes
+    -----
+    Modified Dietz: Dietz (1968); GIPS standards, "Calculation methodology". A point without a value
+    is left out: its gain counts in the period of the next known value, and a period without any
+    known value has no return. A first period that begins without capital begins with its first
+    flow. Repeated points count once.
+
+    Examples
+    --------
+    A gain of 10 on 100. Then a deposit of 100 between midnight and noon, which is invested for 75 %
+    of the day, and a gain of 16:
+
+    >>> import pandas as pd
+    >>> curve = pd.DataFrame({"time": pd.to_datetime([24, 36, 48], unit="h", utc=True),
+    ...     "equity": [110.0, 210.0, 226.0], "flows": [0.0, 100.0, 100.0]})
+    >>> made = returns(curve, start=100.0)
+    >>> made[["gain", "capital", "return_", "growth"]].round(4).values.tolist()
+    [[10.0, 100.0, 0.1, 1.1], [16.0, 185.0, 0.0865, 1.1951]]
+    """
+    if by not in CALENDAR:
+        raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
+    if value not in ("equity", "realised"):
+        raise ValueError(f"value must be 'equity' or 'realised', not {value!r}")
+    curve = count_once(curve, "curve")
+    needed = ("time", "flows", value)
+    frame = columns.pandas_columns(
+        curve, "curve", needed, ("user", *_LEVERAGE, "equity"), (value, "flows", *_LEVERAGE)
+    )
+    if frame["flows"].isna().any():
+        raise MissingColumns(
+            "curve: column flows has missing values, so gains and deposits cannot be told apart. "
+            "Pass the ledger to tk.pnl.equity"
+        )
+    frame = frame.assign(_ms=np.array(row_times(frame, "curve")), _user=row_users(frame))
+    frame = frame.sort_values(["_user", "_ms"], kind="stable", ignore_index=True)
+    parts = {
+        str(user): _account_returns(_read_points(rows, str(user), value, start, by), by)
+        for user, rows in frame.groupby("_user", sort=True)
+    }
+    result: IntoFrameT = engines.result_from_table(
+        _result_table(parts, "user" in frame.columns),
+        {"curve": curve},
+        helper="performance.returns",
+        by=by,
+        value=value,
+    )
+    return result
+
+
+class _Points(NamedTuple):
+    """The known points of one account; the first one is the state before the curve."""
+
+    ms: npt.NDArray[np.int64]
+    values: Floats
+    flows: Floats
+    """Flows between the point before and this one."""
+    gross: Floats
+    """Gross leverage at each point; NaN if it is not known."""
+    net: Floats
+
+
+class _Period(NamedTuple):
+    """One row of the result, without the columns that are chained."""
+
+    ms: int
+    start: float | None
+    end: float | None
+    flows: float | None
+    capital: float | None
+    leverage: float | None
+    net_leverage: float | None
+
+
+def _read_points(
+    rows: pd.DataFrame, user: str, value: str, start: float | Mapping[str, float], by: str
+) -> _Points:
+    """Return the points of an account, from the state before its first point on."""
+    ms = rows["_ms"].to_numpy(np.int64)
+    flows = rows["flows"].to_numpy(np.float64)
+    values = rows[value].to_numpy(np.float64)
+    values = values + flows if value == "realised" else values
+    step = int(np.median(np.diff(ms))) if len(ms) > 1 else CALENDAR[by][0]
+    before = start.get(user, 0.0) if isinstance(start, Mapping) else start
+    gross, net = _leverage_of(rows, values)
+    ms, values, flows, gross, net = (
+        np.concatenate([[first], each])
+        for first, each in zip(
+            (ms[0] - step, before, 0.0, np.nan, np.nan),
+            (ms, values, flows, gross, net),
+            strict=True,
+        )
+    )
+    return _Points(ms.astype(np.int64), values, np.diff(flows, prepend=0.0), gross, net)
+
+
+def _leverage_of(rows: pd.DataFrame, values: Floats) -> tuple[Floats, Floats]:
+    if not set(_LEVERAGE) <= set(rows.columns):
+        return np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    long, short = (rows[name].to_numpy(np.float64) for name in _LEVERAGE)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = np.where(values > 0, values, np.nan)
+        return (long + short) / kept, (long - short) / kept
+
+
+def _account_returns(points: _Points, by: str) -> list[_Period]:
+    """Return the periods of one account, from the first to the last known value."""
+    length, into = CALENDAR[by]
+    # A point states what happened before it, so a point at midnight belongs to the day before.
+    codes = (points.ms - 1 + into) // length
+    known = np.flatnonzero(~np.isnan(points.values))
+    if len(known) < 2:
+        return []
+    lasts = {int(codes[place]): int(place) for place in known[1:]}
+    periods, before = [], int(known[0])
+    for code in range(min(lasts), max(lasts) + 1):
+        ms = code * length - into
+        if code not in lasts:
+            periods.append(_Period(ms, None, None, None, None, None, None))
+            continue
+        last = lasts[code]
+        periods.append(_period_of(points, before, last, ms))
+        before = last
+    return periods
+
+
+def _period_of(points: _Points, before: int, last: int, ms: int) -> _Period:
+    """Return the period between two points."""
+    inside = slice(before + 1, last + 1)
+    flows = points.flows[inside]
+    middles = (points.ms[before:last] + points.ms[inside]) / 2
+    begin, end = float(points.ms[before]), float(points.ms[last])
+    start = float(points.values[before])
+    moved = np.flatnonzero(flows)
+    if start == 0 and len(moved):
+        begin = float(middles[moved[0]])
+    weights = (end - middles) / (end - begin)
+    capital = start + float(weights @ flows)
+    return _Period(
+        ms, start, float(points.values[last]), float(flows.sum()), capital,
+        _known_mean(points.gross[inside]), _known_mean(points.net[inside]),
+    )  # fmt: skip
+
+
+def _known_mean(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def _result_table(parts: Mapping[str, Sequence[_Period]], named: bool) -> pa.Table:
+    rows = [(user, period) for user, periods in parts.items() for period in periods]
+    gains = [
+        None if p.end is None or p.start is None or p.flows is None else p.end - p.start - p.flows
+        for _, p in rows
+    ]
+    shares = [
+        None if gain is None or p.capital is None or p.capital <= 0 else gain / p.capital
+        for gain, (_, p) in zip(gains, rows, strict=True)
+    ]
+    growth: list[float] = []
+    fall: list[float] = []
+    value = top = 1.0
+    for place, ((user, _), share) in enumerate(zip(rows, shares, strict=True)):
+        if not place or user != rows[place - 1][0]:
+            value = top = 1.0
+        value = value if share is None else value * max(0.0, 1 + share)
+        top = max(top, value)
+        growth.append(value)
+        fall.append(value / top - 1)
+    users = {"user": engines.text_column([user for user, _ in rows])} if named else {}
+    numbers: dict[str, list[Any]] = {
+        "start": [p.start for _, p in rows],
+        "end": [p.end for _, p in rows],
+        "flows": [p.flows for _, p in rows],
+        "gain": gains,
+        "capital": [p.capital for _, p in rows],
+        "return_": shares,
+        "growth": growth,
+        "drawdown": fall,
+        "leverage": [p.leverage for _, p in rows],
+        "net_leverage": [p.net_leverage for _, p in rows],
+    }
+    return pa.table(
+        {
+            **users,
+            "time": engines.time_column([p.ms for _, p in rows]),
+            **{name: pa.array(each, type=pa.float64()) for name, each in numbers.items()},
+        }
+    )

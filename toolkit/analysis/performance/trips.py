@@ -1,0 +1,152 @@
+"""Figures of round trips: win rate, payoff, expectancy, holding time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from narwhals.typing import IntoFrameT
+
+from toolkit.analysis.common import engines
+from toolkit.analysis.common.estimate import check_count, check_level
+from toolkit.analysis.performance.figure_tables import (
+    add_month,
+    complete_trips,
+    figure_table,
+    iterate_groups,
+)
+from toolkit.analysis.performance.ratios import (
+    NAN,
+    Figure,
+    Floats,
+    Sampling,
+    fact,
+    mean_figure,
+    median_figure,
+    resample_figure,
+    share_figure,
+)
+
+__all__ = ["trip_sheet"]
+
+_TRIP_GROUPS = ("user", "side", "coin", "hour", "month", "forced", "status")
+
+
+def trip_sheet(
+    trips: IntoFrameT,
+    by: str | Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    draws: int = 999,
+    seed: int = 0,
+) -> IntoFrameT:
+    """Compute the figures of round trips: win rate, payoff, expectancy, holding time.
+
+    Parameters
+    ----------
+    trips : DataFrame
+        As `tk.pnl.round_trips` returns them: ``status, net, duration_hours, closed`` and the
+        columns of `by` (pandas, Polars eager or lazy, DuckDB relation). Only complete trips count.
+    by : str or list of str, optional
+        ``"user"``, ``"side"``, ``"coin"``, ``"forced"``, ``"status"``, ``"hour"`` (of the day in
+        which the trip opened, 0 to 23, UTC) or ``"month"`` in which it closed. A column ``user``
+        always groups.
+    level, draws, seed : optional
+        See `sheet`.
+
+    Returns
+    -------
+    DataFrame
+        In the engine of `trips`, one row per group and figure, with the columns of `by` and those
+        of `sheet`. The figures:
+
+        - ``trips``: number of complete trips
+        - ``win_rate``: share of trips with a net gain; interval of Wilson
+        - ``payoff_ratio``: mean gain / mean loss of a trip
+        - ``profit_factor``: sum of gains / sum of losses
+        - ``expectancy``: mean net of a trip, in USD; interval of Student
+        - ``median_hours``: median holding time; interval between two ranks
+        - ``best_trip``, ``worst_trip``: highest and lowest net, in USD
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or contains text.
+    ValueError
+        If `by`, `level` or `draws` is not valid.
+
+    Warns
+    -----
+    HistoryWarning
+        If trips are not complete, with their number.
+
+    Notes
+    -----
+    A trip with a net of exactly 0 is neither a win nor a loss, but counts in ``n``. Ratios need a
+    gain and a loss. Trips of one account may depend on each other: two coins fall together. The
+    intervals do not know that.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"status": "closed", "net": [4.0, -2.0, 3.0, -1.0],
+    ...     "duration_hours": [1.0, 2.0, 3.0, 10.0],
+    ...     "closed": pd.date_range("2025-09-01", periods=4, tz="UTC")})
+    >>> figures = trip_sheet(trips).set_index("figure")["value"]
+    >>> figures[["win_rate", "payoff_ratio", "profit_factor", "expectancy"]].round(2).tolist()
+    [0.5, 2.33, 2.33, 1.0]
+    """
+    how = Sampling(check_level(level), check_count(draws, "draws"), seed)
+    wanted = [] if by is None else [by] if isinstance(by, str) else list(by)
+    if wrong := [name for name in wanted if name not in _TRIP_GROUPS]:
+        raise ValueError(f"by must be among {', '.join(_TRIP_GROUPS)}, not {wrong[0]!r}")
+    own = [name for name in wanted if name not in ("hour", "month")]
+    rows = complete_trips(trips, (*own, *(["opened"] if "hour" in wanted else [])))
+    if "hour" in wanted:
+        rows = rows.assign(hour=rows["opened"].dt.hour).dropna(subset=["hour"])
+    rows = add_month(rows, "closed")
+    keys = list(dict.fromkeys([*(["user"] if "user" in rows.columns else []), *wanted]))
+    made = [
+        (group, "trips", figure)
+        for group, part in iterate_groups(rows, keys)
+        for figure in trip_figures(part, how)
+    ]
+    result: IntoFrameT = engines.result_from_table(
+        figure_table(made, keys), {"trips": trips}, helper="performance.trip_sheet", level=level
+    )
+    return result
+
+
+def trip_figures(trips: pd.DataFrame, how: Sampling) -> list[Figure]:
+    net = trips["net"].to_numpy(np.float64)
+    wins, losses = net[net > 0], net[net < 0]
+    n = len(net)
+    figures = [fact("trips", n, n, "count"), share_figure("win_rate", len(wins), n, how.level)]
+    both = len(wins) and len(losses)
+    payoff = _payoff if both else lambda each: np.full(each.shape[:-1], NAN)
+    factor = _profit_factor if both else payoff
+    figures += [
+        resample_figure("payoff_ratio", "ratio", net, payoff, how, positive=True),
+        resample_figure("profit_factor", "ratio", net, factor, how, positive=True),
+        mean_figure("expectancy", net, "USD", how.level),
+        median_figure(
+            "median_hours", trips["duration_hours"].dropna().to_numpy(np.float64), "hours",
+            how.level,
+        ),
+        fact("best_trip", net.max() if n else NAN, n, "USD"),
+        fact("worst_trip", net.min() if n else NAN, n, "USD"),
+    ]  # fmt: skip
+    return figures
+
+
+def _profit_factor(net: Floats) -> Floats:
+    """Return the sum of gains / the sum of losses of the last axis."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        made: Floats = np.maximum(net, 0).sum(axis=-1) / -np.minimum(net, 0).sum(axis=-1)
+    return made
+
+
+def _payoff(net: Floats) -> Floats:
+    """Return the mean gain / the mean loss of the last axis."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        made: Floats = _profit_factor(net) * (net < 0).sum(axis=-1) / (net > 0).sum(axis=-1)
+    return made

@@ -1,0 +1,20 @@
+"""Performance of accounts: returns, the figures of a performance sheet, and rankings."""
+
+from toolkit.analysis.performance.leaderboard import leaderboard
+from toolkit.analysis.performance.returns import returns
+from toolkit.analysis.performance.sheet import sheet
+from toolkit.analysis.performance.trips import trip_sheet
+from toolkit.public_path import set_public_path
+
+__all__ = [
+    "leaderboard",
+    "returns",
+    "sheet",
+    "trip_sheet",
+]
+
+set_public_path(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
