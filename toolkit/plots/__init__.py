@@ -17,6 +17,7 @@ from toolkit.plots.execution import markout, spreads
 from toolkit.plots.funding import funding_accrual, funding_by_coin, funding_over_time
 from toolkit.plots.liquidations import liquidation_map, trip_returns
 from toolkit.plots.orders import fill_times, order_mix, order_transitions
+from toolkit.plots.performance import growth_curve, leaderboard, return_calendar
 from toolkit.plots.pnl import cumulative_pnl, waterfall
 from toolkit.plots.slippage import slippage_curve
 from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
@@ -36,6 +37,8 @@ __all__ = [
     "funding_accrual",
     "funding_by_coin",
     "funding_over_time",
+    "growth_curve",
+    "leaderboard",
     "lifetime_value",
     "liquidation_map",
     "lorenz_curve",
@@ -45,6 +48,7 @@ __all__ = [
     "order_transitions",
     "positions_over_time",
     "resilience",
+    "return_calendar",
     "slippage_curve",
     "slippage_fit",
     "slippage_heatmap",

@@ -1,0 +1,325 @@
+"""Performance: growth and drawdown, a calendar of returns, and a ranking of accounts."""
+
+from typing import Any, Final, overload
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from toolkit.errors import MissingColumns
+from toolkit.plots import axes, style
+from toolkit.plots.formats import MINUS
+from toolkit.plots.style import Theme, ThemeName
+
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MAX_LABELLED_WEEKS: Final = 9
+_MAX_RANKED: Final = 30
+
+
+@overload
+def growth_curve(
+    returns: pd.DataFrame,
+    *,
+    ax: None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Figure: ...
+
+
+@overload
+def growth_curve(
+    returns: pd.DataFrame, *, ax: Axes, theme: ThemeName = "light", transparent: bool = False
+) -> Axes: ...
+
+
+def growth_curve(
+    returns: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Figure | Axes:
+    """Draw the chained return of accounts over time, and the drawdown in a panel below.
+
+    Parameters
+    ----------
+    returns : DataFrame
+        `tk.performance.returns` of up to six accounts: ``time, growth, drawdown`` (and ``user``).
+    ax : Axes, optional
+        Axes to draw the return on, without the panel below.
+    theme, transparent
+        "light" or "dark" colours; a new figure has no background if true.
+
+    Returns
+    -------
+    Figure or Axes
+        A new figure with both panels; or `ax`, with the return since the beginning, in percent,
+        over time (UTC). The drawdown is the distance from the highest value so far, in percent.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If there are more than six accounts.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"time": pd.date_range("2025-09-01", periods=3, tz="UTC"),
+    ...     "growth": [1.0, 1.2, 1.1], "drawdown": [0.0, 0.0, -0.083]})
+    >>> len(growth_curve(rows).axes)
+    2
+    """
+    colours = style.get_theme(theme)
+    _require_columns(returns, ("time", "growth", "drawdown"))
+    curves = _split_accounts(returns)
+    figure: Figure | None = None
+    lower: Axes | None = None
+    if ax is None:
+        figure = style.new_figure(colours, (7.2, 4.4), transparent)
+        if curves:
+            ax, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2.6, 1])
+        else:
+            ax = figure.add_subplot()
+    style.style_axes(ax, colours)
+    if not curves:
+        style.draw_no_data(ax, colours)
+    for number, (name, rows) in enumerate(curves.items()):
+        line = axes.line_style(colours, number)
+        times, growth = _step_edges(rows, "growth", 1.0)
+        ax.plot(times, growth - 1, color=line.colour, linestyle=line.dashes, label=name)
+        if lower is not None:
+            times, fall = _step_edges(rows, "drawdown", 0.0)
+            lower.plot(times, fall, color=line.colour, linestyle=line.dashes, linewidth=1.2)
+            if len(curves) == 1:
+                lower.fill_between(times, fall, 0, color=colours.bad, alpha=0.25, linewidth=0)
+                lower.lines[0].set_color(colours.bad)
+    for panel in (ax, lower) if curves else ():
+        if panel is not None:
+            axes.add_zero_line(panel, colours)
+            panel.margins(x=0.01, y=0.1)
+            panel.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+            axes.set_time_axis(panel, returns["time"].min(), returns["time"].max())
+    if curves:
+        ax.set_ylabel("return since the beginning")
+        if len(curves) > 1:
+            axes.add_legend(ax, colours, ncols=3)
+    if lower is not None:
+        ax.set_xlabel("")
+        lower.set_ylabel("drawdown")
+    style.finish_axes(ax, colours, _describe_growth(curves), style.is_simulated(returns))
+    return ax if figure is None else figure
+
+
+def return_calendar(
+    returns: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes:
+    """Draw daily returns as a calendar: one column per week, one row per day of the week.
+
+    Parameters
+    ----------
+    returns : DataFrame
+        `tk.performance.returns` of one account by day: ``time, return_``.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+
+    Returns
+    -------
+    Axes
+        One cell per day (UTC). Gains and losses have two colours; the scale is the same for both.
+        Up to nine weeks show the return in percent in each cell. Days without a return are empty.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If there are several accounts, or if the periods are not days.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"time": pd.date_range("2025-09-01", periods=10, tz="UTC"),
+    ...     "return_": [0.01, -0.02] * 5})
+    >>> return_calendar(rows).get_xlabel()
+    'week from Monday, UTC'
+    """
+    colours = style.get_theme(theme)
+    _require_columns(returns, ("time", "return_"))
+    if "user" in returns.columns and returns["user"].nunique() > 1:
+        raise ValueError(
+            f"a calendar shows one account, not {returns['user'].nunique()}: select one"
+        )
+    days = returns["time"].dt.tz_convert("UTC").dt.normalize() if len(returns) else None
+    if days is not None and days.duplicated().any():
+        raise ValueError('a calendar shows days: pass tk.performance.returns(curve, by="day")')
+    ax = style.new_axes(colours, ax=ax, size=(7.2, 2.5), transparent=transparent)
+    if days is None:
+        style.draw_no_data(ax, colours)
+    else:
+        _draw_calendar(ax, colours, days, returns["return_"].astype("float64"))
+    return style.finish_axes(ax, colours, _describe_days(returns), style.is_simulated(returns))
+
+
+def leaderboard(
+    ranking: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes:
+    """Draw a figure of ranked accounts with its intervals, the best account at the top.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        `tk.performance.leaderboard`: ``rank, user``, the figure, ``low, high, n``. The first 30
+        accounts are drawn.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+
+    Returns
+    -------
+    Axes
+        One row per account: the figure as a dot, its interval as a line. The band is the interval
+        of the first account: accounts whose interval reaches into it cannot be told apart from it.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+
+    Examples
+    --------
+    >>> ranking = pd.DataFrame({"rank": [1, 2], "user": ["0xa", "0xb"], "sharpe": [2.0, 0.5],
+    ...     "low": [1.0, -0.5], "high": [3.0, 1.5], "n": [90, 90]})
+    >>> leaderboard(ranking).get_xlabel()
+    'sharpe'
+    """
+    colours = style.get_theme(theme)
+    _require_columns(ranking, ("rank", "user", "low", "high", "n"))
+    name = str(ranking.columns[list(ranking.columns).index("user") + 1])
+    rows = ranking.head(_MAX_RANKED)
+    height = max(1.6, 0.26 * len(rows) + 0.9)
+    ax = style.new_axes(colours, ax=ax, size=(7.2, height), transparent=transparent)
+    if rows.empty:
+        style.draw_no_data(ax, colours)
+        return style.finish_axes(ax, colours, "Leaderboard: no data.", style.is_simulated(ranking))
+    style.style_axes(ax, colours, "x")
+    values, low, high = (rows[key].to_numpy(np.float64) for key in (name, "low", "high"))
+    places = np.arange(len(rows))
+    if np.isfinite([low[0], high[0]]).all():
+        ax.axvspan(low[0], high[0], color=colours.grid, alpha=0.5, linewidth=0)
+    ax.hlines(places, low, high, color=colours.good, linewidth=1.6)
+    ax.plot(values, places, "o", color=colours.good, markersize=5)
+    ax.axvline(0, color=colours.muted, linewidth=0.8)
+    names = [
+        f"{rank}  {_short_name(user)}"
+        for rank, user in zip(rows["rank"], rows["user"], strict=True)
+    ]
+    ax.set_yticks(places, names, parse_math=False)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_xlabel(name.replace("_", " "))
+    best = _short_name(rows["user"].iloc[0])
+    words = (
+        f"Leaderboard by {name}: {len(rows)} accounts, the best {best} with "
+        f"{values[0]:.3g}, interval {low[0]:.3g} to {high[0]:.3g}."
+    )
+    return style.finish_axes(ax, colours, words, style.is_simulated(ranking))
+
+
+def _require_columns(frame: pd.DataFrame, names: tuple[str, ...]) -> None:
+    if missing := [name for name in names if name not in frame.columns]:
+        raise MissingColumns(
+            f"columns {', '.join(missing)} missing; pass a result of tk.performance"
+        )
+
+
+def _split_accounts(returns: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the rows of each account in the order of time."""
+    rows = returns.sort_values("time", kind="stable")
+    if "user" not in rows.columns:
+        return {"": rows} if len(rows) else {}
+    curves = {_short_name(user): each for user, each in rows.groupby("user", sort=False)}
+    if len(curves) > axes.MAX_LINES:
+        raise ValueError(
+            f"at most {axes.MAX_LINES} accounts can be drawn here, not {len(curves)}: select some"
+        )
+    return curves
+
+
+def _short_name(user: Any) -> str:
+    text = str(user)
+    return text if len(text) <= 13 else f"{text[:6]}…{text[-4:]}"
+
+
+def _step_edges(rows: pd.DataFrame, name: str, before: float) -> tuple[list[Any], Any]:
+    """Return times and values from the start of the first period on: values are of period ends."""
+    times = rows["time"].dt.tz_convert("UTC")
+    step = times.diff().min() if len(rows) > 1 else pd.Timedelta(days=1)
+    edges = [times.iloc[0], *(times + step)]
+    values = np.concatenate([[before], rows[name].to_numpy(np.float64)])
+    return [edge.to_pydatetime() for edge in edges], values
+
+
+def _draw_calendar(
+    ax: Axes, theme: Theme, days: "pd.Series[Any]", values: "pd.Series[Any]"
+) -> None:
+    first = days.min() - pd.Timedelta(days=int(days.min().weekday()))
+    places = ((days - first) / pd.Timedelta(days=1)).to_numpy().astype(int)
+    weeks = int(places.max()) // 7 + 1
+    grid = np.full((7, weeks), np.nan)
+    grid[places % 7, places // 7] = values.to_numpy()
+    most = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 1.0
+    scale = LinearSegmentedColormap.from_list("", [theme.bad, theme.background, theme.good])
+    shades = scale.with_extremes(bad=(0, 0, 0, 0))
+    ax.grid(False)
+    ax.spines["bottom"].set_visible(False)
+    ax.pcolormesh(
+        np.arange(weeks + 1) - 0.5, np.arange(8) - 0.5, np.ma.masked_invalid(grid), cmap=shades,
+        vmin=-(most or 1), vmax=most or 1, edgecolors=theme.background, linewidth=1.5,
+    )  # fmt: skip
+    ax.set_xlim(-0.5, weeks - 0.5)
+    ax.set_ylim(6.5, -0.5)
+    ax.set_yticks(range(7), _DAYS)
+    starts = [first + pd.Timedelta(days=7 * week) for week in range(weeks)]
+    every = max(1, -(-weeks // 10))
+    ax.set_xticks(range(0, weeks, every), [f"{day:%d %b}" for day in starts[::every]])
+    ax.set_xlabel("week from Monday, UTC")
+    if weeks > _MAX_LABELLED_WEEKS:
+        axes.set_title(ax, theme, f"shades from {MINUS}{most:.1%} to {most:.1%} a day", right=True)
+        return
+    for (row, column), value in np.ndenumerate(grid):
+        if np.isfinite(value):
+            text = f"{100 * value:+.2f}".replace("-", MINUS)
+            shade = abs(value) / (most or 1)
+            colour = theme.background if shade > 0.65 else theme.text
+            ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+    axes.set_title(ax, theme, "return of a day, %")
+
+
+def _describe_growth(curves: dict[str, pd.DataFrame]) -> str:
+    if not curves:
+        return "Return over time: no data."
+    parts = [
+        f"{name or 'the account'} {rows['growth'].iloc[-1] - 1:+.1%}, "
+        f"deepest drawdown {rows['drawdown'].min():.1%}"
+        for name, rows in curves.items()
+    ]
+    return f"Return over time: {'; '.join(parts)}."
+
+
+def _describe_days(returns: pd.DataFrame) -> str:
+    known = returns["return_"].dropna()
+    if known.empty:
+        return "Calendar of returns: no data."
+    return (
+        f"Calendar of returns: {len(known)} days, {int((known > 0).sum())} with a gain, "
+        f"best {known.max():+.2%}, worst {known.min():+.2%}."
+    )
