@@ -83,9 +83,21 @@ def accounts(session: Session) -> Results:
     snapshot = tk.account_value_snapshots(["ALL"], session=session)
     states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", session=session)
     perps = _with_provenance(fills, fills[fills["coin"].isin(fills["coin"].unique()[:4])])
+    ledger = tk.user_non_funding_ledger_updates(users[8], 0, session=session)
+    daily = tk.performance.returns(tk.pnl.equity(fills, None, ledger), value="realised")
+    of_users = pd.concat(
+        [
+            daily.assign(user=user, return_=daily["return_"] + 0.001 * place)
+            for place, user in enumerate(users[:5])
+        ]
+    )
+    sheets = tk.performance.sheet(_with_provenance(daily, of_users))
     levels = tk.liquidations.levels(states.positions, contexts, reach=0.9, width=0.05)
     return {
         "equity_curve": tk.pnl.drawdown(tk.pnl.equity(fills), of="realised"),
+        "growth_curve": daily,
+        "leaderboard": tk.performance.leaderboard(sheets),
+        "return_calendar": daily,
         "liquidation_map": _first_coin(levels),
         "lorenz_curve": tk.accounts.lorenz(snapshot),
         "migration_map": tk.accounts.migration(snapshot, snapshot),

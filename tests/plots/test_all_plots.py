@@ -12,7 +12,7 @@ from toolkit.plots import alt
 from toolkit.plots.style import NotebookAxes, NotebookFigure
 
 PLOTS = sorted(set(tk.plots.__all__) - {"alt"})
-PLOTS_WITH_PANELS = ("equity_curve", "slippage_curve", "slippage_fit")
+PLOTS_WITH_PANELS = ("equity_curve", "growth_curve", "slippage_curve", "slippage_fit")
 PLOTS_OF_ESTIMATES = (
     "fill_times",
     "lifetime_value",

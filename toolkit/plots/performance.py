@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FuncFormatter
 
 from toolkit.errors import MissingColumns
 from toolkit.plots import axes, style
@@ -84,32 +84,13 @@ def growth_curve(
             ax, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2.6, 1])
         else:
             ax = figure.add_subplot()
-    style.style_axes(ax, colours)
-    if not curves:
-        style.draw_no_data(ax, colours)
-    for number, (name, rows) in enumerate(curves.items()):
-        line = axes.line_style(colours, number)
-        times, growth = _step_edges(rows, "growth", 1.0)
-        ax.plot(times, growth - 1, color=line.colour, linestyle=line.dashes, label=name)
-        if lower is not None:
-            times, fall = _step_edges(rows, "drawdown", 0.0)
-            lower.plot(times, fall, color=line.colour, linestyle=line.dashes, linewidth=1.2)
-            if len(curves) == 1:
-                lower.fill_between(times, fall, 0, color=colours.bad, alpha=0.25, linewidth=0)
-                lower.lines[0].set_color(colours.bad)
-    for panel in (ax, lower) if curves else ():
+    for panel in (ax, lower):
         if panel is not None:
-            axes.add_zero_line(panel, colours)
-            panel.margins(x=0.01, y=0.1)
-            panel.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-            axes.set_time_axis(panel, returns["time"].min(), returns["time"].max())
+            style.style_axes(panel, colours)
     if curves:
-        ax.set_ylabel("return since the beginning")
-        if len(curves) > 1:
-            axes.add_legend(ax, colours, ncols=3)
-    if lower is not None:
-        ax.set_xlabel("")
-        lower.set_ylabel("drawdown")
+        _draw_growth(ax, lower, colours, curves)
+    else:
+        style.draw_no_data(ax, colours)
     style.finish_axes(ax, colours, _describe_growth(curves), style.is_simulated(returns))
     return ax if figure is None else figure
 
@@ -188,7 +169,7 @@ def leaderboard(
     -------
     Axes
         One row per account: the figure as a dot, its interval as a line. The band is the interval
-        of the first account: accounts whose interval reaches into it cannot be told apart from it.
+        of the first account: accounts whose interval reaches into it do not differ clearly.
 
     Raises
     ------
@@ -200,11 +181,10 @@ def leaderboard(
     >>> ranking = pd.DataFrame({"rank": [1, 2], "user": ["0xa", "0xb"], "sharpe": [2.0, 0.5],
     ...     "low": [1.0, -0.5], "high": [3.0, 1.5], "n": [90, 90]})
     >>> leaderboard(ranking).get_xlabel()
-    'sharpe'
+    'sharpe with its interval'
     """
     colours = style.get_theme(theme)
     _require_columns(ranking, ("rank", "user", "low", "high", "n"))
-    name = str(ranking.columns[list(ranking.columns).index("user") + 1])
     rows = ranking.head(_MAX_RANKED)
     height = max(1.6, 0.26 * len(rows) + 0.9)
     ax = style.new_axes(colours, ax=ax, size=(7.2, height), transparent=transparent)
@@ -212,6 +192,7 @@ def leaderboard(
         style.draw_no_data(ax, colours)
         return style.finish_axes(ax, colours, "Leaderboard: no data.", style.is_simulated(ranking))
     style.style_axes(ax, colours, "x")
+    name = str(rows.columns[list(rows.columns).index("user") + 1])
     values, low, high = (rows[key].to_numpy(np.float64) for key in (name, "low", "high"))
     places = np.arange(len(rows))
     if np.isfinite([low[0], high[0]]).all():
@@ -225,7 +206,8 @@ def leaderboard(
     ]
     ax.set_yticks(places, names, parse_math=False)
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    ax.set_xlabel(name.replace("_", " "))
+    ax.set_ylabel("rank and account")
+    ax.set_xlabel(f"{name.replace('_', ' ')} with its interval")
     best = _short_name(rows["user"].iloc[0])
     words = (
         f"Leaderboard by {name}: {len(rows)} accounts, the best {best} with "
@@ -235,7 +217,8 @@ def leaderboard(
 
 
 def _require_columns(frame: pd.DataFrame, names: tuple[str, ...]) -> None:
-    if missing := [name for name in names if name not in frame.columns]:
+    """Raise if a frame with rows lacks a column; a frame without rows draws "no data"."""
+    if len(frame) and (missing := [name for name in names if name not in frame.columns]):
         raise MissingColumns(
             f"columns {', '.join(missing)} missing; pass a result of tk.performance"
         )
@@ -243,9 +226,11 @@ def _require_columns(frame: pd.DataFrame, names: tuple[str, ...]) -> None:
 
 def _split_accounts(returns: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the rows of each account in the order of time."""
+    if not len(returns):
+        return {}
     rows = returns.sort_values("time", kind="stable")
     if "user" not in rows.columns:
-        return {"": rows} if len(rows) else {}
+        return {"": rows}
     curves = {_short_name(user): each for user, each in rows.groupby("user", sort=False)}
     if len(curves) > axes.MAX_LINES:
         raise ValueError(
@@ -266,6 +251,41 @@ def _step_edges(rows: pd.DataFrame, name: str, before: float) -> tuple[list[Any]
     edges = [times.iloc[0], *(times + step)]
     values = np.concatenate([[before], rows[name].to_numpy(np.float64)])
     return [edge.to_pydatetime() for edge in edges], values
+
+
+def _draw_growth(
+    ax: Axes, lower: Axes | None, theme: Theme, curves: dict[str, pd.DataFrame]
+) -> None:
+    """Draw the growth of each account, and its drawdown in the panel below."""
+    for number, (name, rows) in enumerate(curves.items()):
+        line = axes.line_style(theme, number)
+        look: dict[str, Any] = {"color": line.colour, "linestyle": line.dashes}
+        times, growth = _step_edges(rows, "growth", 1.0)
+        ax.plot(times, growth - 1, label=name, **look)
+        if lower is None:
+            continue
+        times, fall = _step_edges(rows, "drawdown", 0.0)
+        if len(curves) == 1:
+            look["color"] = theme.bad
+            lower.fill_between(times, fall, 0, color=theme.bad, alpha=0.25, linewidth=0)
+        lower.plot(times, fall, linewidth=1.2, **look)
+    first = min(rows["time"].iloc[0] for rows in curves.values())
+    last = max(rows["time"].iloc[-1] for rows in curves.values())
+    for panel in (ax,) if lower is None else (ax, lower):
+        axes.add_zero_line(panel, theme)
+        panel.margins(x=0.01, y=0.1)
+        panel.yaxis.set_major_formatter(FuncFormatter(_percent_tick))
+        axes.set_time_axis(panel, first, last)
+    ax.set_ylabel("return since the beginning")
+    if len(curves) > 1:
+        axes.add_legend(ax, theme, ncols=3)
+    if lower is not None:
+        ax.set_xlabel("")
+        lower.set_ylabel("drawdown")
+
+
+def _percent_tick(value: float, _: int | None = None) -> str:
+    return f"{100 * value:.3g} %".replace("-", MINUS)
 
 
 def _draw_calendar(
@@ -292,6 +312,7 @@ def _draw_calendar(
     every = max(1, -(-weeks // 10))
     ax.set_xticks(range(0, weeks, every), [f"{day:%d %b}" for day in starts[::every]])
     ax.set_xlabel("week from Monday, UTC")
+    ax.set_ylabel("day of the week")
     if weeks > _MAX_LABELLED_WEEKS:
         axes.set_title(ax, theme, f"shades from {MINUS}{most:.1%} to {most:.1%} a day", right=True)
         return
@@ -316,10 +337,10 @@ def _describe_growth(curves: dict[str, pd.DataFrame]) -> str:
 
 
 def _describe_days(returns: pd.DataFrame) -> str:
-    known = returns["return_"].dropna()
+    known = returns["return_"].dropna() if len(returns) else returns
     if known.empty:
         return "Calendar of returns: no data."
     return (
-        f"Calendar of returns: {len(known)} days, {int((known > 0).sum())} with a gain, "
+        f"Calendar of returns: {len(known)} days, {int((known > 0).to_numpy().sum())} with a gain, "
         f"best {known.max():+.2%}, worst {known.min():+.2%}."
     )

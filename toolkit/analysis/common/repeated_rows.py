@@ -85,6 +85,10 @@ ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
     "twaps": RowIdentity(needed=("twap_id",), in_full=True),
     "auctions": RowIdentity(needed=("start_time_seconds", "duration_seconds"), in_full=True),
     "curve": RowIdentity(needed=("time",), in_full=True),
+    "returns": RowIdentity(needed=("time", "return_"), in_full=True),
+    "trips": RowIdentity(needed=("status", "net", "closed"), in_full=True),
+    "costs": RowIdentity(needed=("day", "volume"), in_full=True),
+    "figures": RowIdentity(needed=("user", "figure", "value"), in_full=True),
 }
 """Record -> its identity."""
 

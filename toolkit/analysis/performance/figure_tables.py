@@ -8,7 +8,7 @@ import pyarrow as pa
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, engines
-from toolkit.analysis.common.repeated_rows import warn_user
+from toolkit.analysis.common.repeated_rows import count_once, warn_user
 from toolkit.analysis.performance.ratios import Figure
 from toolkit.errors import HistoryWarning
 
@@ -19,6 +19,7 @@ _COLUMNS = ("figure", "value", "low", "high", "n", "unit", "basis", "method")
 def complete_trips(trips: IntoFrame, more: Sequence[str] = ()) -> pd.DataFrame:
     """Return the complete trips, and warn of the others; `more` names further columns."""
     needed = ("status", "net", "duration_hours", "closed", *more)
+    trips = count_once(trips, "trips")
     rows = columns.pandas_columns(trips, "trips", needed, ("user",), ("net", "duration_hours"))
     complete = rows["status"].isin(_COMPLETE) & rows["net"].notna()
     if missing := int((~complete).sum()):
@@ -27,7 +28,9 @@ def complete_trips(trips: IntoFrame, more: Sequence[str] = ()) -> pd.DataFrame:
             "status says why",
             HistoryWarning,
         )
-    return rows[complete].reset_index(drop=True)
+    # Bootstrap draws depend on the order, so rows in any order must come in the same one.
+    keys = ["closed", "net", "duration_hours"]
+    return rows[complete].sort_values(keys, kind="stable", ignore_index=True)
 
 
 def add_month(rows: pd.DataFrame, time: str) -> pd.DataFrame:
@@ -54,12 +57,9 @@ def figure_table(
 ) -> pa.Table:
     """Return figures as a table: the keys of the group, its basis, and the figure."""
     groups = {
-        key: pa.array([group[place] for group, _, _ in made], from_pandas=True)
+        key: _key_column(key, [group[place] for group, _, _ in made])
         for place, key in enumerate(keys)
     }
-    if "month" in groups:
-        stamps = [cast("pd.Timestamp", group[list(keys).index("month")]) for group, _, _ in made]
-        groups["month"] = engines.time_column([int(each.timestamp() * 1000) for each in stamps])
     figures = [figure for _, _, figure in made]
     numbers = {
         name: pa.array([getattr(each, name) for each in figures], pa.float64(), from_pandas=True)
@@ -73,3 +73,13 @@ def figure_table(
     count = pa.array([figure.n for figure in figures], type=pa.int64())
     parts = {**texts, **numbers, "n": count, "basis": basis}
     return pa.table({**groups, **{name: parts[name] for name in _COLUMNS}})
+
+
+def _key_column(key: str, values: Sequence[object]) -> pa.Array:
+    """Return the column of a key, which has the same type if it is empty."""
+    if key == "month":
+        stamps = [cast("pd.Timestamp", value) for value in values]
+        return engines.time_column([int(stamp.timestamp() * 1000) for stamp in stamps])
+    if key in ("hour", "forced"):
+        return pa.array(values, type=pa.int64() if key == "hour" else pa.bool_())
+    return engines.text_column([str(value) for value in values])

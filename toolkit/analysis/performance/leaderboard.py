@@ -7,8 +7,7 @@ import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, engines
-
-__all__ = ["leaderboard"]
+from toolkit.analysis.common.repeated_rows import count_once
 
 _BRIEF = (
     "total_return", "annual_return", "volatility", "sharpe", "max_drawdown", "win_rate",
@@ -45,8 +44,8 @@ def leaderboard(
         - ``rank`` int64: 1 for the best; accounts without a value are last
         - ``user``: the account
         - the figure `by`, its ``low`` and ``high``, and ``n``: see `sheet`
-        - ``not_worse_than`` int64: number of accounts whose interval overlaps that of this account;
-          accounts that overlap cannot be told apart
+        - ``overlaps`` int64: number of other accounts whose interval overlaps this one;
+          accounts that overlap do not differ clearly
         - the figures of `show`
 
     Raises
@@ -54,7 +53,7 @@ def leaderboard(
     MissingColumns
         If a column is missing.
     ValueError
-        If no row has the figure `by`, or if an account has several rows for it.
+        If there are rows, but none of the figure `by`; or if an account has several rows for it.
 
     Notes
     -----
@@ -66,19 +65,22 @@ def leaderboard(
     >>> import pandas as pd
     >>> figures = pd.DataFrame({"user": ["0xa", "0xb"], "figure": "sharpe", "value": [0.5, 2.0],
     ...     "low": [-0.5, 1.0], "high": [1.5, 3.0], "n": 90})
-    >>> leaderboard(figures)[["rank", "user", "sharpe", "not_worse_than"]].values.tolist()
+    >>> leaderboard(figures)[["rank", "user", "sharpe", "overlaps"]].values.tolist()
     [[1, '0xb', 2.0, 1], [2, '0xa', 0.5, 1]]
     """
-    needed = ("user", "figure", "value", "low", "high", "n")
-    rows = columns.pandas_columns(figures, "figures", needed)
+    figures = count_once(figures, "figures")
+    numbers = ("value", "low", "high")
+    needed = ("user", "figure", *numbers, "n")
+    rows = columns.pandas_columns(figures, "figures", needed, amounts=numbers)
     best = rows[rows["figure"] == by]
-    if best.empty:
+    if best.empty and len(rows):
         names = ", ".join(sorted(rows["figure"].unique()))
         raise ValueError(f"No row has the figure {by!r}. Known are: {names}")
     if best["user"].duplicated().any():
         raise ValueError(
             f"An account has several rows for {by!r}. Select one group, for example one month"
         )
+    best = best.sort_values("user", kind="stable")
     wide = rows[rows["figure"] != by].pivot_table(
         index="user", columns="figure", values="value", aggfunc="first", dropna=False
     )
@@ -92,7 +94,7 @@ def leaderboard(
         "low": pa.array(low, from_pandas=True, type=pa.float64()),
         "high": pa.array(high, from_pandas=True, type=pa.float64()),
         "n": pa.array(ranked["n"], type=pa.int64()),
-        "not_worse_than": pa.array(np.maximum(overlap.sum(axis=1) - 1, 0), type=pa.int64()),
+        "overlaps": pa.array(np.maximum(overlap.sum(axis=1) - 1, 0), type=pa.int64()),
     }
     for name in show:
         if name in wide.columns and name != by:

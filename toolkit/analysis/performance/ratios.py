@@ -75,7 +75,8 @@ def sharpe_error(returns: Floats) -> float:
 
     Lo (2002), "The statistics of Sharpe ratios", equation 9: ``sqrt((1 + SR**2 / 2) / n)``.
     """
-    n, ratio = len(returns), float(sharpe_ratio(returns))
+    n = len(returns)
+    ratio = float(sharpe_ratio(returns)) if n > 1 else NAN
     return sqrt((1 + ratio**2 / 2) / n) if n > 1 else NAN
 
 
@@ -86,7 +87,8 @@ def probabilistic_sharpe(returns: Floats, benchmark: float = 0.0) -> float:
     """
     from scipy import stats
 
-    n, ratio = len(returns), float(sharpe_ratio(returns))
+    n = len(returns)
+    ratio = float(sharpe_ratio(returns)) if n > 1 else NAN
     if n < 2 or not np.isfinite(ratio):
         return NAN
     skew, kurtosis = _shape(returns)

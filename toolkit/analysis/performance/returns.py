@@ -15,8 +15,6 @@ from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.errors import MissingColumns
 
-__all__ = ["returns"]
-
 Floats = npt.NDArray[np.float64]
 _LEVERAGE = ("long", "short")
 
@@ -108,8 +106,8 @@ def returns(
     )
     if frame["flows"].isna().any():
         raise MissingColumns(
-            "curve: column flows has missing values, so gains and deposits cannot be told apart. "
-            "Pass the ledger to tk.pnl.equity"
+            "curve: column flows has missing values, so a deposit would count as a gain. Pass the "
+            "ledger to tk.pnl.equity"
         )
     frame = frame.assign(_ms=np.array(row_times(frame, "curve")), _user=row_users(frame))
     frame = frame.sort_values(["_user", "_ms"], kind="stable", ignore_index=True)

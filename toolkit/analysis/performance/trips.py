@@ -26,8 +26,6 @@ from toolkit.analysis.performance.ratios import (
     share_figure,
 )
 
-__all__ = ["trip_sheet"]
-
 _TRIP_GROUPS = ("user", "side", "coin", "hour", "month", "forced", "status")
 
 
@@ -117,6 +115,7 @@ def trip_sheet(
 
 
 def trip_figures(trips: pd.DataFrame, how: Sampling) -> list[Figure]:
+    """Return the figures of the complete trips of one group."""
     net = trips["net"].to_numpy(np.float64)
     wins, losses = net[net > 0], net[net < 0]
     n = len(net)

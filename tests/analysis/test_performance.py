@@ -1,0 +1,369 @@
+"""Returns, performance sheets and leaderboards: hand-worked values, identities, intervals."""
+
+import warnings
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import toolkit as tk
+from toolkit.errors import HistoryWarning, MissingColumns
+
+START = pd.Timestamp("2025-09-01", tz="UTC")
+
+
+def curve_of(values: list[float], flows: list[float], hours: float = 24.0) -> pd.DataFrame:
+    """Return an equity curve: one point per step, flows cumulated."""
+    times = START + pd.to_timedelta(hours * np.arange(1, len(values) + 1), unit="h")
+    return pd.DataFrame({"time": times, "equity": values, "flows": np.cumsum(flows)})
+
+
+def days_of(returns: list[float], user: str = "") -> pd.DataFrame:
+    rows = pd.DataFrame({"time": pd.date_range(START, periods=len(returns)), "return_": returns})
+    return rows.assign(user=user) if user else rows
+
+
+def figures_of(frame: pd.DataFrame) -> pd.Series:
+    return frame.set_index("figure")["value"]
+
+
+def trips_of(net: list[float], **more: object) -> pd.DataFrame:
+    times = pd.date_range(START, periods=len(net), tz="UTC")
+    rows = {"status": "closed", "net": net, "duration_hours": 2.0, "opened": times, "closed": times}
+    return pd.DataFrame({**rows, **more})
+
+
+class TestReturns:
+    def test_flow_weighs_by_rest_of_day(self) -> None:
+        # A deposit of 100 in the hour before 06:00, so at 05:30: 18.5 of 24 hours remain.
+        values = [100.0] * 5 + [200.0] * 19
+        values[-1] = 217.7083333333333333
+        made = tk.performance.returns(
+            curve_of(values, [0.0] * 5 + [100.0] + [0.0] * 18, hours=1.0), start=100.0
+        )
+        capital = 100 + 100 * 18.5 / 24
+        assert made["capital"].tolist() == pytest.approx([capital])
+        assert made["return_"].tolist() == pytest.approx([17.7083333333333333 / capital])
+        assert made["time"].tolist() == [START]
+
+    def test_first_period_begins_with_deposit(self) -> None:
+        values = [0.0] * 20 + [1000.0, 1010.0, 1010.0, 1010.0]
+        made = tk.performance.returns(curve_of(values, [0.0] * 20 + [1000.0, 0, 0, 0], hours=1.0))
+        assert made["capital"].tolist() == [1000.0]
+        assert made["return_"].tolist() == pytest.approx([0.01])
+
+    def test_point_at_midnight_ends_day(self) -> None:
+        made = tk.performance.returns(curve_of([110.0, 99.0], [0.0, 0.0]), start=100.0)
+        assert made["time"].tolist() == [START, START + pd.Timedelta(days=1)]
+        assert made["return_"].tolist() == pytest.approx([0.1, -0.1])
+        assert made["growth"].tolist() == pytest.approx([1.1, 0.99])
+        assert made["drawdown"].tolist() == pytest.approx([0.0, -0.1])
+
+    def test_missing_value_moves_gain(self) -> None:
+        made = tk.performance.returns(curve_of([110.0, np.nan, 121.0], [0.0] * 3), start=100.0)
+        assert made["return_"].isna().tolist() == [False, True, False]
+        assert made["gain"].iloc[2] == pytest.approx(11.0)
+        assert made["growth"].tolist() == pytest.approx([1.1, 1.1, 1.21])
+
+    def test_loss_of_everything_stays(self) -> None:
+        made = tk.performance.returns(curve_of([-5.0, 20.0], [0.0, 20.0]), start=100.0)
+        assert made["growth"].tolist() == [0.0, 0.0]
+        assert made["drawdown"].tolist() == [-1.0, -1.0]
+
+    def test_realised_value_adds_flows(self) -> None:
+        curve = curve_of([np.nan] * 2, [100.0, 0.0]).assign(realised=[5.0, 10.0])
+        made = tk.performance.returns(curve, value="realised")
+        assert made["end"].tolist() == [105.0, 110.0]
+
+    def test_missing_flows_raise(self) -> None:
+        curve = curve_of([1.0, 2.0], [0.0, 0.0]).assign(flows=[0.0, np.nan])
+        with pytest.raises(MissingColumns, match="a deposit would count as a gain"):
+            tk.performance.returns(curve)
+
+    def test_unknown_step_raises(self) -> None:
+        with pytest.raises(ValueError, match="hour, day, week"):
+            tk.performance.returns(curve_of([1.0], [0.0]), by="month")
+
+    def test_unknown_value_raises(self) -> None:
+        with pytest.raises(ValueError, match="'equity' or 'realised'"):
+            tk.performance.returns(curve_of([1.0], [0.0]), value="pnl")  # type: ignore[arg-type]  # wrong on purpose
+
+    def test_leverage_is_mean_of_points(self) -> None:
+        curve = curve_of([100.0, 200.0], [0.0, 0.0], hours=12.0)
+        made = tk.performance.returns(
+            curve.assign(long=[300.0, 100.0], short=[100.0, 100.0]), start=100.0
+        )
+        assert made["leverage"].tolist() == [(4.0 + 1.0) / 2]
+        assert made["net_leverage"].tolist() == [(2.0 + 0.0) / 2]
+
+    @given(
+        st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=12),
+        st.lists(st.floats(-40, 400), min_size=12, max_size=12),
+    )
+    def test_deposits_change_no_return(self, rates: list[float], deposits: list[float]) -> None:
+        # Deposits in the last millisecond of a day weigh nothing, so each day's return is known.
+        value, values, flows, times = 100.0, list[float](), list[float](), list[pd.Timestamp]()
+        for day, rate in enumerate(rates):
+            end = START + pd.Timedelta(days=day + 1)
+            value *= 1 + rate
+            hours = [end - pd.Timedelta(hours=hour) for hour in range(23, 0, -1)]
+            times += [*hours, end - pd.Timedelta(milliseconds=2), end]
+            flows += [0.0] * 24 + [deposits[day]]
+            values += [value] * 24 + [value + deposits[day]]
+            value += deposits[day]
+            if value <= 10:  # a flow of one millisecond would weigh too much
+                return
+        curve = pd.DataFrame({"time": times, "equity": values, "flows": np.cumsum(flows)})
+        made = tk.performance.returns(curve, start=100.0)
+        assert made["return_"].tolist() == pytest.approx(rates, abs=1e-5)
+        assert made["growth"].iloc[-1] == pytest.approx(np.prod([1 + r for r in rates]), rel=1e-4)
+        assert made["gain"].sum() == pytest.approx(value - 100 - sum(flows), abs=1e-6)
+
+
+class TestSheet:
+    def test_figures_by_hand(self) -> None:
+        values = [0.02, -0.01, 0.03, -0.02]
+        found = figures_of(tk.performance.sheet(days_of(values)))
+        mean, spread = 0.005, sqrt((0.015**2 + 0.015**2 + 0.025**2 + 0.025**2) / 3)
+        assert found["total_return"] == pytest.approx(1.02 * 0.99 * 1.03 * 0.98 - 1)
+        assert found["volatility"] == pytest.approx(spread * sqrt(365))
+        assert found["sharpe"] == pytest.approx(mean / spread * sqrt(365))
+        assert found["sharpe_error"] == pytest.approx(
+            sqrt((1 + (mean / spread) ** 2 / 2) / 4) * sqrt(365)
+        )
+        assert found["sortino"] == pytest.approx(mean / sqrt((0.01**2 + 0.02**2) / 4) * sqrt(365))
+        assert found["max_drawdown"] == pytest.approx(-0.02)
+        assert found["drawdown_periods"] == 2  # below the high of day 1 until day 3
+        assert found["best"] == 0.03
+        assert found["worst"] == -0.02
+        assert found["positive"] == 0.5
+
+    def test_money_weighted_return_follows_money(self) -> None:
+        # 100 earn 50 %, then 1000 more lose 10 %: the money lost, the time did not.
+        curve = curve_of([150.0, 1035.0], [0.0, 1000.0])
+        times = [START + pd.Timedelta(days=1), START + pd.Timedelta(days=1, milliseconds=1)]
+        rows = pd.DataFrame(
+            {
+                "time": [*times, START + pd.Timedelta(days=2)],
+                "equity": [150.0, 1150.0, 1035.0],
+                "flows": [0.0, 1000.0, 1000.0],
+            }
+        )
+        made = tk.performance.returns(rows, start=100.0)
+        found = figures_of(tk.performance.sheet(made))
+        assert found["total_return"] == pytest.approx(1.5 * 0.9 - 1, rel=1e-6)
+        # 100 g**2 + 1000 g = 1035
+        g = (-1000 + sqrt(1000**2 + 4 * 100 * 1035)) / 200
+        assert found["money_weighted_return"] == pytest.approx(g**2 - 1, rel=1e-6)
+        assert len(curve) == 2
+
+    def test_risk_free_rate_lowers_sharpe(self) -> None:
+        values = [0.02, -0.01, 0.03, -0.02]
+        found = figures_of(tk.performance.sheet(days_of(values), risk_free=0.005 * 365))
+        assert found["sharpe"] == pytest.approx(0.0, abs=1e-12)
+
+    def test_hourly_returns_scale_by_hours(self) -> None:
+        rows = pd.DataFrame(
+            {"time": pd.date_range(START, periods=3, freq="h"), "return_": [0.01, 0.0, 0.02]}
+        )
+        found = figures_of(tk.performance.sheet(rows))
+        assert found["volatility"] == pytest.approx(0.01 * sqrt(365 * 24))
+
+    def test_month_splits_every_basis(self) -> None:
+        returns = days_of([0.01] * 40).assign(capital=100.0)
+        costs = pd.DataFrame(
+            {
+                "day": returns["time"],
+                "volume": 10.0,
+                "trading_fee": -0.02,
+                "builder_fee": -0.01,
+                "deployer_fee": 0.0,
+                "rebate": 0.01,
+            }
+        )
+        made = tk.performance.sheet(
+            returns, trips=trips_of([1.0] * 40), costs=costs, by="month"
+        ).set_index(["month", "figure"])
+        first, second = START, pd.Timestamp("2025-10-01", tz="UTC")
+        assert made.loc[(first, "total_return"), "n"] == 30
+        assert made.loc[(second, "total_return"), "n"] == 10
+        assert made.loc[(second, "trips"), "value"] == 10
+        assert made.loc[(second, "volume"), "value"] == 100.0
+        assert made.loc[(second, "fee_bps"), "value"] == pytest.approx(1e4 * 0.02 / 10)
+        assert made.loc[(second, "turnover"), "value"] == pytest.approx(36.5)
+
+    def test_funding_drag_is_paid_funding(self) -> None:
+        returns = days_of([0.0] * 365).assign(capital=1000.0)
+        costs = pd.DataFrame(
+            {
+                "day": [START],
+                "volume": [500.0],
+                "trading_fee": [-0.3],
+                "builder_fee": [-0.2],
+                "deployer_fee": [0.0],
+                "rebate": [0.1],
+                "funding": [-2.0],
+            }
+        )
+        found = figures_of(tk.performance.sheet(returns, costs=costs))
+        assert found["funding_drag"] == pytest.approx(20.0)
+        assert found["fee_drag"] == pytest.approx(4.0)
+        assert found["turnover"] == pytest.approx(0.5)
+
+    def test_no_returns_give_one_row(self) -> None:
+        made = tk.performance.sheet(days_of([np.nan, np.nan]))
+        assert made["figure"].tolist() == ["total_return"]
+        assert made["value"].isna().all()
+        assert made["n"].tolist() == [0]
+
+    def test_constant_returns_have_no_ratio(self) -> None:
+        found = figures_of(tk.performance.sheet(days_of([0.0, 0.0, 0.0])))
+        assert found[["sharpe", "sortino", "calmar"]].isna().all()
+        assert found["volatility"] == 0.0
+
+    def test_several_accounts_keep_apart(self) -> None:
+        rows = pd.concat([days_of([0.1, 0.1], "0xa"), days_of([-0.1, 0.1], "0xb")])
+        made = tk.performance.sheet(rows).set_index(["user", "figure"])["value"]
+        assert made["0xa", "total_return"] == pytest.approx(0.21)
+        assert made["0xb", "total_return"] == pytest.approx(-0.01)
+
+    def test_unknown_group_raises(self) -> None:
+        with pytest.raises(ValueError, match="'month' or None"):
+            tk.performance.sheet(days_of([0.1]), by="day")  # type: ignore[arg-type]  # wrong on purpose
+
+
+class TestTripSheet:
+    def test_figures_by_hand(self) -> None:
+        trips = trips_of([4.0, -2.0, 3.0, -1.0, 0.0])
+        found = figures_of(tk.performance.trip_sheet(trips))
+        assert found["trips"] == 5
+        assert found["win_rate"] == 0.4
+        assert found["payoff_ratio"] == pytest.approx(3.5 / 1.5)
+        assert found["profit_factor"] == pytest.approx(7 / 3)
+        assert found["expectancy"] == pytest.approx(0.8)
+        assert found["best_trip"] == 4.0
+        assert found["worst_trip"] == -2.0
+
+    def test_win_rate_has_wilson_interval(self) -> None:
+        row = tk.performance.trip_sheet(trips_of([1.0, 1.0, -1.0, -1.0])).iloc[1]
+        assert row["figure"] == "win_rate"
+        # Wilson (1927) for 2 of 4 at 95 %.
+        assert row["low"] == pytest.approx(0.15003898915214947)
+        assert row["high"] == pytest.approx(0.8499610108478506)
+
+    def test_median_interval_uses_ranks(self) -> None:
+        trips = trips_of([1.0] * 10, duration_hours=np.arange(1.0, 11.0))
+        row = tk.performance.trip_sheet(trips).set_index("figure").loc["median_hours"]
+        # P(2 <= number below the median <= 8 of 10) = 0.9785, so ranks 2 and 9.
+        assert (row["value"], row["low"], row["high"]) == (5.5, 2.0, 9.0)
+
+    def test_hour_groups_by_opening(self) -> None:
+        trips = trips_of([1.0, -1.0, 1.0]).assign(
+            opened=START + pd.to_timedelta([3, 3, 20], unit="h")
+        )
+        made = tk.performance.trip_sheet(trips, by="hour")
+        counts = made[made["figure"] == "trips"].set_index("hour")["value"]
+        assert counts.to_dict() == {3: 2.0, 20: 1.0}
+
+    def test_incomplete_trips_warn(self) -> None:
+        trips = trips_of([1.0, 5.0]).assign(status=["closed", "late"])
+        with pytest.warns(HistoryWarning, match="1 of 2 trips are not complete"):
+            found = figures_of(tk.performance.trip_sheet(trips))
+        assert found["trips"] == 1
+
+    def test_unknown_group_raises(self) -> None:
+        with pytest.raises(ValueError, match="by must be among"):
+            tk.performance.trip_sheet(trips_of([1.0]), by="size")
+
+
+class TestLeaderboard:
+    def ranked(self) -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "user": ["0xa", "0xb", "0xc", "0xa"],
+                "figure": ["sharpe", "sharpe", "sharpe", "volatility"],
+                "value": [0.5, 2.0, np.nan, 0.3],
+                "low": [-0.5, 1.6, np.nan, 0.2],
+                "high": [1.5, 3.0, np.nan, 0.4],
+                "n": [90, 80, 1, 90],
+            }
+        )
+
+    def test_best_value_ranks_first(self) -> None:
+        made = tk.performance.leaderboard(self.ranked())
+        assert made["user"].tolist() == ["0xb", "0xa", "0xc"]
+        assert made["overlaps"].tolist() == [0, 0, 0]
+        assert made["volatility"].tolist()[1] == 0.3
+
+    def test_ascending_ranks_lowest_first(self) -> None:
+        made = tk.performance.leaderboard(self.ranked(), ascending=True)
+        assert made["user"].tolist() == ["0xa", "0xb", "0xc"]
+
+    def test_unknown_figure_names_known(self) -> None:
+        with pytest.raises(ValueError, match="Known are: sharpe, volatility"):
+            tk.performance.leaderboard(self.ranked(), by="alpha")
+
+    def test_two_groups_of_account_raise(self) -> None:
+        rows = pd.concat([self.ranked(), self.ranked().assign(value=1.0)])
+        with pytest.raises(ValueError, match="several rows"):
+            tk.performance.leaderboard(rows)
+
+
+class TestIntervals:
+    """Series with known figures must give them back inside the intervals at the stated rate."""
+
+    def test_intervals_hold_known_figures(self) -> None:
+        mean, spread, days, worlds = 0.002, 0.02, 250, 400
+        year = sqrt(365)
+        truth = {
+            "annual_return": np.expm1(365 * (np.log1p(mean) - spread**2 / 2 / (1 + mean) ** 2)),
+            "volatility": spread * year,
+            "sharpe": mean / spread * year,
+            "value_at_risk": mean - 1.6448536269514722 * spread,
+            "positive": 0.539827837277029,
+        }
+        rng = np.random.default_rng(12)
+        held = dict.fromkeys(truth, 0)
+        for _ in range(worlds):
+            made = tk.performance.sheet(
+                days_of((mean + spread * rng.standard_normal(days)).tolist())
+            )
+            rows = made.set_index("figure")
+            for name, value in truth.items():
+                held[name] += bool(rows.loc[name, "low"] <= value <= rows.loc[name, "high"])
+        shares = {name: count / worlds for name, count in held.items()}
+        # Four standard errors of 400 worlds around 95 % are 90.6 % and 99.4 %.
+        assert all(0.906 <= share <= 0.994 for share in shares.values()), shares
+
+    def test_shortfall_interval_needs_tail(self) -> None:
+        rng = np.random.default_rng(3)
+        few = tk.performance.sheet(days_of(rng.normal(0, 0.02, 500).tolist()))
+        many = tk.performance.sheet(days_of(rng.normal(0, 0.02, 1200).tolist()))
+        assert few.set_index("figure").loc["expected_shortfall", ["low", "high"]].isna().all()
+        row = many.set_index("figure").loc["expected_shortfall"]
+        assert row["low"] < -0.02 * 2.0627128075074257 < row["high"]
+
+
+class TestSimulatedExchange:
+    def test_gain_of_days_is_pnl(self) -> None:
+        session = tk.local(seed=7, size="tiny")
+        user = tk.reports.example_account()
+        builder = tk.user_fills(user, session=session)["builder"].dropna().iloc[0]
+        funding = tk.builder_approved_funding_by_time(builder, "30d", session=session)
+        fills = tk.user_fills_by_time(user, "30d", session=session)
+        ledger = tk.user_non_funding_ledger_updates(user, "30d", session=session)
+        marks = tk.funding.implied_oracle(funding)
+        own = funding[funding["user"] == user]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HistoryWarning)
+            curve = tk.pnl.equity(
+                fills, own, ledger, marks=marks, sz_decimals=tk.meta(session=session)
+            )
+        made = tk.performance.returns(curve)
+        last = curve[curve["pnl"].notna()].iloc[-1]
+        assert made["gain"].sum() == pytest.approx(last["pnl"], rel=1e-9)
+        assert made["flows"].sum() == pytest.approx(last["flows"])
+        assert made["growth"].iloc[-1] == pytest.approx(np.prod(1 + made["return_"].dropna()))
