@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.common.fees import MissingAmounts
+from toolkit.analysis.common.usd_values import MissingAmounts
 from toolkit.errors import MissingColumns
 from toolkit.pnl import attribution
 

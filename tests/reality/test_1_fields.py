@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.analysis.common.fees import MissingAmounts
+from toolkit.analysis.common.usd_values import MissingAmounts
 from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 
 OPEN_ORDER = {

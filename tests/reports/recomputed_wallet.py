@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 import toolkit as tk
-from toolkit.analysis.common.fees import MissingAmounts
+from toolkit.analysis.common.usd_values import MissingAmounts
 from toolkit.reports.wallet_report import WalletResults
 
 Values = dict[str, Any]

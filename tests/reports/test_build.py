@@ -143,7 +143,7 @@ def test_damaged_notebook_is_refused(session, tmp_path):
     ],
 )
 def test_failing_cell_stops_report(code, said, session, tmp_path):
-    (tmp_path / "bad.py").write_text(f"# %%\n{code}\n")
+    (tmp_path / "bad.py").write_text(f'# %% tags=["source"]\n\n# %%\n{code}\n')
     with pytest.raises(tk.ReportFailed, match=said):
         build(tmp_path / "bad.py", session_source(session))
 
@@ -204,6 +204,13 @@ def test_report_does_not_contain_key(own, monkeypatch, capfd):
     assert CANARY not in made.html + str(failed.value) + "".join(capfd.readouterr())
 
 
+def test_source_without_cell_is_warned(session, tmp_path):
+    (tmp_path / "own.py").write_text("# %%\n1 + 1\n")
+    with pytest.warns(UserWarning, match="no cell with the tag source, so .* tk.local"):
+        page = build(tmp_path / "own.py", session_source(session))
+    assert page.facts["source"] == "the notebook itself: it opened no session"
+
+
 def test_missing_key_is_named():
     with (
         tk.connect("http://127.0.0.1:1", CANARY, default=False) as session,
@@ -215,7 +222,8 @@ def test_missing_key_is_named():
 
 def test_interrupt_ends_kernel(own, session, tmp_path):
     (tmp_path / "long.py").write_text(
-        "# %%\nimport os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)\n"
+        '# %% tags=["source"]\n\n# %%\n'
+        "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)\n"
     )
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     with pytest.raises(KeyboardInterrupt):

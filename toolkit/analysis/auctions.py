@@ -52,12 +52,12 @@ def decay(
 
         - ``start``: start of the auction, UTC.
         - ``end``: end of the auction's line, UTC.
-        - ``start_gas``: price at the start.
-        - ``gas``: current price, or the price that was paid if the auction is over.
-        - ``floor_gas``: price at the end of the line, as passed or computed from the current
+        - ``start_gas``: price at the start, in gas.
+        - ``gas``: current price in gas, or the price that was paid if the auction is over.
+        - ``floor_gas``: price at the end of the line in gas, as passed or computed from the current
           price; missing if neither is known.
         - ``elapsed``: share of the duration that has passed, 0 to 1.
-        - ``per_hour``: change of the price in an hour, negative.
+        - ``per_hour``: change of the price in an hour, in gas, negative.
         - ``over``: whether the auction has ended.
         - ``of_start``: share of the start price that was paid; missing while the auction runs.
         - ``premium``: share of the floor by which the paid price is above it; missing while the
@@ -69,8 +69,8 @@ def decay(
         - ``gas_seconds``: seconds from the request to that time, negative if it has passed. Only
           with `gas`.
         - ``time``: time of a point of the line, UTC. Only with `points`.
-        - ``line_gas``: price of the line at that time; missing if the floor is not known. Only
-          with `points`.
+        - ``line_gas``: price of the line at that time, in gas; missing if the floor is not known.
+          Only with `points`.
 
     Raises
     ------

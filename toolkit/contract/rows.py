@@ -215,6 +215,7 @@ def _account_row(user: str, dex: str, state: Any) -> AccountRow:
     )
 
 
+# A lax reader puts None into any field.
 _NO_STATE: Final = ClearinghouseState(**dict.fromkeys(ClearinghouseState.__struct_fields__, None))  # type: ignore[arg-type]
 _NO_SUMMARY: Final = MarginSummary(**dict.fromkeys(MarginSummary.__struct_fields__, None))  # type: ignore[arg-type]
 
@@ -229,7 +230,8 @@ def _borrow_lend_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 
 def _state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     user = parameters.get("user")
-    batch = BatchStates(successful_states=[(user, answer)], failed_wallets=[])  # type: ignore[list-item]
+    states: Any = [(user, answer)]
+    batch = BatchStates(successful_states=states, failed_wallets=[])
     accounts, positions, _ = _batch_state_rows(batch, parameters)
     return accounts, positions
 

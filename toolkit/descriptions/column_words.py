@@ -135,6 +135,10 @@ _UNIT_IN_WORDS: Final = (
     (re.compile(r"\bbasis points\b"), "basis points"),
     (re.compile(r"^\W*(?:the )?share\b"), "fraction"),
     (re.compile(r"\bUTC\b"), "UTC"),
+    (re.compile(r"\bin units of the coin\b"), "units of the coin"),
+    (re.compile(r"\bin units of the token\b"), "units of the token"),
+    (re.compile(r"\bin gas\b"), "gas"),
+    (re.compile(r"^number of slices\b"), "slices"),
 )
 
 

@@ -18,6 +18,7 @@ class FolderAndNote(AsyncLargeFileManager):
     So the session writes nothing into the folder: neither the note nor a checkpoint of it.
     """
 
+    # The methods of the base class have no annotations.
     note = Unicode(help="The file that contains the note.").tag(config=True)
 
     async def file_exists(self, path: str) -> bool:

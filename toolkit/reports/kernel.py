@@ -61,7 +61,7 @@ def read_parameters(notebook: Any) -> dict[str, Any]:
     """
     parameters: dict[str, Any] = {}
     for cell in notebook.cells:
-        if "parameters" not in cell.metadata.get("tags", []):
+        if "parameters" not in _cell_tags(cell):
             continue
         for line in ast.parse(cell.source).body:
             if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
@@ -104,9 +104,15 @@ def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str 
     if unknown:
         names = ", ".join(known) or "none"
         raise ReportFailed(f"the notebook has no parameter {', '.join(unknown)}; it has {names}")
+    if source is not None and not any("source" in _cell_tags(cell) for cell in notebook.cells):
+        warnings.warn(
+            f"The notebook has no cell with the tag source, so the report does not use {source}. "
+            "Add the tag to the cell that opens the session.",
+            stacklevel=2,
+        )
     cells = [_hidden_cell(_FIRST_CELL)]
     for cell in notebook.cells:
-        tags = cell.metadata.get("tags", [])
+        tags = _cell_tags(cell)
         if "source" in tags and source is not None:
             cells.append(_hidden_cell(f"import toolkit as tk\n\nsession = {source}"))
             continue
@@ -122,6 +128,10 @@ def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str 
         if cell.cell_type == "code":
             cell["outputs"], cell["execution_count"] = [], None
     return prepared
+
+
+def _cell_tags(cell: Any) -> list[str]:
+    return list(cell.metadata.get("tags", []))
 
 
 def _hidden_cell(code: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit import funding, plots, pnl, slippage
-from toolkit.analysis.common import fees
+from toolkit.analysis.common import usd_values
 from toolkit.client import Session
 from toolkit.errors import MissingColumns, ReportFailed
 from toolkit.reports import blocks
@@ -46,7 +46,7 @@ class WalletResults:
         ledger = None if by == "coin" else frames.ledger
         with warnings.catch_warnings():
             # The report states the missing amounts itself (`missing_counts`).
-            warnings.simplefilter("ignore", fees.MissingAmounts)
+            warnings.simplefilter("ignore", usd_values.MissingAmounts)
             result: pd.DataFrame = pnl.attribution(
                 frames.fills,
                 self.funding,
@@ -113,7 +113,7 @@ class WalletResults:
     @cached_property
     def par_tokens(self) -> list[str]:
         """The tokens other than USDC in fills, which count at par."""
-        return fees.tokens_at_par(self.frames.fills)
+        return usd_values.tokens_at_par(self.frames.fills)
 
     @cached_property
     def coverage(self) -> FundingCoverage | None:

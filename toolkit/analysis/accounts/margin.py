@@ -5,7 +5,7 @@ smaller largest leverage. An id below 50 that no table lists means one tier with
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,8 +61,7 @@ def read_positions(
             columns.number_kind(opened, [name], "positions")
     frame = frame.astype(dict.fromkeys(amounts, "float64"))
     frame["user"] = frame["user"].astype("str")
-    by_dex = [frame["user"], dex_names(frame["coin"])]
-    _check_one_moment(frame, by_dex, "positions")  # type: ignore[arg-type]
+    _check_one_moment(frame, [frame["user"], dex_names(frame["coin"])], "positions")
     frame = frame[frame["szi"] != 0]
     frame = _drop_repeated_states(frame, ["user", "coin"], ["szi", "position_value"], "positions")
     frame = frame.reset_index(drop=True)
@@ -86,7 +85,7 @@ def read_accounts(accounts: IntoFrame) -> pd.DataFrame:
     return _drop_repeated_states(owners, keys, values, "accounts")
 
 
-def _check_one_moment(frame: pd.DataFrame, keys: list[str], what: str) -> None:
+def _check_one_moment(frame: pd.DataFrame, keys: list[Any], what: str) -> None:
     """Raise ValueError if states are of several moments: closed positions would still count."""
     if "time" not in frame:
         return

@@ -10,7 +10,7 @@ import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.builders.revenue import NUMBERS, earning_columns, has_builder
-from toolkit.analysis.common import columns, directions, fees, grouping, timestamps
+from toolkit.analysis.common import columns, directions, grouping, timestamps, usd_values
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
@@ -272,8 +272,8 @@ def _read_builder_fills(
     conversion = directions.is_conversion(frame.collect_schema().names())
     frame = frame.filter(has_builder(builder) & ~conversion)
     columns.require_values(frame, ("px", "sz"), "fills")
-    fees.warn_missing_builder_fees(frame, "fills")
-    fees.warn_missing_tokens(frame, "fills")
+    usd_values.warn_missing_builder_fees(frame, "fills")
+    usd_values.warn_missing_tokens(frame, "fills")
     frame = frame.with_columns(**earning_columns(frame.collect_schema().names(), "float"))
     kept = frame.select("user", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue"))
     rows = columns.pandas_columns(nw.to_native(kept), "fills", ["user", "ms", "volume", "usd"])

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, directions, fees, grouping
+from toolkit.analysis.common import columns, directions, grouping, usd_values
 from toolkit.analysis.common.columns import Frame, Numbers
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.owners import lower_address
@@ -91,8 +91,8 @@ def revenue(
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
     frame = frame.filter(has_builder(builder) & ~conversion)
     columns.require_values(frame, ("px", "sz"), "fills")
-    fees.warn_missing_builder_fees(frame, "fills")
-    fees.warn_missing_tokens(frame, "fills")
+    usd_values.warn_missing_builder_fees(frame, "fills")
+    usd_values.warn_missing_tokens(frame, "fills")
     have = frame.collect_schema().names()
     frame = grouping.add_groups(frame.with_columns(**earning_columns(have, kind)), keys)
     result = _sum_earnings(frame, keys, kind)
@@ -109,8 +109,8 @@ def has_builder(builder: str | None) -> nw.Expr:
 
 def earning_columns(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     """Return what a builder earns on a fill (`_revenue`), and on which volume (`_known`)."""
-    value = fees.fees_in_usd(have, kind)["_builder_fee"]
-    lost = fees.without_price(have, kind, "builder_fee")
+    value = usd_values.fees_in_usd(have, kind)["_builder_fee"]
+    lost = usd_values.without_price(have, kind, "builder_fee")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
     return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}

@@ -194,6 +194,13 @@ def stack_frames(frames: Sequence[Frame]) -> Frame:
     return together
 
 
+def join_frames(left: Frame, right: Frame, on: Sequence[str], *, keep_left: bool = True) -> Frame:
+    """Return two frames of one engine side by side; by default with every row of the left one."""
+    how = "left" if keep_left else "inner"
+    joined: Frame = left.join(right, on=list(on), how=how)  # type: ignore[arg-type]  # one engine
+    return joined
+
+
 def flip_sign(amount: nw.Expr, kind: Numbers) -> nw.Expr:
     """Return the amount with the opposite sign; 0.0 does not become -0.0."""
     return -amount if kind == "exact" else nw.lit(0.0) - amount

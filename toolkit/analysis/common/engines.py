@@ -88,8 +88,8 @@ def _native_result(
     if engine.is_polars():
         import polars as pl
 
-        frame = pl.from_arrow(table)
-        return frame.lazy() if isinstance(like, nw.LazyFrame) else frame  # type: ignore[union-attr]
+        frame: Any = pl.from_arrow(table)
+        return frame.lazy() if isinstance(like, nw.LazyFrame) else frame
     if engine.is_duckdb():
         import duckdb
 

@@ -255,7 +255,7 @@ def linked(
     found = _fills_by_order(frame, fills, account)
     keys = ["_who", "_coin", "_twap"]
     frame = frame.with_columns(_coin=nw.col("market").cast(nw.String()), _twap=nw.col("twap_id"))
-    both = frame.join(found, on=keys, how="left")  # type: ignore[arg-type]
+    both = columns.join_frames(frame, found, keys)
     filled = {name: nw.col(name).fill_null(0.0) for name in ("filled_sz", "filled_ntl")}
     both = both.with_columns(**filled, fills=nw.col("fills").fill_null(0).cast(nw.Int64()))
     both = both.with_columns(
@@ -323,7 +323,7 @@ def _fills_by_order(twaps: Frame, fills: IntoFrame, account: str | None) -> Fram
     )
     keys = ["_who", "_coin", "_twap"]
     orders = orders.group_by(*keys).agg(nw.col("_at").max())
-    both: Frame = frame.join(orders, on=keys, how="inner")  # type: ignore[arg-type]
+    both = columns.join_frames(frame, orders, keys, keep_left=False)
     both = both.filter(nw.col("_time") <= nw.col("_at"))
     return both.group_by(*keys).agg(
         nw.col("_sz").count().alias("fills"),
@@ -345,8 +345,7 @@ def _with_prices(frame: Frame, prices: IntoFrame | None) -> Frame:
         _name=nw.col("name").cast(nw.String()), _px=nw.col("_px")
     )
     frame = frame.with_columns(_name=nw.col("market").cast(nw.String()))
-    joined: Frame = frame.join(prices_by_market, on="_name", how="left")  # type: ignore[arg-type]
-    return joined
+    return columns.join_frames(frame, prices_by_market, ["_name"])
 
 
 def _sum_outstanding(frame: Frame, keys: list[str]) -> Frame:

@@ -12,11 +12,11 @@ import narwhals as nw
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, directions, fees, grouping, owners
+from toolkit.analysis.common import columns, directions, grouping, owners, usd_values
 from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.fees import Prices
 from toolkit.analysis.common.owners import Accounts
 from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.usd_values import Prices
 from toolkit.analysis.pnl import attribution_sources as sources
 from toolkit.analysis.pnl.attribution_coverage import mark_uncovered, mark_unknown, source_state
 from toolkit.analysis.pnl.attribution_sources import (
@@ -229,8 +229,8 @@ def compute_attribution(
     rates = _token_rates(opened, funding, prices, meta)
     rows, kind = sources.measure_fills(opened, keys, rates)
     if warns:
-        fees.warn_missing_amounts(opened, "fills")
-        fees.warn_missing_tokens(opened, "fills")
+        usd_values.warn_missing_amounts(opened, "fills")
+        usd_values.warn_missing_tokens(opened, "fills")
         directions.warn_missing_directions(opened, "fills", outcomes_alone=True)
     whose = owners.Accounts(opened, owners.account_names(fills, account))
     parts = [sum_groups(rows, keys, kind)]
@@ -272,18 +272,18 @@ def compute_attribution(
     made = columns.result_from_frame(result, inputs, **facts)
     if isinstance(made, pd.DataFrame) and made["at_par"].any():
         made.attrs["toolkit"]["at_par"] = [
-            token for token in fees.tokens_at_par(fills) if token.upper() not in rates.prices
+            token for token in usd_values.tokens_at_par(fills) if token.upper() not in rates.prices
         ]
     return made
 
 
 def _token_rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) -> TokenRates:
     """Return the prices of tokens and the collateral of dexes."""
-    known = fees.parse_prices(prices)
-    dexes = fees.dex_tokens(meta)
+    known = usd_values.parse_prices(prices)
+    dexes = usd_values.dex_tokens(meta)
     if known and funding is not None:
-        dexes = {**fees.dex_tokens_in_fills(opened), **dexes}
-    fees.warn_unused_prices(known, opened, dexes)
+        dexes = {**usd_values.dex_tokens_in_fills(opened), **dexes}
+    usd_values.warn_unused_prices(known, opened, dexes)
     return TokenRates(known, dexes)
 
 

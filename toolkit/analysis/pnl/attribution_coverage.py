@@ -1,6 +1,7 @@
 """Coverage of an attribution: its sources, and the share of funding that is known."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
@@ -117,12 +118,8 @@ def _add_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame:
     right = _convert_engine(hours, whole).rename({name: f"_of_{name}" for name in groups})
     right = right.with_columns(_one=nw.lit(1))
     right_on = [*(f"_of_{name}" for name in groups), "_one"]
-    joined: Frame = whole.join(
-        right,  # type: ignore[arg-type]
-        how="left",
-        left_on=[*groups, "_one"],
-        right_on=right_on,
-    )
+    options: Any = {"left_on": [*groups, "_one"], "right_on": right_on}
+    joined: Frame = whole.join(right, how="left", **options)  # type: ignore[arg-type]  # one engine
     return joined.with_columns(
         nw.col(name).fill_null(0).cast(nw.Int64()) for name in ("_held", "_paid")
     )

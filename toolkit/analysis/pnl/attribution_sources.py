@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from toolkit.analysis.common import columns, directions, engines, fees, grouping, markets, owners
+from toolkit.analysis.common import (
+    columns,
+    directions,
+    engines,
+    grouping,
+    markets,
+    owners,
+    usd_values,
+)
 from toolkit.analysis.common.account_values import refuse_batches
 from toolkit.analysis.common.columns import Frame, Numbers
 from toolkit.analysis.common.owners import Accounts
@@ -103,7 +111,9 @@ def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> F
         lacks = token.is_null() & nw.col("coin").str.starts_with(f"{dex}:")
         token = nw.when(lacks).then(nw.lit(collateral)).otherwise(token)
     frame = frame.with_columns(_token=token)
-    frame = frame.with_columns(_cash=nw.col("_token").is_null() | nw.col("_token").is_in(fees.CASH))
+    frame = frame.with_columns(
+        _cash=nw.col("_token").is_null() | nw.col("_token").is_in(usd_values.CASH)
+    )
     spot = ~nw.col("_perp") & ~nw.col("coin").str.starts_with("#")
     frame = frame.with_columns(_bought=~nw.col("_cash") & (nw.col("side") == "B") & spot)
     apart = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
@@ -112,7 +122,7 @@ def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> F
 
 def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
     """Convert closed PnL and fees to USD; amounts without a price become 0 and are counted."""
-    in_cost = fees.at_fill_price(nw.col("_fee"), nw.col("_bought"), kind)
+    in_cost = usd_values.at_fill_price(nw.col("_fee"), nw.col("_bought"), kind)
     token, other = nw.col("_token"), nw.col("_other")
     lost = ~(nw.col("_cash") | nw.col("_bought") | other)
     at_par = other
@@ -121,10 +131,12 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
         named = token.is_in(list(prices)) & ~nw.col("_cash")
         lost, at_par = lost & ~named, other & ~named
         # Closed PnL of a native perp is in USDC, even if its fee is in another token.
-        closed = fees.apply_prices(nw.col("_closed"), nw.when(other).then(token), prices, kind)
+        closed = usd_values.apply_prices(
+            nw.col("_closed"), nw.when(other).then(token), prices, kind
+        )
         frame = frame.with_columns(_closed=closed)
     names = [f"_{fee}" for fee in FILL_FEES]
-    worth = {name: fees.apply_prices(nw.col(name), token, prices, kind) for name in names}
+    worth = {name: usd_values.apply_prices(nw.col(name), token, prices, kind) for name in names}
     gone = lost | nw.col("_bought")
     none = columns.zero_literal(kind)
     unpriced = nw.when(lost & (nw.col("_fee") != 0)).then(nw.lit(1)).otherwise(nw.lit(0))
@@ -204,7 +216,7 @@ def measure_funding(
     paid = columns.column_or_zero("usdc", frame.collect_schema().names(), kind)
     if rates.prices and rates.dexes:
         frame = frame.with_columns(_usdc=paid, _token=_token_of_dex(rates.dexes))
-        paid = fees.apply_prices(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
+        paid = usd_values.apply_prices(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
     nothing = columns.zero_literal(kind)
     inside = nw.col("_inside")
     frame = frame.with_columns(_paid=paid)

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, directions, fees, fixed_point
+from toolkit.analysis.common import columns, directions, fixed_point, usd_values
 from toolkit.analysis.common.owners import refuse_mixed_chains, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
@@ -87,7 +87,7 @@ def audit(
     frame = nw.from_native(native, eager_only=True)
     columns.require_columns(frame, fill_order.NEEDED, "fills")
     kind = columns.number_kind(frame, fill_order.NUMBERS, "fills")
-    fees.warn_missing_tokens(frame, "fills")
+    usd_values.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
     read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
     order = fill_order.execution_order(frame, read)

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, engines, fees, markets
+from toolkit.analysis.common import columns, engines, markets, usd_values
 from toolkit.analysis.common.account_values import (
     Amount,
     column_list,
@@ -18,10 +18,10 @@ from toolkit.analysis.common.account_values import (
     zero_amount,
 )
 from toolkit.analysis.common.columns import Numbers
-from toolkit.analysis.common.fees import Prices
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.owners import account_names, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.usd_values import Prices
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.fill_order import SizeDecimals
 from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
@@ -125,7 +125,7 @@ def equity(
     columns.require_values(columns.open_frame(frame, "fills"), amounts, "fills")
     columns.require_values(columns.open_frame(other, "fills"), amounts, "fills")
     if "side" in other.columns:
-        fees.warn_missing_tokens(columns.open_frame(other, "fills"), "fills")
+        usd_values.warn_missing_tokens(columns.open_frame(other, "fills"), "fills")
     names = account_names(fills, account)
     own = account or (names[0] if len(names) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []

@@ -15,8 +15,8 @@ import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, fixed_point
-from toolkit.analysis.common.fees import is_in_bought_token
 from toolkit.analysis.common.owners import lower_address
+from toolkit.analysis.common.usd_values import is_in_bought_token
 from toolkit.analysis.pnl.chains import order_tie
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import price_decimals

@@ -8,8 +8,8 @@ from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, grouping, owners
 from toolkit.analysis.common.columns import Frame, Numbers
-from toolkit.analysis.common.fees import CASH
 from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.usd_values import CASH
 from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, add_flows
 from toolkit.analysis.pnl.wallet_flows import add_wallet
 
@@ -41,7 +41,7 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
         - ``type`` text: the type of the update
         - ``token`` text: the token that the spot wallet moves
         - ``perp``: amount into (+) or out of (-) the perp account, over all its dexes, in USD
-        - ``spot``: amount of ``token`` into (+) or out of (-) the spot wallet
+        - ``spot``: amount into (+) or out of (-) the spot wallet, in units of the token
         - ``usd``: amount into the entire account, perp and spot together, in USD; 0 if money moved
           only between them; missing if the row states no price of the token
         - ``known`` bool: False if the type is unknown, or if the amount or the direction is

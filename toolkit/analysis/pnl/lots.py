@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, directions, engines, fees
+from toolkit.analysis.common import columns, directions, engines, usd_values
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.lot_book import METHODS, LotBook, Match, Method
@@ -131,7 +131,7 @@ def lots(
     frame, kind = read_fills(fills, [name for name in fill_order.NEEDED if name != "closed_pnl"])
     if "closed_pnl" not in frame.columns:
         frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
-    fees.warn_missing_tokens(frame, "fills")
+    usd_values.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
     read = fill_order.integer_fills(frame, {})
     rows = order_by_chain(frame, read)

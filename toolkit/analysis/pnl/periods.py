@@ -115,7 +115,7 @@ def _add_shown(frame: Frame, funding: Any, fills: Any) -> Frame:
         _user=lower_address("user") if split else nw.col("coin").cast(nw.String()),
     )
     keys = ["_user", "_coin"]
-    joined: Frame = frame.join(ends, how="left", on=keys)  # type: ignore[arg-type]
+    joined = columns.join_frames(frame, ends, keys)
     before = nw.col("_ms") <= nw.col("_first")
     at = nw.when(before).then(nw.col("_start")).otherwise(nw.col("_end"))
     same = at != 0
@@ -149,11 +149,9 @@ def _end_positions(fills: Any, *, split: bool) -> Frame:
     # Starts and ends inside the millisecond cancel, which leaves the two ends of the chain.
     start = rows.filter(nw.col("_ms") == nw.col("_first"))
     end = rows.filter(nw.col("_ms") == nw.col("_last"))
-    return _chain_end(start, keys, "_start", "_end", "_first").join(
-        _chain_end(end, keys, "_end", "_start", "_last"),  # type: ignore[arg-type]
-        how="inner",
-        on=keys,
-    )
+    first = _chain_end(start, keys, "_start", "_end", "_first")
+    last = _chain_end(end, keys, "_end", "_start", "_last")
+    return columns.join_frames(first, last, keys, keep_left=False)
 
 
 def _chain_end(rows: Frame, keys: list[str], wanted: str, other: str, time: str) -> Frame:

@@ -19,7 +19,7 @@ from toolkit.analysis.common.columns import (
     number_type,
     zero_literal,
 )
-from toolkit.analysis.common.fees import CASH
+from toolkit.analysis.common.usd_values import CASH
 from toolkit.contract.records import DELTA_FIELDS
 
 Way = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]

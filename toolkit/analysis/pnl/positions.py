@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, directions, engines, fees, fixed_point
+from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
 from toolkit.analysis.common.owners import (
     lower_address,
     refuse_mixed_chains,
@@ -105,7 +105,7 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     """
     fills = count_once(fills, "fills")
     frame, kind = read_fills(fills)
-    fees.warn_missing_tokens(frame, "fills")
+    usd_values.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
     read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
     order = order_by_chain(frame, read)

@@ -19,8 +19,8 @@ from toolkit.analysis.common.account_values import (
     zero_amount,
 )
 from toolkit.analysis.common.columns import Numbers
-from toolkit.analysis.common.fees import CASH
 from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.usd_values import CASH
 from toolkit.analysis.funding.payments import sums as funding_sums
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.ledger import sums as ledger_sums

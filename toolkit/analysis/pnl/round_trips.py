@@ -8,11 +8,11 @@ import narwhals as nw
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, directions, engines, fees, fixed_point
+from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
 from toolkit.analysis.common.columns import Numbers
-from toolkit.analysis.common.fees import CASH, Prices
 from toolkit.analysis.common.owners import Accounts, account_names, keep_own_rows, lower_address
 from toolkit.analysis.common.repeated_rows import count_once, warn_user
+from toolkit.analysis.common.usd_values import CASH, Prices
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import order_by_chain, read_fills, take_rows
@@ -131,17 +131,17 @@ def round_trips(
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     frame, kind = read_fills(fills, (*fill_order.NEEDED, "fee"))
-    fees.warn_missing_tokens(frame, "fills")
+    usd_values.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills")
     names = account_names(fills, account)
     whose = Accounts(frame, names)
-    known = fees.parse_prices(prices)
-    dexes = fees.dex_tokens(meta)
-    fees.warn_unused_prices(known, frame, dexes)
+    known = usd_values.parse_prices(prices)
+    dexes = usd_values.dex_tokens(meta)
+    usd_values.warn_unused_prices(known, frame, dexes)
     worth = _token_prices(frame, known, dexes)
     facts: dict[str, Any] = {}
     if known and funding is not None:
-        dexes = {**fees.dex_tokens_in_fills(frame), **dexes}
+        dexes = {**usd_values.dex_tokens_in_fills(frame), **dexes}
     if funding is not None:
         columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
         funding = mark_inside(funding, fills, time)

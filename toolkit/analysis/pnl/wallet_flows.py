@@ -17,7 +17,7 @@ from toolkit.analysis.common.columns import (
     number_type,
     zero_literal,
 )
-from toolkit.analysis.common.fees import CASH
+from toolkit.analysis.common.usd_values import CASH
 from toolkit.analysis.pnl import perp_flows
 
 Way = Literal["in", "out", "class", "party", "send", "stakes", "lends"]

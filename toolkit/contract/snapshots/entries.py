@@ -109,6 +109,7 @@ class EntryDecoder:
     @functools.cached_property
     def _regular_snapshot(self) -> "msgspec.msgpack.Decoder[tuple[str, str, list[Any]]]":
         entry = self._entry_type(self._fields, forbid=True)
+        # mypy cannot read a type that is made at run time.
         return msgspec.msgpack.Decoder(tuple[str, str, list[entry]], strict=False)  # type: ignore[valid-type]
 
     @functools.cached_property
