@@ -13,12 +13,7 @@ from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
-from toolkit.contract.deviations import (
-    MOST_UNKNOWN,
-    UNSUITABLE,
-    report_missing,
-    report_unknown,
-)
+from toolkit.contract.deviations import MOST_UNKNOWN, UNSUITABLE, report_missing, report_unknown
 from toolkit.contract.snapshots.arrays import value_text
 from toolkit.contract.snapshots.messagepack import LONGEST_NAME, SnapshotHead
 from toolkit.errors import AnswerInvalid
@@ -121,21 +116,13 @@ class EntryDecoder:
         return self._decoder(self._liberal_fields, forbid=True)
 
     def _decoder(
-        self,
-        fields: list[tuple[Any, ...]],
-        *,
-        forbid: bool,
-        unknown: Mapping[str, str] = _NOTHING,
+        self, fields: list[tuple[Any, ...]], *, forbid: bool, unknown: Mapping[str, str] = _NOTHING
     ) -> "msgspec.msgpack.Decoder[list[Any]]":
         entry = self._entry_type(fields, forbid=forbid, unknown=unknown)
         return msgspec.msgpack.Decoder(list[entry], strict=False)  # type: ignore[valid-type]
 
     def _entry_type(
-        self,
-        fields: list[tuple[Any, ...]],
-        *,
-        forbid: bool,
-        unknown: Mapping[str, str] = _NOTHING,
+        self, fields: list[tuple[Any, ...]], *, forbid: bool, unknown: Mapping[str, str] = _NOTHING
     ) -> type[msgspec.Struct]:
         return msgspec.defstruct(
             "Entry",
