@@ -186,3 +186,25 @@ def test_several_tables_return_named_tuple(operation: Operation) -> None:
     returned = inspect.signature(fetch_function(operation)).return_annotation
     names = tuple(table.name for table in operation.tables)
     assert (getattr(returned, "_fields", ("",))) == names
+
+
+def public_functions() -> dict[str, Callable[..., object]]:
+    """Return every public function by the name that users write."""
+    topics = {name: getattr(tk, name) for name in tk.__all__}
+    modules = {name: topic for name, topic in topics.items() if inspect.ismodule(topic)}
+    named = {
+        f"{topic}.{name}": getattr(module, name)
+        for topic, module in modules.items()
+        for name in getattr(module, "__all__", ())
+    }
+    return {name: value for name, value in {**topics, **named}.items() if inspect.isfunction(value)}
+
+
+@pytest.mark.parametrize("name", sorted(public_functions()))
+def test_public_docstring_has_sections(name: str) -> None:
+    function = public_functions()[name]
+    docstring = inspect.getdoc(function) or ""
+    if inspect.signature(function).parameters:
+        assert "\nParameters\n----------\n" in docstring
+    if inspect.signature(function).return_annotation not in (None, "None"):
+        assert re.search(r"\n(Returns|Yields)\n-+\n", docstring)

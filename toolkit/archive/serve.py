@@ -69,6 +69,18 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
     `Archive.frame` returns, and the service does not: the archive lacks the data from which the
     exchange computed them.
 
+    Parameters
+    ----------
+    path : str or Path
+        Folder of the archive, or an address of object storage; ``folder@freeze`` for a freeze.
+
+    Returns
+    -------
+    sources : Sources
+        The rows of every operation, as a service takes them.
+    summary : dict
+        ``users``, ``builders``, and the other lists of a simulated exchange's ``world``.
+
     Raises
     ------
     ArchiveError

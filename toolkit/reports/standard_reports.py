@@ -25,24 +25,42 @@ def wallet(
     The same data gives the same bytes. Money is computed in exact decimals. The report is a
     notebook, which runs in a kernel of its own over the source of the session.
 
-    - ``user``: address of the account; by default an example account of the simulated exchange
-    - ``start``: first time, inclusive; by default the beginning of the history
-    - ``end``: last time, inclusive; by default now
-    - ``builders``: builders that the account had approved: the service has funding rows only
-      through them. By default those through which its latest fills were routed, or all builders of
-      a local source. With an empty list no funding is fetched, which saves many points for a
-      builder with many clients.
-    - ``out``: file to write; missing folders are created
-    - ``session``: session whose source is used; by default that of `tk.connect` or `tk.local`
+    Parameters
+    ----------
+    user : str, optional
+        Address of the account; by default an example account of the simulated exchange.
+    start : Time
+        First time, inclusive; by default the beginning of the history.
+    end : Time, optional
+        Last time, inclusive; by default now.
+    builders : sequence of str, optional
+        Builders that the account had approved: the service has funding rows only through them.
+        By default those through which its latest fills were routed, or all builders of a local
+        source. With an empty list no funding is fetched, which saves many points for a builder
+        with many clients.
+    out : path, default "build/report/wallet.html"
+        File to write; missing folders are created.
+    session : Session, optional
+        Session whose source is used; by default that of `tk.connect` or `tk.local`.
 
-    Returns: the written file.
+    Returns
+    -------
+    Path
+        The written file.
 
-    Raise ReportFailed if the address is malformed, if there are no rows of the account, or if
-    `user` is missing and the source does not name its accounts.
+    Raises
+    ------
+    ReportFailed
+        If the address is malformed, if there are no rows of the account, or if `user` is missing
+        and the source does not name its accounts.
 
+    Notes
+    -----
     Funding is compared with the positions from the fills, and the report states how many position
     hours it covers. If it covers none, funding is missing, not 0.
 
+    Examples
+    --------
     >>> import tempfile
     >>> import toolkit as tk
     >>> session = tk.local(seed=7, size="tiny")
@@ -105,14 +123,26 @@ def builder(
 ) -> Path:
     """Write a report about one builder: its revenue, its users, and their other trading.
 
-    - ``address``: the builder
-    - ``start``, ``end``: the period; by default the whole history
-    - ``out``: file to write; missing folders are created
-    - ``session``: session whose source is used; by default the default session
+    Parameters
+    ----------
+    address : str
+        The builder.
+    start, end : Time
+        The period; by default the whole history.
+    out : path, default "build/report/builder.html"
+        File to write; missing folders are created.
+    session : Session, optional
+        Session whose source is used; by default the default session.
 
-    Returns: the written file.
+    Returns
+    -------
+    Path
+        The written file.
 
-    Raise ReportFailed if there are no fills through it.
+    Raises
+    ------
+    ReportFailed
+        If there are no fills through it.
     """
     parameters = {"address": address, "start": _time_literal(start), "end": _time_literal(end)}
     return run("builder", out, session=session, **parameters)
@@ -129,15 +159,28 @@ def market_quality(
 ) -> Path:
     """Write a report that compares perps: the cost of a size, the largest order, the books.
 
-    - ``dex``: dex of the perps; by default the native dex
-    - ``start``, ``end``: period of the slippage samples; by default the last 7 days
-    - ``coins``: the perps; by default the 12 with the largest volume
-    - ``out``: file to write; missing folders are created
-    - ``session``: session whose source is used; by default the default session
+    Parameters
+    ----------
+    dex : str, default ""
+        Dex of the perps; by default the native dex.
+    start, end : Time
+        Period of the slippage samples; by default the last 7 days.
+    coins : str or sequence of str, optional
+        The perps; by default the 12 with the largest volume.
+    out : path, default "build/report/market-quality.html"
+        File to write; missing folders are created.
+    session : Session, optional
+        Session whose source is used; by default the default session.
 
-    Returns: the written file.
+    Returns
+    -------
+    Path
+        The written file.
 
-    Raise ReportFailed if there is no such perp, or there are no samples.
+    Raises
+    ------
+    ReportFailed
+        If there is no such perp, or there are no samples.
     """
     parameters = {"dex": dex, "start": _time_literal(start), "end": _time_literal(end)}
     coins = [coins] if isinstance(coins, str) else None if coins is None else list(coins)
@@ -154,17 +197,30 @@ def run(
 ) -> Path:
     """Write the report of your own notebook, or of a notebook of this package.
 
-    - ``notebook``: a ``.py``, ``.md`` or ``.ipynb`` file, or the name of a notebook of this
-      package. The source of the session replaces its cell with the tag ``source``. Its cell with
-      the tag ``parameters`` defines the parameters.
-    - ``out``: file to write; missing folders are created
-    - ``code``: whether the page shows the code, folded
-    - ``session``: session whose source is used; by default the default session
-    - ``**parameters``: values of its parameters: numbers, text, flags, None, lists
+    Parameters
+    ----------
+    notebook : str or path
+        A ``.py``, ``.md`` or ``.ipynb`` file, or the name of a notebook of this package. The source
+        of the session replaces its cell with the tag ``source``. Its cell with the tag
+        ``parameters`` defines the parameters.
+    out : path
+        File to write; missing folders are created.
+    code : bool, default False
+        Whether the page shows the code, folded.
+    session : Session, optional
+        Session whose source is used; by default the default session.
+    **parameters
+        Values of its parameters: numbers, text, flags, None, lists.
 
-    Returns: the written file.
+    Returns
+    -------
+    Path
+        The written file.
 
-    Raise ReportFailed if there is no such notebook or parameter, or a cell raises.
+    Raises
+    ------
+    ReportFailed
+        If there is no such notebook or parameter, or a cell raises.
     """
     page = build(notebook, session_source(current_session(session)), parameters, code=code)
     return write_page(page.html, out)

@@ -34,8 +34,12 @@ _MAX_UPDATES: Final = 3_600  # after one start: an hour of one update a second
 class LiveMonitor:
     """A widget that watches a market; returned by `live_monitor`.
 
-    - ``view``: the view: `view.depth` and `view.twaps`, each with `rows`, `good_at` and `problem`
-    - ``widget``: the widget, to place it next to others
+    Attributes
+    ----------
+    view : MonitorView or None
+        The view: `view.depth` and `view.twaps`, each with `rows`, `good_at` and `problem`.
+    widget : ipywidgets.VBox
+        The widget, to place it next to others.
     """
 
     def __init__(
@@ -157,22 +161,38 @@ def live_monitor(
     An update costs 5 points for depth (an add-on), 2 for the TWAPs, and 2 more if their snapshot
     has changed. The list of coins costs 2 points once. The monitor stops after 3,600 updates.
 
-    - ``coin``: the market: plain on the native dex, ``<dex>:<symbol>`` on a builder-deployed one
-    - ``every`` ({"1s", "2s", "5s", "15s", "60s"}, default "5s"): pause between two updates
-    - ``coins``: markets to choose from; by default the perps of the native dex, and of a local
-      source also those of its other dexes
-    - ``session``: session to fetch with; by default that of `tk.connect` or `tk.local`
+    Parameters
+    ----------
+    coin : str, default "BTC"
+        The market: plain on the native dex, ``<dex>:<symbol>`` on a builder-deployed one.
+    every : {"1s", "2s", "5s", "15s", "60s"}, default "5s"
+        Pause between two updates.
+    coins : str or sequence of str, optional
+        Markets to choose from; by default the perps of the native dex, and of a local source also
+        those of its other dexes.
+    session : Session, optional
+        Session to fetch with; by default that of `tk.connect` or `tk.local`.
 
-    Returns: a cell that ends in it shows it. Its button starts and stops it, as do its methods
-    ``start()``, which returns at once, and ``stop()``. The end of a ``with`` block closes it.
+    Returns
+    -------
+    LiveMonitor
+        A cell that ends in it shows it. Its button starts and stops it, as do its methods
+        ``start()``, which returns at once, and ``stop()``. The end of a ``with`` block closes it.
 
-    Raise ToolkitError if the list of coins cannot be fetched. The widget shows later errors as
-    text, with the last view, until the next answer.
+    Raises
+    ------
+    ToolkitError
+        If the list of coins cannot be fetched. The widget shows later errors as text, with the
+        last view, until the next answer.
 
+    Notes
+    -----
     It updates on a thread of its own, so that cells and other widgets can run. A failed request is
     not repeated before the next update. TWAP snapshots may be fetched 5 times in 10 minutes; with a
     session that has a quota, the widget shows a message instead of a sixth call.
 
+    Examples
+    --------
     >>> import toolkit as tk
     >>> session = tk.local(seed=7, size="tiny", default=False)
     >>> with live_monitor("BTC", session=session) as monitor:

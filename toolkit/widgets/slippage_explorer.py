@@ -31,9 +31,14 @@ from toolkit.widgets.threads import NewestRequest
 class SlippageExplorer:
     """A widget that shows the cost of trading a size; returned by `slippage_explorer`.
 
-    - ``view``: the view: `view.curve` and `view.params` are frames. None until the first view.
-    - ``error``: why the last request is not shown
-    - ``widget``: the widget, to place it next to others
+    Attributes
+    ----------
+    view : SlippageView or None
+        The view: `view.curve` and `view.params` are frames. None until the first view.
+    error : Exception or None
+        Why the last request is not shown.
+    widget : ipywidgets.VBox
+        The widget, to place it next to others.
     """
 
     def __init__(
@@ -163,23 +168,42 @@ def slippage_explorer(
     It costs 10 points for each of nine sizes and each page of 2,000 samples (20 days), once for
     each coin and period, and 2 points for the list of coins.
 
-    - ``coin``: the market: plain on the native dex, ``<dex>:<symbol>`` on a builder-deployed one
-    - ``amount``: notional in USD: 1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5 or 1e6
-    - ``side`` ({"both", "buy", "sell"}, default "both"): side of the order
-    - ``period``: length of the period up to now, such as ``"36h"`` or ``"7d"``
-    - ``coins``: markets to choose from; by default the perps of the native dex, and of a local
-      source also those of its other dexes
-    - ``session``: session to fetch with; by default that of `tk.connect` or `tk.local`
+    Parameters
+    ----------
+    coin : str, default "BTC"
+        The market: plain on the native dex, ``<dex>:<symbol>`` on a builder-deployed one.
+    amount : float, default 10_000
+        Notional in USD: 1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5 or 1e6.
+    side : {"both", "buy", "sell"}, default "both"
+        Side of the order.
+    period : str, default "7d"
+        Length of the period up to now, such as ``"36h"`` or ``"7d"``.
+    coins : str or sequence of str, optional
+        Markets to choose from; by default the perps of the native dex, and of a local source also
+        those of its other dexes.
+    session : Session, optional
+        Session to fetch with; by default that of `tk.connect` or `tk.local`.
 
-    Returns: a cell that ends in it shows it. ``explorer.view.curve`` and ``explorer.view.params``
-    are the frames of the view, ``explorer.code`` is the code for them without a widget.
+    Returns
+    -------
+    SlippageExplorer
+        A cell that ends in it shows it. ``explorer.view.curve`` and ``explorer.view.params`` are
+        the frames of the view, ``explorer.code`` is the code for them without a widget.
 
-    Raise ToolkitError if the list of coins cannot be fetched. The widget shows later errors as
-    text. Raise ValueError if the amount or the side is not known.
+    Raises
+    ------
+    ToolkitError
+        If the list of coins cannot be fetched. The widget shows later errors as text.
+    ValueError
+        If the amount or the side is not known.
 
+    Notes
+    -----
     Quantiles are those of `tk.slippage.curve`, parameters those of `tk.slippage.fit`: if the book
     is too thin, the cost counts as infinite. Intervals need more than a day of samples.
 
+    Examples
+    --------
     >>> import toolkit as tk
     >>> session = tk.local(seed=7, size="tiny", default=False)
     >>> explorer = slippage_explorer("BTC", period="1d", session=session)

@@ -17,10 +17,15 @@ from toolkit.widgets.wallet_view import PERIODS, AccountData, WalletRequest, Wal
 class WalletExplorer:
     """A widget that shows the PnL of an account; returned by `wallet_explorer`.
 
-    - ``view``: the frames of the view: `earned`, `coins`, `days`, `hours`, `fills`, `positions`.
-      None until the first view.
-    - ``error``: why the last request is not shown
-    - ``widget``: the widget, to place it next to others
+    Attributes
+    ----------
+    view : WalletView or None
+        The frames of the view: `earned`, `coins`, `days`, `hours`, `fills`, `positions`. None
+        until the first view.
+    error : Exception or None
+        Why the last request is not shown.
+    widget : ipywidgets.VBox
+        The widget, to place it next to others.
     """
 
     def __init__(self, request: WalletRequest, fetch: Fetcher, clock: Callable[[], int]) -> None:
@@ -198,23 +203,40 @@ def wallet_explorer(
     for the positions, 100 for each page of each builder's funding rows. Choosing a coin or a day
     then costs no points.
 
-    - ``address``: the account; by default the first account of a local source
-    - ``period``: length of the period up to now, such as ``"36h"`` or ``"30d"``
-    - ``coin``, ``day``: show one coin, or one day (``"2025-09-28"``, UTC)
-    - ``builders``: builders that the account had approved: the service has funding rows only
-      through them. By default those through which its latest fills were routed, or all builders of
-      a local source. With an empty list no funding is fetched.
-    - ``session``: session to fetch with; by default that of `tk.connect` or `tk.local`
+    Parameters
+    ----------
+    address : str, optional
+        The account; by default the first account of a local source.
+    period : str, default "30d"
+        Length of the period up to now, such as ``"36h"`` or ``"30d"``.
+    coin, day : str, optional
+        Show one coin, or one day (``"2025-09-28"``, UTC).
+    builders : sequence of str, optional
+        Builders that the account had approved: the service has funding rows only through them. By
+        default those through which its latest fills were routed, or all builders of a local
+        source. With an empty list no funding is fetched.
+    session : Session, optional
+        Session to fetch with; by default that of `tk.connect` or `tk.local`.
 
-    Returns: a cell that ends in it shows it. ``explorer.view`` has the frames of the view,
-    ``explorer.code`` is the code for them without a widget.
+    Returns
+    -------
+    WalletExplorer
+        A cell that ends in it shows it. ``explorer.view`` has the frames of the view,
+        ``explorer.code`` is the code for them without a widget.
 
-    Raise ValueError if `address` is missing and the source does not name its accounts. The widget
-    shows later errors as text.
+    Raises
+    ------
+    ValueError
+        If `address` is missing and the source does not name its accounts. The widget shows later
+        errors as text.
 
+    Notes
+    -----
     Amounts are those of `tk.pnl.attribution`: USD in exact decimals, positive is good for the
     account.
 
+    Examples
+    --------
     >>> import toolkit as tk
     >>> session = tk.local(seed=7, size="tiny", default=False)
     >>> explorer = wallet_explorer(session.world["users"][0], session=session)
