@@ -1,6 +1,7 @@
 """The local service and its commands."""
 
 import os
+import random
 import re
 import signal
 import socket
@@ -118,7 +119,23 @@ def _unfinished(file: Path) -> None:
         connection.commit()
 
 
-@pytest.mark.parametrize("damage", [_truncate, _garble, _empty, _other_tables, _unfinished])
+def _flip_bytes(file: Path) -> None:
+    content, draw = bytearray(file.read_bytes()), random.Random(5)
+    for place in draw.sample(range(len(content)), 200):
+        content[place] ^= draw.randint(1, 255)
+    file.write_bytes(content)
+
+
+def _flip_one_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) * 3 // 4] ^= 16
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [_truncate, _garble, _empty, _other_tables, _unfinished, _flip_bytes, _flip_one_bit],
+)
 def test_damaged_store_is_rebuilt(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     simulated_store(7, "tiny", tmp_path).close()
     (file,) = tmp_path.iterdir()
@@ -126,7 +143,9 @@ def test_damaged_store_is_rebuilt(tmp_path: Path, damage: Callable[[Path], None]
     damage(file)
     with pytest.raises(StoreDamaged):
         open_store(file)
-    store = simulated_store(7, "tiny", tmp_path)
+    with pytest.warns(UserWarning, match=r"\.db .*\. It is made anew$") as issued:
+        store = simulated_store(7, "tiny", tmp_path)
+    assert len(issued) == 1
     assert len(store.about["world"]["users"]) == 40
     store.close()
     assert file.read_bytes() == whole

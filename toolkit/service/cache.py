@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ _HOUR: Final = 3_600  # seconds; no build takes longer
 
 def cached_store(path: Path, build: Callable[[Path], Store], on_wait: Callable[[], None]) -> Store:
     """Open a store, or build it if the file is missing, damaged, or of another version.
+
+    A warning states that a damaged file is built again.
 
     If several processes need the same store, one builds it and the others wait. If that process is
     killed, the next one builds. No process ever sees an incomplete file.
@@ -44,15 +47,20 @@ def cached_store(path: Path, build: Callable[[Path], Store], on_wait: Callable[[
     if store is None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _build_lock(path, on_wait):
-            store = _open_cached(path) or build(path)
+            store = _open_cached(path, warns=True) or build(path)
         _remove_old(path.parent, path)
     return store
 
 
-def _open_cached(path: Path) -> Store | None:
+def _open_cached(path: Path, *, warns: bool = False) -> Store | None:
+    """Return a store from its file, or None if the file is missing or damaged."""
+    if not path.exists():
+        return None
     try:
         store = open_store(path)
-    except StoreDamaged:  # or missing; the next build replaces the file
+    except StoreDamaged as error:  # the next build replaces the file
+        if warns:
+            warnings.warn(f"{error}. It is made anew", stacklevel=2)
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # the stores that were not used for the longest time are removed first

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -32,6 +33,9 @@ from toolkit.service.tables import (
 __all__ = ["Store", "StoreDamaged", "build_store", "json_array", "open_store"]
 
 _PAGE_SIZE: Final = 16_384  # bytes; a few dozen rows each
+_CHECKSUM_AT: Final = 68  # SQLite's application id: four bytes of the header that are free to use
+_CHECKSUM_BYTES: Final = 4
+_BYTES_AT_ONCE: Final = 2**22  # of a file that is checked
 _MAPPED: Final = 2**36  # bytes of a file that SQLite may map into memory
 _ABOUT: Final = ("start_ms", "now_ms", "label", "simulated", "history")
 _STREAMS: Final = ("fills", "funding", "ledger", "orders", "slippage")
@@ -212,6 +216,7 @@ def build_store(
     try:
         with contextlib.closing(sqlite3.connect(unfinished)) as connection:
             _write_store(connection, parts, world, strict)
+        _write_checksum(Path(unfinished))
         Path(unfinished).replace(path)
     except sqlite3.OperationalError as error:
         Path(unfinished).unlink(missing_ok=True)
@@ -223,13 +228,13 @@ def build_store(
 
 
 def open_store(path: Path) -> Store:
-    """Open the file of a store.
+    """Open the file of a store. All bytes are compared with the checksum in its header.
 
     Raises
     ------
     StoreDamaged
-        If the file is missing or incomplete, is not a store, or has other tables than this code
-        reads.
+        If the file is missing, incomplete or changed, is not a store, or has other tables than
+        this code reads.
     """
     try:
         with contextlib.closing(_open_read_only(path)) as connection:
@@ -243,6 +248,8 @@ def open_store(path: Path) -> Store:
             raise StoreDamaged(f"{path} is truncated")
         if not is_current:
             raise StoreDamaged(f"{path} was built by another version")
+        if _compute_checksum(path) != _read_checksum(path):
+            raise StoreDamaged(f"{path} has other bytes than were written")
         store = Store(path)
     except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
         raise StoreDamaged(f"{path} is not a store: {error}") from error
@@ -250,6 +257,33 @@ def open_store(path: Path) -> Store:
         store.close()
         raise StoreDamaged(f"{path} is not complete")
     return store
+
+
+def _compute_checksum(path: Path) -> int:
+    """Return the CRC-32 of a file without the place of its checksum; it reads gigabytes a second.
+
+    The store is a cache and no secret: the checksum finds accidents, and no forgery.
+    """
+    buffer = memoryview(bytearray(_BYTES_AT_ONCE))
+    with path.open("rb", buffering=0) as file:
+        checksum = zlib.crc32(file.read(_CHECKSUM_AT))
+        file.seek(_CHECKSUM_AT + _CHECKSUM_BYTES)
+        while count := file.readinto(buffer):
+            checksum = zlib.crc32(buffer[:count], checksum)
+    return checksum
+
+
+def _read_checksum(path: Path) -> int:
+    with path.open("rb") as file:
+        file.seek(_CHECKSUM_AT)
+        return int.from_bytes(file.read(_CHECKSUM_BYTES), "big")
+
+
+def _write_checksum(path: Path) -> None:
+    checksum = _compute_checksum(path)
+    with path.open("r+b") as file:
+        file.seek(_CHECKSUM_AT)
+        file.write(checksum.to_bytes(_CHECKSUM_BYTES, "big"))
 
 
 @contextlib.contextmanager
