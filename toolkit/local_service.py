@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import httpx
 import numpy as np
 
-from toolkit.client import Recipe, Session, connect
+from toolkit.client import Recipe, Session, connect, find_cache_folder
 from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.sources import Sources
@@ -249,9 +249,8 @@ def simulated_store(
     seed = check_seed(seed)
     if size not in _SIZES:
         raise ValueError(f"unknown size {size!r}: choose one of {', '.join(_SIZES)}")
-    folder = folder or _cache_folder()
     mode = "-strict" if strict else ""
-    path = folder / f"{size}-{seed}{mode}-{_code_version()}.db"
+    name = f"{size}-{seed}{mode}-{_code_version()}.db"
     draw_world = cache(partial(_simulate_world, seed, size))
 
     def build(path: Path | None) -> Store:
@@ -260,15 +259,17 @@ def simulated_store(
         world = draw_world()
         return build_store(world.sources, path, world=world.session_facts(), strict=strict)
 
+    def announce_wait() -> None:
+        _announce("another process simulates this exchange: waiting")
+
     try:
-        return cached_store(
-            path, build, lambda: _announce("another process simulates this exchange: waiting")
-        )
+        folder = folder or find_cache_folder("worlds")
+        return cached_store(folder / name, build, announce_wait)
     except OSError as error:
-        message = f"cannot save the simulated exchange in {folder}: {error}"
+        message = f"cannot save the simulated exchange{f' in {folder}' if folder else ''}: {error}"
         if size == "large":  # it does not fit into memory either
             raise OSError(f"{message}; it needs 3 GB") from error
-        warnings.warn(message, stacklevel=2)
+        warnings.warn(f"{message}. It is simulated again the next time", stacklevel=3)
         return build(None)
 
 
@@ -365,12 +366,6 @@ def _live_documents(store: Store) -> LiveDocuments:
 def _live_clock(start_ms: int) -> Callable[[], int]:
     started = time.monotonic_ns()
     return lambda: start_ms + (time.monotonic_ns() - started) // 1_000_000
-
-
-def _cache_folder() -> Path:
-    import platformdirs
-
-    return platformdirs.user_cache_path("exchange-toolkit") / "worlds"
 
 
 def _code_version() -> str:

@@ -46,7 +46,7 @@ def _is_intact(archive: Archive) -> bool:
     return [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
-def test_refresh_on_full_disk(small: Path) -> None:
+def test_refresh_on_full_disk(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
     archive, session = open_archive(small / "kept"), fill_session(FILLS, users=USERS)
     with pytest.raises(ArchiveError, match="there is no space left to write"):
         refresh_all(archive, session)
@@ -56,7 +56,12 @@ def test_refresh_on_full_disk(small: Path) -> None:
     assert _is_intact(archive)
     with pytest.raises(ArchiveError, match="there is no space left to write"):
         refresh_all(archive, session)  # the disk is still full
+    for write in (archive.compact, archive.freeze):
+        with pytest.raises(ArchiveError, match="there is no space left to write"):
+            write()
     assert _is_intact(archive)
+    assert list(small.rglob("*#*")) == []  # half-written files of deltalake
+    assert capfd.readouterr() == ("", "")  # no panic of deltalake
     assert _mount(small, "remount,size=64m").returncode == 0
     refresh_all(archive, session)
     assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == ALL
@@ -95,6 +100,7 @@ def test_refresh_with_file_size_limit(tmp_path: Path) -> None:
     output = finish(run("tests.archive.disk_limit", tmp_path, 13_000))
     assert "there is no space left to write" in output
     assert "no archived row is lost" in output
+    assert "panicked" not in output
     archive = open_archive(tmp_path)
     assert _is_intact(archive)
     assert len(archived_rows(archive)) >= 200

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -24,6 +25,7 @@ from toolkit.archive import open as open_archive
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
 from toolkit.errors import AnswerInvalid, ArchiveError, ServiceDown
+from toolkit.times import HOUR
 
 FILLS = make_fills(1_500)
 MIDDLE = FILLS[700].time
@@ -254,3 +256,20 @@ def test_concurrent_refresh_resumes_after_conflict(
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
     assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == len(FILLS)
     assert [finding for finding in archive.verify() if finding.severity == "error"] == []
+
+
+def test_clock_behind_archive(tmp_path: Path) -> None:
+    """A present before the archived rows would hide later answers and fetch wrong ranges."""
+    archive, session = open_archive(tmp_path), fill_session(FILLS)
+    refreshes = [partial(archive.refresh, tk.user_fills_by_time, USER, START)]
+    refreshes.append(partial(archive.refresh, tk.meta))
+    for refresh in refreshes:
+        refresh(session=session)
+    before = archived_rows(archive), archive.status()
+    late = fill_session(FILLS[:2], now_ms=lambda: START - 2 * HOUR)
+    for refresh in refreshes:
+        with pytest.raises(ArchiveError, match="Set the clock of this machine right"):
+            refresh(session=late)
+    assert (archived_rows(archive), archive.status().equals(before[1])) == (before[0], True)
+    # A range that ends in the past does not depend on the clock.
+    archive.refresh(tk.user_fills_by_time, USER, START, START + 1, session=late)

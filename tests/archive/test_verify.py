@@ -150,3 +150,27 @@ def test_freeze_refuses_empty_archive(tmp_path: Path) -> None:
     assert archive.verify() == []
     with pytest.raises(ArchiveError, match="nothing"):
         archive.freeze()
+
+
+def test_deleted_log_entry_of_freezes(archive: Archive, tmp_path: Path) -> None:
+    archive.freeze()
+    entries = sorted((tmp_path / "kept" / "freezes" / "_delta_log").glob("*.json"))
+    assert len(entries) == 3
+    for entry in entries:
+        text = entry.read_bytes()
+        entry.unlink()
+        (finding,) = archive.verify()
+        assert (finding.table, finding.severity) == ("freezes", "error")
+        entry.write_bytes(text)
+    assert archive.verify() == []
+
+
+def test_killed_freeze_is_made_again(archive: Archive, tmp_path: Path) -> None:
+    name = archive.freeze()
+    max(
+        (tmp_path / "kept" / "freezes" / "_delta_log").glob("*.json")
+    ).unlink()  # killed before its end
+    (finding,) = archive.verify()
+    assert "Freeze again" in finding.what
+    assert archive.freeze() == name
+    assert archive.verify() == []

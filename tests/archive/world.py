@@ -92,6 +92,7 @@ def fill_session(
     through: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
     key: str = CANARY,
     users: Sequence[str] = (USER,),
+    now_ms: Callable[[], int] | None = None,
 ) -> Session:
     """Return a session of a service with these fills for each of the users."""
     site = site_of(fill_store(fills, users=users), Access([Key("k", key)]), inclusive=inclusive)
@@ -103,7 +104,7 @@ def fill_session(
         label="test",
         simulated=True,
         attempts=1,
-        now_ms=site.now_ms,
+        now_ms=now_ms or site.now_ms,
         default=False,
     )
 

@@ -28,6 +28,7 @@ from toolkit.service import Store, StoreDamaged, build_store, open_store
 from toolkit.service.cache import cached_store
 from toolkit.simulation import simulate
 
+ROOT = Path(__file__).parents[2]
 NOTHING = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
 
@@ -271,6 +272,56 @@ def test_full_disk_warning(tmp_path: Path) -> None:
     assert small.startswith(f"True|cannot save the simulated exchange in {tmp_path}: ")
     assert "large.db cannot be written: " in large
     assert list(tmp_path.iterdir()) == []
+
+
+NO_HOME = """
+import os, sys, warnings
+import toolkit as tk
+with warnings.catch_warnings(record=True) as issued:
+    warnings.simplefilter("always")
+    tk.local(7, "tiny", default=False)
+    tk.connect("http://127.0.0.1:9", "a-secret", points_per_minute=1200, default=False)
+print(*(one.message for one in issued), sep=chr(10))
+print(os.listdir())
+"""
+
+
+def _run_without_home(folder: Path, *prefix: str, **environment: str) -> list[str]:
+    """Run `NO_HOME` in an empty folder, and return the lines that it prints."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    kept.pop("HOME", None)
+    done = subprocess.run(
+        [*prefix, sys.executable, "-c", NO_HOME],
+        cwd=folder,
+        env={**kept, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def test_user_without_home_folder(tmp_path: Path) -> None:
+    prefix = ("unshare", "--user", "--map-user=12345")  # no entry in the list of users
+    try:
+        subprocess.run([*prefix, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("another user cannot be tried here")
+    world, budget, files = _run_without_home(tmp_path, *prefix)
+    assert world.startswith(
+        "cannot save the simulated exchange: this user has no home folder: set XDG_CACHE_HOME"
+    )
+    assert budget.startswith("this user has no home folder: set XDG_CACHE_HOME to a folder. Points")
+    assert files == "[]"
+
+
+def test_home_that_cannot_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    world, *_, files = _run_without_home(tmp_path, HOME=str(file))
+    assert world.startswith(f"cannot save the simulated exchange in {file}/.cache/")
+    assert world.endswith(". It is simulated again the next time")
+    assert files == "['file']"
 
 
 def test_large_world_builds_by_tiles(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
@@ -24,6 +25,7 @@ __all__ = [
     "StoreUnreachable",
     "error_text",
     "explain_missing_library",
+    "hide_panics",
     "load_deltalake",
     "translate_errors",
 ]
@@ -32,11 +34,21 @@ _NO_SPACE: Final = (
     *("No space left", "os error 28", "File too large", "Disk quota exceeded"),
     *("QuotaExceeded", "StorageFull", "Insufficient Storage"),  # words of object stores
 )
+_NO_PERMISSION: Final = (
+    "os error 13",
+    "os error 30",
+    "code: 13,",
+    "code: 30,",
+    "errno 13",
+    "errno 30",
+)
 _NO_CREDENTIALS: Final = ("loading credentials", "IMDS", "169.254.169.254", "CredentialsNotLoaded")
 _WRITE_FAILED: Final = ("performing PUT", "performing POST")
 _REQUEST_FAILED: Final = ("rror performing", "rror sending request", "NoSuchBucket")
 _DECORATION: Final = re.compile(r"\x1b\[[0-9;]*m|↳")  # colours and arrows in messages
 _BACKTRACE: Final = re.compile(r"\s+0: .*\s1: .*")
+_PANIC: Final = re.compile(rb"\n?thread '[^']*' (?:\(\d+\) )?panicked at (?:.*\n)+?note: .*\n")
+_STDERR_LOCK: Final = threading.Lock()
 _STORE_VARIABLES: Final = ("AWS_", "AZURE_", "GOOGLE_")
 _SECRET_NAME: Final = re.compile(r"secret|token|password|key", re.IGNORECASE)
 _SHORTEST_SECRET: Final = 6  # characters
@@ -97,6 +109,36 @@ def _native_log_off() -> Iterator[None]:
 
 
 @contextmanager
+def hide_panics() -> Iterator[None]:
+    """Keep the panics of deltalake's threads off the screen; it raises the same errors anyway.
+
+    On a full disk a thread of deltalake panics, and Rust writes that to the file descriptor of
+    stderr. Everything else that is written meanwhile is written afterwards.
+    """
+    if os.name != "posix":
+        yield
+        return
+    with _STDERR_LOCK:
+        try:
+            screen = os.dup(2)
+        except OSError:  # stderr is closed
+            yield
+            return
+        reader, writer = os.pipe()
+        try:
+            # A full pipe must not stop a thread that writes into it.
+            os.set_blocking(reader, False)
+            os.set_blocking(writer, False)
+            os.dup2(writer, 2)
+            yield
+        finally:
+            os.dup2(screen, 2)
+            os.close(writer)
+            with os.fdopen(reader, "rb") as pipe, os.fdopen(screen, "wb") as stderr:
+                stderr.write(_PANIC.sub(b"", pipe.read() or b""))
+
+
+@contextmanager
 def translate_errors(location: str, options: Mapping[str, str]) -> Iterator[None]:
     """Re-raise errors of deltalake and pyarrow as ArchiveError.
 
@@ -125,12 +167,18 @@ def error_text(error: Exception) -> str:
 
 
 def _make_error(location: str, text: str) -> ArchiveError:
+    location = location.removeprefix("file://").rstrip("/")
     if any(phrase in text for phrase in _NO_SPACE):
         return ArchiveError(
             f"{location}: there is no space left to write ({text}). Free some space and refresh "
             "again: no archived row is lost"
         )
-    if "://" not in location or location.startswith("file:"):
+    if any(phrase in text for phrase in _NO_PERMISSION):
+        return ArchiveError(
+            f"{location}: this user may not read or write there, or the disk is read-only. Change "
+            "the permissions of the folder, or copy the archive to a folder of your own"
+        )
+    if "://" not in location:
         return ArchiveError(f"{location}: {text}{_ADVICE}")
     if any(phrase in text for phrase in _NO_CREDENTIALS):
         return StoreUnreachable(

@@ -58,7 +58,7 @@ from toolkit.errors import ArchiveError, ToolkitError
 from toolkit.fetch.pull import announce, answer_remarks, read_pages
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.request import Request, prepare_request, request_remarks
-from toolkit.times import to_ms
+from toolkit.times import HOUR, to_iso, to_ms
 
 __all__ = [
     "MAX_TRIES",
@@ -168,6 +168,23 @@ def refresh_history(
     return _announce_remarks(done, whole, remarks, [_archived_rows(tables, series, done.total)])
 
 
+def _check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
+    """Raise an error if the present is long before the last archived time of a series.
+
+    Raises
+    ------
+    ArchiveError
+        With both times, and what to do.
+    """
+    last = max(archived, default=now_ms)
+    if last - now_ms > HOUR:
+        raise ArchiveError(
+            f"{series.name}: the present is {to_iso(now_ms)}, but the archive goes up to "
+            f"{to_iso(last)}. Set the clock of this machine right, or use the session with which "
+            "the archive was refreshed"
+        )
+
+
 def _first_missing_ms(
     request: RefreshRequest, runs: Sequence[Run], covered: Sequence[TimeRange]
 ) -> int:
@@ -226,6 +243,8 @@ class _HistoryPull:
         handle = tables.open_for_append(series.table)
         runs, new_before = read_runs(tables, handle, series), self.new_rows
         covered = log_ranges(read_series_log(tables, series))
+        if self._request.end_ms is None:
+            _check_clock(series, self.origin.fetched_ms, [until for _, until in covered])
         start = _first_missing_ms(self._request, runs, covered)
         with self._session.show_progress(f"archive {series.operation.type}") as count_rows:
             for run in select_runs(handle, series, runs, covered, start):
@@ -325,6 +344,10 @@ def refresh_state(tables: ArchiveTables, request: RefreshRequest, session: Sessi
     """Fetch and append the present answer of an operation that is not a history."""
     series, operation = request.series, request.series.operation
     origin = RowOrigin(session.label, session.simulated, session.now_ms())
+    handle = tables.open_table(ANSWERS)
+    if handle is not None:
+        archived = tables.read_rows(handle, ["_fetched"], series.condition)["_fetched"]
+        _check_clock(series, origin.fetched_ms, archived.to_pylist())
     body, headers = _fetch_answer(series, session)
     done = append_answer(tables, series, body, headers, origin)
     if operation.binary:

@@ -4,6 +4,7 @@ Only this module uses deltalake. Compaction joins small files. A freeze is a man
 the version and the digest of each table. Compaction never removes a version that a freeze names.
 """
 
+import contextlib
 import hashlib
 import json
 import re
@@ -22,6 +23,7 @@ import pyarrow.fs as pa_fs
 from toolkit.archive.errors import (
     CommitConflict,
     StoreUnreachable,
+    hide_panics,
     load_deltalake,
     translate_errors,
 )
@@ -38,6 +40,7 @@ __all__ = [
     "frozen_versions",
     "read_manifest",
     "table_digest",
+    "unconfirmed_freezes",
     "write_manifest",
 ]
 
@@ -265,7 +268,7 @@ class ArchiveTables:
         )
         # The table may have been created by a version that knew other columns.
         same_columns = {field.name for field in handle.schema().fields} == set(rows.column_names)
-        with self.translate_errors(handle.table_uri):
+        with self.translate_errors(handle.table_uri), hide_panics():
             delta.write_deltalake(
                 handle,
                 rows,
@@ -389,11 +392,31 @@ def write_manifest(
     """
     text = json.dumps({"tables": manifest}, sort_keys=True)
     freeze_id = f"f{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    handle = tables.open_for_append(FREEZES)
-    if not tables.read_rows(handle, ["id"], ds.field("id") == freeze_id).num_rows:
-        row = {"id": freeze_id, "made_ms": made_ms, "manifest": text}
-        tables.append_rows(handle, pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES]))
+    row = {"id": freeze_id, "made_ms": made_ms, "manifest": text}
+    rows = pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES])
+    # Delta finds a missing entry between two others, but not the last one. So a second commit
+    # follows, without rows: `unconfirmed_freezes` finds it missing, and Delta the first.
+    for commit, content in ((1, rows), (2, rows.slice(0, 0))):
+        handle = tables.open_for_append(FREEZES)
+        is_known = ds.field("id") == freeze_id
+        if commit == 1 and tables.read_rows(handle, ["id"], is_known).num_rows:
+            continue
+        if (handle.transaction_version(_freeze_transaction(freeze_id)) or 0) < commit:
+            with contextlib.suppress(CommitConflict):  # another process makes the same freeze
+                tables.append_rows(handle, content, counts={_freeze_transaction(freeze_id): commit})
     return freeze_id
+
+
+def unconfirmed_freezes(tables: ArchiveTables) -> list[str]:
+    """Return the ids of freezes whose second entry in the log is missing."""
+    handle = tables.open_table(FREEZES)
+    ids = [] if handle is None else tables.read_rows(handle, ["id"])["id"].to_pylist()
+    # Older versions made one commit without a transaction.
+    return [id for id in ids if handle.transaction_version(_freeze_transaction(id)) == 1]
+
+
+def _freeze_transaction(freeze_id: str) -> str:
+    return f"freeze {freeze_id}"
 
 
 def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:
@@ -448,7 +471,7 @@ def compact_table(
         If another process compacts the table.
     """
     handle = tables.open_for_append(name)
-    with tables.translate_errors(handle.table_uri):
+    with tables.translate_errors(handle.table_uri), hide_panics():
         before = file_sizes(handle)
         if sum(size < _SMALL_FILE for size in before) > 1:
             # Ordering by subject puts the rows of a subject next to each other: reading one

@@ -29,6 +29,7 @@ from toolkit.archive.pulls import (
 )
 from toolkit.archive.schemas import (
     ANSWERS,
+    FREEZES,
     RECORDS,
     SCHEMAS,
     RowOrigin,
@@ -37,7 +38,7 @@ from toolkit.archive.schemas import (
     column_set_id,
     operation_table,
 )
-from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest
+from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest, unconfirmed_freezes
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ArchiveError
 
@@ -125,6 +126,12 @@ def _check_table(
     for series, rows in collected.histories():
         yield from check_history(handle, name, series, rows)
         spans[series.operation.type, series.subject] = span_of_rows(series, rows)
+    for freeze_id in unconfirmed_freezes(tables) if name == FREEZES else ():
+        what = (
+            f"the last log entry of the freeze {freeze_id} is missing: it was deleted, or the "
+            "process that made the freeze was killed. Freeze again"
+        )
+        yield error_finding(name, freeze_id, "lost", what)
     if name not in RECORDS or log is None:
         return
     for pair in sorted({*spans, *logged}):

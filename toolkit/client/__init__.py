@@ -1,7 +1,7 @@
 """The client of the service: sessions, retries, the points budget."""
 
 from toolkit.client.budget import Counts, LimitWarning
-from toolkit.client.connection import connect
+from toolkit.client.connection import connect, find_cache_folder
 from toolkit.client.recipe import Recipe
 from toolkit.client.session import Session, current_session, forget, use
 
@@ -12,6 +12,7 @@ __all__ = [
     "Session",
     "connect",
     "current_session",
+    "find_cache_folder",
     "forget",
     "use",
 ]

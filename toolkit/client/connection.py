@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,7 +19,7 @@ from toolkit.client.source import DataSource
 from toolkit.client.wire import PATIENCE
 from toolkit.errors import NotConnected
 
-__all__ = ["connect"]
+__all__ = ["connect", "find_cache_folder"]
 
 _MOST_ATTEMPTS: Final = 100
 _CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
@@ -121,7 +122,10 @@ def connect(
     base_url = _normal_address(base_url)
     _check_numbers(attempts, timeout)
     if budget_folder is None and transport is None and points_per_minute is not None:
-        budget_folder = _cache_folder()
+        try:
+            budget_folder = find_cache_folder("budgets")
+        except OSError as error:
+            warnings.warn(f"{error}. Points are counted in this session only", stacklevel=2)
     shared = _shared_file(budget_folder, base_url, key) if budget_folder else None
     # Processes share only the time of day; for one session the steady clock is better.
     clock = clock or (time.monotonic if shared is None else time.time)
@@ -214,10 +218,20 @@ def _shared_file(folder: str | Path, base_url: str, key: ApiKey | None) -> Path:
     return budget_file(where, base_url, "") if key is None else key.budget_file(where, base_url)
 
 
-def _cache_folder() -> Path:
+def find_cache_folder(name: str) -> Path:
+    """Return a folder of the user's cache. It need not exist.
+
+    Raises
+    ------
+    OSError
+        If the user has no home folder.
+    """
     import platformdirs
 
-    return platformdirs.user_cache_path("exchange-toolkit") / "budgets"
+    folder = platformdirs.user_cache_path("exchange-toolkit") / name
+    if not folder.is_absolute():  # without HOME and without an entry in the list of users
+        raise OSError("this user has no home folder: set XDG_CACHE_HOME to a folder")
+    return folder
 
 
 def _user_agent() -> str:
