@@ -228,8 +228,11 @@ def find_cache_folder(name: str) -> Path:
     """
     import platformdirs
 
-    folder = platformdirs.user_cache_path("exchange-toolkit") / name
-    if not folder.is_absolute():  # without HOME and without an entry in the list of users
+    try:
+        folder = platformdirs.user_cache_path("exchange-toolkit") / name
+    except RuntimeError:  # no HOME, and no entry in the list of users
+        folder = Path()
+    if not folder.is_absolute():  # older versions of platformdirs return "~"
         raise OSError("this user has no home folder: set XDG_CACHE_HOME to a folder")
     return folder
 
