@@ -19,6 +19,7 @@ LOCK = (ROOT / "requirements.lock").read_text()
 
 CONDA_NAMES = {
     "duckdb": "python-duckdb",
+    "isal": "python-isal",
     "jupyter-server": "jupyter_server",
     "jupyterlab-server": "jupyterlab_server",
     "matplotlib": "matplotlib-base",

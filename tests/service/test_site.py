@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 import toolkit as tk
+from toolkit.contract.compression import decompress
 from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, Site, Store, build_store
 from toolkit.simulation import World
@@ -61,9 +62,36 @@ def test_accepted_encoding_compresses(
     body = b'{"type":"meta"}'
     plain = site.respond("POST", "/info", KEY, body)
     assert "content-encoding" not in plain.headers
+    assert plain.headers["vary"] == "accept-encoding"
     got = site.respond("POST", "/info", {**KEY, "accept-encoding": accepts}, body)
     assert got.headers.get("content-encoding") == name
     assert opened(got.content) == plain.content
+
+
+def test_stored_blocks_equal_plain_page(site: Site, store: Store) -> None:
+    """Pages begin and end anywhere in a block, and some rows lose their builder."""
+    sql = "SELECT address, count(*), count(builder) FROM fill JOIN account ON id = account"
+    accounts = store.select_rows(f"{sql} GROUP BY account")
+    has_builders = [builders > 0 for _, rows, builders in accounts if rows > 600]
+    assert {True, False} == set(has_builders)
+    finished = 0
+    for user, rows, _ in accounts:
+        times = store.select_rows(
+            "SELECT time FROM fill JOIN account ON id = account WHERE address = ? ORDER BY time",
+            user,
+        )
+        for first, limit in ((0, 2_000), (rows // 7, 777), (rows // 3, 500)):
+            start = times[first][0]
+            body = msgspec.json.encode(
+                {"type": "userFillsByTime", "user": user, "startTime": start, "limit": limit}
+            )
+            plain = site.respond("POST", "/info", KEY, body).content
+            packed = site.respond("POST", "/info", {**KEY, "accept-encoding": "zstd"}, body)
+            assert decompress(packed.content, 2**26) == plain
+            assert b'"builder"' not in plain
+            assert len(msgspec.json.decode(plain)) <= limit
+            finished += packed.content.count(b"\x28\xb5\x2f\xfd") > 3
+    assert finished > 10
 
 
 # --- the live clock ---

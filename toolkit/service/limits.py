@@ -69,7 +69,7 @@ class ServiceLimits:
     linger_seconds: float = 2.0
     stop_seconds: float = 8.0
     workers: int = 4
-    workers_per_key: int = 2
+    workers_per_key: int = 1
     forwards: int = 32
 
 

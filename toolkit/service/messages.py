@@ -62,6 +62,9 @@ class CheckedRequest:
         Whether a page repeats the rows at its cursor.
     live : LiveDocuments, optional
         The documents that change while the clock runs. Without it nothing changes.
+    encoding : str
+        The content encoding that the client prefers. A handler may use it; otherwise its response
+        is compressed afterwards.
     """
 
     operation: Operation
@@ -69,6 +72,7 @@ class CheckedRequest:
     now_ms: int
     inclusive: bool = False
     live: LiveDocuments | None = None
+    encoding: str = "identity"
 
     def find_document(self, store: Store, kind: str, key: str = "") -> bytes | None:
         """Return a document as it is at the present, or None if there is none."""

@@ -18,7 +18,7 @@ from toolkit.contract.requests import check_request
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
 from toolkit.service.access import Access, Key
 from toolkit.service.answers import HANDLERS
-from toolkit.service.encodings import compress_response
+from toolkit.service.encodings import choose_encoding, compress_response
 from toolkit.service.evidence import state_completeness
 from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
 from toolkit.service.live import LiveDocuments
@@ -125,18 +125,18 @@ class Site:
         Response
             For every input, the status is one of the specification.
         """
-        now_ms = self.now_ms()
+        now_ms, accepted = self.now_ms(), headers.get("accept-encoding", "")
         try:
-            response = self._answer_body(key, content, now_ms)
+            response = self._answer_body(key, content, now_ms, choose_encoding(accepted))
         except ServiceError as error:
             response = error_response(error)
         except Exception:
             _log.exception("a handler failed")
             response = error_response(ServiceError("An internal error occurred"))
-        response = compress_response(response, headers.get("accept-encoding", ""))
+        response = compress_response(response, accepted)
         return self.add_source_headers(response, now_ms)
 
-    def _answer_body(self, key: Key, content: bytes, now_ms: int) -> Response:
+    def _answer_body(self, key: Key, content: bytes, now_ms: int, encoding: str) -> Response:
         """Return the answer to a request body.
 
         The checks run in this order: size (413), JSON (400), type (400), points (429), parameters
@@ -153,7 +153,7 @@ class Site:
             raise NotPermitted("Permission denied", operation=operation.type)
         if self.upstream is not None and is_mirrored(operation):
             return self.upstream.forward(content)
-        request = CheckedRequest(operation, parameters, now_ms, self.inclusive, self.live)
+        request = CheckedRequest(operation, parameters, now_ms, self.inclusive, self.live, encoding)
         return _answer_from_store(self.store, request)
 
     def _forward_unknown(self, key: Key, body: Mapping[str, Any], content: bytes) -> Response:

@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,10 +23,12 @@ import zstandard
 from toolkit.contract.fields import drop_beyond_fields
 from toolkit.contract.sources import Sources
 from toolkit.service.tables import (
+    block_bounds,
     create_tables,
     fill_tables,
     has_current_tables,
     index_tables,
+    read_page,
     read_texts,
 )
 
@@ -106,6 +108,20 @@ class Store:
         """Return the texts of rows of a table."""
         sql = f"SELECT data FROM {kind}_text WHERE block = ?"
         return read_texts(lambda block: self.select_value(sql, block), rows)
+
+    def page(
+        self,
+        kind: str,
+        rows: range,
+        edited: Collection[int],
+        edit: Callable[[int, list[bytes]], list[bytes]],
+        *,
+        is_compressed: bool,
+    ) -> bytes:
+        """Return a JSON array of the texts of neighbouring rows; see `read_page`."""
+        sql = f"SELECT block, data FROM {kind}_text WHERE block BETWEEN ? AND ? ORDER BY block"
+        blocks = self.select_rows(sql, *block_bounds(rows))
+        return read_page(blocks, rows, edited, edit, is_compressed=is_compressed)
 
     def select_texts(self, kind: str, sql: str, *values: Any) -> bytes:
         """Return a JSON array of the rows whose numbers a query selects."""

@@ -16,7 +16,7 @@ import itertools
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -31,12 +31,26 @@ from toolkit.service.documents import extra_documents, usual_documents
 from toolkit.service.open_orders import OpenOrders
 from toolkit.service.trades import TradeTotals
 
-__all__ = ["create_tables", "fill_tables", "has_current_tables", "index_tables", "read_texts"]
+__all__ = [
+    "block_bounds",
+    "create_tables",
+    "fill_tables",
+    "has_current_tables",
+    "index_tables",
+    "read_page",
+    "read_texts",
+]
 
 _TEXT_KINDS: Final = ("fill", "funding", "status", "ledger", "slippage")
 """The tables whose rows have texts."""
 
 _BLOCK_ROWS: Final = 64
+_SEPARATOR: Final = b",\n"
+"""Between the texts of a block. A JSON text has no line break, so it can be split there."""
+
+_OPEN_FRAME, _SEPARATOR_FRAME, _CLOSE_FRAME = (
+    zstandard.ZstdCompressor().compress(text) for text in (b"[", _SEPARATOR, b"]")
+)
 
 _SCHEMA: Final = """
 CREATE TABLE about (name TEXT PRIMARY KEY, json BLOB NOT NULL) WITHOUT ROWID;
@@ -74,7 +88,7 @@ CREATE TABLE volume (user TEXT, day INTEGER, taker TEXT NOT NULL, maker TEXT NOT
 _INDEX: Final = "CREATE INDEX routed_fill ON fill (row, builder) WHERE builder IS NOT NULL"
 _TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
 _CREATE: Final = _SCHEMA + "".join(map(_TEXTS.format, _TEXT_KINDS))
-_VERSION: Final = zlib.crc32((_CREATE + _INDEX).encode()) & 0x7FFF_FFFF
+_VERSION: Final = zlib.crc32((_CREATE + _INDEX).encode() + _SEPARATOR) & 0x7FFF_FFFF
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
@@ -142,13 +156,62 @@ def read_texts(read_block: Callable[[int], bytes], rows: Sequence[int]) -> list[
         number, place = divmod(rows[done], _BLOCK_ROWS)
         texts = blocks.get(number)
         if texts is None:
-            texts = blocks[number] = decompress(read_block(number)).split(b"\n")
+            texts = blocks[number] = decompress(read_block(number)).split(_SEPARATOR)
         candidates = list(rows[done : done + _BLOCK_ROWS - place])
         # Usually a page continues to the end of the block, so the block is copied at once.
         is_range = candidates == list(range(candidates[0], candidates[0] + len(candidates)))
         count = len(candidates) if is_range else 1
         result += texts[place : place + count]
     return result
+
+
+def block_bounds(rows: range) -> tuple[int, int]:
+    """Return the numbers of the first and the last block of neighbouring rows."""
+    return rows.start // _BLOCK_ROWS, (rows.stop - 1) // _BLOCK_ROWS
+
+
+def read_page(
+    blocks: Iterable[tuple[int, bytes]],
+    rows: range,
+    edited: Collection[int],
+    edit: Callable[[int, list[bytes]], list[bytes]],
+    *,
+    is_compressed: bool,
+) -> bytes:
+    """Return a JSON array of the texts of neighbouring rows.
+
+    Parameters
+    ----------
+    blocks : iterable of (int, bytes)
+        Numbers and data of the blocks that have the rows, in order.
+    rows : range
+        The row numbers; at least one.
+    edited : collection of int
+        The rows whose texts are changed.
+    edit : callable
+        Returns the changed texts of a block's rows from the number of the first row and its texts.
+    is_compressed : bool
+        Whether to return zstd frames. A block whose rows are all on the page, and unchanged, is
+        then returned as it is stored.
+    """
+    compress = zstandard.ZstdCompressor(level=1).compress
+    decompress = zstandard.ZstdDecompressor().decompress
+    changed = {row // _BLOCK_ROWS for row in edited}
+    parts = []
+    for number, data in blocks:
+        begin = number * _BLOCK_ROWS
+        first, last = max(rows.start, begin), min(rows.stop, begin + _BLOCK_ROWS)
+        if last - first == _BLOCK_ROWS and number not in changed:
+            parts.append(data if is_compressed else decompress(data))
+            continue
+        texts = decompress(data).split(_SEPARATOR)[first - begin : last - begin]
+        if number in changed:
+            texts = edit(first, texts)
+        text = _SEPARATOR.join(texts)
+        parts.append(compress(text) if is_compressed else text)
+    if is_compressed:
+        return _OPEN_FRAME + _SEPARATOR_FRAME.join(parts) + _CLOSE_FRAME
+    return b"[" + _SEPARATOR.join(parts) + b"]"
 
 
 class _TextWriter:
@@ -174,8 +237,7 @@ class _TextWriter:
         first = self.next_row
         remaining = iter(records)
         while block := list(itertools.islice(remaining, _BLOCK_ROWS)):
-            # JSON texts contain no line break. The one after the last text is left out.
-            data = self._compress(memoryview(encode_lines(block))[:-1])
+            data = self._compress(encode_lines(block)[:-1].replace(b"\n", _SEPARATOR))
             self._connection.execute(self._insert, (self._block, data))
             self._block += 1
         return first

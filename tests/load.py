@@ -1,0 +1,370 @@
+"""Load on the service over a port, and what strangers can do to it.
+
+``python -m tests.load`` runs ``toolkit serve`` with the demo exchange and prints a table;
+``--write`` also writes it into docs/service.md. ``--seconds`` is the duration of each load.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import os
+import platform
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Final, cast
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
+
+from reference_pages import replace_block
+
+from toolkit.local_service import simulated_store
+
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs/service.md"
+KEYS: Final = "".join(f'[[key]]\nname = "{name}"\nsecret = "{name}"\n' for name in ("one", "two"))
+HEALTH: Final = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+HALF_OPEN: Final = b"POST /info HTTP/1.1\r\nHost: localhost\r\nX-"
+
+
+@dataclass
+class Server:
+    """A running ``toolkit serve``."""
+
+    process: "subprocess.Popen[str]"
+    port: int
+    log: Path
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The processor time that the server has used."""
+        values = self._stat("stat").rsplit(")", 1)[1].split()
+        return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def memory_mb(self) -> float:
+        """The resident memory."""
+        return int(self._stat("statm").split()[1]) * resource.getpagesize() / 1e6
+
+    def _stat(self, name: str) -> str:
+        return Path(f"/proc/{self.process.pid}/{name}").read_text()
+
+
+@contextlib.contextmanager
+def run_service(size: str, files: int | None = None) -> Iterator[Server]:
+    """Run the command, with at most so many open files."""
+    with tempfile.TemporaryDirectory() as folder:
+        keys, log = Path(folder) / "keys.toml", Path(folder) / "log"
+        keys.write_text(KEYS)
+        keys.chmod(0o600)
+        limit = f"resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))" if files else ""
+        code = f"import resource; {limit}\nfrom toolkit.cli import app; app()"
+        command = [sys.executable, "-u", "-c", code, "serve", "--port", "0", "--size", size]
+        with (
+            log.open("w") as errors,
+            subprocess.Popen(
+                [*command, "--keys", str(keys)], stdout=subprocess.PIPE, stderr=errors, text=True
+            ) as process,
+        ):
+            assert process.stdout is not None
+            port = int(process.stdout.readline().rsplit(":", 1)[1])
+            try:
+                yield Server(process, port, log)
+            finally:
+                process.kill()
+
+
+class Client(asyncio.Protocol):
+    """A connection that sends one request after the other and measures each."""
+
+    def __init__(self, request: bytes, tally: "Tally") -> None:
+        self.request, self.tally = request, tally
+        self.is_ending = False
+        self._missing = 0
+        self._head = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.send()
+
+    def send(self) -> None:
+        self.began = time.perf_counter()
+        self.is_waiting = True
+        self._transport.write(self.request)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._missing:
+            self._head += data
+            head, end, body = self._head.partition(b"\r\n\r\n")
+            if not end:
+                return
+            self._head = b""
+            self.status = int(head[9:12])
+            length = head.lower().partition(b"content-length: ")[2]
+            self._missing = int(length.partition(b"\r\n")[0]) - len(body)
+        else:
+            self._missing -= len(data)
+        if self._missing <= 0:
+            self._missing, self.is_waiting = 0, False
+            self.tally.statuses[self.status] += 1
+            self.tally.seconds.append(time.perf_counter() - self.began)
+            if not self.is_ending:
+                self.send()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.is_waiting:
+            self.tally.cut += 1
+
+
+@dataclass
+class Tally:
+    """What the clients of one load received."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    cut: int = 0
+    """Requests without a complete response."""
+
+    def percentile(self, share: float) -> float:
+        """Return a quantile of the durations, in milliseconds."""
+        ordered = sorted(self.seconds)
+        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1_000
+
+
+async def open_clients(port: int, count: int, request: bytes, tally: Tally) -> list[Client]:
+    loop = asyncio.get_running_loop()
+    clients = []
+    for _ in range(count):
+        made = await loop.create_connection(lambda: Client(request, tally), "127.0.0.1", port)
+        clients.append(made[1])
+    return clients
+
+
+async def probe_health(server: Server, until: float) -> list[float]:
+    """Return how long ``/healthz`` took, ten times a second, each on a new connection."""
+    seconds = []
+    while time.monotonic() < until:
+        began = time.perf_counter()
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(HEALTH)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 200"), answer
+        writer.close()
+        seconds.append(time.perf_counter() - began)
+        await asyncio.sleep(0.1)
+    return seconds
+
+
+async def open_strangers(server: Server, count: int) -> list[asyncio.StreamWriter]:
+    """Open connections that send nothing or half of the headers."""
+    writers = []
+    for number in range(count):
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(HALF_OPEN if number % 2 else b"")
+        writers.append(writer)
+    return writers
+
+
+def page_request(user: str, key: str, encoding: str) -> bytes:
+    """Return the request of a page of 2,000 fills."""
+    body = json.dumps({"type": "userFillsByTime", "user": user, "startTime": 0}).encode()
+    head = (
+        f"POST /info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+        f"Accept-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def measure_load(server: Server, count: int, request: bytes, seconds: float) -> list[str]:
+    """Return the row of a load beside strangers, ended by SIGTERM."""
+    tally = Tally()
+    until = time.monotonic() + seconds
+    clients = await open_clients(server.port, count, request, tally)
+    health = asyncio.create_task(probe_health(server, until))
+    memory = []
+    while time.monotonic() < until:
+        strangers = await open_strangers(server, 50)  # new ones: the service closes the old ones
+        await asyncio.sleep(min(seconds / 6, max(0.0, until - time.monotonic())))
+        memory.append(server.memory_mb)
+        for writer in strangers:
+            writer.close()
+    slowest = max(await health)
+    done = len(tally.seconds)
+    for client in clients:
+        client.is_ending = True
+    running = sum(client.is_waiting for client in clients)
+    server.process.send_signal(signal.SIGTERM)
+    ended = time.monotonic()
+    while server.process.poll() is None and time.monotonic() < ended + 20:
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.2)
+    finished = len(tally.seconds) - done
+    errors = sum(times for status, times in tally.statuses.items() if status not in (200, 429))
+    return [
+        f"{count}",
+        f"{done / seconds:.0f}",
+        f"{errors}",
+        f"{tally.percentile(0.5):.0f} / {tally.percentile(0.99):.0f} ms",
+        f"{slowest * 1_000:.0f} ms",
+        f"{memory[1]:.0f} / {memory[-1]:.0f} MB",
+        f"{finished} of {running}, {tally.cut} cut",
+    ]
+
+
+async def measure_pages(server: Server, request: bytes, seconds: float) -> tuple[float, Tally]:
+    """Return pages per processor second of the server, asked by one client."""
+    tally = Tally()
+    (client,) = await open_clients(server.port, 1, request, tally)
+    await asyncio.sleep(0.3)
+    tally.seconds.clear()
+    began = server.cpu_seconds
+    await asyncio.sleep(seconds)
+    rate = len(tally.seconds) / (server.cpu_seconds - began)
+    client.is_ending = True
+    await asyncio.sleep(0.2)
+    return rate, tally
+
+
+async def measure_turns(server: Server, user: str, seconds: float) -> tuple[float, float]:
+    """Return p99 of a modest key alone, and beside a greedy key with 60 connections."""
+    modest, greedy = (page_request(user, key, "zstd") for key in ("one", "two"))
+    _, quiet = await measure_pages(server, modest, seconds)
+    # In a process of its own: otherwise the modest client would wait for the greedy one itself.
+    process = multiprocessing.Process(target=run_greedy, args=(server.port, greedy), daemon=True)
+    process.start()
+    await asyncio.sleep(2)  # for its imports
+    _, beside = await measure_pages(server, modest, seconds)
+    process.terminate()
+    process.join()
+    return quiet.percentile(0.99), beside.percentile(0.99)
+
+
+def run_greedy(port: int, request: bytes) -> None:
+    """Run 60 clients without end."""
+
+    async def run() -> None:
+        await open_clients(port, 60, request, Tally())
+        await asyncio.sleep(3_600)
+
+    asyncio.run(run())
+
+
+async def measure_half_open(server: Server, seconds: float) -> tuple[float, int]:
+    """Return the slowest ``/healthz`` beside 350 half-open connections, and the size of the log."""
+    writers = await open_strangers(server, 350)
+    health = await probe_health(server, time.monotonic() + seconds)
+    for writer in writers:
+        writer.close()
+    return max(health), server.log.stat().st_size
+
+
+async def measure_refusal(server: Server, data: bytes) -> tuple[float, int]:
+    """Return the processor time of a request that is refused, and its status."""
+    began = server.cpu_seconds
+    for _ in range(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(data)
+        answer = await reader.read()
+        writer.close()
+    return (server.cpu_seconds - began) / 20, int(answer[9:12])
+
+
+def many_headers() -> bytes:
+    return (
+        HALF_OPEN + b"".join(b"%d: 1\r\nx-" % number for number in range(12_000)) + b"y: 1\r\n\r\n"
+    )
+
+
+def many_patterns() -> bytes:
+    names = [f"A{number}" for number in range(110_000)]
+    body = json.dumps({"type": "perpTwapSnapshots", "market_names": names}).encode()[: 2**20]
+    head = "POST /info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer one\r\n"
+    return f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) -> None:
+    """Measure everything, and print Markdown."""
+    store = simulated_store(7, size)
+    sql = "SELECT address FROM fill JOIN account ON id = account GROUP BY account"
+    user = store.select_value(f"{sql} ORDER BY count(*) DESC LIMIT 1")
+    store.close()
+    print_line(
+        f"Measured on {date.today()}: {platform.machine()}, {os.cpu_count()} processors, Python "
+        f"{platform.python_version()}, the {size} exchange. Clients and service share the machine."
+    )
+    print_line("")
+    print_line(
+        f"{seconds:.0f} s of pages of 2,000 fills (zstd), beside 50 half-open and silent "
+        "connections, and ended by SIGTERM:"
+    )
+    print_line("")
+    print_line(
+        "| connections | pages a second | errors but 429 | p50 / p99 | slowest `/healthz` | memory "
+        "in the beginning / at the end | answers finished after SIGTERM |"
+    )
+    print_line("| --- | --- | --- | --- | --- | --- | --- |")
+    for count in (8, 64, 500):
+        with run_service(size) as server:
+            request = page_request(user, "one", "zstd")
+            row = asyncio.run(measure_load(server, count, request, seconds))
+        print_line(f"| {' | '.join(row)} |")
+    print_line("")
+    print_line("| what | figure |")
+    print_line("| --- | --- |")
+    with run_service(size) as server:
+        for encoding in ("identity", "zstd", "gzip"):
+            request = page_request(user, "one", encoding)
+            rate, _ = asyncio.run(measure_pages(server, request, seconds / 6))
+            print_line(f"| pages of 2,000 fills a processor second, {encoding} | {rate:.0f} |")
+        quiet, beside = asyncio.run(measure_turns(server, user, seconds / 3))
+        print_line(
+            f"| p99 of a modest key: alone; beside a greedy key with 60 connections | {quiet:.1f} "
+            f"ms; {beside:.1f} ms ({beside / quiet:.1f} times) |"
+        )
+        for what, data in (
+            ("12,000 headers", many_headers()),
+            ("1 MiB of patterns", many_patterns()),
+        ):
+            cpu, status = asyncio.run(measure_refusal(server, data))
+            print_line(
+                f"| a request with {what} | status {status}, {cpu * 1_000:.0f} ms of processor |"
+            )
+    with run_service(size, files=300) as server:
+        slowest, log = asyncio.run(measure_half_open(server, seconds / 3))
+        print_line(
+            f"| 350 half-open connections, 300 file descriptors | `/healthz` within "
+            f"{slowest * 1_000:.0f} ms; {log} bytes of log |"
+        )
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description="Measure the service under load")
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--size", default="demo", choices=("tiny", "demo", "large"))
+    parser.add_argument("--write", action="store_true", help="write the table into docs/service.md")
+    options = parser.parse_args()
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 4_096), files))
+    lines: list[str] = []
+
+    def print_line(line: str) -> None:
+        lines.append(line)
+        print(line, flush=True)
+
+    measure_all(options.size, options.seconds, print_line)
+    if options.write:
+        PAGE.write_text(replace_block(PAGE.read_text("utf-8"), "load", "\n".join(lines)), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
