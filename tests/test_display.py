@@ -72,9 +72,9 @@ def test_describe_frame(fills: pd.DataFrame):
 )
 def test_describe_result(fills: pd.DataFrame, helper: str, by: list[str]):
     rows = fills.assign(usdc=fills["fee"]).drop_duplicates(["coin", "time", "usdc"])
-    made = tk.pnl.attribution(rows, by=by) if helper[0] == "p" else tk.funding.sums(rows, by=by)
-    described = tk.describe(made).set_index("column")
-    assert described.index.tolist() == list(made.columns)
+    result = tk.pnl.attribution(rows, by=by) if helper[0] == "p" else tk.funding.sums(rows, by=by)
+    described = tk.describe(result).set_index("column")
+    assert described.index.tolist() == list(result.columns)
     assert described[described["meaning"] == ""].index.tolist() == []
     assert described.loc["coin", "meaning"] == "what is grouped by"
 
@@ -92,13 +92,13 @@ def test_frame_without_provenance():
 
 
 # Estimates are no frames; audited fills keep the provenance of the fills.
-FRAMES = [one for one in cases() if not one.table and one.helper != "pnl.audit"]
+FRAMES = [item for item in cases() if not item.table and item.helper != "pnl.audit"]
 
 
 @pytest.mark.parametrize("case", FRAMES, ids=str)
 def test_helper_columns_have_meanings(case: Case):
     frames = case.frames(case.rows)
-    made = case.run(frames)
+    result = case.run(frames)
     given = {name for frame in frames.values() for name in frame.columns}
-    described = tk.describe(made)
+    described = tk.describe(result)
     assert set(described.loc[described["meaning"] == "", "column"]) <= given

@@ -40,7 +40,7 @@ EXAMPLES: list[ToolkitError] = [
     errors.ReportFailed("a cell failed"),
 ]
 WARNINGS = {"HistoryWarning", "RepeatedRows"}
-EACH = pytest.mark.parametrize("error", EXAMPLES, ids=[type(one).__name__ for one in EXAMPLES])
+EACH = pytest.mark.parametrize("error", EXAMPLES, ids=[type(item).__name__ for item in EXAMPLES])
 
 
 def test_error_tree_is_complete() -> None:
@@ -51,7 +51,7 @@ def test_error_tree_is_complete() -> None:
     }
     assert classes == set(errors.__all__)
     assert all(name in (errors.__doc__ or "") for name in classes)
-    tried = {type(one).__name__ for one in EXAMPLES} | {"ToolkitError"} | WARNINGS
+    tried = {type(item).__name__ for item in EXAMPLES} | {"ToolkitError"} | WARNINGS
     assert tried == classes
     assert all(issubclass(getattr(errors, name), UserWarning) for name in WARNINGS)
 

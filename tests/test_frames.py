@@ -184,9 +184,9 @@ def test_missing_field_warns_once_per_operation() -> None:
     forget_deviations()
     short = {name: value for name, value in FILL.items() if name != "closedPnl"}
     with pytest.warns(MissingField, match="userFills: the answer lacks closedPnl") as caught:
-        made = frame("userFills", [FILL, short, FILL | {"closedPnl": None}])
+        result = frame("userFills", [FILL, short, FILL | {"closedPnl": None}])
     assert len(caught) == 1
-    assert made["closed_pnl"].isna().tolist() == [False, True, True]
+    assert result["closed_pnl"].isna().tolist() == [False, True, True]
     frame("userFills", [short])  # not again: warnings are errors
     with pytest.warns(MissingField, match="userFillsByTime"):
         frame("userFillsByTime", [{k: v for k, v in short.items() if k != "builder"}])
@@ -211,8 +211,8 @@ def test_unknown_field_is_dropped_with_warning() -> None:
     row = {"user": "0x" + "3" * 40, "time": 1, "hash": "0x0"}
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
     with pytest.warns(UnknownField, match=r"FundingRow: .* delta\.novelty"):
-        made = frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])
-    assert made["usdc"].tolist() == [1.0]
+        result = frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])
+    assert result["usdc"].tolist() == [1.0]
     frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])  # not again: warnings are errors
 
 
@@ -313,8 +313,8 @@ def test_interrupted_page_keeps_earlier_pages(at: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         collector.add(([records[0], Interrupted(records[1], at)],))
     assert collector.rows == 2
-    (made,) = collector.frames({})
-    assert made.equals(frame("userFills", [FILL, BARE]))
+    (result,) = collector.frames({})
+    assert result.equals(frame("userFills", [FILL, BARE]))
 
 
 def test_interrupted_table_leaves_no_page() -> None:
@@ -347,8 +347,8 @@ def test_interrupted_frames_can_repeat() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         collector.frames(Stops())  # type: ignore[arg-type]
-    (made,) = collector.frames({})
-    assert made.equals(frame("userFills", [FILL, BARE]))
+    (result,) = collector.frames({})
+    assert result.equals(frame("userFills", [FILL, BARE]))
 
 
 def test_provenance_survives_selection() -> None:
@@ -377,8 +377,8 @@ def test_margin_branches_from_bytes(numbers, available) -> None:
     headers = {name.lower(): value for name, value in headers.items()}
     collector = Collector(operation, numbers)
     collector.add((decode(operation, 200, headers, content),))
-    (made,) = collector.frames({})
-    assert list(made.dtypes) == list(frame("accountValueSnapshots", [], numbers=numbers).dtypes)
-    branches = made["pm_avail_by_branch"]
+    (result,) = collector.frames({})
+    assert list(result.dtypes) == list(frame("accountValueSnapshots", [], numbers=numbers).dtypes)
+    branches = result["pm_avail_by_branch"]
     assert branches.isna().tolist() == [True, False]
     assert branches[1] == [{"token": "USDC", "available": available}]

@@ -58,7 +58,7 @@ def test_conda_environment_repeats_dependencies():
         f"{CONDA_NAMES.get(item.name, item.name)}{item.specifier}"
         for item in requirement_names("lab", "scale")
     }
-    given = {str(Requirement(one)) for one in listed}
+    given = {str(Requirement(line)) for line in listed}
     assert given == wanted | {f"python{PROJECT['requires-python']}", "pip"}
 
 

@@ -40,9 +40,9 @@ def expected_parameters(operation: Operation) -> dict[str, tuple[Any, Any]]:
         if parameter.required or parameter.python in ("start", "end")
     ]
     signature: dict[str, tuple[Any, Any]] = {}
-    for one in positional:
-        default = inspect.Parameter.empty if one.required and not one.unless else one.default
-        signature[one.python] = (inspect.Parameter.POSITIONAL_OR_KEYWORD, default)
+    for item in positional:
+        default = inspect.Parameter.empty if item.required and not item.unless else item.default
+        signature[item.python] = (inspect.Parameter.POSITIONAL_OR_KEYWORD, default)
     for parameter in operation.parameters:
         if parameter not in positional:
             signature[parameter.python] = (inspect.Parameter.KEYWORD_ONLY, parameter.default)
@@ -79,10 +79,13 @@ def test_function_matches_operation_and_topic(operation: Operation) -> None:
 @EVERY
 def test_signature_matches_table(operation: Operation) -> None:
     signature = inspect.signature(fetch_function(operation))
-    found = {name: (one.kind, one.default) for name, one in signature.parameters.items()}
+    found = {
+        name: (parameter.kind, parameter.default)
+        for name, parameter in signature.parameters.items()
+    }
     assert list(found) == list(expected_parameters(operation))
     assert found == expected_parameters(operation)
-    types = {name: type(one.default) for name, one in signature.parameters.items()}
+    types = {name: type(parameter.default) for name, parameter in signature.parameters.items()}
     assert types == {
         name: type(default) for name, (_, default) in expected_parameters(operation).items()
     }

@@ -15,8 +15,8 @@ from toolkit.contract.fields import beyond_fields
 
 ROOT = Path(__file__).parents[2]
 KNOWN: dict[str, Any] = tomllib.loads((ROOT / "docs/live_service.toml").read_text())
-SECTIONS: dict[int, dict[str, Any]] = {one["number"]: one for one in KNOWN["section"]}
-FACTS = [(number, fact) for number, one in SECTIONS.items() for fact in one["fact"]]
+SECTIONS: dict[int, dict[str, Any]] = {item["number"]: item for item in KNOWN["section"]}
+FACTS = [(number, fact) for number, item in SECTIONS.items() for fact in item["fact"]]
 EVERY = pytest.mark.parametrize(
     ("number", "fact"), FACTS, ids=[f"{n}: {fact['statement'][:30]}" for n, fact in FACTS]
 )
@@ -30,12 +30,12 @@ def section_text(number: int) -> str:
 
 
 def test_page_has_every_fact() -> None:
-    made = runpy.run_path(str(ROOT / "docs/generate.py"), run_name="generate")[
+    result = runpy.run_path(str(ROOT / "docs/generate.py"), run_name="generate")[
         "live_service_page"
     ]()
-    assert (ROOT / "docs/live_service.md").read_text() == made
+    assert (ROOT / "docs/live_service.md").read_text() == result
     for _, fact in FACTS:
-        assert " ".join(fact["statement"].split()) in made
+        assert " ".join(fact["statement"].split()) in result
 
 
 def test_sections_keep_their_numbers() -> None:
@@ -53,10 +53,10 @@ def test_fact_has_certainty(number: int, fact: dict[str, Any]) -> None:
 def test_fact_names_real_tests(number: int, fact: dict[str, Any]) -> None:
     named = fact.get("tests", SECTIONS[number].get("tests", []))
     assert named
-    for one in named:
-        path, _, test = one.partition("::")
+    for name in named:
+        path, _, test = name.partition("::")
         text = (ROOT / path).read_text()
-        assert not test or f"def {test}(" in text, one
+        assert not test or f"def {test}(" in text, name
 
 
 BEYOND = sorted(

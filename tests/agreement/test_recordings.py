@@ -38,29 +38,29 @@ def test_every_row_is_kept(type_: str, numbers: Any) -> None:
 
 def test_fills_keep_every_digit() -> None:
     rows = recorded_rows("userFills")["response"]
-    made = read_frame("userFills", rows, numbers="text")
+    result = read_frame("userFills", rows, numbers="text")
     for wire, column in [("px", "px"), ("startPosition", "start_position"), ("fee", "fee")]:
-        assert made[column].tolist() == [row[wire] for row in rows]
+        assert result[column].tolist() == [row[wire] for row in rows]
     exact = read_frame("userFills", rows, numbers="exact")
     assert exact["closed_pnl"].sum() == sum(Decimal(row["closedPnl"]) for row in rows)
 
 
 def test_fills_are_newest_first() -> None:
-    made = read_frame("userFills", recorded_rows("userFills")["response"])
-    assert made["time"].is_monotonic_decreasing
+    result = read_frame("userFills", recorded_rows("userFills")["response"])
+    assert result["time"].is_monotonic_decreasing
 
 
 def test_funding_without_user_column() -> None:
     rows = recorded_rows("userFunding")["response"]
-    made = read_frame(FundingRow, rows)
-    assert len(made) == len(rows)
-    assert made["user"].isna().all()
-    assert (made["type"] == "funding").all()
+    result = read_frame(FundingRow, rows)
+    assert len(result) == len(rows)
+    assert result["user"].isna().all()
+    assert (result["type"] == "funding").all()
 
 
 def test_order_states_are_known() -> None:
-    made = read_frame("historicalOrders", recorded_rows("historicalOrders")["response"])
-    assert set(made["status"]) <= set(order_states.STATES)
+    result = read_frame("historicalOrders", recorded_rows("historicalOrders")["response"])
+    assert set(result["status"]) <= set(order_states.STATES)
 
 
 def test_ledger_types_have_fields() -> None:
@@ -71,9 +71,9 @@ def test_ledger_types_have_fields() -> None:
 
 def test_meta_lists_every_asset() -> None:
     answer = recorded_rows("meta")["response"]
-    made = read_frame("meta", answer)
-    assert made["name"].tolist() == [one["name"] for one in answer["universe"]]
-    assert made["only_isolated"].dtype == bool
+    result = read_frame("meta", answer)
+    assert result["name"].tolist() == [asset["name"] for asset in answer["universe"]]
+    assert result["only_isolated"].dtype == bool
 
 
 def test_account_state_is_complete() -> None:

@@ -117,11 +117,11 @@ def comparable_fields(record: type[r.Record], named: set[str]) -> list[Field]:
     """Return the contract's fields, without containers that the specification does not list."""
     listed_whole = {path.rsplit(".", 1)[0] for path in named if "." in path} - named
     return [
-        one
-        for one in contract_fields(record)
-        if one.path not in listed_whole
-        and one.path not in BEYOND.get(record, set())
-        and not one.beyond
+        field
+        for field in contract_fields(record)
+        if field.path not in listed_whole
+        and field.path not in BEYOND.get(record, set())
+        and not field.beyond
     ]
 
 
@@ -131,7 +131,7 @@ def field_pairs(request: pytest.FixtureRequest, specification: Any) -> tuple[Any
     which, record = RECORDS[heading]
     table = specification.tables(specification.section(heading.split(",")[0]))[which]
     spec = specification_fields(table)
-    return record, spec, comparable_fields(record, {one.path for one in spec})
+    return record, spec, comparable_fields(record, {field.path for field in spec})
 
 
 EACH = pytest.mark.parametrize("field_pairs", list(RECORDS), indirect=True)
@@ -140,7 +140,7 @@ EACH = pytest.mark.parametrize("field_pairs", list(RECORDS), indirect=True)
 @EACH
 def test_fields_follow_specification(field_pairs: Any) -> None:
     _, spec, contract = field_pairs
-    assert [one.path for one in contract] == [one.path for one in spec]
+    assert [field.path for field in contract] == [field.path for field in spec]
 
 
 @EACH
@@ -157,18 +157,20 @@ def test_types_follow_specification(field_pairs: Any) -> None:
 @EACH
 def test_null_follows_specification(field_pairs: Any) -> None:
     record, spec, contract = field_pairs
-    spec_null = {one.path for one in spec if one.null}
-    contract_null = {one.path for one in contract if one.null}
+    spec_null = {field.path for field in spec if field.null}
+    contract_null = {field.path for field in contract if field.null}
     assert contract_null - {path for of, path in MAY_BE_NULL if of is record} == spec_null
 
 
 @EACH
 def test_optional_follows_specification(field_pairs: Any) -> None:
     record, spec, contract = field_pairs
-    spec_optional = {one.path for one in spec if one.optional}
+    spec_optional = {field.path for field in spec if field.optional}
     if record is r.LedgerUpdate:  # "fields vary with delta.type"
-        spec_optional = {one.path for one in spec if one.path.startswith("delta.")} - {"delta.type"}
-    assert {one.path for one in contract if one.optional} == spec_optional
+        spec_optional = {field.path for field in spec if field.path.startswith("delta.")} - {
+            "delta.type"
+        }
+    assert {field.path for field in contract if field.optional} == spec_optional
 
 
 def test_fields_beyond_specification_are_marked(specification: Any) -> None:
@@ -176,23 +178,27 @@ def test_fields_beyond_specification_are_marked(specification: Any) -> None:
     for section, (which, record) in RECORDS.items():
         table = specification.tables(specification.section(section.split(",")[0]))[which]
         listed = {path for path, *_ in table}
-        marked = [one for one in contract_fields(record) if one.beyond]
-        assert not listed & {one.path for one in marked}
-        outer = {one.path for one in marked if one.optional}
-        inner = {one.path for one in marked} - outer
-        assert all(any(path.startswith(f"{one}.") for one in outer) for path in inner)
+        marked = [field for field in contract_fields(record) if field.beyond]
+        assert not listed & {field.path for field in marked}
+        outer = {field.path for field in marked if field.optional}
+        inner = {field.path for field in marked} - outer
+        assert all(any(path.startswith(f"{item}.") for item in outer) for path in inner)
 
 
 def test_beyond_fields_only_add(specification: Any) -> None:
     """Every field in `BEYOND` is in the contract, but not in the specification."""
     for record, paths in BEYOND.items():
-        assert paths <= {one.path for one in contract_fields(record)}
+        assert paths <= {field.path for field in contract_fields(record)}
         assert not any(f"| {path} |" in specification.text for path in paths)
 
 
 def specified_names(record: type[r.Record]) -> list[str]:
     """Return the wire names of the fields in the specification."""
-    return [one.path for one in contract_fields(record) if not one.beyond and "." not in one.path]
+    return [
+        field.path
+        for field in contract_fields(record)
+        if not field.beyond and "." not in field.path
+    ]
 
 
 def test_margin_summary(specification: Any) -> None:

@@ -78,7 +78,7 @@ WORDS: dict[str, Iterable[str]] = {
         "Vault Close",
         "Spot Dust Conversion",
     ],
-    "OrderStatus.status": [one for group in GROUPS.values() for one in group],
+    "OrderStatus.status": [state for group in GROUPS.values() for state in group],
     "LedgerDelta.type": DELTA_FIELDS,
     "LedgerDelta.leverage_type": ["Cross", "Isolated"],
     "LedgerDelta.operation": ["supply", "withdraw", "repay", "borrow"],
@@ -153,7 +153,9 @@ def test_every_operation_has_a_sample() -> None:
 
 def test_sample_answer_is_not_empty() -> None:
     empty = [
-        name for name, one in OPERATIONS.items() if sample_exchanges(one)[0]["response"] in ([], {})
+        name
+        for name, operation in OPERATIONS.items()
+        if sample_exchanges(operation)[0]["response"] in ([], {})
     ]
     assert empty == []
 
@@ -165,7 +167,7 @@ def test_samples_are_small() -> None:
 
 
 def test_samples_cover_every_branch() -> None:
-    missing = {" ".join(one) for one in allowed() - seen()}
+    missing = {" ".join(item) for item in allowed() - seen()}
     assert missing == READ_ONLY.keys()
 
 
@@ -177,8 +179,8 @@ def test_samples_cover_every_word(field: str) -> None:
 def test_samples_cover_account_modes() -> None:
     [sample] = sample_exchanges(OPERATIONS["accountValueSnapshots"])
     tuples = [user for _, _, users in sample["response"] for user in users.values()]
-    assert {one[4] for one in tuples} == {0, 1, 2, 3}
-    assert {len(one) for one in tuples} == {5, 8}
+    assert {entry[4] for entry in tuples} == {0, 1, 2, 3}
+    assert {len(entry) for entry in tuples} == {5, 8}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
@@ -200,10 +202,10 @@ def test_frames_read_samples(operation: Operation, numbers: Any) -> None:
     for exchange in sample_exchanges(operation):
         if exchange["request"].get("dex") == "ALL_DEXES":
             continue  # read below: its shape follows from the request
-        made = frames(tk.frame(operation.type, exchange["response"], numbers=numbers))
+        result = frames(tk.frame(operation.type, exchange["response"], numbers=numbers))
         if get_origin(operation.answer) is list:
-            assert len(made[0]) == len(exchange["response"])
-        assert any(map(len, made)) or not exchange["response"]
+            assert len(result[0]) == len(exchange["response"])
+        assert any(map(len, result)) or not exchange["response"]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
@@ -221,8 +223,8 @@ def test_fetch_functions_read_samples(operation: Operation) -> None:
                 for k, v in check_request(operation, exchange["request"]).items()
                 if v is not None
             }
-            made = frames(getattr(tk, operation.function)(**given, session=session))
-        assert any(map(len, made)) or not exchange["response"]
+            result = frames(getattr(tk, operation.function)(**given, session=session))
+        assert any(map(len, result)) or not exchange["response"]
 
 
 class Replaying(httpx.BaseTransport):
@@ -235,7 +237,7 @@ class Replaying(httpx.BaseTransport):
         if not self._binary:
             return httpx.Response(200, content=json.dumps(self._exchange["response"]))
         pack = zstandard.ZstdCompressor().compress
-        blobs = [pack(msgpack.packb(one)) for one in self._exchange["response"]]
+        blobs = [pack(msgpack.packb(entry)) for entry in self._exchange["response"]]
         content = len(blobs).to_bytes(4, "little")
         content += b"".join(len(blob).to_bytes(4, "little") + blob for blob in blobs)
         headers = {"x-payload-format": "multi-zstd", "x-compression": "inner-zstd"}
@@ -243,6 +245,6 @@ class Replaying(httpx.BaseTransport):
 
 
 def test_samples_are_fresh() -> None:
-    made = MAKE["all_samples"]()
-    stale = [name for name, text in made.items() if (FOLDER / name).read_text() != text]
+    result = MAKE["all_samples"]()
+    stale = [name for name, text in result.items() if (FOLDER / name).read_text() != text]
     assert stale == [], "run: python docs/samples.py"

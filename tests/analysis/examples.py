@@ -22,12 +22,12 @@ def times(ms: Iterable[int]) -> pd.Series:
 
 def exact(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the same frame with exact numbers, from the shortest text of each float."""
-    made = frame.copy()
+    result = frame.copy()
     for name in frame.columns:
         if frame[name].dtype == float:
             texts = [None if v != v else Decimal(repr(float(v))) for v in frame[name]]
-            made[name] = pd.array(texts, dtype=EXACT)
-    return made
+            result[name] = pd.array(texts, dtype=EXACT)
+    return result
 
 
 def as_numbers(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
@@ -62,10 +62,10 @@ _NAMES = (
 
 
 def fills() -> pd.DataFrame:
-    made = pd.DataFrame(_FILLS, columns=list(_NAMES))
-    made["time"] = times(MONDAY + ms for ms in made["time"])
-    made.insert(0, "user", ME)
-    return made
+    frame = pd.DataFrame(_FILLS, columns=list(_NAMES))
+    frame["time"] = times(MONDAY + ms for ms in frame["time"])
+    frame.insert(0, "user", ME)
+    return frame
 
 
 def funding() -> pd.DataFrame:
@@ -90,9 +90,9 @@ def ledger() -> pd.DataFrame:
         {"type": "liquidation", "liquidated_ntl_pos": 500.0, "account_value": -3.0},
         {"type": "somethingNew", "usdc": 99.0},
     ]
-    made = pd.DataFrame(rows)
+    frame = pd.DataFrame(rows)
     for name in ("user", "destination"):
-        made[name] = made[name].astype("str")
-    made["to_perp"] = made["to_perp"].astype("boolean")
-    made.insert(0, "time", times(MONDAY + n * HOUR for n in range(len(rows))))
-    return made
+        frame[name] = frame[name].astype("str")
+    frame["to_perp"] = frame["to_perp"].astype("boolean")
+    frame.insert(0, "time", times(MONDAY + n * HOUR for n in range(len(rows))))
+    return frame

@@ -46,8 +46,8 @@ def everybody(world: World, users: list[str] | None = None) -> Everybody:
         ledger=tk.many(tk.user_non_funding_ledger_updates, names, start=0, **asked),
         states=tk.batch_clearinghouse_states(names, dex="ALL_DEXES", **asked),
         contexts=pd.concat(contexts, ignore_index=True),
-        snapshots=[_snapshot(one.values, mine) for one in sources.account_snapshots],
-        times=[one.time for one in sources.account_snapshots],
+        snapshots=[_snapshot(snapshot.values, mine) for snapshot in sources.account_snapshots],
+        times=[snapshot.time for snapshot in sources.account_snapshots],
     )
 
 
@@ -85,5 +85,5 @@ def _snapshot(values: Any, mine: set[str]) -> pd.DataFrame:
         if row.user in mine
     ]
     names = ["user", "collateral_token", "account_value", "account_mode"]
-    made = pd.DataFrame(rows, columns=names)
-    return made.astype({"user": "str", "collateral_token": "str", "account_value": EXACT})
+    frame = pd.DataFrame(rows, columns=names)
+    return frame.astype({"user": "str", "collateral_token": "str", "account_value": EXACT})

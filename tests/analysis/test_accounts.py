@@ -234,11 +234,11 @@ def test_buffers_by_hand() -> None:
     """0xa has two cross positions: 100 - 1000 / 40 - 500 / 20 = 50, over 1500 - 25 + 25."""
     rows = held().iloc[[0, 3, 4]].assign(user="0xa", coin=["X", "Y", "Z"])
     accounts = pd.DataFrame({"user": ["0xA"], "dex": ["native"], "cross_account_value": [100.0]})
-    made = buffers(accounts, rows, {"X": 20, "Y": 10, "Z": 5}).set_index("margin")
-    assert made.loc["cross", "buffer"] == 50
-    assert made.loc["cross", "distance"] == pytest.approx(50 / 1500)
-    assert made.loc["isolated", "buffer"] == 0  # 20 - 200 / 10
-    assert made.loc["isolated", "distance"] == 0
+    frame = buffers(accounts, rows, {"X": 20, "Y": 10, "Z": 5}).set_index("margin")
+    assert frame.loc["cross", "buffer"] == 50
+    assert frame.loc["cross", "distance"] == pytest.approx(50 / 1500)
+    assert frame.loc["isolated", "buffer"] == 0  # 20 - 200 / 10
+    assert frame.loc["isolated", "distance"] == 0
     unknown = buffers(accounts, rows, {"X": 20, "Z": 5}).set_index("margin")
     assert np.isnan(unknown.loc["cross", "distance"])
     stranger = buffers(accounts.assign(user="0xz"), rows, {"X": 20, "Y": 10, "Z": 5})

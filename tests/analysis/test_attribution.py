@@ -45,8 +45,8 @@ def one(result: pd.DataFrame) -> dict[str, float]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_attribution_by_hand(kind: str) -> None:
     """The builder fee is inside the fee; PURR's, 0.07 at 0.5, in its cost; HYPE's has no price."""
-    made = (as_numbers(frame, kind) for frame in (fills(), funding(), ledger()))
-    total = one(attribution(*made, account=ME))
+    frames = (as_numbers(frame, kind) for frame in (fills(), funding(), ledger()))
+    total = one(attribution(*frames, account=ME))
     expected = {
         "fills": 7,
         "volume": 100 + 110 + 400 + 50 + 20 + 3000 + 3000,
@@ -126,8 +126,8 @@ def test_parts_of_unknown_fee(engine, kind: str) -> None:
     gone.loc[[0, 2], "fee"] = np.nan
     words = "fee in 2.*If fee is missing, its parts builder_fee and deployer_fee do not count"
     with pytest.warns(MissingAmounts, match=words):
-        made = attribution(engine.give(as_numbers(gone, kind)), by="coin")
-    rows = {row["coin"]: row for row in engine.take(made)}
+        result = attribution(engine.give(as_numbers(gone, kind)), by="coin")
+    rows = {row["coin"]: row for row in engine.take(result)}
     btc, tsla = rows["BTC"], rows["flx:TSLA"]
     assert float(btc["trading_fee"]) == pytest.approx(-0.05)
     assert float(btc["builder_fee"]) == pytest.approx(-0.01)
@@ -158,7 +158,7 @@ def test_change_of_unrealised_pnl(engine) -> None:
         | {"unrealized_pnl": [7.0, -2.0, 100.0]}
     )
     for kind in KINDS:
-        given = [engine.give(as_numbers(one, kind)) for one in (fills(), before, after)]
+        given = [engine.give(as_numbers(item, kind)) for item in (fills(), before, after)]
         rows = engine.take(attribution(given[0], by="coin", positions=(given[1], given[2])))
         assert {row["coin"]: float(row["unrealised"]) for row in rows if row["unrealised"]} == {
             "BTC": 12.0,
@@ -226,9 +226,9 @@ def test_groups_by_dex() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", GROUPS, ids=str)
 def test_groups_sum_to_total(kind: str, by: str | list[str] | None) -> None:
-    made = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
-    total = attribution(*made, account=ME).iloc[0]
-    rows = attribution(*made, by=by, account=ME)
+    frames = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
+    total = attribution(*frames, account=ME).iloc[0]
+    rows = attribution(*frames, by=by, account=ME)
     for name in ("fills", "volume", *PARTS, "unpriced_fees"):
         assert float(rows[name].sum()) == pytest.approx(float(total[name]), abs=1e-12)
     for _, row in rows.iterrows():
@@ -240,9 +240,9 @@ def test_groups_sum_to_total(kind: str, by: str | list[str] | None) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", GROUPS, ids=str)
 def test_engines_agree(engine, kind: str, by: str | list[str] | None) -> None:
-    made = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
-    expected = attribution(*made, by=by, account=ME)
-    given_ = [engine.give(frame) for frame in made]
+    frames = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
+    expected = attribution(*frames, by=by, account=ME)
+    given_ = [engine.give(frame) for frame in frames]
     seen = engine.take(attribution(*given_, by=by, account=ME))
     same_rows(seen, type(engine)("pandas").take(expected))
 
@@ -337,9 +337,9 @@ def test_ledger_account_sources() -> None:
 
 def test_ledger_of_many_accounts_by_user() -> None:
     rows = pd.concat([ledger().assign(account=ME), ledger().assign(account="0xother")])
-    made = attribution(fills(), None, rows, by="user").set_index("user")
-    assert made.loc[ME, "ledger"] == 930
-    assert made.loc["0xother", ["fills", "ledger", "unknown_flows"]].tolist() == [0, 944, 3]
+    frame = attribution(fills(), None, rows, by="user").set_index("user")
+    assert frame.loc[ME, "ledger"] == 930
+    assert frame.loc["0xother", ["fills", "ledger", "unknown_flows"]].tolist() == [0, 944, 3]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -347,19 +347,19 @@ def test_other_accounts_are_excluded(engine, kind: str) -> None:
     """A builder's funding has every account that approved it; fills need not repeat theirs."""
     paid = pd.concat([funding(), funding().assign(user=OTHER, usdc=1000.0)])
     moved = pd.concat([ledger().assign(account=ME), ledger().assign(account=OTHER)])
-    made = [engine.give(as_numbers(frame, kind)) for frame in (fills(), paid, moved)]
+    frames = [engine.give(as_numbers(frame, kind)) for frame in (fills(), paid, moved)]
     nameless = engine.give(as_numbers(fills().drop(columns="user"), kind))
     for by in (None, "week", ["day", "dex"]):
-        seen = [engine.take(attribution(nameless, *made[1:], by=by, account=ME.upper()))]
-        seen.append(engine.take(attribution(*made, by=by)))
+        seen = [engine.take(attribution(nameless, *frames[1:], by=by, account=ME.upper()))]
+        seen.append(engine.take(attribution(*frames, by=by)))
         for rows in seen:
             assert float(sum(row["funding"] or 0 for row in rows)) == -0.75
             assert float(sum(row["ledger"] or 0 for row in rows)) == (
                 930 if "dex" not in (by or ()) else 0
             )
-    (none,) = engine.take(attribution(nameless, made[1], account="0xc"))
+    (none,) = engine.take(attribution(nameless, frames[1], account="0xc"))
     assert none["covers"] == "fills, not funding (no rows)"
-    for source, rows in (("funding", {"funding": made[1]}), ("ledger", {"ledger": made[2]})):
+    for source, rows in (("funding", {"funding": frames[1]}), ("ledger", {"ledger": frames[2]})):
         with pytest.raises(ValueError, match=f"{source}: it has rows of 2 accounts.*account="):
             attribution(nameless, **rows)
 
@@ -392,14 +392,14 @@ def test_funding_without_fills() -> None:
 
 
 def test_different_accounts_are_refused() -> None:
-    made = [fills().drop(columns="user"), ledger()]
-    for frame, user in zip(made, (ME, OTHER), strict=True):
+    frames = [fills().drop(columns="user"), ledger()]
+    for frame, user in zip(frames, (ME, OTHER), strict=True):
         frame.attrs["toolkit"] = {"parameters": {"user": user}}
     with pytest.raises(
         ValueError, match=f"ledger: it was fetched for {OTHER.lower()}, but the fills"
     ):
-        attribution(made[0], None, made[1])
-    assert attribution(made[0], None, made[1], account=ME)["ledger"].item() == 930
+        attribution(frames[0], None, frames[1])
+    assert attribution(frames[0], None, frames[1], account=ME)["ledger"].item() == 930
 
 
 FLOWS = [
@@ -443,9 +443,9 @@ SENDS = [
 )
 def test_ledger_types(kind: str, row: dict, flow: float | None) -> None:
     frame = as_numbers(pd.DataFrame([{"time": times([MONDAY])[0], **row}]), kind)
-    made = one(attribution(as_numbers(fills(), kind).head(1), None, frame, account=ME))
-    assert made["ledger"] == (flow or 0)
-    assert made["unknown_flows"] == (flow is None)
+    result = one(attribution(as_numbers(fills(), kind).head(1), None, frame, account=ME))
+    assert result["ledger"] == (flow or 0)
+    assert result["unknown_flows"] == (flow is None)
 
 
 amounts = st.decimals(-1000, 1000, places=6, allow_nan=False)
@@ -494,7 +494,7 @@ def test_a_million_fills() -> None:
 def test_simulated_accounts_add_up(world, rows_of) -> None:
     """Closed PnL + funding - fees + ledger is the change of equity but for what is unrealised."""
     for user, truth in (world.expected | world.expected_mixed).items():
-        made = (
+        parts = (
             rows_of(name, user)
             for name in (
                 "userFillsByTime",
@@ -502,7 +502,7 @@ def test_simulated_accounts_add_up(world, rows_of) -> None:
                 "userNonFundingLedgerUpdates",
             )
         )
-        row = attribution(*made, account=user).iloc[0]
+        row = attribution(*parts, account=user).iloc[0]
         assert row["equity_change"] == truth.equity_end - truth.equity_start - truth.unrealised
         assert row["funding"] == truth.funding
         assert row["ledger"] == truth.ledger
@@ -552,8 +552,8 @@ def test_amounts_missing_in_all_fills(engine, kind: str) -> None:
     btc = gone["coin"] == "BTC"
     gone.loc[btc, ["closed_pnl", "fee"]] = np.nan
     with pytest.warns(MissingAmounts):
-        made = attribution(engine.give(as_numbers(gone, kind)), by="coin")
-    rows = {row["coin"]: row for row in engine.take(made)}
+        result = attribution(engine.give(as_numbers(gone, kind)), by="coin")
+    rows = {row["coin"]: row for row in engine.take(result)}
     lost = rows["BTC"]
     count = int(btc.sum())
     assert lost["covers"] == f"fills (0 of {count} closed PnLs, 0 of {count} fees known)"

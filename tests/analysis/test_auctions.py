@@ -23,9 +23,9 @@ def status_after(auction: Auction, seconds: int) -> pd.DataFrame:
     """Return the service's answer, so many seconds after the start of the auction."""
     status = auction_status(auction, auction.start_seconds + seconds)
     name = "perpDeployAuctionStatus"
-    made = frame(name, [msgspec.to_builtins(status)])
-    made.attrs["toolkit"] = {"asked_at": iso_time(auction.start_seconds + seconds)}
-    return made
+    result = frame(name, [msgspec.to_builtins(status)])
+    result.attrs["toolkit"] = {"asked_at": iso_time(auction.start_seconds + seconds)}
+    return result
 
 
 def iso_time(seconds: int) -> str:
@@ -121,9 +121,9 @@ def test_simulated_auctions_through_service(world) -> None:
 def test_decay_with_several_request_times() -> None:
     begin = ROUND.start_seconds * SECOND
     polls = [status_after(ROUND, h * 3600).assign(asked_at=begin + h * HOUR) for h in (1, 20)]
-    made = auctions.decay(pd.concat(polls))
-    assert made["gas"].tolist() == [520.0, 254.0]
-    assert made["floor_gas"].tolist() == pytest.approx([100.0, 100.0])
+    result = auctions.decay(pd.concat(polls))
+    assert result["gas"].tolist() == [520.0, 254.0]
+    assert result["floor_gas"].tolist() == pytest.approx([100.0, 100.0])
 
 
 def test_errors_of_decay() -> None:

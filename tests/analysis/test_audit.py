@@ -31,13 +31,13 @@ def chain(
     step: int = HOUR,
 ) -> pd.DataFrame:
     """Return a chain of fills (side, sz, px), with a closed PnL of 0."""
-    made = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
-    signed = made["sz"].where(made["side"] == "B", -made["sz"])
-    made["start_position"] = start + signed.cumsum().shift(fill_value=0.0)
-    made["start_position"] = made["start_position"].round(9)
-    made["coin"], made["closed_pnl"] = coin, 0.0
-    made["time"] = times(MONDAY + n * step for n in range(len(rows)))
-    return made
+    result = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
+    signed = result["sz"].where(result["side"] == "B", -result["sz"])
+    result["start_position"] = start + signed.cumsum().shift(fill_value=0.0)
+    result["start_position"] = result["start_position"].round(9)
+    result["coin"], result["closed_pnl"] = coin, 0.0
+    result["time"] = times(MONDAY + n * step for n in range(len(rows)))
+    return result
 
 
 def expected(result: pd.DataFrame) -> list[float | None]:
@@ -291,11 +291,11 @@ def fewest_breaks(fills: pd.DataFrame) -> int:
         starts = rows["start_position"].round(6).tolist()
         ranks = rows["time"].rank(method="dense").astype(int).tolist()
         possible: dict[int, list[int]] = defaultdict(list)
-        for one in range(len(rows)):
+        for number in range(len(rows)):
             for other in range(len(rows)):
-                next_to = ranks[other] - ranks[one] in {0, 1}
-                if one != other and next_to and ends[one] == starts[other]:
-                    possible[one].append(other)
+                next_to = ranks[other] - ranks[number] in {0, 1}
+                if number != other and next_to and ends[number] == starts[other]:
+                    possible[number].append(other)
         total += len(rows) - 1 - matched(possible, len(rows))
     return total
 
@@ -313,7 +313,7 @@ def matched(possible: dict[int, list[int]], rows: int) -> int:
                     return True
         return False
 
-    return sum(grow(one, set()) for one in range(rows))
+    return sum(grow(number, set()) for number in range(rows))
 
 
 @pytest.mark.parametrize("coin", ["APE", "ATOM", "BNB", "DOGE"])
@@ -350,14 +350,14 @@ def is_chain(rows: pd.DataFrame, order: list[int]) -> bool:
 
 def by_the_book(rows: list[pd.Series], steps: int) -> list[Fraction | None]:
     """Entry notional in fractions, None while the position's entry is not known."""
-    made: list[Fraction | None] = []
+    parts: list[Fraction | None] = []
     entry: Fraction | None = None if rows[0]["start_position"] else Fraction(0)
     for row in rows:
         start, end = ends(row)
         px, change = Fraction(str(row["px"])), end - start
         closing = min(abs(change), abs(start)) if start * change < 0 else Fraction(0)
         if entry is None:
-            made.append(None)
+            parts.append(None)
             entry = abs(end) * px if start * end < 0 or end == 0 else None
             continue
         gain = Fraction(0)
@@ -366,5 +366,5 @@ def by_the_book(rows: list[pd.Series], steps: int) -> list[Fraction | None]:
             gain = closing * (px - average) * (1 if start > 0 else -1)
             entry -= entry * closing / abs(start)
         entry += (abs(change) - closing) * px
-        made.append(gain)
-    return made
+        parts.append(gain)
+    return parts

@@ -27,12 +27,12 @@ Row = tuple[str, str | None, float, float, int]
 def fills(*rows: Row) -> pd.DataFrame:
     """Return fills of (user, builder, size at 100 USD, builder fee, ms after Monday)."""
     names = ["user", "builder", "sz", "builder_fee", "ms"]
-    made = pd.DataFrame(list(rows), columns=names).astype({"sz": float, "builder_fee": float})
-    made["time"] = times(MONDAY + made.pop("ms").astype("int64"))
-    made["builder"] = made["builder"].astype("str")
-    made["user"] = made["user"].astype("str")
+    frame = pd.DataFrame(list(rows), columns=names).astype({"sz": float, "builder_fee": float})
+    frame["time"] = times(MONDAY + frame.pop("ms").astype("int64"))
+    frame["builder"] = frame["builder"].astype("str")
+    frame["user"] = frame["user"].astype("str")
     plain = {"coin": "BTC", "px": 100.0, "side": "B", "fee": 0.5, "fee_token": "USDC"}
-    return made.assign(**plain, dir="Open Long", oid=range(len(made)), tid=1)
+    return frame.assign(**plain, dir="Open Long", oid=range(len(frame)), tid=1)
 
 
 SOME = (
@@ -136,15 +136,15 @@ SPELL = st.tuples(
 @given(st.lists(SPELL, max_size=30))
 def test_routes_add_up(rows) -> None:
     """The routes add up to all fills, and the builders' revenues to the total."""
-    made = fills(*((u, b, float(s), NAN if b is None else c / 100, c) for u, b, s, c in rows))
-    row = builders.routing(made, B).iloc[0]
+    result = fills(*((u, b, float(s), NAN if b is None else c / 100, c) for u, b, s, c in rows))
+    row = builders.routing(result, B).iloc[0]
     assert row["fills"] == row[["routed", "elsewhere", "direct", "unroutable"]].sum() == len(rows)
     usd = [f"{way}_usd" for way in ("routed", "elsewhere", "direct", "unroutable")]
     assert row["volume"] == pytest.approx(row[usd].sum())
-    whole = builders.revenue(made)["revenue"].item()
-    assert builders.revenue(made, by=["builder", "user"])["revenue"].sum() == pytest.approx(whole)
+    whole = builders.revenue(result)["revenue"].item()
+    assert builders.revenue(result, by=["builder", "user"])["revenue"].sum() == pytest.approx(whole)
     assert whole == pytest.approx(sum(c / 100 for _, b, _, c in rows if b is not None))
-    found = builders.attach_rate(made, B, weight="fills").iloc[0]
+    found = builders.attach_rate(result, B, weight="fills").iloc[0]
     if rows:
         assert found["rate"] == pytest.approx(sum(b == B for _, b, _, _ in rows) / len(rows))
 
@@ -187,14 +187,14 @@ def crowd(seed: int, users: int = 60) -> pd.DataFrame:
 
 def test_attach_rate_interval_against_bootstrap() -> None:
     rows = crowd(1)
-    made = builders.attach_rate(rows, B).iloc[0]
+    result = builders.attach_rate(rows, B).iloc[0]
     each = rows.assign(usd=100 * rows["sz"], mine=(rows["builder"] == B) * 100 * rows["sz"])
     sums = each.groupby("user")[["mine", "usd"]].sum().to_numpy()
     rng = np.random.default_rng(0)
     drawn = sums[rng.integers(0, len(sums), (2000, len(sums)))].sum(axis=1)
     low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
-    assert made["low"] == pytest.approx(low, abs=0.015)
-    assert made["high"] == pytest.approx(high, abs=0.015)
+    assert result["low"] == pytest.approx(low, abs=0.015)
+    assert result["high"] == pytest.approx(high, abs=0.015)
 
 
 def test_cohorts_by_hand() -> None:
@@ -207,15 +207,15 @@ def test_cohorts_by_hand() -> None:
         ("v", None, 9.0, NAN, WEEK + DAY),
         ("w", B, 1.0, 1.6, 2 * WEEK),
     )
-    made = builders.cohorts(rows, B, since=MONDAY - WEEK, until=MONDAY + 2 * WEEK + 3 * DAY)
-    assert made["cohort"].tolist() == list(times([MONDAY] * 3 + [MONDAY + WEEK] * 2))
-    assert made["age"].tolist() == [0, 1, 2, 0, 1]
-    assert made["users"].tolist() == [2, 2, 2, 1, 1]
-    assert made["active"].fillna(-1).tolist() == [2, 1, -1, 1, -1]
-    assert made["retention"].fillna(-1).tolist() == [1.0, 0.5, -1, 1.0, -1]
-    assert made["revenue"].fillna(-1).tolist() == pytest.approx([0.3, 0.4, -1, 0.8, -1])
-    assert made["complete"].tolist() == [True, True, False, True, False]
-    assert not made["earlier"].any()
+    cohorts = builders.cohorts(rows, B, since=MONDAY - WEEK, until=MONDAY + 2 * WEEK + 3 * DAY)
+    assert cohorts["cohort"].tolist() == list(times([MONDAY] * 3 + [MONDAY + WEEK] * 2))
+    assert cohorts["age"].tolist() == [0, 1, 2, 0, 1]
+    assert cohorts["users"].tolist() == [2, 2, 2, 1, 1]
+    assert cohorts["active"].fillna(-1).tolist() == [2, 1, -1, 1, -1]
+    assert cohorts["retention"].fillna(-1).tolist() == [1.0, 0.5, -1, 1.0, -1]
+    assert cohorts["revenue"].fillna(-1).tolist() == pytest.approx([0.3, 0.4, -1, 0.8, -1])
+    assert cohorts["complete"].tolist() == [True, True, False, True, False]
+    assert not cohorts["earlier"].any()
     assert builders.cohorts(rows, B)["earlier"].tolist() == [True] * 3 + [False] * 2
     whole = builders.cohorts(rows, B, until=MONDAY + 3 * WEEK)
     assert whole["active"].tolist() == [2, 1, 0, 1, 1]  # nobody came back: 0 when the week is over
@@ -234,12 +234,12 @@ def test_lifetime_value_by_hand() -> None:
         ("w", B, 1.0, 5.0, WEEK),
         ("w", B, 1.0, 99.0, 2 * WEEK),
     )
-    made = builders.lifetime_value(rows, B, weeks=3, until=MONDAY + 2 * WEEK + DAY)
-    assert made["within 1 week"] == pytest.approx(3.0)
-    assert made["within 2 weeks"] == pytest.approx(4.0)
-    assert np.isnan(made["within 3 weeks"])
-    assert made.curve["at_risk"].tolist() == [3, 2, 0]
-    assert made.n == 3
+    result = builders.lifetime_value(rows, B, weeks=3, until=MONDAY + 2 * WEEK + DAY)
+    assert result["within 1 week"] == pytest.approx(3.0)
+    assert result["within 2 weeks"] == pytest.approx(4.0)
+    assert np.isnan(result["within 3 weeks"])
+    assert result.curve["at_risk"].tolist() == [3, 2, 0]
+    assert result.n == 3
     # All users are observed: the mean, and its standard error as a share of it.
     early = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK + DAY, level=0.5)
     error = np.std([1, 3, 5], ddof=1) / np.sqrt(3)
@@ -252,11 +252,11 @@ def test_lifetime_value_by_hand() -> None:
 @given(st.lists(st.sampled_from([0.0, 0.0, 0.01, 1.0, 1e4]), min_size=2, max_size=8))
 def test_lifetime_interval_is_positive(fees: list[float]) -> None:
     rows = fills(*((f"u{n}", B, 1.0, fee, n) for n, fee in enumerate(fees)))
-    made = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK).params.iloc[0]
-    if made["estimate"] == 0:
-        assert made[["low", "high"]].isna().all()
+    result = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK).params.iloc[0]
+    if result["estimate"] == 0:
+        assert result[["low", "high"]].isna().all()
     else:
-        assert 0 <= made["low"] <= made["estimate"] <= made["high"]
+        assert 0 <= result["low"] <= result["estimate"] <= result["high"]
 
 
 def test_lifetime_interval_coverage() -> None:
@@ -265,8 +265,8 @@ def test_lifetime_interval_coverage() -> None:
     for seed in range(seeds):
         fees = np.random.default_rng(seed).exponential(1.0, 15)
         rows = fills(*((f"u{n}", B, 1.0, fee, n) for n, fee in enumerate(fees)))
-        made = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK, level=level)
-        hits += made.params["low"].item() <= 1 <= made.params["high"].item()
+        result = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK, level=level)
+        hits += result.params["low"].item() <= 1 <= result.params["high"].item()
     low, high = stats.binom.ppf([0.001, 0.999], seeds, level)
     assert low <= hits <= high, hits
 
@@ -274,7 +274,7 @@ def test_lifetime_interval_coverage() -> None:
 def test_lifetime_interval_against_bootstrap() -> None:
     rows = crowd(2)
     until = MONDAY + 5 * WEEK
-    made = builders.lifetime_value(rows, B, weeks=4, until=until).params.iloc[3]
+    result = builders.lifetime_value(rows, B, weeks=4, until=until).params.iloc[3]
     mine = rows[rows["builder"] == B].assign(ms=lambda one: one["time"].astype("int64"))
     first = mine.groupby("user")["ms"].transform("min")
     week = ((mine["ms"] - first) // WEEK).rename("week")
@@ -288,17 +288,19 @@ def test_lifetime_interval_against_bootstrap() -> None:
     for _ in range(1000):
         pick = rng.integers(0, len(table), len(table))
         drawn.append(((table * seen)[pick].sum(axis=0) / seen[pick].sum(axis=0)).sum())
-    assert made["estimate"] == pytest.approx(((table * seen).sum(axis=0) / seen.sum(axis=0)).sum())
+    assert result["estimate"] == pytest.approx(
+        ((table * seen).sum(axis=0) / seen.sum(axis=0)).sum()
+    )
     wide = 2 * 1.96 * np.std(drawn)
-    assert made["high"] - made["low"] == pytest.approx(wide, rel=0.15)
+    assert result["high"] - result["low"] == pytest.approx(wide, rel=0.15)
 
 
 def test_spans_by_hand() -> None:
     """Fills without, with, with, without, with approval: two spans, the second without an end."""
     rows = fills(*(("U", None, 1.0, NAN, n * HOUR) for n in range(5)), ("x", None, 1.0, NAN, 0))
-    made = builders.approval_spans(rows.iloc[[1, 2, 4]], rows)
+    result = builders.approval_spans(rows.iloc[[1, 2, 4]], rows)
     stamps = list(times(MONDAY + n * HOUR for n in range(5)))
-    first, second = made.to_dict("records")
+    first, second = result.to_dict("records")
     assert [first[name] for name in ("after", "first", "last", "before")] == stamps[:4]
     assert [second[name] for name in ("after", "first", "last")] == [
         stamps[3],
@@ -306,7 +308,7 @@ def test_spans_by_hand() -> None:
         stamps[4],
     ]
     assert pd.isna(second["before"])
-    assert made["seen"].tolist() == [2, 1]
+    assert result["seen"].tolist() == [2, 1]
     alone = builders.approval_spans(rows.iloc[[1, 2, 4]])
     assert (len(alone), alone["seen"].item()) == (1, 3)
     assert alone[["after", "before"]].isna().all(axis=None)
@@ -321,7 +323,7 @@ def test_simulated_revenue_sums_builder_fees(world, session) -> None:
     """The sums are in decimals, from the exchange's own fills, for every builder."""
     for builder in session.world["builders"]:
         rows = tk.builder_approved_fills_by_time(builder, 0, numbers="exact", session=session)
-        made = builders.revenue(rows, builder)
+        revenue = builders.revenue(rows, builder)
         approved = set(zip(rows["user"], rows["tid"], rows["oid"], strict=True))
         whole = sum(
             (
@@ -332,7 +334,7 @@ def test_simulated_revenue_sums_builder_fees(world, session) -> None:
             Decimal(0),
         )
         assert whole > 0
-        assert made["revenue"].item() == whole
+        assert revenue["revenue"].item() == whole
 
 
 def test_simulated_builder_fee_rates(session) -> None:
@@ -350,9 +352,9 @@ def test_simulated_spans_contain_approvals(world, session) -> None:
         users = sorted(approved["user"].unique())
         every = tk.many(tk.user_fills_by_time, users, 0, session=session)
         truth = approval_intervals(world.sources.approvals)
-        made = builders.approval_spans(approved, every, paid)
-        assert set(users) <= set(made["user"])
-        for row in made.itertuples():
+        result = builders.approval_spans(approved, every, paid)
+        assert set(users) <= set(result["user"])
+        for row in result.itertuples():
             first, last, after, before = (
                 None if pd.isna(stamp) else stamp.value // 10**6
                 for stamp in (row.first, row.last, row.after, row.before)
@@ -379,12 +381,12 @@ def test_simulated_spans_contain_approvals(world, session) -> None:
 def test_simulated_cohorts_add_up(session) -> None:
     builder = session.world["builders"][0]
     rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
-    made = builders.cohorts(rows, builder, until="2025-10-20")
-    assert made["complete"].all()
+    cohorts = builders.cohorts(rows, builder, until="2025-10-20")
+    assert cohorts["complete"].all()
     users = rows.loc[rows["builder"] == builder, "user"].nunique()
-    assert made.loc[made["age"] == 0, "active"].sum() == users
+    assert cohorts.loc[cohorts["age"] == 0, "active"].sum() == users
     total = builders.revenue(rows, builder)["revenue"].item()
-    assert made["revenue"].sum() == pytest.approx(total)
+    assert cohorts["revenue"].sum() == pytest.approx(total)
     value = builders.lifetime_value(rows, builder, weeks=1, until="2025-10-20")
     assert value["within 1 week"] == pytest.approx(total / users)
 

@@ -93,7 +93,7 @@ def test_curve_without_funding() -> None:
 
 def test_state_of_several_accounts() -> None:
     both = {name: tables()[name] for name in ("accounts", "positions")}
-    both = {name: pd.concat([one, one.assign(user=OTHER)]) for name, one in both.items()}
+    both = {name: pd.concat([item, item.assign(user=OTHER)]) for name, item in both.items()}
     assert made(**both, account=ME.upper().replace("X", "x"))["equity"].iloc[-1] == 110.8
     with pytest.raises(ValueError, match=r"it has 2 accounts\. Pass account="):
         made(**both)

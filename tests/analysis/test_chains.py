@@ -11,11 +11,11 @@ steps = st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=12)
 
 
 def edges_of(start: int, changes: list[int]) -> list[Edge]:
-    made = []
+    parts = []
     for change in changes:
-        made.append((start, start + change))
+        parts.append((start, start + change))
         start += change
-    return made
+    return parts
 
 
 def breaks(edges: list[Edge], order: list[int], before: int | None = None) -> int:

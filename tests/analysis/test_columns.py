@@ -37,10 +37,10 @@ def test_mixed_numbers_are_refused() -> None:
 def test_pandas_columns_of_each_engine(engine, kind: str) -> None:
     frame = as_numbers(fills(), kind)
     names = ["coin", "px", "time", "crossed"]
-    made = columns.pandas_columns(engine.give(frame), "fills", names, ["dir", "nonsense"], ["px"])
+    result = columns.pandas_columns(engine.give(frame), "fills", names, ["dir", "nonsense"], ["px"])
     plain = fills()[[*names, "dir"]]
-    pd.testing.assert_frame_equal(made, plain, check_dtype=False)
-    assert (made["px"].dtype, made["time"].dtype) == (plain["px"].dtype, plain["time"].dtype)
+    pd.testing.assert_frame_equal(result, plain, check_dtype=False)
+    assert (result["px"].dtype, result["time"].dtype) == (plain["px"].dtype, plain["time"].dtype)
     with pytest.raises(MissingColumns, match="fills: column nonsense missing"):
         columns.pandas_columns(engine.give(frame), "fills", [*names, "nonsense"])
     with pytest.raises(MissingColumns, match="coin is String"):
@@ -59,11 +59,11 @@ def test_nan_is_missing(engine) -> None:
 
 def test_addresses_of_the_contract() -> None:
     found = {
-        one.name
+        column.name
         for operation in OPERATIONS.values()
         for table in operation.tables
-        for one in table_columns(table)
-        if one.kind is ADDRESS
+        for column in table_columns(table)
+        if column.kind is ADDRESS
     }
     assert found
     assert found <= set(columns.ADDRESSES)

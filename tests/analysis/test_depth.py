@@ -28,8 +28,8 @@ def batch(second: float, bid: float, ask: float, bps: int = 10, coin: str = "XYZ
 
 
 def depth(rows: list[dict]) -> pd.DataFrame:
-    made = pd.DataFrame(rows)
-    return made.assign(timestamp_ms=times(made["timestamp_ms"]))
+    frame = pd.DataFrame(rows)
+    return frame.assign(timestamp_ms=times(frame["timestamp_ms"]))
 
 
 def test_profile_by_hand() -> None:
@@ -58,10 +58,10 @@ def test_errors_of_profile() -> None:
 
 def test_imbalance_by_hand() -> None:
     rows = depth([batch(0, 1, 3), batch(1, 2, 0), batch(2, 0, 0), batch(3, NAN, 1)])
-    made = imbalance(rows)
-    assert made["imbalance"].tolist()[:2] == [-0.5, 1.0]
-    assert made["imbalance"].iloc[2:].isna().all()
-    assert made["total_usd"].tolist()[:3] == [4, 2, 0]
+    result = imbalance(rows)
+    assert result["imbalance"].tolist()[:2] == [-0.5, 1.0]
+    assert result["imbalance"].iloc[2:].isna().all()
+    assert result["total_usd"].tolist()[:3] == [4, 2, 0]
 
 
 def shocks(
@@ -77,13 +77,13 @@ def shocks(
 
 @pytest.mark.parametrize("half_life", [12.0, 40.0, 150.0])
 def test_half_lives_are_recovered(half_life: float) -> None:
-    made = resilience(shocks(half_life))
-    assert made["half_life"] == pytest.approx(half_life, rel=0.002)
-    assert made["taken"] == pytest.approx(0.7, rel=0.01)
-    assert made.n == 3
-    assert made.shocks["side"].tolist() == ["bid"] * 3
-    assert made.shocks["before_usd"].tolist() == pytest.approx([1e6] * 3, rel=0.05)
-    assert list(made.shocks["time"]) == list(times(MONDAY + 600_000 * np.arange(1, 4)))
+    result = resilience(shocks(half_life))
+    assert result["half_life"] == pytest.approx(half_life, rel=0.002)
+    assert result["taken"] == pytest.approx(0.7, rel=0.01)
+    assert result.n == 3
+    assert result.shocks["side"].tolist() == ["bid"] * 3
+    assert result.shocks["before_usd"].tolist() == pytest.approx([1e6] * 3, rel=0.05)
+    assert list(result.shocks["time"]) == list(times(MONDAY + 600_000 * np.arange(1, 4)))
 
 
 def test_recovery_path_over_time() -> None:
@@ -162,9 +162,9 @@ def test_consistency_by_hand() -> None:
     """
     books = depth([batch(0, 1e3, 1e3), batch(0, 3e3, 3e3, 25)])
     rows = pd.concat([sample(0.5, 17.5, 5.0), sample(0.5, NAN, 12.0, 4e3), sample(0, NAN, 8.0)])
-    made = consistency(books, rows).set_index(["timestamp", "amount_usd", "side"])
+    frame = consistency(books, rows).set_index(["timestamp", "amount_usd", "side"])
     early, late = times([MONDAY, MONDAY + 500])
-    assert made["consistent"].to_dict() == {
+    assert frame["consistent"].to_dict() == {
         (early, 2e3, "buy"): False,  # cannot be missing: the depth is 3,000
         (early, 2e3, "sell"): True,
         (late, 2e3, "buy"): True,
@@ -172,17 +172,17 @@ def test_consistency_by_hand() -> None:
         (late, 4e3, "buy"): True,
         (late, 4e3, "sell"): True,
     }
-    assert made.loc[(early, 2e3, "buy"), "outside_bps"] == np.inf
-    assert made.loc[(late, 2e3, "sell"), "outside_bps"] == pytest.approx(0.99, abs=0.01)
-    assert made.loc[(late, 4e3, "buy"), "least_bps"] == pytest.approx(11.75, abs=0.02)
-    assert made.loc[(late, 2e3, "buy"), "age_seconds"] == 0.5
+    assert frame.loc[(early, 2e3, "buy"), "outside_bps"] == np.inf
+    assert frame.loc[(late, 2e3, "sell"), "outside_bps"] == pytest.approx(0.99, abs=0.01)
+    assert frame.loc[(late, 4e3, "buy"), "least_bps"] == pytest.approx(11.75, abs=0.02)
+    assert frame.loc[(late, 2e3, "buy"), "age_seconds"] == 0.5
 
 
 def test_consistency_needs_recent_batch() -> None:
     books = depth([batch(0, 1e3, 1e3), batch(10, 1e6, 1e6)])
-    made = consistency(books, sample(5, 3.0, 3.0), max_age=4)
-    assert made["consistent"].isna().all()
-    assert made[["least_bps", "most_bps", "outside_bps"]].isna().all().all()
+    result = consistency(books, sample(5, 3.0, 3.0), max_age=4)
+    assert result["consistent"].isna().all()
+    assert result[["least_bps", "most_bps", "outside_bps"]].isna().all().all()
     near = consistency(books, sample(9, 3.0, 3.0), max_age=4)
     assert near["age_seconds"].tolist() == [-1, -1]
     assert near["consistent"].all()
@@ -205,5 +205,5 @@ def test_dex_names_in_consistency() -> None:
     """Depth writes a coin with or without its dex; samples write it with the dex."""
     for coin in ("TSLA", "flx:TSLA"):
         books = depth([{**batch(0, 1e4, 1e4, coin=coin), "dex": "flx"}])
-        made = consistency(books, sample(0, 9.0, 9.0).assign(coin="flx:TSLA"))
-        assert made["consistent"].tolist() == [True, True]
+        result = consistency(books, sample(0, 9.0, 9.0).assign(coin="flx:TSLA"))
+        assert result["consistent"].tolist() == [True, True]

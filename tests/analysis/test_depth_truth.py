@@ -21,29 +21,38 @@ BPS = 100
 
 def batches(exchange: LiveExchange, start: int, seconds: int, step: int) -> pd.DataFrame:
     rows = [
-        (batch.timestamp_ms, one.dex, one.coin, level.bps, level.bid_depth_usd, level.ask_depth_usd)
+        (
+            batch.timestamp_ms,
+            market.dex,
+            market.coin,
+            level.bps,
+            level.bid_depth_usd,
+            level.ask_depth_usd,
+        )
         for second in range(0, seconds, step)
         for batch in [exchange.depth(start + 1000 * second)]
-        for one in batch.data
-        for level in one.levels
+        for market in batch.data
+        for level in market.levels
         if level.bps == BPS
     ]
     names = ["timestamp_ms", "dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd"]
-    made = pd.DataFrame(rows, columns=names)
-    return made.assign(timestamp_ms=times(made["timestamp_ms"]))
+    frame = pd.DataFrame(rows, columns=names)
+    return frame.assign(timestamp_ms=times(frame["timestamp_ms"]))
 
 
 def test_half_life_interval_coverage(world: World) -> None:
     """An hour of two markets, with a batch every five seconds, has eleven shocks."""
     last = world.sources.depth
-    few = msgspec.structs.replace(last, data=[one for one in last.data if one.coin in COINS])
+    few = msgspec.structs.replace(
+        last, data=[market for market in last.data if market.coin in COINS]
+    )
     sources = replace(world.sources, depth=few)
     hits, found = 0, []
     for seed in range(SEEDS):
         rows = batches(LiveExchange(seed, sources), sources.now_ms, 6 * SHOCK_SECONDS, 5)
-        made = resilience(rows, BPS, level=LEVEL, draws=399)
-        assert made.n == 11
-        row = made.params.set_index("name").loc["half_life"]
+        result = resilience(rows, BPS, level=LEVEL, draws=399)
+        assert result.n == 11
+        row = result.params.set_index("name").loc["half_life"]
         hits += row["low"] <= DEPTH_HALF_LIFE_SECONDS <= row["high"]
         found.append(row["estimate"])
     low, high = stats.binom.ppf([0.001, 0.999], SEEDS, LEVEL)

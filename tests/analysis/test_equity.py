@@ -23,12 +23,12 @@ def listed(column: pd.Series) -> list[float | None]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_equity_by_hand(kind: str) -> None:
     """BTC bought at 0 h and sold at 1 h; marks at both ends; spot fills are another balance's."""
-    made = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
+    frame = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
     marks = pd.DataFrame(
         {"time": times([MONDAY + HOUR, MONDAY + 2 * HOUR]), "name": "BTC", "mark_px": [107.0, 1.0]}
     )
     paid = funding().head(1).assign(usdc=-0.25)
-    given = [as_numbers(one, kind) for one in (made, paid, ledger(), marks)]
+    given = [as_numbers(item, kind) for item in (frame, paid, ledger(), marks)]
     rows = equity(*given[:3], account=ME, marks=given[3], sz_decimals={"BTC": 5})
     assert list(rows["time"].head(2)) == list(times([MONDAY + HOUR, MONDAY + 2 * HOUR]))
     assert listed(rows["realised"].head(2)) == pytest.approx([-0.3, 9.64])
@@ -39,9 +39,9 @@ def test_equity_by_hand(kind: str) -> None:
 
 
 def test_old_mark_is_ignored() -> None:
-    made = fills().iloc[:1].assign(start_position=0.0)
-    later = made.assign(start_position=1.0, time=times([MONDAY + 5 * HOUR]))
-    both = pd.concat([made, later])
+    frame = fills().iloc[:1].assign(start_position=0.0)
+    later = frame.assign(start_position=1.0, time=times([MONDAY + 5 * HOUR]))
+    both = pd.concat([frame, later])
     marks = pd.DataFrame({"time": times([MONDAY + HOUR]), "name": ["BTC"], "mark_px": [101.0]})
     rows = equity(both, marks=marks, sz_decimals={"BTC": 5})
     assert listed(rows["unrealised"])[:3] == [1.0, None, None]
@@ -52,7 +52,7 @@ def test_old_mark_is_ignored() -> None:
 @pytest.mark.parametrize("by", ["hour", "day", "week"])
 def test_last_point_equals_attribution(by: str) -> None:
     perps = fills()[~fills()["coin"].str.contains("^@|/")]
-    given = [as_numbers(one, "exact") for one in (perps, funding(), ledger())]
+    given = [as_numbers(item, "exact") for item in (perps, funding(), ledger())]
     last = equity(*given, by=by, account=ME).iloc[-1]
     whole = attribution(*given, account=ME).iloc[0]
     assert last["realised"] == whole["net"]

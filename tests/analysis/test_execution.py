@@ -15,15 +15,15 @@ SECOND = 1000
 
 
 def fills(rows: list[tuple[float, str, float, float, bool]], coin: str = "XYZ") -> pd.DataFrame:
-    made = pd.DataFrame(rows, columns=["second", "side", "px", "sz", "crossed"])
-    made["time"] = times(MONDAY + (SECOND * made["second"]).astype("int64"))
-    return made.drop(columns="second").assign(coin=coin)
+    frame = pd.DataFrame(rows, columns=["second", "side", "px", "sz", "crossed"])
+    frame["time"] = times(MONDAY + (SECOND * frame["second"]).astype("int64"))
+    return frame.drop(columns="second").assign(coin=coin)
 
 
 def mids(rows: list[tuple[float, float]], coin: str = "XYZ") -> pd.DataFrame:
-    made = pd.DataFrame(rows, columns=["second", "mid_px"])
-    made["time"] = times(MONDAY + (SECOND * made["second"]).astype("int64"))
-    return made.drop(columns="second").assign(coin=coin)
+    frame = pd.DataFrame(rows, columns=["second", "mid_px"])
+    frame["time"] = times(MONDAY + (SECOND * frame["second"]).astype("int64"))
+    return frame.drop(columns="second").assign(coin=coin)
 
 
 def test_fill_quality_by_hand() -> None:
@@ -32,8 +32,8 @@ def test_fill_quality_by_hand() -> None:
     In bps of value at mid: -0.2 / 200 = -10, 0.3 / 100 = 30. The third fill has only an old price.
     """
     trades = fills([(1, "B", 100.1, 2, True), (2, "A", 100.3, 1, False), (500, "A", 99, 1, False)])
-    made = fill_quality(trades, mids([(0, 100.0)]))
-    sell, buy = made.to_dict("records")
+    result = fill_quality(trades, mids([(0, 100.0)]))
+    sell, buy = result.to_dict("records")
     assert (sell["side"], sell["liquidity"], sell["fills"], sell["priced"]) == ("A", "maker", 2, 1)
     assert sell["improvement_usd"] == pytest.approx(0.3)
     assert sell["improvement_bps"] == pytest.approx(30)
@@ -41,7 +41,7 @@ def test_fill_quality_by_hand() -> None:
     assert buy["improvement_usd"] == pytest.approx(-0.2)
     assert buy["improvement_bps"] == pytest.approx(-10)
     assert buy["age_seconds"] == 1
-    assert made.attrs["toolkit"]["price_source"] == "mid_px"
+    assert result.attrs["toolkit"]["price_source"] == "mid_px"
     nothing = fill_quality(trades, mids([(0, 100.0)]), max_age=0.5)
     assert nothing["priced"].sum() == 0
     assert nothing[["improvement_usd", "improvement_bps", "age_seconds"]].isna().all().all()
@@ -65,9 +65,9 @@ def test_fill_ignores_own_quote() -> None:
     """The price before a fill is from an earlier moment; prices of one moment are averaged."""
     tape = fills([(0, "B", 100, 1, True), (5, "B", 102, 3, True), (5, "B", 106, 1, True)])
     prices = tape.rename(columns={"px": "mid_px"})
-    made = fill_quality(tape, prices, by=None).iloc[0]
-    assert made["priced"] == 2
-    assert made["improvement_usd"] == -2 * 3 - 6 * 1
+    result = fill_quality(tape, prices, by=None).iloc[0]
+    assert result["priced"] == 2
+    assert result["improvement_usd"] == -2 * 3 - 6 * 1
     later = markout(tape.head(1), prices, ["5s"]).params.iloc[0]
     assert later["estimate"] == pytest.approx(((102 * 3 + 106) / 4 - 100) / 100 * 1e4)
 
@@ -75,11 +75,11 @@ def test_fill_ignores_own_quote() -> None:
 def test_markout_by_hand() -> None:
     """Sold 1 at 100, bought 3 at 100, a minute later 101: (-1 + 3) / 400 = 50 bps."""
     trades = fills([(0, "A", 100, 1, True), (0, "B", 100, 3, True)])
-    made = markout(trades, mids([(50, 101.0)]), ["1m"]).params.iloc[0]
-    assert (made["seconds"], made["n"], made["missing"]) == (60, 2, 0)
-    assert made["estimate"] == pytest.approx(50)
-    assert made["usd"] == pytest.approx(2)
-    assert made["age_seconds"] == 10
+    result = markout(trades, mids([(50, 101.0)]), ["1m"]).params.iloc[0]
+    assert (result["seconds"], result["n"], result["missing"]) == (60, 2, 0)
+    assert result["estimate"] == pytest.approx(50)
+    assert result["usd"] == pytest.approx(2)
+    assert result["age_seconds"] == 10
 
 
 def test_old_price_is_missing() -> None:
@@ -89,10 +89,10 @@ def test_old_price_is_missing() -> None:
     same = mids([(100, 100.0)])
     assert markout(trade, same, ["1s"]).params["missing"].tolist() == [1]
     after = mids([(130, 100.0)])
-    made = markout(trade, after, ["30s", "60s", "2m"], max_age="45s").params
-    assert made["n"].tolist() == [1, 1, 0]
-    assert np.isnan(made["estimate"].iloc[2])
-    assert made["age_seconds"].tolist()[:2] == [0, 30]
+    result = markout(trade, after, ["30s", "60s", "2m"], max_age="45s").params
+    assert result["n"].tolist() == [1, 1, 0]
+    assert np.isnan(result["estimate"].iloc[2])
+    assert result["age_seconds"].tolist()[:2] == [0, 30]
     other = mids([(110, 100.0)], coin="ABC")
     assert markout(trade, other, ["30s"]).params["n"].tolist() == [0]
 
@@ -104,9 +104,9 @@ def test_spreads_by_hand() -> None:
     """
     trades = fills([(1, "B", 100.2, 2, True), (1, "A", 100.2, 2, False)])
     prices = mids([(0, 100.0), (61, 100.5)])
-    made = spreads(trades, prices, "1m").params.set_index(["liquidity", "name"])["estimate"]
-    assert made["taker"].round(9).to_dict() == {"effective": 20, "realised": -30, "impact": 50}
-    assert made["maker"].round(9).to_dict() == {"effective": -20, "realised": 30, "impact": -50}
+    result = spreads(trades, prices, "1m").params.set_index(["liquidity", "name"])["estimate"]
+    assert result["taker"].round(9).to_dict() == {"effective": 20, "realised": -30, "impact": 50}
+    assert result["maker"].round(9).to_dict() == {"effective": -20, "realised": 30, "impact": -50}
 
 
 trades = st.lists(
@@ -186,8 +186,8 @@ def test_spans_of_time() -> None:
 def test_groups_of_fills() -> None:
     rows = pd.concat([fills([(1, "B", 100, 1, True)]), fills([(1, "A", 9, 1, True)], "flx:ABC")])
     prices = pd.concat([mids([(0, 101.0)]), mids([(0, 9.0)], "flx:ABC")])
-    made = fill_quality(rows, prices, by=["dex", "day"])
-    assert made["dex"].tolist() == ["flx", "hyperliquid"]
-    assert list(made["day"]) == list(times([MONDAY, MONDAY]))
+    result = fill_quality(rows, prices, by=["dex", "day"])
+    assert result["dex"].tolist() == ["flx", "hyperliquid"]
+    assert list(result["day"]) == list(times([MONDAY, MONDAY]))
     with pytest.raises(ValueError, match="Cannot group by"):
         fill_quality(rows, prices, by="fills")

@@ -59,10 +59,10 @@ def test_intervals_contain_true_values(correlation: float) -> None:
     """At least 106 of 120 intervals of 95 % contain the truth; fewer has probability 0.001."""
     truth = [1.0, TRANSITORY, PERMANENT]
     found = estimates(correlation, 1200)
-    intervals = np.array([one.intervals(0.95) for one in found])
+    intervals = np.array([item.intervals(0.95) for item in found])
     held = (intervals[:, :, 0] <= truth) & (truth <= intervals[:, :, 1])
     assert held.sum(axis=0).min() >= stats.binom.ppf(0.001, RUNS, 0.95)
-    assert np.mean([one.values for one in found], axis=0) == pytest.approx(truth, abs=0.03)
+    assert np.mean([item.values for item in found], axis=0) == pytest.approx(truth, abs=0.03)
 
 
 def drawn(
@@ -81,7 +81,7 @@ def drawn(
 
 def held(found: list[SpreadParts], level: float) -> npt.NDArray[np.float64]:
     """Return the share of intervals that contain the truth, for each of the three parts."""
-    intervals = np.array([one.intervals(level) for one in found])
+    intervals = np.array([item.intervals(level) for item in found])
     truth = [1.0, TRANSITORY, PERMANENT]
     return ((intervals[:, :, 0] <= truth) & (truth <= intervals[:, :, 1])).mean(axis=0)
 
@@ -95,12 +95,12 @@ def test_interval_coverage(correlation: float, n: int) -> None:
     """
     rng = np.random.default_rng([n, int(100 * correlation)])
     every = [estimate_parts(drawn(rng, correlation, n)) for _ in range(300)]
-    found = [one for one in every if not np.isnan(one.values).any()]
+    found = [item for item in every if not np.isnan(item.values).any()]
     assert len(found) >= 0.98 * 300
     shares = held(found, 0.95)
     assert shares.min() >= 0.92
     assert shares.max() <= 0.98
-    errors = np.array([one.values for one in found]) - [1.0, TRANSITORY, PERMANENT]
+    errors = np.array([item.values for item in found]) - [1.0, TRANSITORY, PERMANENT]
     t = errors.mean(axis=0) / (errors.std(axis=0) / np.sqrt(len(found)))
     assert np.abs(t).max() < 3.5
 
@@ -181,17 +181,17 @@ def test_mids_at_fill_times() -> None:
 def test_quotes_recover_mid(correlation: float) -> None:
     """Fills cost the same against estimated quotes as against the true mids."""
     trades = tape(3, correlation, 6000)
-    made = quotes(trades)
+    result = quotes(trades)
     # The quotes of a moment apply until the next trade, before news arrives.
     true = trades["mid_before"].to_numpy()[1:]
-    assert abs(np.log(made["mid_px"].to_numpy()[:-1] / true).mean()) < 0.1e-4
-    half = 1e4 * np.log(made[["bid_px", "ask_px"]].div(made["mid_px"], axis=0))
+    assert abs(np.log(result["mid_px"].to_numpy()[:-1] / true).mean()) < 0.1e-4
+    half = 1e4 * np.log(result[["bid_px", "ask_px"]].div(result["mid_px"], axis=0))
     assert half.mean().tolist() == pytest.approx([-1.0, 1.0], abs=0.1)
-    for prices in (None, made):
+    for prices in (None, result):
         row = fill_quality(trades, prices, by=None).iloc[0]
         assert row["improvement_bps"] == pytest.approx(-1.0, abs=0.1)
         assert row["covered"] > 0.99
-    found = spreads(trades, made, "1s", max_age="60s", by=None)
+    found = spreads(trades, result, "1s", max_age="60s", by=None)
     assert found["effective"] == pytest.approx(found["realised"] + found["impact"])
 
 
@@ -211,19 +211,19 @@ def test_quotes_by_hand() -> None:
             "crossed": True,
         }
     )
-    made = quotes(trades)
-    assert made["mid_px"].tolist() == pytest.approx([100.0] * 7)
-    assert made["sell_px"].isna().tolist() == [True, True, *[False] * 5]
-    assert made["sell_age_seconds"].tolist()[2:] == [0, 0, 1, 0, 1]
-    assert made["buy_age_seconds"].tolist() == [0, 0, 1, 2, 0, 1, 0]
-    row = made.iloc[5]
+    result = quotes(trades)
+    assert result["mid_px"].tolist() == pytest.approx([100.0] * 7)
+    assert result["sell_px"].isna().tolist() == [True, True, *[False] * 5]
+    assert result["sell_age_seconds"].tolist()[2:] == [0, 0, 1, 0, 1]
+    assert result["buy_age_seconds"].tolist() == [0, 0, 1, 2, 0, 1, 0]
+    row = result.iloc[5]
     assert row["buy_px"] == pytest.approx(100 * np.exp(1e-4))
     assert row["bid_px"] == pytest.approx(row["sell_px"])
     # The makers' fills of the same trades name the same aggressors.
     other = trades["side"].map({"A": "B", "B": "A"})
     makers = trades.assign(side=other, crossed=False)
-    pd.testing.assert_frame_equal(quotes(makers), made)
-    pd.testing.assert_frame_equal(quotes(pd.concat([trades, makers])), made)
+    pd.testing.assert_frame_equal(quotes(makers), result)
+    pd.testing.assert_frame_equal(quotes(pd.concat([trades, makers])), result)
 
 
 def test_maker_spread_mirrors_taker() -> None:

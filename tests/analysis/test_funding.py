@@ -20,16 +20,16 @@ GROUPS = (None, "coin", ["coin", "day"], "dex", ["user", "hour"], "week")
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_by_hand(kind: str) -> None:
     rows = pd.concat([funding(), funding().assign(usdc=[0.5, 0.0, -0.26])])
-    made = sums(as_numbers(rows, kind))
-    assert list(made["coin"]) == ["BTC", "SOL", "flx:TSLA"]
-    assert [float(v) for v in made["paid"]] == [-1.0, 0.0, -0.51]
-    assert [float(v) for v in made["received"]] == [0.5, 0.5, 0.0]
-    assert [float(v) for v in made["net"]] == [-0.5, 0.5, -0.51]
-    assert list(made["payments"]) == [2, 2, 2]
-    assert list(made["first"]) == list(made["last"])
-    assert list(made["first"]) == list(times([MONDAY, MONDAY + DAY, MONDAY + DAY + HOUR]))
+    result = sums(as_numbers(rows, kind))
+    assert list(result["coin"]) == ["BTC", "SOL", "flx:TSLA"]
+    assert [float(v) for v in result["paid"]] == [-1.0, 0.0, -0.51]
+    assert [float(v) for v in result["received"]] == [0.5, 0.5, 0.0]
+    assert [float(v) for v in result["net"]] == [-0.5, 0.5, -0.51]
+    assert list(result["payments"]) == [2, 2, 2]
+    assert list(result["first"]) == list(result["last"])
+    assert list(result["first"]) == list(times([MONDAY, MONDAY + DAY, MONDAY + DAY + HOUR]))
     money = str(EXACT) if kind == "exact" else "float64"
-    assert list(made.dtypes.astype(str)) == [
+    assert list(result.dtypes.astype(str)) == [
         *("str", money, money, money, "int64"),
         *("datetime64[ms, UTC]", "datetime64[ms, UTC]"),
     ]
@@ -48,9 +48,9 @@ def test_sums_of_few_rows(kind: str) -> None:
     rows = as_numbers(funding(), kind)
     full = sums(rows, ["coin", "day"])
     for few in (rows.iloc[:0], rows.iloc[:1]):
-        made = sums(few, ["coin", "day"])
-        assert len(made) == len(few)
-        assert list(made.dtypes) == list(full.dtypes)
+        result = sums(few, ["coin", "day"])
+        assert len(result) == len(few)
+        assert list(result.dtypes) == list(full.dtypes)
     nothing = sums(rows.iloc[:0], None).iloc[0]
     assert (nothing["net"], nothing["payments"]) == (0, 0)
     assert pd.isna(nothing["first"])
@@ -106,9 +106,9 @@ def test_sums_of_million_rows() -> None:
             "usdc": rng.normal(size=n),
         }
     )
-    made = sums(frame, ["coin", "day"])
-    assert len(made) == 60
-    assert made["net"].sum() == pytest.approx(frame["usdc"].sum())
+    result = sums(frame, ["coin", "day"])
+    assert len(result) == 60
+    assert result["net"].sum() == pytest.approx(frame["usdc"].sum())
 
 
 def test_sums_of_simulated_accounts(world, rows_of) -> None:

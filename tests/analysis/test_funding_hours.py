@@ -29,16 +29,16 @@ HELD = {"BTC": {1, 2, 3, 4, 6, 7, 8, 9}, "ETH": set(range(1, 10))}
 
 
 def fills(user: str = ME) -> pd.DataFrame:
-    made = pd.DataFrame(_FILLS, columns=["time", "coin", "side", "sz", "start_position"])
-    made["time"] = times(MONDAY + int(hour * HOUR) for hour in made["time"])
-    return made.assign(user=user, px=10.0, closed_pnl=0.0, fee=0.0)
+    frame = pd.DataFrame(_FILLS, columns=["time", "coin", "side", "sz", "start_position"])
+    frame["time"] = times(MONDAY + int(hour * HOUR) for hour in frame["time"])
+    return frame.assign(user=user, px=10.0, closed_pnl=0.0, fee=0.0)
 
 
 def funding(**hours: set[int]) -> pd.DataFrame:
     rows = [(coin, hour) for coin, some in hours.items() for hour in sorted(some)]
-    made = pd.DataFrame({"coin": [coin for coin, _ in rows]}, dtype="str")
-    made.insert(0, "time", times(MONDAY + hour * HOUR for _, hour in rows))
-    return made.assign(usdc=-1.0, user=ME)
+    frame = pd.DataFrame({"coin": [coin for coin, _ in rows]}, dtype="str")
+    frame.insert(0, "time", times(MONDAY + hour * HOUR for _, hour in rows))
+    return frame.assign(usdc=-1.0, user=ME)
 
 
 def told(engine, kind: str, *frames: pd.DataFrame, by: object = None) -> list[str]:
@@ -116,10 +116,10 @@ def test_uncovered_funding_is_missing() -> None:
 
 def two_days() -> pd.DataFrame:
     """Long 1 BTC over hours 23 of Monday, 0 and 1 of Tuesday; a quick trade on Wednesday."""
-    made = pd.DataFrame({"side": ["B", "A", "B", "A"], "start_position": [0.0, 1.0, 0.0, 1.0]})
-    made["time"] = times(MONDAY + int(hour * HOUR) for hour in (22.5, 25.5, 60.2, 60.4))
-    made["closed_pnl"] = [0.0, 10.0, 0.0, 3.0]
-    return made.assign(user=ME, coin="BTC", px=100.0, sz=1.0, fee=0.5)
+    frame = pd.DataFrame({"side": ["B", "A", "B", "A"], "start_position": [0.0, 1.0, 0.0, 1.0]})
+    frame["time"] = times(MONDAY + int(hour * HOUR) for hour in (22.5, 25.5, 60.2, 60.4))
+    frame["closed_pnl"] = [0.0, 10.0, 0.0, 3.0]
+    return frame.assign(user=ME, coin="BTC", px=100.0, sz=1.0, fee=0.5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -165,8 +165,8 @@ def test_integer_times_and_categories() -> None:
     for frame in (traded, paid):
         frame["time"] = frame["time"].dt.tz_localize(None).astype("int64")
     paid["coin"] = paid["coin"].astype("category")
-    made = attribution(traded, paid)["covers"].item()
-    assert made == "fills, funding (5 of 17 position hours)"
+    result = attribution(traded, paid)["covers"].item()
+    assert result == "fills, funding (5 of 17 position hours)"
 
 
 def test_order_of_rows() -> None:
@@ -183,12 +183,12 @@ def test_positions_until_request_time() -> None:
     asked = f"{pd.Timestamp(MONDAY + 12 * HOUR, unit='ms'):%Y-%m-%dT%H:%M:%S}.000Z"
     for frame in (traded, paid):
         frame.attrs["toolkit"] = {"asked_at": asked, "rows": len(frame), "parameters": {}}
-    made = attribution(traded, paid)["covers"].item()
-    assert made == "fills, funding (17 of 20 position hours)"
+    result = attribution(traded, paid)["covers"].item()
+    assert result == "fills, funding (17 of 20 position hours)"
     assert attribution(traded[:-1], paid)["covers"].item() == "fills, funding"
     traded.attrs["toolkit"]["parameters"] = {"end": MONDAY + 10 * HOUR + 1}
-    made = attribution(traded, paid)["covers"].item()
-    assert made == "fills, funding (17 of 18 position hours)"
+    result = attribution(traded, paid)["covers"].item()
+    assert result == "fills, funding (17 of 18 position hours)"
 
 
 def test_fills_without_start_positions() -> None:

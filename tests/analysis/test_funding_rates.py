@@ -31,15 +31,15 @@ def rows(usdc: list[float], hours: list[int], coin: str = "BTC") -> pd.DataFrame
 def test_accrual_by_hand(kind: str) -> None:
     """0.1 + 0.125 + 0.075 is exactly 0.3; two payments of one hour are one step."""
     frame = pd.concat([rows([0.1, 0.125, 0.075, -0.5], [0, 1, 1, 5]), rows([2.0], [3], "ETH")])
-    made = accrual(as_numbers(frame, kind))
-    assert made["coin"].tolist() == ["BTC", "BTC", "BTC", "ETH"]
-    assert [str(float(v)) for v in made["total"]] == ["0.1", "0.3", "-0.2", "2.0"]
-    assert made["payments"].tolist() == [1, 2, 1, 1]
-    assert list(made["time"]) == list(times(MONDAY + HOUR * np.array([0, 1, 5, 3])))
+    result = accrual(as_numbers(frame, kind))
+    assert result["coin"].tolist() == ["BTC", "BTC", "BTC", "ETH"]
+    assert [str(float(v)) for v in result["total"]] == ["0.1", "0.3", "-0.2", "2.0"]
+    assert result["payments"].tolist() == [1, 2, 1, 1]
+    assert list(result["time"]) == list(times(MONDAY + HOUR * np.array([0, 1, 5, 3])))
     together = accrual(as_numbers(frame, kind), None, step="day")
     assert [float(v) for v in together["total"]] == [1.8]
     assert list(together.columns) == ["time", "usdc", "payments", "total"]
-    assert (str(made["total"].dtype) == str(EXACT)) == (kind == "exact")
+    assert (str(result["total"].dtype) == str(EXACT)) == (kind == "exact")
 
 
 def test_errors_of_accrual() -> None:
@@ -69,10 +69,10 @@ def test_accrual_ends_at_sum(some: list[tuple[str, int, Decimal]]) -> None:
             "usdc": pd.array([usdc for _, _, usdc in some], dtype=EXACT),
         }
     )
-    made, whole = accrual(frame), sums(frame)
-    assert made.groupby("coin")["total"].last().tolist() == whole["net"].tolist()
-    assert made["payments"].sum() == len(some)
-    for _, curve in made.groupby("coin"):
+    result, whole = accrual(frame), sums(frame)
+    assert result.groupby("coin")["total"].last().tolist() == whole["net"].tolist()
+    assert result["payments"].sum() == len(some)
+    for _, curve in result.groupby("coin"):
         steps = list(curve["usdc"])
         assert [sum(steps[: n + 1]) for n in range(len(steps))] == list(curve["total"])
 
@@ -86,11 +86,11 @@ def test_implied_oracle_by_hand() -> None:
 
     An account of 1,000 that received 1.0001 is more exact: 100.01 +- 0.0001.
     """
-    made = implied_oracle(paid([-0.002, 1.0001], [2, -1000], [1e-5, 1e-5])).iloc[0]
-    assert made["oracle_px"] == pytest.approx((0.002 + 1.0001) / (2e-5 + 1e-2))
-    assert (made["low"], made["high"]) == pytest.approx((100.0099, 100.0101))
-    assert made["agree"]
-    assert made["n"] == 2
+    result = implied_oracle(paid([-0.002, 1.0001], [2, -1000], [1e-5, 1e-5])).iloc[0]
+    assert result["oracle_px"] == pytest.approx((0.002 + 1.0001) / (2e-5 + 1e-2))
+    assert (result["low"], result["high"]) == pytest.approx((100.0099, 100.0101))
+    assert result["agree"]
+    assert result["n"] == 2
     off = implied_oracle(paid([-0.0021, 1.0001], [2, -1000], [1e-5, 1e-5])).iloc[0]
     assert not off["agree"]  # 104.95 to 105.05
     assert off["low"] > off["high"]
@@ -112,20 +112,20 @@ def test_payments_of_one_price_agree(oracle: int, sizes: list[int], rate: int) -
     """Rounded payments (sizes in 0.01, prices in cents, rates in 1e-9) agree."""
     usdc = [funding_payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
     frame = paid(usdc, [szi / 100 for szi in sizes], [rate / 1e9] * len(sizes))
-    made = implied_oracle(frame).iloc[0]
-    assert made["agree"]
-    assert made["low"] <= oracle / 100 * (1 + 1e-12)
-    assert oracle / 100 <= made["high"] * (1 + 1e-12)
+    result = implied_oracle(frame).iloc[0]
+    assert result["agree"]
+    assert result["low"] <= oracle / 100 * (1 + 1e-12)
+    assert oracle / 100 <= result["high"] * (1 + 1e-12)
 
 
 def test_simulated_accounts_agree(world, rows_of) -> None:
     """Payments of all accounts imply the oracle price of each coin and hour."""
     frames = [rows_of("builderApprovedFundingByTime", user) for user in world.expected]
-    together = pd.concat([one for one in frames if len(one)], ignore_index=True)
-    made = implied_oracle(together)
-    assert made["agree"].all()
-    assert made["n"].max() > 3
-    assert made["n"].sum() > 0.5 * len(together)
+    together = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
+    result = implied_oracle(together)
+    assert result["agree"].all()
+    assert result["n"].max() > 3
+    assert result["n"].sum() > 0.5 * len(together)
     other = together.copy()
     other.loc[0, "szi"] = other.loc[0, "szi"] * 2
     assert (~implied_oracle(other)["agree"]).sum() == 1
@@ -136,10 +136,10 @@ def test_implied_oracle_of_recorded_payments(recorded) -> None:
     deltas = [row["delta"] for row in answer]
     frame = pd.DataFrame(
         {
-            "coin": [one["coin"] for one in deltas],
+            "coin": [delta["coin"] for delta in deltas],
             "time": times(row["time"] for row in answer),
             **{
-                name: [float(one[wire]) for one in deltas]
+                name: [float(delta[wire]) for delta in deltas]
                 for name, wire in (
                     ("usdc", "usdc"),
                     ("szi", "szi"),
@@ -148,10 +148,10 @@ def test_implied_oracle_of_recorded_payments(recorded) -> None:
             },
         }
     )
-    made = implied_oracle(frame)
-    assert made["agree"].all()
-    assert (made["low"] <= made["oracle_px"]).all()
-    assert (made["oracle_px"] <= made["high"]).all()
+    result = implied_oracle(frame)
+    assert result["agree"].all()
+    assert (result["low"] <= result["oracle_px"]).all()
+    assert (result["oracle_px"] <= result["high"]).all()
 
 
 def rates(values: np.ndarray | list[float], coin: str = "XYZ") -> pd.DataFrame:
@@ -161,12 +161,12 @@ def rates(values: np.ndarray | list[float], coin: str = "XYZ") -> pd.DataFrame:
 
 def test_annualised_by_hand() -> None:
     """Rates of 1 to 10 and 100 (1e-6): the mean is 14.09, the mean of 2 to 10 is 6."""
-    made = annualised(rates(np.array([*range(1, 11), 100]) * 1e-6)).set_index("statistic")
+    frame = annualised(rates(np.array([*range(1, 11), 100]) * 1e-6)).set_index("statistic")
     year = 24 * 365 * 1e-6
     wanted = {"mean": 155 / 11 * year, "trimmed": 6 * year, "median": 6 * year}
-    assert made["estimate"].to_dict() == pytest.approx(wanted)
-    assert made[["low", "high"]].isna().all().all()  # one block of 24 hours
-    assert made["n"].tolist() == [11] * 3
+    assert frame["estimate"].to_dict() == pytest.approx(wanted)
+    assert frame[["low", "high"]].isna().all().all()  # one block of 24 hours
+    assert frame["n"].tolist() == [11] * 3
 
 
 @given(
@@ -207,8 +207,8 @@ def test_annualised_interval_coverage() -> None:
             level_now = 0.8 * level_now + shock
             path.append(level_now)
         frame = rates(1e-5 + 1e-6 * np.array(path[50:]))
-        made = annualised(frame, level=level, draws=399, seed=seed).set_index("statistic")
-        hits += made.loc["mean", "low"] <= 0.0876 <= made.loc["mean", "high"]
+        result = annualised(frame, level=level, draws=399, seed=seed).set_index("statistic")
+        hits += result.loc["mean", "low"] <= 0.0876 <= result.loc["mean", "high"]
     low, high = stats.binom.ppf([0.001, 0.999], seeds, level)
     assert low <= hits <= high, hits
 
@@ -226,14 +226,14 @@ COSTS = fit(books(6, half=1.0, a=10.0, k=0.5), draws=99)
 
 def test_carry_by_hand() -> None:
     """240 hours at 1e-4 are 240 bps, less 11 twice and fees of 4.5 twice: 209 bps."""
-    made = carry(rates([1e-4] * 96), COSTS, 1e5, days=10, fee_bps=4.5, draws=99).iloc[0]
-    parts = made[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]]
+    result = carry(rates([1e-4] * 96), COSTS, 1e5, days=10, fee_bps=4.5, draws=99).iloc[0]
+    parts = result[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]]
     assert parts.tolist() == pytest.approx([240, -11, -11, -9], abs=0.02)
-    assert made["net_bps"] == pytest.approx(209, abs=0.05)
-    assert made["net_usd"] == pytest.approx(2090, abs=0.5)
-    assert made["net_annual"] == pytest.approx(0.0209 / 240 * 8760, rel=1e-3)
-    assert made["break_even_hours"] == pytest.approx(31, abs=0.05)
-    assert made["range"] == "sampled"
+    assert result["net_bps"] == pytest.approx(209, abs=0.05)
+    assert result["net_usd"] == pytest.approx(2090, abs=0.5)
+    assert result["net_annual"] == pytest.approx(0.0209 / 240 * 8760, rel=1e-3)
+    assert result["break_even_hours"] == pytest.approx(31, abs=0.05)
+    assert result["range"] == "sampled"
     long = carry(rates([1e-4] * 96), COSTS, 1e5, days=10, fee_bps=4.5, side="long", draws=99)
     assert long["net_bps"].iloc[0] == pytest.approx(-271, abs=0.05)
     assert long["break_even_hours"].isna().all()
@@ -245,19 +245,19 @@ def test_carry_by_hand() -> None:
 )
 def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
     noisy = rates(1e-5 + 1e-5 * np.sin(np.arange(96)))
-    made = carry(noisy, COSTS, usd, days=days, fee_bps=fee, side=side, draws=99).iloc[0]
-    parts = made[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]].sum()
-    assert made["net_bps"] == pytest.approx(parts, abs=1e-9)
-    assert made["low"] <= made["high"]
-    assert made["net_usd"] == pytest.approx(made["net_bps"] / 1e4 * usd)
+    result = carry(noisy, COSTS, usd, days=days, fee_bps=fee, side=side, draws=99).iloc[0]
+    parts = result[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]].sum()
+    assert result["net_bps"] == pytest.approx(parts, abs=1e-9)
+    assert result["low"] <= result["high"]
+    assert result["net_usd"] == pytest.approx(result["net_bps"] / 1e4 * usd)
 
 
 def test_carry_without_curve() -> None:
     both = pd.concat([rates([1e-4] * 48), rates([1e-4] * 48, "ABC")])
-    made = carry(both, COSTS, 1e5, days=1, fee_bps=0, draws=99).set_index("coin")
-    assert made.loc["ABC", ["entry_bps", "net_bps", "net_usd"]].isna().all()
-    assert made.loc["ABC", "funding_bps"] == pytest.approx(24)
-    assert made.loc["XYZ", "net_bps"] == pytest.approx(2, abs=0.05)
+    frame = carry(both, COSTS, 1e5, days=1, fee_bps=0, draws=99).set_index("coin")
+    assert frame.loc["ABC", ["entry_bps", "net_bps", "net_usd"]].isna().all()
+    assert frame.loc["ABC", "funding_bps"] == pytest.approx(24)
+    assert frame.loc["XYZ", "net_bps"] == pytest.approx(2, abs=0.05)
 
 
 def test_carry_exits_on_other_side() -> None:
@@ -275,8 +275,8 @@ def test_carry_exits_on_other_side() -> None:
     )
     hours = rates([1e-4] * 48)
     for side, wanted in (("short", [24, -31, -11]), ("long", [-24, -11, -31])):
-        made = carry(hours, samples, 1e5, days=1, fee_bps=0, side=side, draws=19).iloc[0]
-        parts = made[["funding_bps", "entry_bps", "exit_bps"]].tolist()
+        result = carry(hours, samples, 1e5, days=1, fee_bps=0, side=side, draws=19).iloc[0]
+        parts = result[["funding_bps", "entry_bps", "exit_bps"]].tolist()
         assert parts == pytest.approx(wanted, abs=0.05)
 
 

@@ -27,8 +27,8 @@ def test_calendar_borders_before_1970(engine) -> None:
         4 * day: (4 * day, 4 * day, 4 * day),
     }
     frame = nw.from_native(engine.give(pd.DataFrame({"time": times(list(starts))})))
-    made = engine.take(nw.to_native(grouping.add_calendar(frame, ["hour", "day", "week"])))
-    rows = [tuple(row[name].timestamp() * 1000 for name in ("hour", "day", "week")) for row in made]
+    take = engine.take(nw.to_native(grouping.add_calendar(frame, ["hour", "day", "week"])))
+    rows = [tuple(row[name].timestamp() * 1000 for name in ("hour", "day", "week")) for row in take]
     assert rows == list(starts.values())
 
 

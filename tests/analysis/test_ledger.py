@@ -70,11 +70,13 @@ def test_each_type_of_update(
     kind: str, row: dict, perp: float | None, spot: float | None, usd: float | None
 ) -> None:
     frame = as_numbers(pd.DataFrame([{"time": times([MONDAY])[0], **row}]), kind)
-    made = flows(frame, account=ME).iloc[0]
-    found = [None if pd.isna(made[name]) else float(made[name]) for name in ("perp", "spot", "usd")]
+    result = flows(frame, account=ME).iloc[0]
+    found = [
+        None if pd.isna(result[name]) else float(result[name]) for name in ("perp", "spot", "usd")
+    ]
     assert found == [perp, spot, usd]
-    assert made["known"] == (perp is not None)
-    assert made["account"] == ME.lower()
+    assert result["known"] == (perp is not None)
+    assert result["account"] == ME.lower()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -91,11 +93,11 @@ def test_net_deposits_by_hand(kind: str) -> None:
 
 def test_unknown_types_are_named() -> None:
     rows = pd.concat([ledger(), ledger().assign(time=lambda one: one["time"] + pd.Timedelta("1D"))])
-    made = unknown(rows, account=ME)
-    assert made["type"].tolist() == ["somethingNew"]
-    assert made["reason"].tolist() == ["unknown type"]
-    assert made["updates"].tolist() == [2]
-    assert (made["last"] - made["first"]).iloc[0].total_seconds() * 1000 == DAY
+    result = unknown(rows, account=ME)
+    assert result["type"].tolist() == ["somethingNew"]
+    assert result["reason"].tolist() == ["unknown type"]
+    assert result["updates"].tolist() == [2]
+    assert (result["last"] - result["first"]).iloc[0].total_seconds() * 1000 == DAY
     assert (
         "internalTransfer"
         in unknown(rows.drop(columns="user").assign(destination=None))["type"].tolist()
@@ -104,9 +106,9 @@ def test_unknown_types_are_named() -> None:
 
 def test_several_accounts_in_one_frame() -> None:
     both = pd.concat([ledger().assign(account=ME), ledger().assign(account=OTHER)])
-    made = sums(both, by="account").set_index("account")
-    assert made.loc[ME, "perp"] == 930
-    assert made.loc[OTHER.lower(), "perp"] == 1000 - 51 + 20 - 5 - 7
+    frame = sums(both, by="account").set_index("account")
+    assert frame.loc[ME, "perp"] == 930
+    assert frame.loc[OTHER.lower(), "perp"] == 1000 - 51 + 20 - 5 - 7
 
 
 def test_public_names() -> None:

@@ -31,21 +31,21 @@ def held(request: pytest.FixtureRequest) -> pd.DataFrame:
         tk.batch_clearinghouse_states(users[first : first + 100], dex="ALL_DEXES", **asked)
         for first in range(0, len(users), 100)
     ]
-    accounts = pd.concat([one.accounts for one in answers], ignore_index=True)
-    positions = pd.concat([one.positions for one in answers], ignore_index=True)
+    accounts = pd.concat([answer.accounts for answer in answers], ignore_index=True)
+    positions = pd.concat([answer.positions for answer in answers], ignore_index=True)
     contexts = pd.concat(
         [tk.meta_and_asset_ctxs(dex=dex, **asked) for dex in session.world["dexes"]]
     )
     tables = tk.concat([tk.margin_tables(dex=dex, **asked) for dex in session.world["dexes"]])
     positions["dex"] = positions["dex"].replace("native", "hyperliquid")  # the name in results
-    made = buffers(accounts, positions, contexts, margin_tables=tables)
-    count = int((made["margin"] == "cross").sum())
+    result = buffers(accounts, positions, contexts, margin_tables=tables)
+    count = int((result["margin"] == "cross").sum())
     said = f"margin tables; maintenance as stated for {count} of {count} cross accounts"
-    assert made.attrs["toolkit"]["margin"] == said
+    assert result.attrs["toolkit"]["margin"] == said
     keys = ["user", "dex"]
     alone = positions[positions["leverage_type"] == "isolated"]
     crossed = positions[positions["leverage_type"] == "cross"]
-    rooms = made.drop(columns=["notional", "positions"])
+    rooms = result.drop(columns=["notional", "positions"])
     rows = pd.concat(
         [
             alone.merge(rooms[rooms["margin"] == "isolated"], on=[*keys, "coin"]),

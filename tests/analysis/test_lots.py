@@ -18,11 +18,11 @@ KINDS = ("float", "exact")
 
 
 def chain(rows: list[tuple[str, float, float]], start: float = 0.0, **more: object) -> pd.DataFrame:
-    made = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
-    signed = made["sz"].where(made["side"] == "B", -made["sz"])
-    made["start_position"] = (start + signed.cumsum().shift(fill_value=0.0)).round(9)
-    made["time"] = times(MONDAY + n * HOUR for n in range(len(rows)))
-    return made.assign(coin="BTC", **more)
+    frame = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
+    signed = frame["sz"].where(frame["side"] == "B", -frame["sz"])
+    frame["start_position"] = (start + signed.cumsum().shift(fill_value=0.0)).round(9)
+    frame["time"] = times(MONDAY + n * HOUR for n in range(len(rows)))
+    return frame.assign(coin="BTC", **more)
 
 
 TRADES = [("B", 2, 100.0), ("B", 2, 110.0), ("A", 3, 120.0), ("A", 3, 90.0)]

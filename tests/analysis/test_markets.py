@@ -16,7 +16,7 @@ def test_coins_and_their_dexes() -> None:
         "#12": "outcome",
     }
     frame = nw.from_native(pd.DataFrame({"coin": list(coins)}))
-    made = frame.select(dex=markets.dex_of(nw.col("coin")))
-    assert made["dex"].to_list() == list(coins.values())
+    rows = frame.select(dex=markets.dex_of(nw.col("coin")))
+    assert rows["dex"].to_list() == list(coins.values())
     perps = frame.filter(markets.is_perp(nw.col("coin")))["coin"].to_list()
     assert perps == ["BTC", "kPEPE", "flx:TSLA"]

@@ -257,6 +257,6 @@ def test_messages_hide_internal_columns() -> None:
 def test_spreads_of_one_account_warn() -> None:
     fills = tape(time=TIMES[:1].repeat(4) + pd.to_timedelta([0, 1, 2, 3], unit="h"))
     with pytest.warns(UserWarning, match="these 4 trades show no spread") as warned:
-        made = tk.execution.spreads(fills)
+        spreads = tk.execution.spreads(fills)
     assert len(warned) == 1
-    assert made.params["estimate"].isna().all()
+    assert spreads.params["estimate"].isna().all()

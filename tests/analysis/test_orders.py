@@ -24,11 +24,11 @@ Event = tuple[int, str, float]
 
 def events(*rows: Event, placed: float = 0.0) -> pd.DataFrame:
     """Return events (oid, status, second) of orders of 10 at 2 USD, placed at one time."""
-    made = pd.DataFrame(list(rows), columns=["oid", "status", "second"])
-    made["status"] = made["status"].astype("str")
-    made["status_timestamp"] = times((MONDAY + SECOND * made.pop("second")).astype("int64"))
-    made["timestamp"] = times([MONDAY + int(SECOND * placed)] * len(made))
-    return made.assign(coin="BTC", limit_px=2.0, sz=10.0, orig_sz=10.0)
+    frame = pd.DataFrame(list(rows), columns=["oid", "status", "second"])
+    frame["status"] = frame["status"].astype("str")
+    frame["status_timestamp"] = times((MONDAY + SECOND * frame.pop("second")).astype("int64"))
+    frame["timestamp"] = times([MONDAY + int(SECOND * placed)] * len(frame))
+    return frame.assign(coin="BTC", limit_px=2.0, sz=10.0, orig_sz=10.0)
 
 
 LIVES = (
@@ -43,8 +43,8 @@ LIVES = (
 
 
 def test_transitions_by_hand() -> None:
-    made = orders.transitions(events(*LIVES))
-    ways = {(row.before, row.after): (row.orders, row.share) for row in made.itertuples()}
+    transitions = orders.transitions(events(*LIVES))
+    ways = {(row.before, row.after): (row.orders, row.share) for row in transitions.itertuples()}
     assert ways == {
         ("(placed)", "open"): (3, 0.75),
         ("(placed)", "oracleRejected"): (1, 0.25),
@@ -61,9 +61,9 @@ def test_transitions_by_hand() -> None:
 def test_order_of_simultaneous_events() -> None:
     """The events are newest first, as from the service, and all in the same transaction."""
     rows = events((1, "filled", 0), (1, "triggered", 0), (1, "open", 0)).assign(tx_index=4)
-    made = orders.transitions(rows)
+    transitions = orders.transitions(rows)
     steps = [("(placed)", "open"), ("filled", "(last)"), ("open", "triggered")]
-    assert list(zip(made["before"], made["after"], strict=True)) == [
+    assert list(zip(transitions["before"], transitions["after"], strict=True)) == [
         *steps,
         ("triggered", "filled"),
     ]
@@ -75,20 +75,20 @@ STATUSES = st.sampled_from(["open", "triggered", "scheduledCancel", "filled", "c
 @given(st.lists(st.tuples(st.integers(1, 4), STATUSES, st.integers(0, 3)), max_size=20))
 @pytest.mark.filterwarnings("ignore::toolkit.errors.RepeatedRows")
 def test_transitions_balance_each_status(rows: list[Event]) -> None:
-    made = orders.transitions(events(*rows))
-    into = made.groupby("after")["orders"].sum().to_dict()
-    out = made.groupby("before")["orders"].sum().to_dict()
+    transitions = orders.transitions(events(*rows))
+    into = transitions.groupby("after")["orders"].sum().to_dict()
+    out = transitions.groupby("before")["orders"].sum().to_dict()
     count = len({oid for oid, *_ in rows})
     assert into.pop("(last)", 0) == out.pop("(placed)", 0) == count
     assert into == out
     assert sum(out.values()) == len(set(rows))  # repeated events count once
-    assert made.groupby("before")["share"].sum().to_numpy() == pytest.approx(1.0)
+    assert transitions.groupby("before")["share"].sum().to_numpy() == pytest.approx(1.0)
 
 
 def test_mix_by_hand() -> None:
-    made = orders.mix(events(*LIVES, (5, "neverHeardOf", 0.0))).set_index("status")
-    assert made["n"].eq(5).all()
-    assert made["group"].to_dict() == {
+    frame = orders.mix(events(*LIVES, (5, "neverHeardOf", 0.0))).set_index("status")
+    assert frame["n"].eq(5).all()
+    assert frame["group"].to_dict() == {
         "filled": "filled",
         "canceled": "canceled",
         "oracleRejected": "rejected",
@@ -96,7 +96,7 @@ def test_mix_by_hand() -> None:
         "neverHeardOf": "unknown",
     }
     wilson = stats.binomtest(1, 5).proportion_ci(method="wilson")
-    assert made.loc["filled", ["low", "high"]].tolist() == pytest.approx([wilson.low, wilson.high])
+    assert frame.loc["filled", ["low", "high"]].tolist() == pytest.approx([wilson.low, wilson.high])
 
 
 def test_fill_ratio_by_hand() -> None:
@@ -121,16 +121,16 @@ def test_time_to_fill_by_hand() -> None:
     """
     rows = events((1, "filled", 1), (2, "canceled", 2), (3, "filled", 3), (4, "open", 0))
     until = MONDAY + 4 * SECOND
-    made = orders.time_to_fill(rows, until=until, since=MONDAY, horizons=(0.5, 1, 2, 3, 9))
-    assert made["filled within 0.5 s"] == 0.0
-    assert made["filled within 1 s"] == pytest.approx(0.25)
-    assert made["filled within 3 s"] == pytest.approx(0.5)
-    assert made["canceled within 3 s"] == pytest.approx(0.25)
-    assert made["rejected within 3 s"] == 0.0
-    assert np.isnan(made["filled within 9 s"])  # no order was observed for so long
-    assert (made.n, made.open, made.left_out) == (4, 1, 0)
-    assert made.ended == {"filled": 2, "canceled": 1, "rejected": 0}
-    inside = made.params.dropna()
+    result = orders.time_to_fill(rows, until=until, since=MONDAY, horizons=(0.5, 1, 2, 3, 9))
+    assert result["filled within 0.5 s"] == 0.0
+    assert result["filled within 1 s"] == pytest.approx(0.25)
+    assert result["filled within 3 s"] == pytest.approx(0.5)
+    assert result["canceled within 3 s"] == pytest.approx(0.25)
+    assert result["rejected within 3 s"] == 0.0
+    assert np.isnan(result["filled within 9 s"])  # no order was observed for so long
+    assert (result.n, result.open, result.left_out) == (4, 1, 0)
+    assert result.ended == {"filled": 2, "canceled": 1, "rejected": 0}
+    inside = result.params.dropna()
     assert (inside["low"] <= inside["estimate"]).all()
     assert (inside["estimate"] <= inside["high"]).all()
 
@@ -145,16 +145,16 @@ def test_interval_at_boundary() -> None:
     """None, then all of ten orders are filled; one order is censored at 3 s."""
     filled = events(*((k, "filled", 5.0) for k in range(9)))
     lost = events((9, "open", 0.0), (9, "neverHeardOf", 3.0))
-    made = orders.time_to_fill(
+    frame = orders.time_to_fill(
         pd.concat([filled, lost]), since=MONDAY, horizons=(1, 3, 4, 5)
     ).params.set_index("name")
     ends = ["low", "high"]
-    assert made.loc["filled within 1 s", ends].tolist() == pytest.approx(clopper(0, 10))
-    assert made.loc["filled within 3 s", ends].tolist() == pytest.approx(clopper(0, 10))
-    assert made.loc["filled within 4 s", ends].tolist() == pytest.approx(clopper(0, 9))
-    assert made.loc["filled within 5 s", "estimate"] == 1.0
-    assert made.loc["filled within 5 s", ends].tolist() == pytest.approx(clopper(9, 9))
-    assert made.loc["rejected within 5 s", ends].tolist() == pytest.approx(clopper(0, 9))
+    assert frame.loc["filled within 1 s", ends].tolist() == pytest.approx(clopper(0, 10))
+    assert frame.loc["filled within 3 s", ends].tolist() == pytest.approx(clopper(0, 10))
+    assert frame.loc["filled within 4 s", ends].tolist() == pytest.approx(clopper(0, 9))
+    assert frame.loc["filled within 5 s", "estimate"] == 1.0
+    assert frame.loc["filled within 5 s", ends].tolist() == pytest.approx(clopper(9, 9))
+    assert frame.loc["rejected within 5 s", ends].tolist() == pytest.approx(clopper(0, 9))
 
 
 @given(st.lists(st.tuples(st.sampled_from(["open", "filled", "canceled"]), st.integers(0, 3)),
@@ -162,20 +162,20 @@ def test_interval_at_boundary() -> None:
 @settings(deadline=None, max_examples=60)
 def test_intervals_have_width(lives: list[tuple[str, int]]) -> None:
     rows = [(k, status, float(second)) for k, (status, second) in enumerate(lives)]
-    made = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(0, 1, 2))
-    known = made.params.dropna()
+    result = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(0, 1, 2))
+    known = result.params.dropna()
     assert (known["low"] < known["high"]).all()
     assert (known["low"] <= known["estimate"]).all()
     assert (known["estimate"] <= known["high"]).all()
-    assert (made.curves["low"] < made.curves["high"]).all()
+    assert (result.curves["low"] < result.curves["high"]).all()
 
 
 def test_window_begins_at_first_order() -> None:
     """A frame of ends has no placing: all three orders count, not only the last one."""
     ends = events((1, "filled", 30), (2, "canceled", 40), (3, "filled", 50))
-    made = orders.time_to_fill(ends, horizons=(35,))
-    assert (made.n, made.left_out) == (3, 0)
-    assert made["filled within 35 s"] == pytest.approx(1 / 3)
+    result = orders.time_to_fill(ends, horizons=(35,))
+    assert (result.n, result.left_out) == (3, 0)
+    assert result["filled within 35 s"] == pytest.approx(1 / 3)
 
 
 def test_window_of_each_account() -> None:
@@ -187,8 +187,8 @@ def test_window_of_each_account() -> None:
             events((3, "open", 60), (3, "filled", 65), placed=60),
         ]
     ).assign(user="b")
-    made = orders.time_to_fill(pd.concat([mine, other]))
-    assert (made.n, made.left_out) == (2, 1)
+    result = orders.time_to_fill(pd.concat([mine, other]))
+    assert (result.n, result.left_out) == (2, 1)
 
 
 def test_market_orders_are_separate() -> None:
@@ -204,12 +204,12 @@ def test_market_orders_are_separate() -> None:
     )
     rows["tif"] = rows["oid"].map({5: "LiquidationMarket"}).fillna("Gtc").astype("str")
     rows["is_trigger"] = pd.array(rows["oid"] == 6, dtype="boolean")
-    made = orders.time_to_fill(rows, horizons=(1,))
-    assert (made.n, made.open) == (3, 1)
-    assert made["filled within 1 s"] == 0.0
-    assert made.market.n == 3
-    assert made.market["filled within 1 s"] == 1.0
-    assert made.market.params["low"].iloc[0] == pytest.approx(clopper(3, 3)[0])
+    result = orders.time_to_fill(rows, horizons=(1,))
+    assert (result.n, result.open) == (3, 1)
+    assert result["filled within 1 s"] == 0.0
+    assert result.market.n == 3
+    assert result.market["filled within 1 s"] == 1.0
+    assert result.market.params["low"].iloc[0] == pytest.approx(clopper(3, 3)[0])
     assert orders.time_to_fill(rows[rows["oid"] < 3]).market is None
 
 
@@ -229,11 +229,13 @@ def test_fill_times_by_group() -> None:
         "size": {10.0: 2 / 3, 1000.0: 0.0},
     }
     for key, shares in wanted.items():
-        made = orders.time_to_fill(rows, horizons=(2,), by=key)
-        first = made.params[made.params["name"] == "filled within 2 s"].set_index(key)["estimate"]
+        result = orders.time_to_fill(rows, horizons=(2,), by=key)
+        first = result.params[result.params["name"] == "filled within 2 s"].set_index(key)[
+            "estimate"
+        ]
         assert first.to_dict() == pytest.approx(shares)
-        assert made.n == 4
-        assert len(made.plot().lines) == 2
+        assert result.n == 4
+        assert len(result.plot().lines) == 2
     both = orders.time_to_fill(rows, by=["side", "tif"]).params
     assert both.columns[:3].tolist() == ["side", "tif", "name"]
     with pytest.raises(MissingColumns, match="tif"):
@@ -242,22 +244,22 @@ def test_fill_times_by_group() -> None:
 
 def test_curves_after_all_ends() -> None:
     rows = events((1, "filled", 1), (2, "canceled", 2))
-    made = orders.time_to_fill(rows, since=MONDAY, horizons=(1, 86_400))
-    assert made["filled within 86400 s"] == pytest.approx(0.5)
-    assert made["canceled within 1 s"] == 0.0
+    result = orders.time_to_fill(rows, since=MONDAY, horizons=(1, 86_400))
+    assert result["filled within 86400 s"] == pytest.approx(0.5)
+    assert result["canceled within 1 s"] == 0.0
 
 
 def test_canceled_orders_are_never_filled() -> None:
     """Half of 100 orders are canceled at once; one minus Kaplan-Meier would give all as filled."""
     rows = [(k, "canceled" if k % 2 else "filled", 0.1 if k % 2 else 5.0) for k in range(100)]
-    made = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(5,))
-    assert made["filled within 5 s"] == pytest.approx(0.5)
+    result = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(5,))
+    assert result["filled within 5 s"] == pytest.approx(0.5)
 
 
 def test_earlier_orders_are_excluded() -> None:
     old = events((1, "filled", 9), placed=-100.0)
-    made = orders.time_to_fill(pd.concat([old, events((2, "open", 0), (2, "filled", 3))]))
-    assert (made.n, made.left_out) == (1, 1)
+    result = orders.time_to_fill(pd.concat([old, events((2, "open", 0), (2, "filled", 3))]))
+    assert (result.n, result.left_out) == (1, 1)
 
 
 def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
@@ -276,16 +278,18 @@ def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray
 def test_incidence_against_lifelines() -> None:
     """lifelines gives the same curve and, to a few per cent, the same interval."""
     rows, seen, cause = drawn(3)
-    made = orders.time_to_fill(rows, since=MONDAY, until=MONDAY + 60 * SECOND, horizons=(5, 20, 50))
+    result = orders.time_to_fill(
+        rows, since=MONDAY, until=MONDAY + 60 * SECOND, horizons=(5, 20, 50)
+    )
     for code, name in ((1, "filled"), (2, "canceled")):
         other = lifelines.AalenJohansenFitter(seed=0).fit(seen, cause, event_of_interest=code)
         for horizon in (5, 20, 50):
             label = f"{name} within {horizon} s"
             column = other.cumulative_density_.columns[0]
             wanted = other.cumulative_density_.loc[:horizon, column].iloc[-1]
-            assert made[label] == pytest.approx(wanted, abs=1e-4)
+            assert result[label] == pytest.approx(wanted, abs=1e-4)
             variance = other.variance_.loc[:horizon].iloc[-1].item()
-            row = made.params.set_index("name").loc[label]
+            row = result.params.set_index("name").loc[label]
             wide = 2 * stats.norm.ppf(0.975) * np.sqrt(variance)
             assert row["high"] - row["low"] == pytest.approx(wide, rel=0.05)
 
@@ -296,10 +300,10 @@ def test_incidence_interval_coverage() -> None:
     held = 0
     for seed in range(60):
         rows, *_ = drawn(seed, 150)
-        made = orders.time_to_fill(
+        result = orders.time_to_fill(
             rows, since=MONDAY, until=MONDAY + 60 * SECOND, horizons=(20,)
         ).params.iloc[0]
-        held += made["low"] <= truth <= made["high"]
+        held += result["low"] <= truth <= result["high"]
     assert held >= stats.binom.ppf(0.001, 60, 0.95)
 
 
@@ -330,9 +334,9 @@ def test_median_interval_probability(n: int, seed: int) -> None:
     """The median is between ranks k and n + 1 - k with probability 1 - 2 P(Bin(n, 1/2) < k)."""
     delays = np.sort(np.random.default_rng(seed).permutation(1000)[:n]) + 1
     rows = [(k, s, t) for k, d in enumerate(delays) for s, t in (("triggered", 0), ("filled", d))]
-    made = orders.trigger_delay(events(*rows).assign(is_trigger=True), by=None).iloc[0]
-    rank = int(np.searchsorted(delays, made["low"])) + 1
-    assert made["high"] == delays[n - rank]
+    result = orders.trigger_delay(events(*rows).assign(is_trigger=True), by=None).iloc[0]
+    rank = int(np.searchsorted(delays, result["low"])) + 1
+    assert result["high"] == delays[n - rank]
     assert 1 - 2 * stats.binom.cdf(rank - 1, n, 0.5) >= 0.95
     assert 1 - 2 * stats.binom.cdf(rank, n, 0.5) < 0.95  # the next rank would be too narrow
 
@@ -345,8 +349,8 @@ def simulated() -> pd.DataFrame:
 
 def test_simulated_transitions_are_possible(simulated) -> None:
     """No event follows an end, rejected orders were never open, and every state is known."""
-    made = orders.transitions(simulated)
-    for row in made.itertuples():
+    transitions = orders.transitions(simulated)
+    for row in transitions.itertuples():
         if STATES.get(row.before) in {"filled", "canceled", "rejected"}:
             assert row.after == "(last)"
         if row.before == "(placed)":
@@ -365,26 +369,26 @@ def test_simulated_counts_against_exchange(world, simulated) -> None:
     for oid in whole:
         life = ["(placed)", *lives[oid], "(last)"]
         steps.update(pairwise(life))
-    made = orders.transitions(simulated[simulated["oid"].isin(whole)])
-    found = {(row.before, row.after): row.orders for row in made.itertuples()}
+    transitions = orders.transitions(simulated[simulated["oid"].isin(whole)])
+    found = {(row.before, row.after): row.orders for row in transitions.itertuples()}
     assert found == dict(steps)
     mixed = orders.mix(simulated[simulated["oid"].isin(whole)]).set_index("status")["orders"]
     assert mixed.to_dict() == dict(Counter(lives[oid][-1] for oid in whole))
 
 
 def test_simulated_trigger_delays(simulated) -> None:
-    made = orders.trigger_delay(simulated)
+    result = orders.trigger_delay(simulated)
     fired = simulated.loc[simulated["is_trigger"] & (simulated["status"] == "triggered"), "oid"]
-    assert made["triggered"].sum() == fired.nunique() > 10
-    assert (made["delay_q90_secs"].dropna() < 1).all()
+    assert result["triggered"].sum() == fired.nunique() > 10
+    assert (result["delay_q90_secs"].dropna() < 1).all()
 
 
 def test_fill_times_as_html(simulated) -> None:
-    made = orders.time_to_fill(simulated)
-    assert "filled within 60 s" in made._repr_html_()
-    assert made.curves["cause"].unique().tolist() == ["filled", "canceled", "rejected"]
-    assert len(made.curves) <= 1500
-    assert made.params.attrs["toolkit"]["simulated"]
+    result = orders.time_to_fill(simulated)
+    assert "filled within 60 s" in result._repr_html_()
+    assert result.curves["cause"].unique().tolist() == ["filled", "canceled", "rejected"]
+    assert len(result.curves) <= 1500
+    assert result.params.attrs["toolkit"]["simulated"]
 
 
 def test_errors_of_orders() -> None:

@@ -41,42 +41,44 @@ class TestReturns:
         # A deposit of 100 in the hour before 06:00, so at 05:30: 18.5 of 24 hours remain.
         values = [100.0] * 5 + [200.0] * 19
         values[-1] = 217.7083333333333333
-        made = tk.performance.returns(
+        returns = tk.performance.returns(
             curve_of(values, [0.0] * 5 + [100.0] + [0.0] * 18, hours=1.0), start=100.0
         )
         capital = 100 + 100 * 18.5 / 24
-        assert made["capital"].tolist() == pytest.approx([capital])
-        assert made["return_"].tolist() == pytest.approx([17.7083333333333333 / capital])
-        assert made["time"].tolist() == [START]
+        assert returns["capital"].tolist() == pytest.approx([capital])
+        assert returns["return_"].tolist() == pytest.approx([17.7083333333333333 / capital])
+        assert returns["time"].tolist() == [START]
 
     def test_first_period_begins_with_deposit(self) -> None:
         values = [0.0] * 20 + [1000.0, 1010.0, 1010.0, 1010.0]
-        made = tk.performance.returns(curve_of(values, [0.0] * 20 + [1000.0, 0, 0, 0], hours=1.0))
-        assert made["capital"].tolist() == [1000.0]
-        assert made["return_"].tolist() == pytest.approx([0.01])
+        returns = tk.performance.returns(
+            curve_of(values, [0.0] * 20 + [1000.0, 0, 0, 0], hours=1.0)
+        )
+        assert returns["capital"].tolist() == [1000.0]
+        assert returns["return_"].tolist() == pytest.approx([0.01])
 
     def test_point_at_midnight_ends_day(self) -> None:
-        made = tk.performance.returns(curve_of([110.0, 99.0], [0.0, 0.0]), start=100.0)
-        assert made["time"].tolist() == [START, START + pd.Timedelta(days=1)]
-        assert made["return_"].tolist() == pytest.approx([0.1, -0.1])
-        assert made["growth"].tolist() == pytest.approx([1.1, 0.99])
-        assert made["drawdown"].tolist() == pytest.approx([0.0, -0.1])
+        returns = tk.performance.returns(curve_of([110.0, 99.0], [0.0, 0.0]), start=100.0)
+        assert returns["time"].tolist() == [START, START + pd.Timedelta(days=1)]
+        assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
+        assert returns["growth"].tolist() == pytest.approx([1.1, 0.99])
+        assert returns["drawdown"].tolist() == pytest.approx([0.0, -0.1])
 
     def test_missing_value_moves_gain(self) -> None:
-        made = tk.performance.returns(curve_of([110.0, np.nan, 121.0], [0.0] * 3), start=100.0)
-        assert made["return_"].isna().tolist() == [False, True, False]
-        assert made["gain"].iloc[2] == pytest.approx(11.0)
-        assert made["growth"].tolist() == pytest.approx([1.1, 1.1, 1.21])
+        returns = tk.performance.returns(curve_of([110.0, np.nan, 121.0], [0.0] * 3), start=100.0)
+        assert returns["return_"].isna().tolist() == [False, True, False]
+        assert returns["gain"].iloc[2] == pytest.approx(11.0)
+        assert returns["growth"].tolist() == pytest.approx([1.1, 1.1, 1.21])
 
     def test_loss_of_everything_stays(self) -> None:
-        made = tk.performance.returns(curve_of([-5.0, 20.0], [0.0, 20.0]), start=100.0)
-        assert made["growth"].tolist() == [0.0, 0.0]
-        assert made["drawdown"].tolist() == [-1.0, -1.0]
+        returns = tk.performance.returns(curve_of([-5.0, 20.0], [0.0, 20.0]), start=100.0)
+        assert returns["growth"].tolist() == [0.0, 0.0]
+        assert returns["drawdown"].tolist() == [-1.0, -1.0]
 
     def test_realised_value_adds_flows(self) -> None:
         curve = curve_of([np.nan] * 2, [100.0, 0.0]).assign(realised=[5.0, 10.0])
-        made = tk.performance.returns(curve, value="realised")
-        assert made["end"].tolist() == [105.0, 110.0]
+        returns = tk.performance.returns(curve, value="realised")
+        assert returns["end"].tolist() == [105.0, 110.0]
 
     def test_missing_flows_raise(self) -> None:
         curve = curve_of([1.0, 2.0], [0.0, 0.0]).assign(flows=[0.0, np.nan])
@@ -93,11 +95,11 @@ class TestReturns:
 
     def test_leverage_is_mean_of_points(self) -> None:
         curve = curve_of([100.0, 200.0], [0.0, 0.0], hours=12.0)
-        made = tk.performance.returns(
+        returns = tk.performance.returns(
             curve.assign(long=[300.0, 100.0], short=[100.0, 100.0]), start=100.0
         )
-        assert made["leverage"].tolist() == [(4.0 + 1.0) / 2]
-        assert made["net_leverage"].tolist() == [(2.0 + 0.0) / 2]
+        assert returns["leverage"].tolist() == [(4.0 + 1.0) / 2]
+        assert returns["net_leverage"].tolist() == [(2.0 + 0.0) / 2]
 
     @given(
         st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=12),
@@ -117,10 +119,12 @@ class TestReturns:
             if value <= 10:  # a flow of one millisecond would weigh too much
                 return
         curve = pd.DataFrame({"time": times, "equity": values, "flows": np.cumsum(flows)})
-        made = tk.performance.returns(curve, start=100.0)
-        assert made["return_"].tolist() == pytest.approx(rates, abs=1e-5)
-        assert made["growth"].iloc[-1] == pytest.approx(np.prod([1 + r for r in rates]), rel=1e-4)
-        assert made["gain"].sum() == pytest.approx(value - 100 - sum(flows), abs=1e-6)
+        returns = tk.performance.returns(curve, start=100.0)
+        assert returns["return_"].tolist() == pytest.approx(rates, abs=1e-5)
+        assert returns["growth"].iloc[-1] == pytest.approx(
+            np.prod([1 + r for r in rates]), rel=1e-4
+        )
+        assert returns["gain"].sum() == pytest.approx(value - 100 - sum(flows), abs=1e-6)
 
 
 class TestSheet:
@@ -152,8 +156,8 @@ class TestSheet:
                 "flows": [0.0, 1000.0, 1000.0],
             }
         )
-        made = tk.performance.returns(rows, start=100.0)
-        found = figures_of(tk.performance.sheet(made))
+        returns = tk.performance.returns(rows, start=100.0)
+        found = figures_of(tk.performance.sheet(returns))
         assert found["total_return"] == pytest.approx(1.5 * 0.9 - 1, rel=1e-6)
         # 100 g**2 + 1000 g = 1035
         g = (-1000 + sqrt(1000**2 + 4 * 100 * 1035)) / 200
@@ -184,16 +188,16 @@ class TestSheet:
                 "rebate": 0.01,
             }
         )
-        made = tk.performance.sheet(
+        frame = tk.performance.sheet(
             returns, trips=trips_of([1.0] * 40), costs=costs, by="month"
         ).set_index(["month", "figure"])
         first, second = START, pd.Timestamp("2025-10-01", tz="UTC")
-        assert made.loc[(first, "total_return"), "n"] == 30
-        assert made.loc[(second, "total_return"), "n"] == 10
-        assert made.loc[(second, "trips"), "value"] == 10
-        assert made.loc[(second, "volume"), "value"] == 100.0
-        assert made.loc[(second, "fee_bps"), "value"] == pytest.approx(1e4 * 0.02 / 10)
-        assert made.loc[(second, "turnover"), "value"] == pytest.approx(36.5)
+        assert frame.loc[(first, "total_return"), "n"] == 30
+        assert frame.loc[(second, "total_return"), "n"] == 10
+        assert frame.loc[(second, "trips"), "value"] == 10
+        assert frame.loc[(second, "volume"), "value"] == 100.0
+        assert frame.loc[(second, "fee_bps"), "value"] == pytest.approx(1e4 * 0.02 / 10)
+        assert frame.loc[(second, "turnover"), "value"] == pytest.approx(36.5)
 
     def test_funding_drag_is_paid_funding(self) -> None:
         returns = days_of([0.0] * 365).assign(capital=1000.0)
@@ -214,10 +218,10 @@ class TestSheet:
         assert found["turnover"] == pytest.approx(0.5)
 
     def test_no_returns_give_one_row(self) -> None:
-        made = tk.performance.sheet(days_of([np.nan, np.nan]))
-        assert made["figure"].tolist() == ["total_return"]
-        assert made["value"].isna().all()
-        assert made["n"].tolist() == [0]
+        sheet = tk.performance.sheet(days_of([np.nan, np.nan]))
+        assert sheet["figure"].tolist() == ["total_return"]
+        assert sheet["value"].isna().all()
+        assert sheet["n"].tolist() == [0]
 
     def test_constant_returns_have_no_ratio(self) -> None:
         found = figures_of(tk.performance.sheet(days_of([0.0, 0.0, 0.0])))
@@ -226,9 +230,9 @@ class TestSheet:
 
     def test_several_accounts_keep_apart(self) -> None:
         rows = pd.concat([days_of([0.1, 0.1], "0xa"), days_of([-0.1, 0.1], "0xb")])
-        made = tk.performance.sheet(rows).set_index(["user", "figure"])["value"]
-        assert made["0xa", "total_return"] == pytest.approx(0.21)
-        assert made["0xb", "total_return"] == pytest.approx(-0.01)
+        result = tk.performance.sheet(rows).set_index(["user", "figure"])["value"]
+        assert result["0xa", "total_return"] == pytest.approx(0.21)
+        assert result["0xb", "total_return"] == pytest.approx(-0.01)
 
     def test_unknown_group_raises(self) -> None:
         with pytest.raises(ValueError, match="'month' or None"):
@@ -264,8 +268,8 @@ class TestTripSheet:
         trips = trips_of([1.0, -1.0, 1.0]).assign(
             opened=START + pd.to_timedelta([3, 3, 20], unit="h")
         )
-        made = tk.performance.trip_sheet(trips, by="hour")
-        counts = made[made["figure"] == "trips"].set_index("hour")["value"]
+        result = tk.performance.trip_sheet(trips, by="hour")
+        counts = result[result["figure"] == "trips"].set_index("hour")["value"]
         assert counts.to_dict() == {3: 2.0, 20: 1.0}
 
     def test_incomplete_trips_warn(self) -> None:
@@ -293,14 +297,14 @@ class TestLeaderboard:
         )
 
     def test_best_value_ranks_first(self) -> None:
-        made = tk.performance.leaderboard(self.ranked())
-        assert made["user"].tolist() == ["0xb", "0xa", "0xc"]
-        assert made["overlaps"].tolist() == [0, 0, 0]
-        assert made["volatility"].tolist()[1] == 0.3
+        result = tk.performance.leaderboard(self.ranked())
+        assert result["user"].tolist() == ["0xb", "0xa", "0xc"]
+        assert result["overlaps"].tolist() == [0, 0, 0]
+        assert result["volatility"].tolist()[1] == 0.3
 
     def test_ascending_ranks_lowest_first(self) -> None:
-        made = tk.performance.leaderboard(self.ranked(), ascending=True)
-        assert made["user"].tolist() == ["0xa", "0xb", "0xc"]
+        result = tk.performance.leaderboard(self.ranked(), ascending=True)
+        assert result["user"].tolist() == ["0xa", "0xb", "0xc"]
 
     def test_unknown_figure_names_known(self) -> None:
         with pytest.raises(ValueError, match="Known are: sharpe, volatility"):
@@ -328,10 +332,10 @@ class TestIntervals:
         rng = np.random.default_rng(12)
         held = dict.fromkeys(truth, 0)
         for _ in range(worlds):
-            made = tk.performance.sheet(
+            sheet = tk.performance.sheet(
                 days_of((mean + spread * rng.standard_normal(days)).tolist())
             )
-            rows = made.set_index("figure")
+            rows = sheet.set_index("figure")
             for name, value in truth.items():
                 held[name] += bool(rows.loc[name, "low"] <= value <= rows.loc[name, "high"])
         shares = {name: count / worlds for name, count in held.items()}
@@ -362,8 +366,8 @@ class TestSimulatedExchange:
             curve = tk.pnl.equity(
                 fills, own, ledger, marks=marks, sz_decimals=tk.meta(session=session)
             )
-        made = tk.performance.returns(curve)
+        returns = tk.performance.returns(curve)
         last = curve[curve["pnl"].notna()].iloc[-1]
-        assert made["gain"].sum() == pytest.approx(last["pnl"], rel=1e-9)
-        assert made["flows"].sum() == pytest.approx(last["flows"])
-        assert made["growth"].iloc[-1] == pytest.approx(np.prod(1 + made["return_"].dropna()))
+        assert returns["gain"].sum() == pytest.approx(last["pnl"], rel=1e-9)
+        assert returns["flows"].sum() == pytest.approx(last["flows"])
+        assert returns["growth"].iloc[-1] == pytest.approx(np.prod(1 + returns["return_"].dropna()))

@@ -43,10 +43,10 @@ def test_entry_prices_are_truncated(kind: str) -> None:
 
 def test_address_case_is_ignored(engine) -> None:
     """One account that is written in two ways: one chain, one position, one trip, one lot."""
-    made = fills([("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)])
-    made["user"] = pd.array([OTHER, OTHER.lower(), OTHER], dtype="str")
-    made["closed_pnl"] = [0.0, 10.0, 20.0]
-    frame = engine.give(made)
+    result = fills([("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)])
+    result["user"] = pd.array([OTHER, OTHER.lower(), OTHER], dtype="str")
+    result["closed_pnl"] = [0.0, 10.0, 20.0]
+    frame = engine.give(result)
     rows = engine.take(positions(frame, SIZES))
     assert [row["user"] for row in rows] == [OTHER.lower()] * 3
     assert [row["expected_closed_pnl"] for row in rows] == [0, 10, 20]
@@ -66,13 +66,13 @@ def test_entry_of_late_history() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_unrealised_by_hand(kind: str) -> None:
     """Long 3 from 100.3 at 110, and what was open an hour earlier."""
-    made = as_numbers(fills([("B", 2, 100.0), ("B", 1, 101.0)]), kind)
-    row = unrealised(made, {"BTC": 110.0}, SIZES).iloc[0]
+    result = as_numbers(fills([("B", 2, 100.0), ("B", 1, 101.0)]), kind)
+    row = unrealised(result, {"BTC": 110.0}, SIZES).iloc[0]
     assert float(row["unrealized_pnl"]) == pytest.approx(29.1)
     assert float(row["position_value"]) == 330
-    before = unrealised(made, {"BTC": 110.0}, SIZES, at=MONDAY).iloc[0]
+    before = unrealised(result, {"BTC": 110.0}, SIZES, at=MONDAY).iloc[0]
     assert float(before["unrealized_pnl"]) == 20
-    nobody = unrealised(made, {"ETH": 1.0}, SIZES).iloc[0]
+    nobody = unrealised(result, {"ETH": 1.0}, SIZES).iloc[0]
     assert pd.isna(nobody["unrealized_pnl"])
     assert float(nobody["szi"]) == 3
 
@@ -118,8 +118,8 @@ PAID = pd.DataFrame(
 @pytest.mark.parametrize("kind", KINDS)
 def test_trips_by_hand(kind: str) -> None:
     """The flip's fee of 0.3 is split 2 to 1; funding at its time belongs to what it closed."""
-    made = fills(FLIP, user=ME, closed_pnl=[0.0, 20.0, 5.0, 0.0], fee=[0.1, 0.3, 0.1, 0.5])
-    result = round_trips(as_numbers(made, kind), as_numbers(PAID, kind))
+    outcome = fills(FLIP, user=ME, closed_pnl=[0.0, 20.0, 5.0, 0.0], fee=[0.1, 0.3, 0.1, 0.5])
+    result = round_trips(as_numbers(outcome, kind), as_numbers(PAID, kind))
     assert result["side"].tolist() == ["long", "short", "short"]
     assert result["status"].tolist() == ["closed", "closed", "open"]
     assert listed(result["gross"]) == [20, 5, 0]
@@ -137,14 +137,14 @@ def test_trips_by_hand(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_funding_of_another_time(kind: str) -> None:
     """Two payments a day after the last fill, for a coin that these fills do not show."""
-    made = fills(FLIP, user=ME)
+    outcome = fills(FLIP, user=ME)
     day = pd.Timedelta(days=1)
     later = PAID[PAID["user"] == ME].iloc[:2]
     later = later.assign(time=later["time"] + day, coin="ETH", usdc=-50.0)
     more = pd.concat([PAID, later], ignore_index=True)
     with pytest.warns(HistoryWarning, match=r"^funding: 2 rows lie outside the time of the fills"):
-        result = round_trips(as_numbers(made, kind), as_numbers(more, kind))
-    plain = round_trips(as_numbers(made, kind), as_numbers(PAID, kind))
+        result = round_trips(as_numbers(outcome, kind), as_numbers(more, kind))
+    plain = round_trips(as_numbers(outcome, kind), as_numbers(PAID, kind))
     assert listed(result["funding"]) == listed(plain["funding"])
     assert result.attrs["toolkit"]["funding_outside"] == 2
     assert plain.attrs["toolkit"]["funding_outside"] == 0
@@ -152,20 +152,20 @@ def test_funding_of_another_time(kind: str) -> None:
 
 def test_fills_without_time_are_refused(engine) -> None:
     """Beside funding: of which time they are decides what counts."""
-    made = fills(FLIP, user=ME)
-    made["time"] = made["time"].where([True, False, True, True])
+    result = fills(FLIP, user=ME)
+    result["time"] = result["time"].where([True, False, True, True])
     for helper in (round_trips, attribution):
         with pytest.raises(MissingColumns, match=r"^fills: column time has 1 missing values"):
-            helper(engine.give(made), engine.give(PAID[PAID["user"] == ME]))
+            helper(engine.give(result), engine.give(PAID[PAID["user"] == ME]))
 
 
 def test_trips_without_funding() -> None:
-    made = fills(FLIP[:2], user=ME, fee=0.25)
-    row = round_trips(made).iloc[0]
+    result = fills(FLIP[:2], user=ME, fee=0.25)
+    row = round_trips(result).iloc[0]
     assert pd.isna(row["funding"])
     assert row["net"] == row["gross"] + row["fees"]
     strangers = PAID[PAID["user"] == OTHER]
-    assert round_trips(made, strangers)["funding"].isna().all()
+    assert round_trips(result, strangers)["funding"].isna().all()
 
 
 def test_late_and_broken_trips() -> None:
@@ -189,12 +189,12 @@ def test_forced_trips_are_liquidated(engine) -> None:
     rows = [("B", 2, 100.0), ("A", 1, 90.0), ("A", 1, 95.0), ("A", 1, 90.0), ("B", 1, 99.0)]
     long, short = "Liquidated Cross Long", "Liquidated Isolated Short"
     words = ["Open Long", long, "Close Long", "Open Short", short]
-    made = fills(rows, dir=words)
-    seen = engine.take(round_trips(engine.give(made)))
+    result = fills(rows, dir=words)
+    seen = engine.take(round_trips(engine.give(result)))
     assert [row["status"] for row in seen] == ["closed", "liquidated"]
-    bare = engine.take(round_trips(engine.give(made.drop(columns="dir"))))
+    bare = engine.take(round_trips(engine.give(result.drop(columns="dir"))))
     assert [row["status"] for row in bare] == ["closed", "closed"]
-    late = engine.take(round_trips(engine.give(made[4:])))
+    late = engine.take(round_trips(engine.give(result[4:])))
     assert [row["status"] for row in late] == ["late"]
 
 
@@ -202,9 +202,9 @@ def test_forced_trips_are_liquidated(engine) -> None:
 def test_trips_sum_to_fills(rows: list[tuple[int, int]]) -> None:
     signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
     pnl = [0.5 * n for n in range(len(rows))]
-    made = fills(signed, closed_pnl=pnl, fee=[0.001 * px for _, px in rows])
-    result = round_trips(as_numbers(made, "exact"))
-    whole = attribution(as_numbers(made, "exact")).iloc[0]
+    outcome = fills(signed, closed_pnl=pnl, fee=[0.001 * px for _, px in rows])
+    result = round_trips(as_numbers(outcome, "exact"))
+    whole = attribution(as_numbers(outcome, "exact")).iloc[0]
     assert result["gross"].sum() == whole["closed_pnl"]
     assert result["net"].sum() == whole["net"]
     flat = sum(1 for status in result["status"] if status == "closed")

@@ -12,9 +12,9 @@ FETCHED = {"source": "here", "simulated": False, "complete": "yes", "rows": 7, "
 
 
 def said(frame: pd.DataFrame, **facts: object) -> pd.DataFrame:
-    made = frame.copy()
-    made.attrs["toolkit"] = {**FETCHED, "rows": len(frame), **facts}
-    return made
+    result = frame.copy()
+    result.attrs["toolkit"] = {**FETCHED, "rows": len(frame), **facts}
+    return result
 
 
 def facts_of(*frames: pd.DataFrame | None) -> dict:

@@ -98,12 +98,14 @@ def test_unified_account_with_wallet(kind: str, mode: int) -> None:
 
 def test_dust_has_eight_decimals() -> None:
     """39.9 PURR less 20 make 19.9: a thousandth of them at 0.5000005 pays 0.00995000|995."""
-    made = example(2, 1004.5 + 50 - 20 + 10 - 0.1 + 0.00995000)
-    dust = made["fills"].iloc[3:].assign(px=0.5000005, sz=0.0199, fee=0.0, start_position=19.9)
-    made["fills"] = pd.concat([made["fills"], dust], ignore_index=True).assign(tid=[1, 2, 3, 4, 0])
-    assert done(made)["residual"] == 0
-    made["fills"]["tid"] = 5
-    assert done(made)["residual"] == -Decimal("9.95E-9")
+    result = example(2, 1004.5 + 50 - 20 + 10 - 0.1 + 0.00995000)
+    dust = result["fills"].iloc[3:].assign(px=0.5000005, sz=0.0199, fee=0.0, start_position=19.9)
+    result["fills"] = pd.concat([result["fills"], dust], ignore_index=True).assign(
+        tid=[1, 2, 3, 4, 0]
+    )
+    assert done(result)["residual"] == 0
+    result["fills"]["tid"] = 5
+    assert done(result)["residual"] == -Decimal("9.95E-9")
 
 
 def test_unified_account_with_zero_state() -> None:
@@ -117,13 +119,13 @@ def test_unified_account_with_zero_state() -> None:
 
 def test_rows_outside_the_time() -> None:
     """From just after the deposit to just after the sale: 2 BTC at 100 open at first at 0."""
-    made = example(0, 949.25 + 5.0)
+    result = example(0, 949.25 + 5.0)
     start = (
         pd.DataFrame({"user": [ME], "account_value": [999.5], "account_mode": [0]}),
         pd.DataFrame({"user": [ME], "coin": ["BTC"], "szi": [2.0], "unrealized_pnl": [0.0]}),
     )
-    given = tuple(as_numbers(one, "exact") for one in start)
-    row = done(made, start=given, start_time=MONDAY + 1, end_time=MONDAY + 3)
+    given = tuple(as_numbers(item, "exact") for item in start)
+    row = done(result, start=given, start_time=MONDAY + 1, end_time=MONDAY + 3)
     assert row["closed_pnl"] == 50
     assert row["ledger"] == -50
     assert row["funding"] == 0
@@ -201,13 +203,13 @@ def test_null_amount_beside_missing_fill() -> None:
 
 
 def test_unknown_parts_are_missing() -> None:
-    made = {name: as_numbers(one, "exact") for name, one in example(0, 1004.5).items()}
-    row = reconcile(None, made["end"], made["fills"], None, None).iloc[0]
+    result = {name: as_numbers(item, "exact") for name, item in example(0, 1004.5).items()}
+    row = reconcile(None, result["end"], result["fills"], None, None).iloc[0]
     for name in ("funding", "ledger", "unrealised", "residual", "unexplained"):
         assert pd.isna(row[name]), name
     assert row["causes"] == "funding not known, unrealised not known, ledger not known"
-    only = made["end"].assign(user=OTHER)
-    row = reconcile(only, made["end"], made["fills"], None, None, start_time=0).iloc[0]
+    only = result["end"].assign(user=OTHER)
+    row = reconcile(only, result["end"], result["fills"], None, None, start_time=0).iloc[0]
     assert pd.isna(row["start_value"])
     assert "start_value not known" in row["causes"]
 
@@ -228,30 +230,30 @@ def test_parts_without_fills(kind: str) -> None:
 
 def test_state_without_time() -> None:
     """States of 2023 do not say when they were taken."""
-    made = example(0, 1004.5)
-    made["end"]["time"] = pd.to_datetime([None], utc=True)
-    assert done(made)["residual"] == 0
-    early = done(made, end_time=MONDAY + 1)
+    result = example(0, 1004.5)
+    result["end"]["time"] = pd.to_datetime([None], utc=True)
+    assert done(result)["residual"] == 0
+    early = done(result, end_time=MONDAY + 1)
     assert float(early["closed_pnl"]) == 0
     assert float(early["ledger"]) == 1000
     with pytest.raises(ValueError, match="start_time="):
-        reconcile(made["end"], made["end"], made["fills"], None, None)
+        reconcile(result["end"], result["end"], result["fills"], None, None)
 
 
 @pytest.mark.parametrize("what", ["fills", "funding", "ledger"])
 def test_rows_without_time(what: str) -> None:
-    made = example(0, 1004.5)
-    made[what]["time"] = made[what]["time"].where([False] + [True] * (len(made[what]) - 1))
+    result = example(0, 1004.5)
+    result[what]["time"] = result[what]["time"].where([False] + [True] * (len(result[what]) - 1))
     with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing values"):
-        done(made)
+        done(result)
 
 
 def test_markets_with_other_quote_token() -> None:
     """The buy of PURR/USDH says PURR alone; its sell says what both are quoted in."""
-    made = example(2, 1004.5 + 50)
-    made["fills"]["fee_token"] = ["USDC", "USDC", "PURR", "USDH"]
-    made["fills"]["coin"] = ["BTC", "BTC", "@7", "@7"]
-    row = done(made)
+    result = example(2, 1004.5 + 50)
+    result["fills"]["fee_token"] = ["USDC", "USDC", "PURR", "USDH"]
+    result["fills"]["coin"] = ["BTC", "BTC", "@7", "@7"]
+    row = done(result)
     assert row["spot_cash"] == 50
     assert row["residual"] == 0
 
@@ -264,15 +266,15 @@ def test_residual_within_tolerance() -> None:
 
 
 def test_errors_name_the_parameter() -> None:
-    made = example()
-    no_time = made["end"].drop(columns="time")
+    result = example()
+    no_time = result["end"].drop(columns="time")
     with pytest.raises(ValueError, match="start_time="):
-        reconcile(no_time, made["end"], made["fills"], None, None)
-    both = pd.concat([made["end"], made["end"].assign(user=OTHER)])
+        reconcile(no_time, result["end"], result["fills"], None, None)
+    both = pd.concat([result["end"], result["end"].assign(user=OTHER)])
     with pytest.raises(ValueError, match="account="):
-        reconcile(None, both, made["fills"].drop(columns="user"), None, None)
+        reconcile(None, both, result["fills"].drop(columns="user"), None, None)
     with pytest.raises(MissingColumns, match="account_value"):
-        reconcile(None, made["end"].drop(columns="account_value"), made["fills"], None, None)
+        reconcile(None, result["end"].drop(columns="account_value"), result["fills"], None, None)
 
 
 def test_simulated_accounts_and_modes(tables: Everybody, world: World) -> None:
@@ -351,7 +353,7 @@ def test_sample_of_demo_world() -> None:
     sample = [
         user
         for mode in (0, 1, 2, 3)
-        for user in [one for one in modes if modes[one] == mode and one in world.expected][:4]
+        for user in [item for item in modes if modes[item] == mode and item in world.expected][:4]
     ]
     sample += [*list(world.expected_mixed)[:6], world.examples["LIQUIDATED"]]
     tables = everybody(world, list(dict.fromkeys(sample)))

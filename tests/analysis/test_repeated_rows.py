@@ -138,10 +138,10 @@ def alternating(user_column: bool) -> pd.DataFrame:
     for turn in range(6):
         rows.append((ME, 1.0, "B", 5.0 + turn))
         rows.append((OTHER, 2.0, "A", -40.0 - 2 * turn))
-    made = pd.DataFrame(rows, columns=["user", "sz", "side", "start_position"])
-    made["coin"], made["px"], made["closed_pnl"], made["fee"] = "BTC", 100.0, 0.0, 0.0
-    made["time"] = times(MONDAY + n for n in range(len(made)))
-    return made if user_column else made.drop(columns="user")
+    frame = pd.DataFrame(rows, columns=["user", "sz", "side", "start_position"])
+    frame["coin"], frame["px"], frame["closed_pnl"], frame["fee"] = "BTC", 100.0, 0.0, 0.0
+    frame["time"] = times(MONDAY + n for n in range(len(frame)))
+    return frame if user_column else frame.drop(columns="user")
 
 
 WALKERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {

@@ -54,8 +54,8 @@ def test_curve_by_hand() -> None:
 def test_quantiles_against_numpy() -> None:
     frame = samples()
     quantiles = (0.0, 0.1, 0.25, 0.5, 0.7, 0.9, 1.0)
-    made = curve(frame, quantiles)
-    for row in made.to_dict("records"):
+    result = curve(frame, quantiles)
+    for row in result.to_dict("records"):
         mine = frame[(frame["coin"] == row["coin"]) & (frame["amount_usd"] == row["amount_usd"])]
         bps = mine[f"{row['side']}_slippage_bps"].fillna(np.inf)
         assert row["n"] == len(bps)
@@ -125,11 +125,11 @@ def test_quantiles_rise_to_missing(bps: list[int | None]) -> None:
 
 
 def test_curve_of_million_rows() -> None:
-    made = curve(samples(1_000_000), by=["coin", "amount_usd"])
-    assert made["n"].sum() == 2_000_000
-    assert (made["q50"] > 0).all()
+    result = curve(samples(1_000_000), by=["coin", "amount_usd"])
+    assert result["n"].sum() == 2_000_000
+    assert (result["q50"] > 0).all()
 
 
 def test_curve_by_day() -> None:
-    made = curve(samples(), by="day")
-    assert list(made["day"].unique()) == list(times(MONDAY + n * DAY for n in range(3)))
+    result = curve(samples(), by="day")
+    assert list(result["day"].unique()) == list(times(MONDAY + n * DAY for n in range(3)))

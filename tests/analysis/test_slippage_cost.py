@@ -42,10 +42,10 @@ KINKED = samples({1e3: [1, 3], 1e4: [1, 3], 1e5: [6, 10]})
 
 def test_cost_between_sizes() -> None:
     """20,000 is log10(2) = 0.30103 of the way from 10,000 to 100,000: 2 * 4**0.30103 = 3.0357."""
-    made = cost(KINKED, [1e3, 3e3, 1e4, 2e4, 1e5], side="buy")
-    assert made["cost_bps"].tolist() == pytest.approx([2, 2, 2, 3.0357, 8], abs=1e-4)
-    assert made["range"].tolist() == ["sampled", "between", "sampled", "between", "sampled"]
-    assert made["cost_usd"].iloc[-1] == pytest.approx(80)
+    result = cost(KINKED, [1e3, 3e3, 1e4, 2e4, 1e5], side="buy")
+    assert result["cost_bps"].tolist() == pytest.approx([2, 2, 2, 3.0357, 8], abs=1e-4)
+    assert result["range"].tolist() == ["sampled", "between", "sampled", "between", "sampled"]
+    assert result["cost_usd"].iloc[-1] == pytest.approx(80)
     back = capacity(KINKED, [2.0, 4.0], side="buy")
     # In logarithms 4 bps are half-way from 2 to 8: the root of 1e4 * 1e5. Of equal costs the
     # largest size counts.
@@ -56,13 +56,13 @@ def test_cost_between_sizes() -> None:
 def test_cost_beyond_sampled_sizes() -> None:
     half, a, k, _ = FITTED.params.loc[FITTED.params["side"] == "buy", "estimate"]
     rows = books(6, sigma=0.1)
-    made = cost(FITTED, [500, 5e6], side="buy")
-    assert made["range"].tolist() == ["below", "above"]
-    for found, usd, edge in zip(made["cost_bps"], [500, 5e6], [1e3, 1e6], strict=True):
+    result = cost(FITTED, [500, 5e6], side="buy")
+    assert result["range"].tolist() == ["below", "above"]
+    for found, usd, edge in zip(result["cost_bps"], [500, 5e6], [1e3, 1e6], strict=True):
         mean = rows.loc[rows["amount_usd"] == edge, "buy_slippage_bps"].mean()
         law = (half + a * (usd / 1e5) ** k) / (half + a * (edge / 1e5) ** k)
         assert found == pytest.approx(mean * law)
-    assert np.isnan(made["too_thin"].iloc[1])
+    assert np.isnan(result["too_thin"].iloc[1])
 
 
 def test_cost_of_samples_equals_fit() -> None:
@@ -74,23 +74,23 @@ def test_cost_of_samples_equals_fit() -> None:
 
 def test_missing_samples_have_least_cost() -> None:
     """On the second day 10,000 is missing. 1,000 cost 3 then, and a larger size costs no less."""
-    made = cost(samples({1e3: [1, 3], 1e4: [5, NAN]}), [1e3, 1e4], side="buy")
-    assert made["too_thin"].tolist() == [0, 0.5]
-    assert made["cost_bps"].iloc[0] == 2
-    assert made["cost_bps"].iloc[1] == pytest.approx((5 + 3) / 2)
+    result = cost(samples({1e3: [1, 3], 1e4: [5, NAN]}), [1e3, 1e4], side="buy")
+    assert result["too_thin"].tolist() == [0, 0.5]
+    assert result["cost_bps"].iloc[0] == 2
+    assert result["cost_bps"].iloc[1] == pytest.approx((5 + 3) / 2)
 
 
 def test_never_filled_size_is_excluded() -> None:
-    made = cost(samples({1e3: [1, 3], 1e4: [2, 6], 1e5: [NAN, NAN]}), [1e5], side="buy").iloc[0]
-    assert (made["range"], made["too_thin"]) == ("above", 1)
-    assert made["cost_bps"] > 4
+    result = cost(samples({1e3: [1, 3], 1e4: [2, 6], 1e5: [NAN, NAN]}), [1e5], side="buy").iloc[0]
+    assert (result["range"], result["too_thin"]) == ("above", 1)
+    assert result["cost_bps"] > 4
 
 
 def test_cost_of_single_size() -> None:
     one = samples({1e4: [2, 4, 6]})
-    made = cost(one, 1e4, side="buy").iloc[0]
-    assert (made["cost_bps"], made["range"]) == (4, "sampled")
-    assert made["low"] < 4 < made["high"]
+    result = cost(one, 1e4, side="buy").iloc[0]
+    assert (result["cost_bps"], result["range"]) == (4, "sampled")
+    assert result["low"] < 4 < result["high"]
     beyond = cost(one, [1e3, 2.5e5], side="buy")
     assert beyond["range"].tolist() == ["one size"] * 2
     assert beyond["cost_bps"].isna().all()
@@ -102,22 +102,22 @@ def test_cost_of_single_size() -> None:
 def test_range_without_curve() -> None:
     """ABC has one size and XYZ three: only ABC cannot be extrapolated."""
     rows = pd.concat([KINKED, samples({1e4: [2, 4]}).assign(coin="ABC")])
-    made = cost(rows, 5e4, side="buy").set_index("coin")
-    assert made["range"].to_dict() == {"ABC": "one size", "XYZ": "between"}
-    assert np.isnan(made.loc["ABC", "cost_bps"])
+    frame = cost(rows, 5e4, side="buy").set_index("coin")
+    assert frame["range"].to_dict() == {"ABC": "one size", "XYZ": "between"}
+    assert np.isnan(frame.loc["ABC", "cost_bps"])
     assert capacity(rows, 3.0, side="buy")["range"].tolist() == ["one size", "between"]
 
 
 def test_capacity_below_half_spread() -> None:
-    made = capacity(FITTED, [0.5, 5.0])
-    assert made["capacity_usd"].tolist()[0] == 0
-    assert made["range"].tolist() == ["below", "between"] * 2
+    result = capacity(FITTED, [0.5, 5.0])
+    assert result["capacity_usd"].tolist()[0] == 0
+    assert result["range"].tolist() == ["below", "between"] * 2
 
 
 def test_books_with_zero_cost() -> None:
-    made = cost(samples({1e3: [0, 0], 1e4: [0, 2]}), [1e3, 5e3, 1e4], side="buy")["cost_bps"]
-    assert made.tolist()[::2] == [0, 1]
-    assert 0.005 <= made.iloc[1] <= 1
+    result = cost(samples({1e3: [0, 0], 1e4: [0, 2]}), [1e3, 5e3, 1e4], side="buy")["cost_bps"]
+    assert result.tolist()[::2] == [0, 1]
+    assert 0.005 <= result.iloc[1] <= 1
 
 
 def test_too_thin_share_of_next_size() -> None:
@@ -125,8 +125,8 @@ def test_too_thin_share_of_next_size() -> None:
     rows = books(1)
     thin = (rows["amount_usd"] >= 2.5e5) & (rows["timestamp"].dt.hour < 6)
     rows.loc[thin, "buy_slippage_bps"] = NAN
-    made = cost(rows, [1e5, 100_001, 2.5e5], side="buy")
-    assert made["too_thin"].tolist() == [0, 0.25, 0.25]
+    result = cost(rows, [1e5, 100_001, 2.5e5], side="buy")
+    assert result["too_thin"].tolist() == [0, 0.25, 0.25]
 
 
 @settings(max_examples=25, deadline=None)
@@ -187,8 +187,8 @@ def test_cost_intervals_on_simulated_exchange(coin: str) -> None:
         rows = sampled(simulate_prices(seed, 24 * 7), seed, coin)
         odd = rows["timestamp"].dt.day_of_year % 2 == 1
         for mine, other in ((rows[odd], rows[~odd]), (rows[~odd], rows[odd])):
-            made = cost(fit(mine, draws=199), [1e3, 1e4, 1e5, 2.5e5], level=0.9)
-            for found in made[made["too_thin"] == 0].to_dict("records"):
+            result = cost(fit(mine, draws=199), [1e3, 1e4, 1e5, 2.5e5], level=0.9)
+            for found in result[result["too_thin"] == 0].to_dict("records"):
                 own, theirs = (mean_of(half, found) for half in (mine, other))
                 assert found["cost_bps"] == pytest.approx(own)
                 assert found["low"] <= own <= found["high"]

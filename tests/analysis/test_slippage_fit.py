@@ -198,12 +198,12 @@ def test_heatmap_by_hand() -> None:
             "sell_slippage_bps": [2.0, 5.0, 4.0],
         }
     )
-    made = heatmap(rows).set_index(["hour_of_week", "side"])
-    assert made.index.tolist() == [(0, "buy"), (0, "sell"), (167, "buy"), (167, "sell")]
-    assert made["weekday"].tolist() == [0, 0, 6, 6]
-    assert made["hour_of_day"].tolist() == [0, 0, 23, 23]
-    assert made["missing"].tolist() == [1, 0, 0, 0]
-    assert made["bps"].tolist() == [2.0, 2.0, 5.0, 5.0]
+    frame = heatmap(rows).set_index(["hour_of_week", "side"])
+    assert frame.index.tolist() == [(0, "buy"), (0, "sell"), (167, "buy"), (167, "sell")]
+    assert frame["weekday"].tolist() == [0, 0, 6, 6]
+    assert frame["hour_of_day"].tolist() == [0, 0, 23, 23]
+    assert frame["missing"].tolist() == [1, 0, 0, 0]
+    assert frame["bps"].tolist() == [2.0, 2.0, 5.0, 5.0]
     dear = heatmap(rows, 0.9).set_index(["hour_of_week", "side"])["bps"]
     assert np.isnan(dear[0, "buy"])
     assert dear[0, "sell"] == 4.0
@@ -221,15 +221,20 @@ def test_asymmetry_by_hand() -> None:
             "sell_slippage_bps": [2.0, 3.0, 2.0, 5.0, 2.0],
         }
     )
-    made = asymmetry(rows, draws=999).iloc[0]
-    assert (made["n"], made["buy_missing"], made["sell_missing"], made["days"]) == (4, 1, 0, 2)
-    assert made["buy_bps"] == (3 + 6 + 2 + 4) / 4
-    assert made["difference_bps"] == (1 + 3 + 0 + 2) / 4
-    assert made["buy_dearer"] == 3.5 / 4
+    result = asymmetry(rows, draws=999).iloc[0]
+    assert (result["n"], result["buy_missing"], result["sell_missing"], result["days"]) == (
+        4,
+        1,
+        0,
+        2,
+    )
+    assert result["buy_bps"] == (3 + 6 + 2 + 4) / 4
+    assert result["difference_bps"] == (1 + 3 + 0 + 2) / 4
+    assert result["buy_dearer"] == 3.5 / 4
     # Draws of days: first twice, 4/3; both, 3/2; second twice, 2. The standard deviation is
     # 1/4. Two days: Student's 12.71 times the root of 2 is 17.97, about the median.
-    assert made["low"] == pytest.approx(1.5 - 17.97 / 4, abs=0.1)
-    assert made["high"] == pytest.approx(1.5 + 17.97 / 4, abs=0.1)
+    assert result["low"] == pytest.approx(1.5 - 17.97 / 4, abs=0.1)
+    assert result["high"] == pytest.approx(1.5 + 17.97 / 4, abs=0.1)
     assert asymmetry(rows.iloc[:3])[["low", "high"]].isna().all().all()
 
 

@@ -26,9 +26,9 @@ def history(aprs: dict[str, list[float]], fee: float = 0.1) -> pd.DataFrame:
         for name, nets in aprs.items()
         for week, net in enumerate(nets)
     ]
-    made = pd.DataFrame(rows, columns=["validator", "week", "net_apr", "gross_apr"])
-    made["week"] = times(MONDAY + WEEK * made["week"])
-    return made
+    frame = pd.DataFrame(rows, columns=["validator", "week", "net_apr", "gross_apr"])
+    frame["week"] = times(MONDAY + WEEK * frame["week"])
+    return frame
 
 
 def at(weeks: int) -> int:
@@ -44,12 +44,12 @@ def simulated():
 
 def test_fees_by_week() -> None:
     """3.65 % a year is 0.07 % a week: 1.0007 ** (365 / 7) - 1 = 3.7161 %."""
-    made = staking.implied_fee(history({"v": [0.0365, 0.073]}), now=at(1) + 3 * DAY, by="week")
-    assert made["whole"].tolist() == [True, False]
-    assert made["earned"].tolist() == pytest.approx([0.0007, 0.0014])
-    assert made["apy"].iloc[0] == pytest.approx(1.0007 ** (365 / 7) - 1)
-    assert made["apy"].iloc[0] == pytest.approx(0.037161, abs=1e-6)
-    assert made["fee"].tolist() == pytest.approx([0.1, 0.1])
+    result = staking.implied_fee(history({"v": [0.0365, 0.073]}), now=at(1) + 3 * DAY, by="week")
+    assert result["whole"].tolist() == [True, False]
+    assert result["earned"].tolist() == pytest.approx([0.0007, 0.0014])
+    assert result["apy"].iloc[0] == pytest.approx(1.0007 ** (365 / 7) - 1)
+    assert result["apy"].iloc[0] == pytest.approx(0.037161, abs=1e-6)
+    assert result["fee"].tolist() == pytest.approx([0.1, 0.1])
 
 
 def test_running_week_is_partial() -> None:
@@ -80,9 +80,9 @@ def test_yield_and_interval_by_hand() -> None:
 
 def test_fee_and_cost_against_best() -> None:
     """b earns 18 and a earns 20: b is 10 % behind, although both have a fee of a tenth."""
-    made = staking.implied_fee(history({"a": [0.2, 0.2], "b": [0.18, 0.18]}), now=at(2))
-    assert made["fee"].tolist() == pytest.approx([0.1, 0.1])
-    assert made["behind_best"].tolist() == pytest.approx([0.0, 0.1])
+    result = staking.implied_fee(history({"a": [0.2, 0.2], "b": [0.18, 0.18]}), now=at(2))
+    assert result["fee"].tolist() == pytest.approx([0.1, 0.1])
+    assert result["behind_best"].tolist() == pytest.approx([0.0, 0.1])
     changed = history({"a": [0.09, 0.08]})
     changed["gross_apr"] = 0.1
     row = staking.implied_fee(changed, now=at(2)).iloc[0]
@@ -91,22 +91,22 @@ def test_fee_and_cost_against_best() -> None:
 
 def test_fee_without_rewards() -> None:
     rows = history({"v": [0.0, 0.0]})
-    made = staking.implied_fee(rows, now=at(2)).iloc[0]
-    assert made["n"] == 0
-    assert pd.isna(made[["fee", "low", "high"]]).all()
+    result = staking.implied_fee(rows, now=at(2)).iloc[0]
+    assert result["n"] == 0
+    assert pd.isna(result[["fee", "low", "high"]]).all()
     assert staking.apy(rows, now=at(2))["apy"].item() == 0.0
 
 
 def test_ranks_by_hand() -> None:
     """Orders abc, abc, acb: rank sums 3, 7, 8, so W = 12 * 14 / (9 * 24) = 7/9."""
     rows = history({"a": [3, 3, 3], "b": [2, 2, 1], "c": [1, 1, 2]})
-    made = staking.rank_stability(rows, now=at(3))
-    assert made["concordance"] == pytest.approx(7 / 9)
-    assert made["next_week"] == pytest.approx((1 + 0.5) / 2)
-    assert made.n == 3
-    assert made.ranks.query("validator == 'a'")["rank"].tolist() == [1, 1, 1]
-    assert (made.params["low"] <= made.params["estimate"]).all()
-    assert (made.params["high"] <= 1).all()
+    result = staking.rank_stability(rows, now=at(3))
+    assert result["concordance"] == pytest.approx(7 / 9)
+    assert result["next_week"] == pytest.approx((1 + 0.5) / 2)
+    assert result.n == 3
+    assert result.ranks.query("validator == 'a'")["rank"].tolist() == [1, 1, 1]
+    assert (result.params["low"] <= result.params["estimate"]).all()
+    assert (result.params["high"] <= 1).all()
 
 
 @given(
@@ -117,29 +117,29 @@ def test_ranks_by_hand() -> None:
 def test_ranks_against_scipy(weeks: list[list[int]]) -> None:
     """W is Friedman's statistic over weeks * (validators - 1); correlations are spearmanr's."""
     aprs = {f"v{k}": [0.01 * week[k] for week in weeks] for k in range(4)}
-    made = staking.rank_stability(history(aprs), now=at(len(weeks)))
+    result = staking.rank_stability(history(aprs), now=at(len(weeks)))
     if len(weeks) >= 3:
         friedman = stats.friedmanchisquare(*np.array(weeks).T).statistic
-        assert made["concordance"] == pytest.approx(friedman / (len(weeks) * 3))
+        assert result["concordance"] == pytest.approx(friedman / (len(weeks) * 3))
     pairs = [stats.spearmanr(a, b).statistic for a, b in pairwise(weeks)]
-    assert made["next_week"] == pytest.approx(np.mean(pairs))
+    assert result["next_week"] == pytest.approx(np.mean(pairs))
 
 
 def test_ranks_need_every_week() -> None:
     rows = history({"a": [3, 3], "b": [2, 2], "new": [9, 9]}).drop(index=4)
-    made = staking.rank_stability(rows, now=at(2))
-    assert (made.left_out, set(made.ranks["validator"])) == (1, {"a", "b"})
+    result = staking.rank_stability(rows, now=at(2))
+    assert (result.left_out, set(result.ranks["validator"])) == (1, {"a", "b"})
 
 
 def test_simulated_commissions(simulated) -> None:
     """Each validator's fee is known, up to the rounding of rewards to 1e-8 tokens."""
     rows, validators = simulated
-    made = staking.implied_fee(rows).set_index("validator")
+    frame = staking.implied_fee(rows).set_index("validator")
     for validator, commission in zip(validators, COMMISSIONS, strict=True):
         truth = commission / 10_000
-        assert made.loc[validator, "fee"] == pytest.approx(truth, abs=1e-9)
-        assert made.loc[validator, "low"] == pytest.approx(truth, abs=1e-8)
-    assert (made["n"] == 8).all()  # ten weeks, of which the first and the running one are partial
+        assert frame.loc[validator, "fee"] == pytest.approx(truth, abs=1e-9)
+        assert frame.loc[validator, "low"] == pytest.approx(truth, abs=1e-8)
+    assert (frame["n"] == 8).all()  # ten weeks, of which the first and the running one are partial
 
 
 def test_simulated_aprs_from_daily_rewards(world, simulated) -> None:
@@ -153,9 +153,9 @@ def test_simulated_aprs_from_daily_rewards(world, simulated) -> None:
             rewards + Decimal(row.delegator_rewards),
             staked + Decimal(row.staked),
         ]
-    made = staking.implied_fee(rows, by="week")
-    assert len(made) == len(sums)
-    for row in made.itertuples():
+    result = staking.implied_fee(rows, by="week")
+    assert len(result) == len(sums)
+    for row in result.itertuples():
         rewards, staked = sums[row.validator, row.week.value // 10**6]
         apr = float(rewards / staked * 365)
         assert row.net_apr == pytest.approx(apr, rel=1e-14)
@@ -163,12 +163,12 @@ def test_simulated_aprs_from_daily_rewards(world, simulated) -> None:
 
 
 def test_rank_stability_as_html() -> None:
-    made = staking.rank_stability(history({"<b>": [3, 3, 3], "b": [2, 2, 1]}), now=at(3))
-    shown = made._repr_html_()
+    result = staking.rank_stability(history({"<b>": [3, 3, 3], "b": [2, 2, 1]}), now=at(3))
+    shown = result._repr_html_()
     assert "concordance" in shown
     assert "<b>" not in shown
     with pytest.raises(KeyError, match="Known are 'concordance', 'next_week'"):
-        made["nonsense"]
+        result["nonsense"]
 
 
 def test_errors_of_staking() -> None:

@@ -19,10 +19,10 @@ SECOND = 1000
 
 
 def tape_of(*trades: tuple[int, float, float]) -> pd.DataFrame:
-    made = pd.DataFrame(list(trades), columns=["second", "px", "sz"], dtype="float64")
-    made.insert(0, "coin", "BTC")
-    made["time"] = times((MONDAY + SECOND * made.pop("second")).astype("int64"))
-    return made
+    frame = pd.DataFrame(list(trades), columns=["second", "px", "sz"], dtype="float64")
+    frame.insert(0, "coin", "BTC")
+    frame["time"] = times((MONDAY + SECOND * frame.pop("second")).astype("int64"))
+    return frame
 
 
 def order(rows: pd.DataFrame, side: str = "B", twap_id: int = 1) -> pd.DataFrame:
@@ -43,9 +43,9 @@ def snapshot(**more: object) -> pd.DataFrame:
         "slice_number": 6,
         "waiting": False,
     } | more
-    made = pd.DataFrame([row])
-    made["start_time_ms"] = times([MONDAY] * len(made))
-    return made
+    frame = pd.DataFrame([row])
+    frame["start_time_ms"] = times([MONDAY] * len(frame))
+    return frame
 
 
 def test_quality_by_hand() -> None:
@@ -108,7 +108,7 @@ def test_quality_without_tape() -> None:
 def test_both_sides_are_one_trade() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1)).assign(tid=[5, 6])
     both = pd.concat([tape, tape])
-    one, two = (twaps.quality(order(tape.assign(sz=0.5)), one) for one in (tape, both))
+    one, two = (twaps.quality(order(tape.assign(sz=0.5)), item) for item in (tape, both))
     pd.testing.assert_frame_equal(one, two)
     assert one["share"].item() == 0.5
 
@@ -183,12 +183,12 @@ def test_pressure_by_hand() -> None:
         ]
     )
     marks = pd.DataFrame({"name": ["BTC", "BTC"], "mark_px": [100.0, 100.0]})
-    made = twaps.pressure(rows, marks, at=MONDAY + 300 * SECOND).set_index("market")
-    row = made.loc["BTC"]
+    frame = twaps.pressure(rows, marks, at=MONDAY + 300 * SECOND).set_index("market")
+    row = frame.loc["BTC"]
     assert (row["orders"], row["waiting"], row["unpriced"]) == (2, 1, 0)
     assert (row["buy_sz"], row["sell_sz"], row["net_sz"]) == (7.0, 2.0, 5.0)
     assert (row["net_usd"], row["net_usd_per_hour"]) == (500.0, 6000.0)
-    other = made.loc["flx:X"]
+    other = frame.loc["flx:X"]
     assert pd.isna(other[["buy_usd", "sell_usd", "net_usd", "net_usd_per_hour"]]).all()
     assert other["unpriced"] == 1
     total = twaps.pressure(rows, marks, by=None, at=MONDAY + 300 * SECOND).iloc[0]
@@ -207,9 +207,9 @@ def test_pressure_of_late_order() -> None:
 def test_linked_by_hand() -> None:
     """3 are executed for 306; the frame has fills of 2 for 203; a later fill does not count."""
     rows = order(tape_of((30, 101, 1), (60, 102, 1), (90, 103, 1)), twap_id=7).assign(user="0xaa")
-    made = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND).iloc[0]
-    assert (made["fills"], made["filled_sz"], made["filled_ntl"]) == (2, 2.0, 203.0)
-    assert (made["missing_sz"], made["missing_ntl"], made["whole"]) == (1.0, 103.0, False)
+    result = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND).iloc[0]
+    assert (result["fills"], result["filled_sz"], result["filled_ntl"]) == (2, 2.0, 203.0)
+    assert (result["missing_sz"], result["missing_ntl"], result["whole"]) == (1.0, 103.0, False)
     whole = twaps.linked(snapshot(), rows, at=MONDAY + 90 * SECOND).iloc[0]
     assert (whole["missing_sz"], whole["whole"]) == (0.0, True)
     alone = twaps.linked(snapshot(), rows.iloc[:0], at=MONDAY).iloc[0]
@@ -220,8 +220,8 @@ def test_linked_needs_account() -> None:
     rows = order(tape_of((30, 101, 3)), twap_id=7)
     with pytest.raises(MissingColumns, match=r"column user missing.*\(account=\)"):
         twaps.linked(snapshot(), rows, at=MONDAY)
-    made = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND, account="0xAA")
-    assert made["fills"].item() == 1
+    result = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND, account="0xAA")
+    assert result["fills"].item() == 1
 
 
 @pytest.fixture(scope="module")
@@ -234,11 +234,11 @@ def simulated():
 
 def test_simulated_orders_sum_their_fills(simulated) -> None:
     _, rows, fills = simulated
-    made = twaps.linked(rows, fills)
-    assert made["whole"].all()
-    assert (made["missing_ntl"].abs() < 1e-6).all()
-    assert (made["fills"] > 0).sum() >= 4
-    one = made[made["fills"] > 0].iloc[0]
+    result = twaps.linked(rows, fills)
+    assert result["whole"].all()
+    assert (result["missing_ntl"].abs() < 1e-6).all()
+    assert (result["fills"] > 0).sum() >= 4
+    one = result[result["fills"] > 0].iloc[0]
     its = (fills["user"] == one["address"]) & (fills["twap_id"] == one["twap_id"])
     lost = twaps.linked(rows, fills.drop(fills[its].index[0]))
     assert lost.loc[~lost["whole"], "twap_id"].tolist() == [one["twap_id"]]
@@ -259,19 +259,21 @@ def test_simulated_sums_in_decimals(world, simulated) -> None:
 def test_simulated_schedules(simulated) -> None:
     """Orders that never waited are at most a few slices off; waiting orders have no schedule."""
     _, rows, _ = simulated
-    made = twaps.adherence(rows)
+    adherence = twaps.adherence(rows)
     given_rows = rows.sort_values(["market", "address", "twap_id"], ignore_index=True)
-    assert made["elapsed"].isna().tolist() == given_rows["waiting"].tolist()
-    assert (100 * made["progress"]).tolist() == pytest.approx(given_rows["progress_pct"].tolist())
+    assert adherence["elapsed"].isna().tolist() == given_rows["waiting"].tolist()
+    assert (100 * adherence["progress"]).tolist() == pytest.approx(
+        given_rows["progress_pct"].tolist()
+    )
 
 
 def test_simulated_pressure_and_quality(simulated) -> None:
     session, rows, fills = simulated
     marks = tk.meta_and_asset_ctxs(session=session)
-    made = twaps.pressure(rows, marks, by=None).iloc[0]
+    result = twaps.pressure(rows, marks, by=None).iloc[0]
     runs = rows[~rows["waiting"]].merge(marks, left_on="market", right_on="name")
     sign = np.where(runs["is_buy"], 1, -1)
-    assert made["net_usd"] == pytest.approx((sign * runs["remaining_sz"] * runs["mark_px"]).sum())
+    assert result["net_usd"] == pytest.approx((sign * runs["remaining_sz"] * runs["mark_px"]).sum())
     found = twaps.quality(fills, fills)
     assert len(found) == fills.loc[fills["twap_id"].notna()].groupby(["user", "twap_id"]).ngroups
     assert found["share"].between(0, 1 + 1e-9).all()

@@ -117,8 +117,8 @@ def test_fills_with_unknown_fields(extra: Extra, report: Callable[[Ratio], None]
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownField)
-        made = read(strange)
-    assert [name for name in MORE if name in made] == ([] if extra == "drop" else list(MORE))
+        result = read(strange)
+    assert [name for name in MORE if name in result] == ([] if extra == "drop" else list(MORE))
     ratio = side_by_side(
         f"2,000 fills with three unknown fields, extra={extra!r}",
         "with them",

@@ -112,8 +112,8 @@ def pages_per_second(page: Callable[[str, int, int], bytes], times: int) -> floa
     ]
     page(*asked[0])
     began = time.process_time()
-    for one in asked:
-        assert len(page(*one)) > 500_000
+    for item in asked:
+        assert len(page(*item)) > 500_000
     return times / (time.process_time() - began)
 
 

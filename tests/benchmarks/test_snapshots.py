@@ -64,14 +64,16 @@ def twaps() -> list[bytes]:
     markets = [f"COIN{number}" for number in range(200)]
     return [
         pack(
-            WireTwapSnapshot("20250901_state_123456789", one, [twap(draw, one) for _ in range(25)])
+            WireTwapSnapshot(
+                "20250901_state_123456789", market, [twap(draw, market) for _ in range(25)]
+            )
         )
-        for one in markets
+        for market in markets
     ]
 
 
 def names(operation: Operation) -> list[str]:
-    return [one.name for one in record_columns(operation.tables[0].record)]
+    return [column.name for column in record_columns(operation.tables[0].record)]
 
 
 def as_the_toolkit_does(operation: Operation, content: bytes) -> pd.DataFrame:
@@ -118,8 +120,8 @@ def test_accounts_to_a_frame(accounts: bytes, report: Report) -> None:
 def test_accounts_of_decimal_text(report: Report) -> None:
     """What is not read all at once: numbers as text, which the specification does not rule out."""
     draw = random.Random(7)
-    made = ((f"0x{draw.randbytes(20).hex()}", account(draw)) for _ in range(100_000))
-    users = {user: (*map(str, values[:3]), *values[3:]) for user, values in made}
+    parts = ((f"0x{draw.randbytes(20).hex()}", account(draw)) for _ in range(100_000))
+    users = {user: (*map(str, values[:3]), *values[3:]) for user, values in parts}
     content = encode(ACCOUNTS, [WireAccountSnapshot("s", "USDC", users)])[1]
     report(
         side_by_side(

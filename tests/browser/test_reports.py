@@ -28,12 +28,12 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Build a report of each kind from the tiny exchange."""
     folder = tmp_path_factory.mktemp("reports")
     source = session_source(tk.local(seed=7, size="tiny", default=False))
-    made = {}
+    result = {}
     for kind, asked in KINDS.items():
         (written,) = write_reports(kind, [{"start": "3d", **asked}], source, folder / kind)
         assert written.path is not None, written.error
-        made[kind] = written.path
-    return made
+        result[kind] = written.path
+    return result
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -90,7 +90,7 @@ def test_axe_finds_no_violations(
     assert rule in html
     page.set_content(html.replace(rule, '<meta name="none" content="'))
     found = Axe().run(page).response["violations"]
-    assert [one["id"] for one in found if one["impact"] in SERIOUS] == []
+    assert [item["id"] for item in found if item["impact"] in SERIOUS] == []
 
 
 def test_narrow_page_does_not_scroll(reports: dict[str, Path], browser: Browser) -> None:

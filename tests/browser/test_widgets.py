@@ -220,10 +220,10 @@ def violations(page: Page) -> list[str]:
     drawn = {"include": [[".tk-view"], [".jp-OutputArea-output .jupyter-widgets"]]}
     found: list[dict[str, Any]] = Axe().run(page, context=drawn).response["violations"]
     return [
-        f"{one['id']}: {node['html'][:160]} {node['failureSummary']}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
+        f"{item['id']}: {node['html'][:160]} {node['failureSummary']}"
+        for item in found
+        if item["impact"] in ("serious", "critical")
+        for node in item["nodes"]
     ]
 
 

@@ -88,7 +88,7 @@ def test_text_files_keep_digits(session, user, tmp_path) -> None:
 
 def test_several_subjects_one_file(session, tmp_path) -> None:
     users = session.world["users"][:3]
-    given = [word for one in users for word in ("--user", one)]
+    given = [word for item in users for word in ("--user", item)]
     out = tmp_path / "fills.parquet"
     call("fetch", "userFills", *given, *TINY, "-o", str(out))
     expected = tk.many(tk.user_fills, users, session=session)
@@ -189,7 +189,7 @@ def test_key_of_environment(address, user, tmp_path) -> None:
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", str(out))
     good = command(*asked, TOOLKIT_BASE_URL=address, TOOLKIT_API_KEY=CANARY)
     bad = command(*asked[:-1], str(tmp_path / "none.csv"), TOOLKIT_BASE_URL=address)
-    shown = [part for one in (good, bad) for part in one.communicate(timeout=60)]
+    shown = [part for item in (good, bad) for part in item.communicate(timeout=60)]
     assert (good.returncode, bad.returncode) == (0, 1)
     assert b"Invalid API key" in shown[3]
     assert not any(CANARY.encode() in part for part in (*shown, out.read_bytes()))

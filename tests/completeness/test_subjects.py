@@ -32,7 +32,7 @@ def test_names_begin_with_operation(operation: Operation) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.type)
 def test_names_ignore_requested_part(operation: Operation) -> None:
     parameters = parameters_of(operation)
-    parts = {one.python: 7 for one in operation.parameters if one.selects_part}
+    parts = {parameter.python: 7 for parameter in operation.parameters if parameter.selects_part}
     assert evidence_names(operation, parameters | parts) == evidence_names(operation, parameters)
 
 

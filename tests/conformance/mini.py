@@ -147,7 +147,7 @@ E = NOW - 9 * HOUR
 ERINS = [
     fill(5_000 + i, E + i // 9, i % 9 // 3) for i in range(4_203)
 ]  # three fills per transaction
-APPROVED_B2 = [(BOB, one) for one in BOBS[3:]] + [(ERIN, one) for one in ERINS]
+APPROVED_B2 = [(BOB, item) for item in BOBS[3:]] + [(ERIN, item) for item in ERINS]
 
 # Funding: 30 accounts, 72 hours, and Dave, who approved on the hour and revoked on it.
 
@@ -165,11 +165,11 @@ PAYMENTS = [
     for i, user in enumerate([*PAYERS, DAVE])
     for coin in ("BTC", "eqx:TSLA")[: 1 + i % 2]
 ]
-APPROVED_PAYMENTS = [one for one in PAYMENTS if one["user"] != DAVE]
+APPROVED_PAYMENTS = [item for item in PAYMENTS if item["user"] != DAVE]
 DAVES = [
-    one
-    for one in PAYMENTS
-    if one["user"] == DAVE and one["time"] in (NOW - 6 * HOUR, NOW - 5 * HOUR)
+    item
+    for item in PAYMENTS
+    if item["user"] == DAVE and item["time"] in (NOW - 6 * HOUR, NOW - 5 * HOUR)
 ]
 
 # Orders.
@@ -467,8 +467,8 @@ TWAPS = {
 def sources() -> Sources:
     """Return the tables from which a service is built."""
     convert = msgspec.convert
-    fills = [(ALICE, one) for one in ALICES] + [(BOB, one) for one in BOBS]
-    fills += [(CAROL, one) for one in CAROLS] + [(ERIN, one) for one in ERINS]
+    fills = [(ALICE, item) for item in ALICES] + [(BOB, item) for item in BOBS]
+    fills += [(CAROL, item) for item in CAROLS] + [(ERIN, item) for item in ERINS]
     fills.sort(key=lambda one: (one[1]["time"], one[1]["txIndex"]))
     payments = sorted(PAYMENTS, key=lambda one: (one["time"], one["user"], one["delta"]["coin"]))
     return Sources(
@@ -476,12 +476,12 @@ def sources() -> Sources:
         now_ms=NOW,
         label="written by hand",
         simulated=True,
-        fills=[(user, convert(one, Fill)) for user, one in fills],
+        fills=[(user, convert(item, Fill)) for user, item in fills],
         funding=convert(payments, list[FundingRow]),
-        ledger=[(ALICE, convert(one, LedgerUpdate)) for one in LEDGER],
+        ledger=[(ALICE, convert(item, LedgerUpdate)) for item in LEDGER],
         orders=[
-            (user, convert(one, OrderStatus))
-            for user, one in sorted(
+            (user, convert(item, OrderStatus))
+            for user, item in sorted(
                 EVENTS + MANY, key=lambda one: (one[1]["statusTimestamp"], one[1]["txIndex"])
             )
         ],
@@ -510,8 +510,8 @@ def sources() -> Sources:
                 NOW,
                 {
                     name: [
-                        convert({"snapshot_id": SNAPSHOT, "market": name, **one}, TwapRow)
-                        for one in rows
+                        convert({"snapshot_id": SNAPSHOT, "market": name, **item}, TwapRow)
+                        for item in rows
                     ]
                     for name, rows in TWAPS.items()
                 },

@@ -53,11 +53,13 @@ def check_values(rows: Iterable[Any], field: str, words: str) -> None:
     assert values, f"{field} never occurs"
     assert not absent or "optional" in more, f"{field} is absent from {absent} rows"
     wrong = [
-        one for one in values if not is_kind(kind, one) and not (one is None and "null" in more)
+        value
+        for value in values
+        if not is_kind(kind, value) and not (value is None and "null" in more)
     ]
     assert not wrong, f"{field} should be {words}: {wrong[:3]}"
     if "seen" in more:
-        assert any(one is not None for one in values)
+        assert any(value is not None for value in values)
         assert "null" not in more or None in values, f"{field} is never null"
         assert "optional" not in more or absent, f"{field} is never absent"
 

@@ -14,7 +14,7 @@ TYPES = {"accountValueSnapshots": "collateral_tokens", "perpTwapSnapshots": "mar
 
 def case_name(value: object) -> str:
     """Return the same name of a case in every process; sets have no order."""
-    asked = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    asked = isinstance(value, list) and all(isinstance(item, str) for item in value)
     return str(value) if asked else "found"
 
 
@@ -43,7 +43,7 @@ def snapshots(caller: Caller, type: str, *wanted: str) -> dict[str, Any]:
     if headers["x-payload-format"] == "msgpack":
         found = [unpack(content)]
     else:
-        found = [unpack(one) for one in split_blobs(content)]
-    by_name = {one[1]: one for one in found}
+        found = [unpack(blob) for blob in split_blobs(content)]
+    by_name = {item[1]: item for item in found}
     assert len(by_name) == len(found), "one came twice"
     return by_name

@@ -17,7 +17,7 @@ ALICE, BOB, CAROL = mini.ALICE, mini.BOB, mini.CAROL
 def holders(caller: Caller, *wanted: str) -> dict[str, set[str]]:
     """Return the accounts of each snapshot, by dex and token."""
     found = snapshots(caller, "accountValueSnapshots", *wanted)
-    return {name: set(one[2]) for name, one in found.items()}
+    return {name: set(item[2]) for name, item in found.items()}
 
 
 HOLDERS = {"hyperliquid:USDC": {ALICE, BOB, CAROL}, "eqx:USDC": {ALICE}, "pre:USDH": {BOB}}
@@ -28,9 +28,9 @@ USDC = {"hyperliquid:USDC", "eqx:USDC"}
 def accounts(tiny: Caller) -> list[dict[str, Any]]:
     """The tuples of the simulated exchange, by the names of their indices."""
     found = snapshots(tiny, "accountValueSnapshots", "ALL").values()
-    assert all(shapes.is_kind("address", user) for one in found for user in one[2])
-    tuples = [values for one in found for values in one[2].values()]
-    return [dict(zip(shapes.ACCOUNT_TUPLE, one, strict=False)) for one in tuples]
+    assert all(shapes.is_kind("address", user) for item in found for user in item[2])
+    tuples = [values for item in found for values in item[2].values()]
+    return [dict(zip(shapes.ACCOUNT_TUPLE, entry, strict=False)) for entry in tuples]
 
 
 @shapes.fields(shapes.ACCOUNT_TUPLE)
@@ -41,27 +41,30 @@ def test_account_value_tuple(accounts: list[dict[str, Any]], field: str, words: 
 def test_account_value_tuple__length(
     accounts: list[dict[str, Any]],
 ) -> None:
-    assert {(len(one), one["account_mode"] == 3) for one in accounts} == {(5, False), (8, True)}
+    assert {(len(account), account["account_mode"] == 3) for account in accounts} == {
+        (5, False),
+        (8, True),
+    }
 
 
 def test_account_value_tuple__account_mode(accounts: list[dict[str, Any]]) -> None:
-    assert {one["account_mode"] for one in accounts} == {0, 1, 2, 3}
+    assert {account["account_mode"] for account in accounts} == {0, 1, 2, 3}
 
 
 def test_account_value_tuple__is_unified(
     accounts: list[dict[str, Any]],
 ) -> None:
-    assert all(one["is_unified"] == (one["account_mode"] == 2) for one in accounts)
+    assert all(account["is_unified"] == (account["account_mode"] == 2) for account in accounts)
 
 
 def test_account_value_tuple__absolute_notionals(accounts: list[dict[str, Any]]) -> None:
-    assert all(one["total_long_notional"] >= 0 for one in accounts)
-    assert all(one["total_short_notional"] >= 0 for one in accounts)
+    assert all(account["total_long_notional"] >= 0 for account in accounts)
+    assert all(account["total_short_notional"] >= 0 for account in accounts)
 
 
 def test_account_value_tuple__branch_pairs(accounts: list[dict[str, Any]]) -> None:
-    for one in accounts:
-        for token, margin in one.get("pm_avail_by_branch", []):
+    for account in accounts:
+        for token, margin in account.get("pm_avail_by_branch", []):
             assert shapes.is_kind("string", token)
             assert shapes.is_kind("number", margin)
 

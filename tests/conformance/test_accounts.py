@@ -40,7 +40,7 @@ def test_ledger_update__fields_of_a_type(updates: list[Row], type: str) -> None:
     found = [row["delta"] for row in updates if row["delta"]["type"] == type]
     assert found
     wanted = {"type", *shapes.DELTA_FIELDS[type].split()}
-    assert {frozenset(one) for one in found} == {frozenset(wanted)}
+    assert {frozenset(item) for item in found} == {frozenset(wanted)}
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,18 @@ def test_ledger_update__values_of_a_type(
 ) -> None:
     values = [row["delta"][field] for row in updates if row["delta"]["type"] == type]
     assert values
-    assert all(shapes.is_kind(kind, one) for one in values)
+    assert all(shapes.is_kind(kind, value) for value in values)
 
 
 def test_ledger_update__liquidated_positions(updates: list[Row]) -> None:
     taken = [
-        one
+        position
         for row in updates
         if row["delta"]["type"] == "liquidation"
-        for one in row["delta"]["liquidatedPositions"]
+        for position in row["delta"]["liquidatedPositions"]
     ]
-    assert {frozenset(one) for one in taken} == {frozenset(("coin", "szi"))}
-    assert all(shapes.is_kind("decimal", one["szi"]) for one in taken)
+    assert {frozenset(names) for names in taken} == {frozenset(("coin", "szi"))}
+    assert all(shapes.is_kind("decimal", names["szi"]) for names in taken)
 
 
 def test_userNonFundingLedgerUpdates__no_funding(updates: list[Row]) -> None:
@@ -131,7 +131,7 @@ def states(tiny: Caller, summary: Any) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def positions(states: list[Row]) -> list[Row]:
-    return [one["position"] for state in states for one in state["assetPositions"]]
+    return [position["position"] for state in states for position in state["assetPositions"]]
 
 
 @shapes.fields(shapes.STATE)
@@ -157,24 +157,24 @@ def test_clearinghouse_state__position(positions: list[Row], field: str, words: 
 
 
 def test_clearinghouse_state__assetPositions_type(states: list[Row]) -> None:
-    held = [one for state in states for one in state["assetPositions"]]
-    assert {tuple(one) for one in held} == {("type", "position")}
-    assert {one["type"] for one in held} == {"oneWay"}
+    held = [position for state in states for position in state["assetPositions"]]
+    assert {tuple(key) for key in held} == {("type", "position")}
+    assert {key["type"] for key in held} == {"oneWay"}
 
 
 def test_clearinghouse_state__leverage(positions: list[Row]) -> None:
-    leverages = [one["leverage"] for one in positions]
-    assert {frozenset(one.keys() - shapes.BEYOND) for one in leverages} == {
+    leverages = [position["leverage"] for position in positions]
+    assert {frozenset(leverage.keys() - shapes.BEYOND) for leverage in leverages} == {
         frozenset(("type", "value"))
     }
-    assert {one["type"] for one in leverages} == {"cross", "isolated"}
-    assert all(shapes.is_kind("int", one["value"]) for one in leverages)
+    assert {leverage["type"] for leverage in leverages} == {"cross", "isolated"}
+    assert all(shapes.is_kind("int", leverage["value"]) for leverage in leverages)
 
 
 def test_clearinghouse_state__maxTradeSzs(positions: list[Row]) -> None:
-    for one in positions:
-        assert len(one["maxTradeSzs"]) == 2
-        assert all(shapes.is_kind("decimal", size) for size in one["maxTradeSzs"])
+    for position in positions:
+        assert len(position["maxTradeSzs"]) == 2
+        assert all(shapes.is_kind("decimal", size) for size in position["maxTradeSzs"])
 
 
 def test_batchClearinghouseStates__request_order(hand: Caller) -> None:
@@ -250,11 +250,11 @@ def test_borrow_lend_user_state(lending: list[Row], field: str, words: str) -> N
     "word", ["healthy", "atRisk", "marketLiquidatable", "backstopLiquidatable"]
 )
 def test_borrow_lend_user_state__health(lending: list[Row], word: str) -> None:
-    assert any(one["health"] == word for one in lending)
+    assert any(item["health"] == word for item in lending)
 
 
 def test_borrow_lend_user_state__tokenToState(lending: list[Row]) -> None:
-    pairs = [pair for one in lending for pair in one["tokenToState"]]
+    pairs = [pair for item in lending for pair in item["tokenToState"]]
     assert pairs
     for index, state in pairs:
         assert shapes.is_kind("int", index)
@@ -267,8 +267,8 @@ def test_borrow_lend_user_state__tokenToState(lending: list[Row]) -> None:
 def test_borrow_lend_user_state__healthFactor(
     lending: list[Row],
 ) -> None:
-    for one in lending:
-        assert (one["healthFactor"] is None) == (one["tokenToState"] == [])
+    for item in lending:
+        assert (item["healthFactor"] is None) == (item["tokenToState"] == [])
 
 
 def test_borrowLendUserState__exact_values(hand: Caller) -> None:

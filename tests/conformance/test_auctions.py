@@ -9,14 +9,14 @@ from tests.conformance.conftest import Caller
 
 @shapes.fields(shapes.SPOT_AUCTION)
 def test_spotPairDeployAuctionStatus(hand: Caller, tiny: Caller, field: str, words: str) -> None:
-    rows = [one.ask("spotPairDeployAuctionStatus") for one in (hand, tiny)]
+    rows = [item.ask("spotPairDeployAuctionStatus") for item in (hand, tiny)]
     shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.SPOT_AUCTION)
 
 
 @shapes.fields(shapes.PERP_AUCTION)
 def test_perpDeployAuctionStatus(hand: Caller, tiny: Caller, field: str, words: str) -> None:
-    rows = [one.ask("perpDeployAuctionStatus") for one in (hand, tiny)]
+    rows = [item.ask("perpDeployAuctionStatus") for item in (hand, tiny)]
     shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.PERP_AUCTION)
 

@@ -84,7 +84,7 @@ def test_funding_row__negative_when_paid(payments: list[Row]) -> None:
 def test_builderApprovedFills__during_approval(hand: Caller) -> None:
     rows = hand.ask(FILLS, builder=B1, startTime=0)
     assert [(row["user"], row["tid"]) for row in rows] == [
-        (user, one["tid"]) for user, one in mini.APPROVED_B1
+        (user, item["tid"]) for user, item in mini.APPROVED_B1
     ]
 
 
@@ -141,16 +141,16 @@ def test_builderApprovedFills__complete_approved_hour(tiny: Caller, world: Any) 
     """Between an approval and its revocation, the fills equal those of userFillsByTime."""
     open_since: dict[tuple[str, str], int] = {}
     checked = 0
-    for one in world.sources.approvals:
-        pair = (one.user, one.builder)
-        if one.approved:
-            open_since[pair] = one.time
+    for approval in world.sources.approvals:
+        pair = (approval.user, approval.builder)
+        if approval.approved:
+            open_since[pair] = approval.time
             continue
-        start, end = open_since.pop(pair), one.time - 1
+        start, end = open_since.pop(pair), approval.time - 1
         span = {"startTime": start, "endTime": end}
-        own = tiny.ask("userFillsByTime", user=one.user, **span)
-        approved = tiny.ask(FILLS, builder=one.builder, **span)
-        assert [row["tid"] for row in approved if row["user"] == one.user] == [
+        own = tiny.ask("userFillsByTime", user=approval.user, **span)
+        approved = tiny.ask(FILLS, builder=approval.builder, **span)
+        assert [row["tid"] for row in approved if row["user"] == approval.user] == [
             row["tid"] for row in own
         ]
         checked += len(own)
@@ -222,7 +222,7 @@ def test_builderApproved__startTime_with_cursor(hand: Caller, type: str, start: 
     assert got == rows[3:6]
 
 
-FILL_ROWS = [one | {"user": user} for user, one in mini.APPROVED_B2]
+FILL_ROWS = [item | {"user": user} for user, item in mini.APPROVED_B2]
 
 
 @pytest.mark.parametrize("limit", [500, 1999])

@@ -88,7 +88,7 @@ def test_fill_record__exact_values(hand: Caller) -> None:
 
 
 def test_userFills__newest_first(latest_of: dict[str, list[Row]], world: World) -> None:
-    newest = {user: (one.time, one.tx_index) for user, one in world.sources.fills}
+    newest = {user: (fill.time, fill.tx_index) for user, fill in world.sources.fills}
     for user, rows in latest_of.items():
         keys = [key(row) for row in rows]
         assert keys == sorted(keys, reverse=True)
@@ -203,7 +203,7 @@ def test_userFillsByTime__skipped_rows(
 ) -> None:
     """A cursor names a transaction, and a page may end inside one."""
     user, rows = next((u, rows) for u, rows in by_time_of.items() if 300 < len(rows) < 2000)
-    assert tids(rows) == [one.tid for whose, one in world.sources.fills if whose == user]
+    assert tids(rows) == [fill.tid for whose, fill in world.sources.fills if whose == user]
     limit = max(Counter(map(key, rows)).values()) + 3
     pages = tiny.pages("userFillsByTime", limit, user=user)
     for page in pages:

@@ -41,20 +41,20 @@ def test_depth_response__data(depth: Row, field: str, words: str) -> None:
 
 @shapes.fields(shapes.LEVEL)
 def test_depth_response__levels(depth: Row, field: str, words: str) -> None:
-    levels = [level for one in depth["data"] for level in one["levels"]]
+    levels = [level for market in depth["data"] for level in market["levels"]]
     shapes.check_values(levels, field, words)
     shapes.no_other_fields(levels, shapes.LEVEL)
 
 
 def test_currentDepth__bps_thresholds(depth: Row) -> None:
-    for one in depth["data"]:
-        assert [level["bps"] for level in one["levels"]] == [10, 25, 50, 100, 200, 500]
+    for market in depth["data"]:
+        assert [level["bps"] for level in market["levels"]] == [10, 25, 50, 100, 200, 500]
 
 
 @pytest.mark.parametrize("side", ["bidDepthUsd", "askDepthUsd"])
 def test_currentDepth__cumulative_per_level(depth: Row, side: str) -> None:
-    for one in depth["data"]:
-        depths = [level[side] for level in one["levels"]]
+    for market in depth["data"]:
+        depths = [level[side] for level in market["levels"]]
         assert depths == sorted(depths)
         assert depths[0] >= 0
 
@@ -62,9 +62,9 @@ def test_currentDepth__cumulative_per_level(depth: Row, side: str) -> None:
 def listed(caller: Caller) -> set[tuple[str, str]]:
     """Return (dex, coin) of the markets that are not delisted: only those have a mid price."""
     return {
-        (dex or "hyperliquid", one["name"].removeprefix(f"{dex}:"))
+        (dex or "hyperliquid", asset["name"].removeprefix(f"{dex}:"))
         for dex in DEXES
-        for one, context in zip(
+        for asset, context in zip(
             caller.ask("meta", dex=dex)["universe"],
             caller.ask("metaAndAssetCtxs", dex=dex)[1],
             strict=True,
@@ -75,18 +75,18 @@ def listed(caller: Caller) -> set[tuple[str, str]]:
 
 def test_currentDepth__listed_markets(depth: Row, tiny: Caller) -> None:
     data = depth["data"]
-    assert {(one["dex"], one["coin"].removeprefix(f"{one['dex']}:")) for one in data} == listed(
-        tiny
-    )
+    assert {
+        (market["dex"], market["coin"].removeprefix(f"{market['dex']}:")) for market in data
+    } == listed(tiny)
 
 
 def test_currentDepth__unique_markets(depth: Row) -> None:
-    keys = [(one["dex"], one["coin"]) for one in depth["data"]]
+    keys = [(market["dex"], market["coin"]) for market in depth["data"]]
     assert len(set(keys)) == len(keys)
 
 
 def test_currentDepth__grouped_by_dex(depth: Row) -> None:
-    dexes = [one["dex"] for one in depth["data"]]
+    dexes = [market["dex"] for market in depth["data"]]
     assert dexes == sorted(dexes, key=dexes.index)
     assert set(dexes) == {"hyperliquid", "eqx", "pre"}
 
@@ -98,12 +98,12 @@ def test_currentDepth__exact_values(hand: Caller) -> None:
 @pytest.mark.parametrize(("dex", "count"), [("eqx", 1), ("hyperliquid", 2), ("nowhere", 0)])
 def test_currentDepth__dex(hand: Caller, dex: str, count: int) -> None:
     data = hand.ask("currentDepth", dex=dex)["data"]
-    assert [one["dex"] for one in data] == [dex] * count
+    assert [market["dex"] for market in data] == [dex] * count
 
 
 def test_currentDepth__age(hand: Caller, later: Caller, tiny: Caller, world: World) -> None:
-    for one, now in ((hand, NOW), (later, NOW + 10_500), (tiny, world.sources.now_ms)):
-        assert 0 <= now - one.ask("currentDepth")["timestampMs"] <= 1_000
+    for item, now in ((hand, NOW), (later, NOW + 10_500), (tiny, world.sources.now_ms)):
+        assert 0 <= now - item.ask("currentDepth")["timestampMs"] <= 1_000
 
 
 # slippageHistory.
@@ -238,7 +238,7 @@ def test_errors__slippageHistory_missing_field(hand: Caller, fields: Row, messag
 
 @pytest.fixture(scope="module")
 def universe(tiny: Caller) -> list[Row]:
-    return [one for dex in DEXES for one in tiny.ask("meta", dex=dex)["universe"]]
+    return [asset for dex in DEXES for asset in tiny.ask("meta", dex=dex)["universe"]]
 
 
 @shapes.fields(shapes.PERP)
@@ -252,7 +252,7 @@ def test_perp_metadata__no_other_fields(universe: list[Row], tiny: Caller) -> No
 
 
 def test_perp_metadata__onlyIsolated(universe: list[Row]) -> None:
-    assert {one["onlyIsolated"] for one in universe} == {True, False}
+    assert {asset["onlyIsolated"] for asset in universe} == {True, False}
 
 
 def test_meta__default_dex(hand: Caller) -> None:
@@ -276,7 +276,7 @@ def test_metaAndAssetCtxs__context(contexts: list[Row], field: str, words: str) 
 
 
 def test_metaAndAssetCtxs__impactPxs(contexts: list[Row]) -> None:
-    pairs = [one["impactPxs"] for one in contexts if one["impactPxs"]]
+    pairs = [context["impactPxs"] for context in contexts if context["impactPxs"]]
     assert pairs
     for pair in pairs:
         assert all(shapes.is_kind("decimal", px) for px in pair)

@@ -37,8 +37,8 @@ def routed(tiny: Caller, summary: Any) -> list[Row]:
 def orders(historical: list[Row], routed: list[Row]) -> list[Row]:
     """All order objects, including the children of take-profit and stop-loss orders."""
     found = [row["order"] for row in historical + routed]
-    for one in found:
-        found.extend(one["children"])
+    for item in found:
+        found.extend(item["children"])
     return found
 
 
@@ -74,7 +74,7 @@ def test_order_object__null_cloid(hand: Caller) -> None:
 
 
 def test_order_object__children(hand: Caller, orders: list[Row]) -> None:
-    parents = [one for one in orders if one["children"]]
+    parents = [order for order in orders if order["children"]]
     assert parents
     rows = hand.ask("historicalOrders", user=ALICE)
     assert [row["order"]["children"] for row in rows if row["order"]["children"]] == [
@@ -83,8 +83,8 @@ def test_order_object__children(hand: Caller, orders: list[Row]) -> None:
 
 
 def test_order_object__without_trigger(orders: list[Row]) -> None:
-    plain = [one for one in orders if not one["isTrigger"]]
-    assert {(one["triggerCondition"], one["triggerPx"]) for one in plain} == {("N/A", "0.0")}
+    plain = [order for order in orders if not order["isTrigger"]]
+    assert {(entry["triggerCondition"], entry["triggerPx"]) for entry in plain} == {("N/A", "0.0")}
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_order_object__without_trigger(orders: list[Row]) -> None:
     ],
 )
 def test_order_object__orderType(orders: list[Row], value: str) -> None:
-    assert any(one["orderType"] == value for one in orders)
+    assert any(order["orderType"] == value for order in orders)
 
 
 @pytest.mark.parametrize(
     "value", ["Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None]
 )
 def test_order_object__tif(orders: list[Row], value: str | None) -> None:
-    assert any(one.get("tif", "absent") == value for one in orders)
+    assert any(order.get("tif", "absent") == value for order in orders)
 
 
 @pytest.mark.parametrize("group", shapes.STATUSES)
@@ -147,7 +147,7 @@ def test_historicalOrders__builder(hand: Caller) -> None:
 
 def test_historicalOrders__latest_rows(hand: Caller) -> None:
     rows = hand.ask("historicalOrders", user=CAROL)
-    oids = [one["order"]["oid"] for _, one in mini.MANY]
+    oids = [item["order"]["oid"] for _, item in mini.MANY]
     assert [row["order"]["oid"] for row in rows] == oids[::-1][:2000]
 
 
@@ -163,7 +163,7 @@ def test_historicalOrders__limit(hand: Caller) -> None:
 
 def test_builderOrdersByTime__orders_via_builder(hand: Caller) -> None:
     rows = hand.ask("builderOrdersByTime", builder=B1, startTime=0)
-    assert [(row["user"], *one) for row, one in zip(rows, brief(rows), strict=True)] == [
+    assert [(row["user"], *item) for row, item in zip(rows, brief(rows), strict=True)] == [
         (ALICE, 102, "open"),
         (BOB, 104, "open"),
         (ALICE, 105, "iocCancelRejected"),
@@ -221,7 +221,7 @@ def test_builderOrdersByTime__startTime_with_cursor(hand: Caller, start: dict[st
 
 def test_builderOrdersByTime__inclusive_cursor(inclusive: Caller) -> None:
     rows = inclusive.ask("builderOrdersByTime", builder=B1, cursor=f"{T + 20}_0")
-    assert [one for one, _ in brief(rows)] == [102, 104, 105, 102]
+    assert [item for item, _ in brief(rows)] == [102, 104, 105, 102]
 
 
 @pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7, []])

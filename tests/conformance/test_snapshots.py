@@ -36,16 +36,16 @@ def test_snapshot_metadata__seconds(hand: Caller, type: str) -> None:
 
 
 def test_accountValueSnapshotTimestamp__perp_snapshot(tiny: Caller, hand: Caller) -> None:
-    for one in (tiny, hand):
-        values = one.ask("accountValueSnapshotTimestamp")
-        assert values == one.ask("perpTwapSnapshotTimestamp")
+    for item in (tiny, hand):
+        values = item.ask("accountValueSnapshotTimestamp")
+        assert values == item.ask("perpTwapSnapshotTimestamp")
 
 
 @BOTH
 def test_snapshots__match_metadata(tiny: Caller, type: str) -> None:
     named = tiny.ask(type.replace("Snapshots", "SnapshotTimestamp"))["snapshot_id"]
     found = snapshots(tiny, type, *SEVERAL[type])
-    assert {one[0] for one in found.values()} == {named}
+    assert {item[0] for item in found.values()} == {named}
 
 
 # The two formats.
@@ -71,8 +71,8 @@ def test_binary__several_snapshots(hand: Caller, type: str) -> None:
     assert "content-encoding" not in headers
     found = split_blobs(content)
     assert len(found) > 1
-    assert all(one[:4] == bytes.fromhex("28b52ffd") for one in found)
-    assert all(unpack(one)[0] == mini.SNAPSHOT for one in found)
+    assert all(item[:4] == bytes.fromhex("28b52ffd") for item in found)
+    assert all(unpack(item)[0] == mini.SNAPSHOT for item in found)
 
 
 @BOTH

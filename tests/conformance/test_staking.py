@@ -23,7 +23,9 @@ def delegations(tiny: Caller, summary: Any) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def weeks(tiny: Caller, summary: Any) -> list[Row]:
-    pages = [tiny.ask(HISTORY, validator=one, limit=100) for one in summary["validators"]]
+    pages = [
+        tiny.ask(HISTORY, validator=validator, limit=100) for validator in summary["validators"]
+    ]
     assert all(pages)
     return [row for rows in pages for row in rows]
 
@@ -55,7 +57,7 @@ def test_validatorAprHistory__monday(weeks: list[Row], hand: Caller) -> None:
 
 
 def test_validatorAprHistory__newest_first(hand: Caller, tiny: Caller, summary: Any) -> None:
-    theirs = [tiny.ask(HISTORY, validator=one) for one in summary["validators"]]
+    theirs = [tiny.ask(HISTORY, validator=validator) for validator in summary["validators"]]
     for rows in (hand.ask(HISTORY, validator=V1), *theirs):
         starts = [row["week"] for row in rows]
         assert starts == sorted(set(starts), reverse=True) != []

@@ -37,9 +37,9 @@ def beyond(value: Any) -> set[str]:
     """Return the fields of an answer beyond the specification."""
     return {
         name
-        for one in objects(value)
-        for name in one.keys() & shapes.BEYOND
-        if not any(name == field and beside in one for field, beside in SPECIFIED)
+        for item in objects(value)
+        for name in item.keys() & shapes.BEYOND
+        if not any(name == field and beside in item for field, beside in SPECIFIED)
     }
 
 

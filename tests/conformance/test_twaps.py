@@ -26,50 +26,52 @@ def twaps(tiny: Caller, hand: Caller) -> list[dict[str, Any]]:
     tuples = [
         values
         for caller in (tiny, hand)
-        for one in snapshots(caller, "perpTwapSnapshots", "ALL:ALL_DEXES").values()
-        for values in one[2]
+        for snapshot in snapshots(caller, "perpTwapSnapshots", "ALL:ALL_DEXES").values()
+        for values in snapshot[2]
     ]
-    assert {len(one) for one in tuples} == {21}
-    return [dict(zip(shapes.TWAP_TUPLE, one, strict=True)) for one in tuples]
+    assert {len(entry) for entry in tuples} == {21}
+    return [dict(zip(shapes.TWAP_TUPLE, entry, strict=True)) for entry in tuples]
 
 
 @shapes.fields(shapes.TWAP_TUPLE)
 def test_twap_tuple(twaps: list[dict[str, Any]], field: str, words: str) -> None:
     kind, *more = words.split(", ")
-    values = [one[field] for one in twaps]
-    assert all(shapes.is_kind(kind, one) or (one is None and "null" in more) for one in values)
+    values = [twap[field] for twap in twaps]
+    assert all(
+        shapes.is_kind(kind, value) or (value is None and "null" in more) for value in values
+    )
     if "seen" in more:
-        assert {one is None for one in values} == {True, False}
+        assert {value is None for value in values} == {True, False}
 
 
 def test_twap_tuple__remaining(twaps: list[dict[str, Any]]) -> None:
-    for one in twaps:
-        assert one["remaining_sz"] == pytest.approx(one["total_sz"] - one["executed_sz"])
+    for twap in twaps:
+        assert twap["remaining_sz"] == pytest.approx(twap["total_sz"] - twap["executed_sz"])
 
 
 def test_twap_tuple__progress(twaps: list[dict[str, Any]]) -> None:
-    assert all(0 <= one["progress_pct"] <= 100 for one in twaps)
+    assert all(0 <= twap["progress_pct"] <= 100 for twap in twaps)
 
 
 def test_twap_tuple__next_slice_time(twaps: list[dict[str, Any]]) -> None:
-    assert all(datetime.datetime.fromisoformat(one["next_slice_time"]) for one in twaps)
+    assert all(datetime.datetime.fromisoformat(twap["next_slice_time"]) for twap in twaps)
 
 
 @pytest.mark.parametrize("field", ["is_buy", "reduce_only", "randomize", "waiting"])
 def test_twap_tuple__flags(twaps: list[dict[str, Any]], field: str) -> None:
-    assert {one[field] for one in twaps} == {True, False}
+    assert {twap[field] for twap in twaps} == {True, False}
 
 
 def test_twap_tuple__waiting_for_trigger(twaps: list[dict[str, Any]]) -> None:
-    for one in twaps:
-        assert one["waiting"] == (one["trigger_px"] is not None)
-        assert (one["trigger_above"] is None) == (one["trigger_px"] is None)
+    for twap in twaps:
+        assert twap["waiting"] == (twap["trigger_px"] is not None)
+        assert (twap["trigger_above"] is None) == (twap["trigger_px"] is None)
 
 
 def test_twap_snapshot__array_form(hand: Caller) -> None:
     found = snapshots(hand, "perpTwapSnapshots", "ALL:ALL_DEXES")
     assert found == {
-        market: [mini.SNAPSHOT, market, [list(one.values()) for one in rows]]
+        market: [mini.SNAPSHOT, market, [list(row.values()) for row in rows]]
         for market, rows in mini.TWAPS.items()
     }
 

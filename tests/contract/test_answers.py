@@ -56,17 +56,17 @@ def type_values(
     """Return values of a wire type: records, lists, tuples, dicts, unions and scalars."""
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         return record_values(annotation, omits)
-    made = [type_values(part, number, omits) for part in get_args(annotation)]
-    if not made:
+    parts = [type_values(part, number, omits) for part in get_args(annotation)]
+    if not parts:
         return decimals if number and annotation is str else SCALARS[annotation]
     match get_origin(annotation):
         case builtins.list:
-            return st.lists(made[0], max_size=3)
+            return st.lists(parts[0], max_size=3)
         case builtins.tuple:
-            return st.tuples(*made)
+            return st.tuples(*parts)
         case builtins.dict:
-            return st.dictionaries(made[0], made[1], max_size=2)
-    return st.one_of(made)
+            return st.dictionaries(parts[0], parts[1], max_size=2)
+    return st.one_of(parts)
 
 
 def record_values(
@@ -103,7 +103,7 @@ def _is_equal(read: Any, written: Any, as_float: bool) -> bool:
         )
     if type(read) is type(written) is list:
         return len(read) == len(written) and all(
-            _is_equal(one, other, as_float) for one, other in zip(read, written, strict=True)
+            _is_equal(item, other, as_float) for item, other in zip(read, written, strict=True)
         )
     if type(written) is float or (as_float and type(read) is float):
         return type(read) in (int, float) and bool(read == float(written))
@@ -134,7 +134,7 @@ def test_states_of_all_dexes(data: st.DataObject) -> None:
     assert [(account.user, account.dex) for account in accounts] == [
         (user, dex) for user, by_dex in written.successful_states for dex in by_dex
     ]
-    assert [one.user for one in failed] == written.failed_wallets
+    assert [item.user for item in failed] == written.failed_wallets
 
 
 @EVERY
@@ -147,12 +147,12 @@ def test_answer_rows_have_every_column(row: Operation, data: st.DataObject) -> N
         with pytest.raises(AnswerInvalid, match="joined by position"):
             answer_rows(row, read, {})
         return
-    made = answer_rows(row, read, {})
-    assert len(made) == len(row.tables)
-    for table, of_table in zip(row.tables, made, strict=True):
-        for one in of_table:
+    result = answer_rows(row, read, {})
+    assert len(result) == len(row.tables)
+    for table, of_table in zip(row.tables, result, strict=True):
+        for item in of_table:
             for column in table_columns(table):
-                value = one
+                value = item
                 for name in column.path.split("."):
                     value = None if value is None else getattr(value, name)
                 assert value is not None or column.missing
@@ -204,9 +204,9 @@ def test_optional_field_absent_or_null() -> None:
 @pytest.mark.parametrize("name", ["coin", "px", "sz", "side", "time", "oid"])
 def test_missing_key_field_is_refused(name: str) -> None:
     without = {key: value for key, value in FILL.items() if key != name}
-    for one in (without, FILL | {name: None}):
+    for item in (without, FILL | {name: None}):
         with pytest.raises(AnswerInvalid) as caught:
-            read_fills(FILL, one)
+            read_fills(FILL, item)
         assert caught.value.operation == "userFills"
         assert (caught.value.column, caught.value.row) == (name, 1)
 

@@ -11,11 +11,11 @@ from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, MetaRow, Po
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 def test_every_table_has_columns(operation: object) -> None:
     for table in operation.tables:  # type: ignore[attr-defined]
-        made = table_columns(table)
-        names = [column.name for column in made]
+        result = table_columns(table)
+        names = [column.name for column in result]
         assert len(names) == len(set(names)), "two columns of one name"
         assert all(name.islower() or name == name.lower() for name in names)
-        assert all(column.meaning for column in made)
+        assert all(column.meaning for column in result)
         assert not set(table.omits) & set(names)
 
 

@@ -79,20 +79,20 @@ def full_value(annotation: Any, *, number: bool = False, iso: bool = False, dept
 
 def full_record(record: type[r.Record], depth: int) -> dict[str, Any]:
     hints = typing.get_type_hints(record, include_extras=True)
-    made = {}
+    result = {}
     for field in msgspec.structs.fields(record):
         note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
         assert note is not None
         if field.name == "children" and depth:
-            made[field.encode_name] = []
+            result[field.encode_name] = []
             continue
         family = note.kind.family
         number = family in ("number", "nested", "rows")
         nested = depth + (field.name == "children")
-        made[field.encode_name] = full_value(
+        result[field.encode_name] = full_value(
             shape.type, number=number, iso=family == "iso", depth=nested
         )
-    return made
+    return result
 
 
 def field_places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[Place]:
@@ -109,8 +109,8 @@ def field_places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Ite
                 inside = field_places(shape.type, here, nested)
                 # Cells with parts of their own have no keys.
                 is_cell = note.kind.family == "nested" and get_origin(shape.type) is not None
-                for one in inside:
-                    yield replace(one, is_key=one.is_key and not is_cell)
+                for item in inside:
+                    yield replace(item, is_key=item.is_key and not is_cell)
         return
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is list:
@@ -130,12 +130,12 @@ def field_places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Ite
 
 def full_answer(operation: Operation, parameters: dict[str, Any]) -> Any:
     """Return an answer with every field that the operation has."""
-    made = full_value(operation.answer_type(parameters))
+    result = full_value(operation.answer_type(parameters))
     for name in operation.tables[0].omits:
-        for row in made if isinstance(made, list) else [made]:
+        for row in result if isinstance(result, list) else [result]:
             words = name.split("_")
             row.pop(words[0] + "".join(map(str.title, words[1:])), None)
-    return made
+    return result
 
 
 def is_joined_by_position(parts: tuple[Any, ...]) -> bool:
@@ -178,7 +178,7 @@ def decoded_frames(
 
 
 def frame_columns(made: tuple[pd.DataFrame, ...]) -> list[dict[str, str]]:
-    return [{str(name): str(kind) for name, kind in one.dtypes.items()} for one in made]
+    return [{str(name): str(kind) for name, kind in row.dtypes.items()} for row in made]
 
 
 @EVERY
@@ -205,8 +205,8 @@ def test_every_field_may_be_missing(case: str, null: bool) -> None:
                     in_list = any(isinstance(step, int) for step in place.path)
                     assert (caught.value.row is not None) == in_list, place
                     continue
-                made = decoded_frames(operation, parameters, changed, form)
-            assert frame_columns(made) == all_there[form], place
+                result = decoded_frames(operation, parameters, changed, form)
+            assert frame_columns(result) == all_there[form], place
 
 
 ODD: list[Any] = ["abc", "nan", "", -7, 1.5, True, [], ["x"], [[1]], {}, {"a": {"b": 1}}, "\u0661"]
@@ -229,14 +229,14 @@ def test_odd_value_beyond_is_missing(case: str) -> None:
             warnings.simplefilter("ignore", MissingField)
             warnings.simplefilter("ignore", UnknownField)
             changed = replace_value(answer, place.path, odd)
-            made = decoded_frames(operation, parameters, changed, form)
-        assert frame_columns(made) == frame_columns(usual[form]), (place, odd)
-        for table, one, other in zip(operation.tables, made, usual[form], strict=True):
+            result = decoded_frames(operation, parameters, changed, form)
+        assert frame_columns(result) == frame_columns(usual[form]), (place, odd)
+        for table, item, other in zip(operation.tables, result, usual[form], strict=True):
             kept = [
                 c.name for c in table_columns(table) if not set(c.wire.split(".")) & set(place.path)
             ]
-            if len(one) == len(other):
-                pd.testing.assert_frame_equal(one[kept], other[kept])
+            if len(item) == len(other):
+                pd.testing.assert_frame_equal(item[kept], other[kept])
 
 
 def test_odd_value_has_one_warning() -> None:
@@ -244,20 +244,20 @@ def test_odd_value_has_one_warning() -> None:
     meta["universe"][0]["marginTableId"] = meta["universe"][1]["marginTableId"] = "many"
     forget_deviations()
     with pytest.warns(MissingField, match="universe.marginTableId .* not a legal") as warned:
-        (made,) = decoded_frames(OPERATIONS["meta"], {}, meta, "float")
+        (result,) = decoded_frames(OPERATIONS["meta"], {}, meta, "float")
     assert len(warned) == 1
-    assert made["margin_table_id"].isna().all()
+    assert result["margin_table_id"].isna().all()
     meta["universe"][1]["marginTableId"] = 7
-    (made,) = decoded_frames(OPERATIONS["meta"], {}, meta, "exact")
-    assert made["margin_table_id"].fillna(-1).tolist() == [-1, 7]
+    (result,) = decoded_frames(OPERATIONS["meta"], {}, meta, "exact")
+    assert result["margin_table_id"].fillna(-1).tolist() == [-1, 7]
 
 
 def test_number_beyond_without_quotes() -> None:
     meta = full_answer(OPERATIONS["meta"], {})
     meta["universe"][0]["deployerFeeScale"] = 0.25
     for form, read in (("float", 0.25), ("exact", Decimal("0.25")), ("text", "0.25")):
-        (made,) = decoded_frames(OPERATIONS["meta"], {}, meta, form)
-        assert made["deployer_fee_scale"].iloc[0] == read
+        (result,) = decoded_frames(OPERATIONS["meta"], {}, meta, form)
+        assert result["deployer_fee_scale"].iloc[0] == read
 
 
 def test_missing_field_message_names_source() -> None:
@@ -270,7 +270,7 @@ def test_missing_field_message_names_source() -> None:
         warnings.simplefilter("always")
         decoded_frames(OPERATIONS["meta"], {}, meta, "float")
         decoded_frames(EXTRA_OPERATIONS["perpDexs"], {}, mids, "float")
-    messages = sorted(str(one.message) for one in warned)
+    messages = sorted(str(warning.message) for warning in warned)
     assert ["the specification has" in message for message in messages] == [False, True, False]
     assert ["known answers have" in message for message in messages] == [True, False, True]
 
@@ -302,7 +302,7 @@ def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
     operation, values = OPERATIONS[name], SNAPSHOT[name]
     known = record_columns(operation.tables[0].record)
     own = known[len(known) - len(values) :]
-    keys = [one.name for one in known if not one.missing and one.default is None]
+    keys = [item.name for item in known if not item.missing and item.default is None]
     assert keys in (
         ["snapshot_id", "collateral_token", "user"],
         ["snapshot_id", "market", "address", "twap_id"],
@@ -320,15 +320,15 @@ def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
                         snapshot_frame(operation, entries, form)
                     assert (caught.value.column, caught.value.row) == (column.name, others)
                     continue
-                made = snapshot_frame(operation, entries, form)
-            assert [one.category for one in warned] == [MissingField] * column.expected * (
+                result = snapshot_frame(operation, entries, form)
+            assert [warning.category for warning in warned] == [MissingField] * column.expected * (
                 column.default is None
             )
-            assert made.dtypes.to_dict() == all_there.dtypes.to_dict()
-            is_gone = made[column.name].isna().tolist()
+            assert result.dtypes.to_dict() == all_there.dtypes.to_dict()
+            is_gone = result[column.name].isna().tolist()
             assert is_gone == [False] * others + [column.default is None]
-            others_of_row = made.columns.drop(column.name)
-            pd.testing.assert_frame_equal(made[others_of_row], all_there[others_of_row])
+            others_of_row = result.columns.drop(column.name)
+            pd.testing.assert_frame_equal(result[others_of_row], all_there[others_of_row])
 
 
 @pytest.mark.parametrize("others", [0, 50])
@@ -338,14 +338,14 @@ def test_null_margin_of_branch(others: int) -> None:
     changed = (*usual[:6], branches, usual[7])
     operation = OPERATIONS["accountValueSnapshots"]
     entries = snapshot_entries("accountValueSnapshots", usual, changed, others)
-    made = snapshot_frame(operation, entries, "float")
-    cells = made["pm_avail_by_branch"].tolist()
+    result = snapshot_frame(operation, entries, "float")
+    cells = result["pm_avail_by_branch"].tolist()
     assert cells[:-1] == [[{"token": "USDC", "available": 4.5}]] * others
     assert cells[-1] == [
         {"token": "USDC", "available": 4.5},
         {"token": "HYPE", "available": None},
     ]
-    assert made["account_value"].tolist() == [1.5] * (others + 1)
+    assert result["account_value"].tolist() == [1.5] * (others + 1)
 
 
 @pytest.mark.parametrize("name", SNAPSHOT)
@@ -392,10 +392,10 @@ def test_no_unknown_field_is_lost(case: str) -> None:
         read = decode(operation, 200, {}, content, numbers="text", parameters=parameters)
         collector = Collector(operation, "text", "keep")
         collector.add(answer_rows(operation, read, parameters))
-        made = collector.frames({})
-        unplaced = made[0].attrs["toolkit"].get("unknown_fields", {})
+        frames = collector.frames({})
+        unplaced = frames[0].attrs["toolkit"].get("unknown_fields", {})
         place = ".".join(str(step) for step in (*path, "zNew") if isinstance(step, str))
-        texts = "".join(one.to_csv() for one in made)
+        texts = "".join(row.to_csv() for row in frames)
         assert ("planted" in texts) != (unplaced == {place: ["planted"]}), path
 
 
@@ -403,9 +403,9 @@ def test_unknown_field_around_no_row() -> None:
     """An answer without rows has no column for it, so it is in the provenance."""
     forget_deviations()
     with pytest.warns(UnknownField):
-        made = tk.frame("meta", {"universe": [], "note": "new"}, extra="keep")
+        frame = tk.frame("meta", {"universe": [], "note": "new"}, extra="keep")
     dropped = tk.frame("meta", {"universe": [], "note": "new"})
-    assert tk.provenance(made)["unknown_fields"] == {"note": ["new"]}
+    assert tk.provenance(frame)["unknown_fields"] == {"note": ["new"]}
     assert "unknown_fields" not in tk.provenance(dropped)
 
 
@@ -419,9 +419,9 @@ def snapshot_entries(name: str, usual: Any, last: Any, others: int) -> Any:
 def key_fields(operation: Operation, parameters: dict[str, Any]) -> list[str]:
     found = field_places(operation.answer_type(parameters), ())
     names = (
-        ".".join(str(step) for step in one.path if isinstance(step, str))
-        for one in found
-        if one.is_key
+        ".".join(str(step) for step in item.path if isinstance(step, str))
+        for item in found
+        if item.is_key
     )
     return list(dict.fromkeys(names))
 

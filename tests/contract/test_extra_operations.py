@@ -114,8 +114,8 @@ def test_book_becomes_rows() -> None:
         b'[{"px":"101","sz":"4","n":2}]]}'
     )
     operation = EXTRA_OPERATIONS["l2Book"]
-    [made] = answer_rows(operation, decode(operation, 200, {}, wire), {})
-    assert [(one.side, one.level, one.px, one.sz, one.orders) for one in made] == [
+    [result] = answer_rows(operation, decode(operation, 200, {}, wire), {})
+    assert [(row.side, row.level, row.px, row.sz, row.orders) for row in result] == [
         ("B", 1, "99", "2", 3),
         ("B", 2, "98", "1", 1),
         ("A", 1, "101", "4", 2),
@@ -146,8 +146,8 @@ def test_portfolio_becomes_rows() -> None:
         b'"vlm":"99"}]]'
     )
     operation = EXTRA_OPERATIONS["portfolio"]
-    [made] = answer_rows(operation, decode(operation, 200, {}, wire), {})
-    assert [(one.period, one.time, one.account_value, one.pnl, one.vlm) for one in made] == [
+    [result] = answer_rows(operation, decode(operation, 200, {}, wire), {})
+    assert [(row.period, row.time, row.account_value, row.pnl, row.vlm) for row in result] == [
         ("day", 1, "10", "0", "99"),
         ("day", 2, "13", "-4", "99"),
     ]
@@ -159,8 +159,8 @@ def test_perp_dexes_skip_null() -> None:
         b'"feeRecipient":null}]'
     )
     operation = EXTRA_OPERATIONS["perpDexs"]
-    [made] = answer_rows(operation, decode(operation, 200, {}, wire), {})
-    assert [one.name for one in made] == ["flx"]
+    [result] = answer_rows(operation, decode(operation, 200, {}, wire), {})
+    assert [row.name for row in result] == ["flx"]
 
 
 @pytest.mark.parametrize(
@@ -168,5 +168,5 @@ def test_perp_dexes_skip_null() -> None:
 )
 def test_unknown_order_has_no_row(wire: bytes, found: int) -> None:
     operation = EXTRA_OPERATIONS["orderStatus"]
-    [made] = answer_rows(operation, decode(operation, 200, {}, wire), {})
-    assert len(made) == found
+    [result] = answer_rows(operation, decode(operation, 200, {}, wire), {})
+    assert len(result) == found

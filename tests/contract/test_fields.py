@@ -58,9 +58,9 @@ def test_record_without_beyond_fields() -> None:
 def records_in(annotation: typing.Any) -> set[type[r.Record]]:
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         inner = typing.get_type_hints(annotation).values()
-        found = {one for hint in inner if hint is not annotation for one in plain_type(hint)}
+        found = {item for hint in inner if hint is not annotation for item in plain_type(hint)}
         return {annotation} | {
-            deep for one in found if one is not annotation for deep in records_in(one)
+            deep for item in found if item is not annotation for deep in records_in(item)
         }
     return {deep for part in typing.get_args(annotation) for deep in records_in(part)}
 
@@ -68,7 +68,7 @@ def records_in(annotation: typing.Any) -> set[type[r.Record]]:
 def plain_type(annotation: typing.Any) -> set[type[r.Record]]:
     if isinstance(annotation, type):
         return {annotation} if issubclass(annotation, r.Record) else set()
-    return {one for part in typing.get_args(annotation) for one in plain_type(part)}
+    return {item for part in typing.get_args(annotation) for item in plain_type(part)}
 
 
 @pytest.mark.parametrize("type_", OPERATIONS)
@@ -84,8 +84,8 @@ def test_beyond_fields_are_optional(type_: str) -> None:
         deep
         for (holder, name), hint in hints.items()
         if name in beyond_fields(holder)
-        for one in plain_type(hint)
-        for deep in records_in(one)
+        for part in plain_type(hint)
+        for deep in records_in(part)
     }
     for record in records_in(answer) - inside:
         defaults = {field.name: field.default for field in msgspec.structs.fields(record)}
@@ -94,5 +94,5 @@ def test_beyond_fields_are_optional(type_: str) -> None:
 
 def test_extra_operations_have_records() -> None:
     assert any(
-        beyond_fields(one) for row in EXTRA_OPERATIONS.values() for one in plain_type(row.answer)
+        beyond_fields(part) for row in EXTRA_OPERATIONS.values() for part in plain_type(row.answer)
     )

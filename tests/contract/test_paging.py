@@ -22,15 +22,15 @@ READINGS = pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive",
 
 def make_rows(row: Operation, keys: Sequence[tuple[int, ...]]) -> Rows:
     """Return numbered rows with these keys, in the order of the operation."""
-    made = []
+    parts = []
     for number, key in enumerate(sorted(keys, reverse=row.paging == "backward")):
         one = SimpleNamespace(number=number, delta=SimpleNamespace())
         for path, part in zip(row.key, key, strict=True):
             *inner, name = path.split(".")
             target = one.delta if inner else one
             setattr(target, name, _key_part(path, part))
-        made.append(one)
-    return made
+        parts.append(one)
+    return parts
 
 
 def _key_part(path: str, part: int) -> int | str:
@@ -48,15 +48,15 @@ def serve_page(
     if cursor := asked.get("cursor"):
         last = parse_cursor(row, cursor)
         found = [
-            one
-            for one in rows
-            if row_key(row, one) > last or (inclusive and row_key(row, one) == last)
+            item
+            for item in rows
+            if row_key(row, item) > last or (inclusive and row_key(row, item) == last)
         ]
     else:
         start = asked.get("start") or 0
-        found = [one for one in rows if row_key(row, one)[0] >= start]
+        found = [item for item in rows if row_key(row, item)[0] >= start]
     if (end := asked.get("end")) is not None:
-        found = [one for one in found if row_key(row, one)[0] <= end]
+        found = [item for item in found if row_key(row, item)[0] <= end]
     return found[: min(cut, asked.get("page_size") or cut)]
 
 
@@ -70,7 +70,7 @@ def read_all_pages(
         requests += 1
         assert requests <= 4 * len(rows) + 10, "reading does not come to an end"
         kept = where.read(page)
-        got += [one.number for one in page[kept.start : kept.stop]]
+        got += [item.number for item in page[kept.start : kept.stop]]
         if kept.after is None:
             return got, requests
         asked = {**asked, **kept.after}
@@ -113,13 +113,13 @@ def test_range_includes_both_ends(
 @pytest.mark.parametrize("size", [7, 2000])
 def test_many_fills_with_ties(inclusive: bool, size: int) -> None:
     row, draw = get_operation("userFillsByTime"), random.Random(7)
-    made: list[tuple[int, ...]] = []
+    parts: list[tuple[int, ...]] = []
     time = 0
-    while len(made) < 20_000 // (10 if size == 7 else 1):
+    while len(parts) < 20_000 // (10 if size == 7 else 1):
         time += draw.choice((0, 1, 5))
         burst = draw.choice((1, 1, 1, 2, 3, 9, draw.randint(1, 120)))
-        made += [(time, draw.randint(0, 3))] * burst
-    rows = make_rows(row, made)
+        parts += [(time, draw.randint(0, 3))] * burst
+    rows = make_rows(row, parts)
     got, requests = read_all_pages(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
     assert got == list(range(len(rows)))
     assert requests < 3 * len(rows) / size + 10
@@ -128,8 +128,8 @@ def test_many_fills_with_ties(inclusive: bool, size: int) -> None:
 def _without_index(rows: Rows, every: int) -> Rows:
     """Return copies of rows, some of them without a transaction index."""
     return [
-        SimpleNamespace(**{**vars(one), "tx_index": None if at % every == 0 else one.tx_index})
-        for at, one in enumerate(rows)
+        SimpleNamespace(**{**vars(row), "tx_index": None if at % every == 0 else row.tx_index})
+        for at, row in enumerate(rows)
     ]
 
 
@@ -141,7 +141,7 @@ def test_rows_without_transaction_index(every: int) -> None:
     while True:
         page = _without_index(serve_page(row, rows, asked, 2000, inclusive=False), every)
         kept = where.read(page)
-        got += [one.number for one in page[kept.start : kept.stop]]
+        got += [item.number for item in page[kept.start : kept.stop]]
         if kept.after is None:
             break
         asked |= kept.after
@@ -187,11 +187,11 @@ def test_two_large_ties(inclusive: bool) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_orders_with_unknown_page_size(inclusive: bool, seed: int) -> None:
     row, draw = get_operation("builderOrdersByTime"), random.Random(seed)
-    made: list[tuple[int, ...]] = []
-    while len(made) < 2_500:
-        key = (len(made) // 3, draw.randint(0, 2))
-        made += [key] * draw.choice((1, 1, 2, draw.randint(1, 300)))
-    rows = make_rows(row, made)
+    parts: list[tuple[int, ...]] = []
+    while len(parts) < 2_500:
+        key = (len(parts) // 3, draw.randint(0, 2))
+        parts += [key] * draw.choice((1, 1, 2, draw.randint(1, 300)))
+    rows = make_rows(row, parts)
     for cut in (500, 777, 2000, 10_000):
         got, _ = read_all_pages(row, rows, {"start": 0}, cut=cut, inclusive=inclusive)
         assert got == list(range(len(rows)))

@@ -168,7 +168,7 @@ def test_empty_snapshot_column_types(operation: Any) -> None:
     none = decode(operation, {"x-payload-format": "multi-zstd"}, join_blobs([]))
     names = [column.name for column in record_columns(operation.tables[0].record)]
     assert list(full) == list(empty) == list(none) == names
-    kinds = [[type_name(values) for values in one.values()] for one in (full, empty, none)]
+    kinds = [[type_name(values) for values in item.values()] for item in (full, empty, none)]
     assert kinds[0] == kinds[1] == kinds[2]
 
 
@@ -345,7 +345,7 @@ NAMES = [column.name for column in record_columns(ACCOUNTS.tables[0].record)][3:
 
 @st.composite
 def entries_of_all_forms(draw: st.DrawFn) -> list[bytes]:
-    values = [draw(one | NIL) for one in (NUMBERS, NUMBERS, NUMBERS, FLAGS, MODES)]
+    values = [draw(item | NIL) for item in (NUMBERS, NUMBERS, NUMBERS, FLAGS, MODES)]
     if draw(st.booleans()):
         values += [draw(NUMBERS | NIL), draw(PAIRS | NIL), draw(NUMBERS | NIL)]
     return values
@@ -358,12 +358,12 @@ def snapshot(users: list[list[bytes]], *, keyed: bool) -> bytes:
     for number, values in enumerate(users):
         body += msgpack.packb(f"0x{number:040x}")
         if keyed:
-            pairs = [msgpack.packb(key) + one for key, one in zip(KEYS, values, strict=False)]
+            pairs = [msgpack.packb(key) + item for key, item in zip(KEYS, values, strict=False)]
             body += bytes([0x80 + len(pairs)]) + b"".join(pairs)
         else:
             body += bytes([0x90 + len(values)]) + b"".join(values)
     packer.pack_map_header(len(users))
-    names = [msgpack.packb(one) for one in ("i", "s", "t", "USDC", "u")]
+    names = [msgpack.packb(item) for item in ("i", "s", "t", "USDC", "u")]
     if keyed:
         return b"\x83" + b"".join(names) + packer.bytes() + body
     return b"\x93" + names[1] + names[3] + packer.bytes() + body
@@ -398,7 +398,7 @@ def test_scan_equals_reading_one_by_one(
 
 
 def packed_values() -> list[bytes]:
-    return [msgpack.packb(one) for one in PLAIN]
+    return [msgpack.packb(item) for item in PLAIN]
 
 
 def refuse(places: Any) -> Any:
@@ -407,9 +407,9 @@ def refuse(places: Any) -> Any:
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_usual_entries_are_scanned(keyed: bool) -> None:
-    margin = [msgpack.packb(one) for one in MARGIN]
-    whole_numbers = [msgpack.packb(one) for one in (1, 300, -70_000, True, 2)]
-    decimal_text = [msgpack.packb(one) for one in ("1.5", "-2e-06", "1000.25", True, 2)]
+    margin = [msgpack.packb(item) for item in MARGIN]
+    whole_numbers = [msgpack.packb(item) for item in (1, 300, -70_000, True, 2)]
+    decimal_text = [msgpack.packb(item) for item in ("1.5", "-2e-06", "1000.25", True, 2)]
     users = [packed_values(), margin, whole_numbers, decimal_text] * 30
     payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
     head = read_head(payload[:-SLACK], "token", "map")
@@ -424,7 +424,7 @@ def test_usual_entries_are_scanned(keyed: bool) -> None:
 @pytest.mark.parametrize(("at", "name"), list(enumerate(NAMES[:5])))
 def test_null_account_values_are_missing(keyed: bool, others: int, at: int, name: str) -> None:
     """One entry alone is read directly; among 60 entries it is part of a scan."""
-    values = [msgpack.packb(None if place == at else one) for place, one in enumerate(PLAIN)]
+    values = [msgpack.packb(None if place == at else item) for place, item in enumerate(PLAIN)]
     payload = snapshot([packed_values()] * others + [values, packed_values()], keyed=keyed)
     with pytest.warns(MissingField, match=f"accountValueSnapshots: .* {name},") as warned:
         got = rows(decode(ACCOUNTS, {}, payload))
@@ -452,7 +452,7 @@ def test_absent_keys_of_accounts_are_missing(others: int, at: int, name: str) ->
 @pytest.mark.parametrize("keyed", [False, True])
 def test_null_entries_keep_scan(keyed: bool) -> None:
     """Entries with a null are read one by one, and then put between the scanned ones."""
-    nulls = [msgpack.packb(one) for one in (None, 7.0, 8.0, None, None)]
+    nulls = [msgpack.packb(item) for item in (None, 7.0, 8.0, None, None)]
     users = [[packed_values(), nulls, packed_values()][number % 3] for number in range(9)]
     users = [packed_values()] * 90 + users
     payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
@@ -464,12 +464,12 @@ def test_null_entries_keep_scan(keyed: bool) -> None:
         return join_columns(list(read_one_by_one(payload, head, iter(places), 0)), {})
 
     with pytest.warns(MissingField):
-        made = scan_accounts(payload, head, read_places)
-    assert made is not None
+        result = scan_accounts(payload, head, read_places)
+    assert result is not None
     assert len(odd) == 3
-    assert made["account_mode"].tolist() == [0] * 90 + [0, None, 0] * 3
-    assert made["is_unified"].tolist() == [False] * 90 + [False, None, False] * 3
-    assert made["total_long_notional"].tolist() == [100.0] * 90 + [100.0, 7.0, 100.0] * 3
+    assert result["account_mode"].tolist() == [0] * 90 + [0, None, 0] * 3
+    assert result["is_unified"].tolist() == [False] * 90 + [False, None, False] * 3
+    assert result["total_long_notional"].tolist() == [100.0] * 90 + [100.0, 7.0, 100.0] * 3
 
 
 def test_missing_and_unknown_values_together() -> None:

@@ -138,12 +138,16 @@ class FailingSocket:
         if kind == "reset":  # to close with unread data is a reset
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return
-        made = self._site.respond("POST", "/info", headers, content)
-        lines = {**made.headers, "content-length": str(len(made.content)), "connection": "close"}
+        result = self._site.respond("POST", "/info", headers, content)
+        lines = {
+            **result.headers,
+            "content-length": str(len(result.content)),
+            "connection": "close",
+        }
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        connection.sendall(f"HTTP/1.1 {made.status} OK\r\n{head}\r\n".encode())
+        connection.sendall(f"HTTP/1.1 {result.status} OK\r\n{head}\r\n".encode())
         whole = kind == "good"
-        connection.sendall(made.content if whole else made.content[: len(made.content) // 2])
+        connection.sendall(result.content if whole else result.content[: len(result.content) // 2])
         if kind == "slow":  # nothing more comes until the client gives up
             with contextlib.suppress(OSError):
                 connection.recv(1)

@@ -41,9 +41,9 @@ def expected(type: str, records: Iterable[Any], *omits: str, **extra: Any) -> pd
     for record in records:
         row = msgspec.to_builtins(record) | extra
         rows.append({name: value for name, value in row.items() if name not in omits})
-    made = tk.frame(type, rows, numbers="exact")
-    assert isinstance(made, pd.DataFrame)
-    return made
+    frame = tk.frame(type, rows, numbers="exact")
+    assert isinstance(frame, pd.DataFrame)
+    return frame
 
 
 def by_user(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
@@ -72,8 +72,8 @@ def test_orders_of_every_account_and_builder(sources, session, users) -> None:
         newest = sorted(orders[user], key=_status_key, reverse=True)[:2000]
         assert_frame_equal(got, expected("historicalOrders", newest))
     for builder in session.world["builders"]:
-        routed = [(u, one) for u, one in sources.orders if one.builder == builder]
-        rows = [msgspec.structs.replace(one, user=user) for user, one in routed]
+        routed = [(u, order) for u, order in sources.orders if order.builder == builder]
+        rows = [msgspec.structs.replace(item, user=user) for user, item in routed]
         rows.sort(key=_status_key)
         got = tk.builder_orders_by_time(builder, 0, numbers="exact", session=session)
         assert_frame_equal(got, expected("builderOrdersByTime", rows, "builder"))
@@ -90,9 +90,9 @@ def test_fills_of_every_builder(sources, session) -> None:
     for builder in session.world["builders"]:
         approved = spans(sources.approvals, builder)
         fills = [
-            msgspec.structs.replace(one, user=user)
-            for user, one in sources.fills
-            if active(approved, user, one.time)
+            msgspec.structs.replace(fill, user=user)
+            for user, fill in sources.fills
+            if active(approved, user, fill.time)
         ]
         fills.sort(key=_fill_key)
         got = tk.builder_approved_fills_by_time(builder, 0, numbers="exact", session=session)

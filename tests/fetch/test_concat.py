@@ -277,6 +277,6 @@ def test_concat_lists_all_subjects(session: tk.Session) -> None:
 
 
 def test_concat_of_tk_frame_is_refused() -> None:
-    made = tk.frame("userFunding", [])
+    frame = tk.frame("userFunding", [])
     with pytest.raises(ValueError, match=r"pandas\.concat\(\[a\.assign\(user=\.\.\.\)"):
-        tk.concat([made, made])
+        tk.concat([frame, frame])

@@ -283,14 +283,14 @@ def test_frames_have_fixed_dtypes(row: Operation, numbers: Any) -> None:
     if row.type in EMPTY or isinstance(ANSWERS[row.type], list):
         _, empty = call(row, {row.type: EMPTY.get(row.type, [])}, numbers=numbers)
         assert sum(map(len, frames_of(row, empty))) == 0
-    for table, one, other in zip(
+    for table, item, other in zip(
         row.tables, frames_of(row, full), frames_of(row, empty), strict=True
     ):
         expected = {column.name: column_dtype(column, numbers) for column in table_columns(table)}
-        assert len(one) == 1
-        assert dict(one.dtypes) == expected
+        assert len(item) == 1
+        assert dict(item.dtypes) == expected
         assert dict(other.dtypes) == expected
-        assert list(one) == list(expected)
+        assert list(item) == list(expected)
 
 
 @EVERY

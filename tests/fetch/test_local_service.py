@@ -18,8 +18,8 @@ Call = Callable[..., pd.DataFrame]
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[tk.Session]:
-    with tk.local(seed=7, size="tiny") as made:
-        yield made
+    with tk.local(seed=7, size="tiny") as result:
+        yield result
 
 
 @pytest.fixture(scope="module")

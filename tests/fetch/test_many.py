@@ -210,7 +210,7 @@ class Sometimes:
 
 def flaky_session(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Sometimes]:
     service = Sometimes(session, failing)
-    made = connect(
+    result = connect(
         "http://service.test",
         "local",
         transport=httpx.MockTransport(service),
@@ -218,7 +218,7 @@ def flaky_session(session: tk.Session, failing: set[str]) -> tuple[tk.Session, S
         now_ms=session.now_ms,
         default=False,
     )
-    return made, service
+    return result, service
 
 
 def test_resume_fetches_failed_only(session, users, tmp_path) -> None:

@@ -59,22 +59,22 @@ def test_info_returns_unknown_answers() -> None:
         asked.append(json.loads(request.content))
         return answers[asked[-1]["type"]]
 
-    made = connect(
+    result = connect(
         "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
     )
     request = {"type": "portfolioState", "user": "0xAB", "other": None}
-    assert tk.info(request, session=made) == {"accountValue": "1.5"}
+    assert tk.info(request, session=result) == {"accountValue": "1.5"}
     assert asked == [request]
-    assert (made.counts.requests, made.counts.points) == (1, 2)
-    assert tk.info({"type": "someWord"}, session=made) == "unifiedAccount"
-    assert tk.info({"type": "somePack"}, session=made) == b"\x93\x01\x02\x03"
+    assert (result.counts.requests, result.counts.points) == (1, 2)
+    assert tk.info({"type": "someWord"}, session=result) == "unifiedAccount"
+    assert tk.info({"type": "somePack"}, session=result) == b"\x93\x01\x02\x03"
     with pytest.raises(tk.AnswerInvalid, match="someText: the answer cannot be read"):
-        tk.info({"type": "someText"}, session=made)
+        tk.info({"type": "someText"}, session=result)
 
 
 def test_info_counts_costs_and_retries() -> None:
     left = [httpx.Response(522, content=b"error code: 522"), httpx.Response(200, json=[])]
-    made = connect(
+    result = connect(
         "http://service.test",
         "key",
         points_per_minute=100,
@@ -82,9 +82,9 @@ def test_info_counts_costs_and_retries() -> None:
         default=False,
     )
     with stamina.set_testing(True, attempts=2):
-        assert tk.info({"type": "userFunding", "user": "0x" + "1" * 40}, session=made) == []
-    assert (made.counts.requests, made.counts.points) == (2, 20)
-    assert made.counts.causes == {"522": 1}
+        assert tk.info({"type": "userFunding", "user": "0x" + "1" * 40}, session=result) == []
+    assert (result.counts.requests, result.counts.points) == (2, 20)
+    assert result.counts.causes == {"522": 1}
 
 
 @pytest.mark.parametrize("content", [b"", b"no", b"[" * 100_000])

@@ -106,7 +106,7 @@ def test_orders_are_our_events(found: dict[str, Any], world: World) -> None:
 def test_positions_are_our_state(found: dict[str, Any], world: World) -> None:
     for user, answers in found["users"].items():
         state = world.sources.states[""][user]
-        ours = {one.position.coin: one.position for one in state.asset_positions}
+        ours = {position.position.coin: position.position for position in state.asset_positions}
         theirs = {row["info"]["position"]["coin"]: row for row in answers["fetch_positions"]}
         assert theirs.keys() == ours.keys()
         for coin, row in theirs.items():

@@ -30,10 +30,14 @@ def parameters(accounts: list[str]) -> dict[str, Any]:
     """Return the parameters of each operation that mirrors the exchange's API."""
     user = accounts[0]
     values = {"user": user, "coin": "BTC", "interval": "1h", "startTime": 0, "oid": 1, "dex": "eqx"}
-    mirrored = [one for one in OPERATIONS.values() if is_mirrored(one) and one.type not in OWN]
+    mirrored = [
+        operation
+        for operation in OPERATIONS.values()
+        if is_mirrored(operation) and operation.type not in OWN
+    ]
     parameters = {
-        one.type: {part.name: values[part.name] for part in one.parameters if part.required}
-        for one in [*mirrored, *EXTRA_OPERATIONS.values()]
+        item.type: {part.name: values[part.name] for part in item.parameters if part.required}
+        for item in [*mirrored, *EXTRA_OPERATIONS.values()]
     }
     return {**parameters, "userFillsByTime": {"user": user, "startTime": 0}}
 
@@ -58,18 +62,18 @@ def found(address: str, parameters: dict[str, Any]) -> dict[str, Any]:
 
 def test_every_common_operation_answers(found: dict[str, Any], parameters: dict[str, Any]) -> None:
     assert set(parameters) <= set(found["methods"])
-    errors = {name: one["error"] for name, one in found["found"].items() if "error" in one}
+    errors = {name: item["error"] for name, item in found["found"].items() if "error" in item}
     assert errors == {}
     assert len(found["found"]) > 40
 
 
 def test_contents_are_our_tables(found: dict[str, Any], world: World, accounts: list[str]) -> None:
-    answers = {name: one["answer"] for name, one in found["found"].items()}
+    answers = {name: item["answer"] for name, item in found["found"].items()}
     user, sources = accounts[0], world.sources
     mine = [fill for who, fill in sources.fills if who == user]
     for name in ("userFills", "userFillsByTime"):
-        assert sum(Decimal(one["sz"]) for one in answers[name]) == sum(
-            Decimal(one.sz) for one in mine
+        assert sum(Decimal(answer["sz"]) for answer in answers[name]) == sum(
+            Decimal(item.sz) for item in mine
         )
     funding = [row.delta.usdc for row in sources.funding if row.user == user]
     assert [row["delta"]["usdc"] for row in answers["userFunding"]] == funding

@@ -65,7 +65,9 @@ def arguments(world: World) -> dict[str, Any]:
 def call(info: Info, name: str, arguments: dict[str, Any]) -> Any:
     method = getattr(info, name)
     wanted = inspect.signature(method).parameters.values()
-    return method(*[arguments[one.name] for one in wanted if one.default is one.empty])
+    return method(
+        *[arguments[parameter.name] for parameter in wanted if parameter.default is parameter.empty]
+    )
 
 
 def test_there_are_38_methods() -> None:
@@ -99,7 +101,7 @@ def test_contents_are_our_tables(info: Info, world: World) -> None:
     mine = [fill for who, fill in sources.fills if who == user]
     fills = info.user_fills(user)
     assert len(fills) == len(mine)
-    assert sum(Decimal(one["sz"]) for one in fills) == sum(Decimal(one.sz) for one in mine)
+    assert sum(Decimal(item["sz"]) for item in fills) == sum(Decimal(item.sz) for item in mine)
     funding = [row.delta.usdc for row in sources.funding if row.user == user]
     theirs = [row["delta"]["usdc"] for row in info.user_funding_history(user, 0)]
     assert theirs == funding

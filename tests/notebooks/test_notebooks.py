@@ -36,7 +36,7 @@ def test_notebook_runs(path: Path):
     ).execute(env={**os.environ, "TQDM_DISABLE": "1"})  # a slow machine shows progress bars
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert [output for output in shown if output.get("name") == "stderr"] == []
-    pictures = [one.data["text/html"] for one in shown if "text/html" in one.get("data", {})]
+    pictures = [item.data["text/html"] for item in shown if "text/html" in item.get("data", {})]
     assert all('alt="' in html for html in pictures if "<img" in html)
 
 

@@ -10,5 +10,5 @@ from toolkit.frames import frame
 def fills_of(rows: list[dict[str, Any]], numbers: str = "float") -> pd.DataFrame:
     """Return fills as `tk.user_fills_by_time` returns them."""
     wire = [{name: value for name, value in row.items() if name != "about"} for row in rows]
-    made: pd.DataFrame = frame("userFillsByTime", wire, numbers=numbers)
-    return made
+    result: pd.DataFrame = frame("userFillsByTime", wire, numbers=numbers)
+    return result

@@ -48,7 +48,7 @@ def test_cumulative_funding_equals_rows(world: World) -> None:
         stays = before * size[key] > 0
         sums[key] = [all_time, since_open if stays else Decimal(0), Decimal(0)]
     held = positions(world)
-    assert any(one[0] != one[1] for one in (sums[key] for key in held))
+    assert any(item[0] != item[1] for item in (sums[key] for key in held))
     for key, position in held.items():
         funding = position.cum_funding
         assert funding is not UNSET

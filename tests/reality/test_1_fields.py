@@ -66,12 +66,12 @@ def test_recorded_present_state_is_served(examples: dict[str, Any], tmp_path: Pa
 
 def test_meta_fields_and_margin_tables(examples: dict[str, Any]) -> None:
     answer = examples["4_meta"]
-    made = tk.frame("meta", answer)
-    assert made["collateral_token"].tolist() == [0, 0]
-    assert made["margin_table_id"].tolist() == [52, 3]
-    assert made["only_isolated"].tolist() == [False, True]
-    assert made["is_delisted"].tolist() == [False, True]
-    assert made["margin_mode"].fillna("").tolist() == ["", "strictIsolated"]
+    frame = tk.frame("meta", answer)
+    assert frame["collateral_token"].tolist() == [0, 0]
+    assert frame["margin_table_id"].tolist() == [52, 3]
+    assert frame["only_isolated"].tolist() == [False, True]
+    assert frame["is_delisted"].tolist() == [False, True]
+    assert frame["margin_mode"].fillna("").tolist() == ["", "strictIsolated"]
     tiers = tk.frame("marginTables", answer)
     assert tiers["margin_table_id"].tolist() == [52, 52, 3]
     assert tiers["tier"].tolist() == [0, 1, 0]
@@ -90,9 +90,9 @@ def test_recorded_meta_serves_margin_tables(examples: dict[str, Any], tmp_path: 
 def test_delisted_flag_is_never_missing(value: dict[str, Any]) -> None:
     """The flag is true or absent, and `meta[~meta["is_delisted"]]` has to keep the others."""
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
-    made = tk.frame("meta", {"universe": [asset | value, asset]})
-    assert made["is_delisted"].dtype == bool
-    assert made["is_delisted"].tolist() == [value == {"isDelisted": True}, False]
+    frame = tk.frame("meta", {"universe": [asset | value, asset]})
+    assert frame["is_delisted"].dtype == bool
+    assert frame["is_delisted"].tolist() == [value == {"isDelisted": True}, False]
     assert tk.frame("openOrders", [OPEN_ORDER])["reduce_only"].tolist() == [False]
 
 
@@ -101,9 +101,9 @@ def test_only_isolated_null_is_false(value: Any) -> None:
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40, "onlyIsolated": value}
     if value == "absent":
         del asset["onlyIsolated"]
-    made = tk.frame("meta", {"universe": [asset]})
-    assert made["only_isolated"].dtype == bool
-    assert made["only_isolated"].tolist() == [False]
+    frame = tk.frame("meta", {"universe": [asset]})
+    assert frame["only_isolated"].dtype == bool
+    assert frame["only_isolated"].tolist() == [False]
 
 
 def test_perps_have_dex_fields() -> None:
@@ -112,11 +112,11 @@ def test_perps_have_dex_fields() -> None:
     changed = "2026-01-02T03:04:05"
     own = {"name": "flx:TSLA", "deployerFeeScale": "0.25", "lastGrowthModeChangeTime": changed}
     answer = {"universe": [asset, asset | own], "collateralToken": 360, "deployerFeeScale": "1.5"}
-    made = tk.frame("meta", answer)
-    assert made["collateral_token"].tolist() == [360, 360]
-    assert made["deployer_fee_scale"].tolist() == [1.5, 0.25]
-    assert made["growth_mode"].tolist() == ["enabled", "enabled"]
-    assert made["last_growth_mode_change_time"].dt.hour.fillna(-1).tolist() == [-1, 3]
+    frame = tk.frame("meta", answer)
+    assert frame["collateral_token"].tolist() == [360, 360]
+    assert frame["deployer_fee_scale"].tolist() == [1.5, 0.25]
+    assert frame["growth_mode"].tolist() == ["enabled", "enabled"]
+    assert frame["last_growth_mode_change_time"].dt.hour.fillna(-1).tolist() == [-1, 3]
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
@@ -124,15 +124,15 @@ def test_fee_scale_is_text(numbers: Any) -> None:
     """A fee scale belongs to a market or its dex; nested content is never read as a number."""
     asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20}
     universe = [asset | {"deployerFeeScale": "0.25"}, asset]
-    made = tk.frame("meta", {"universe": universe, "deployerFeeScale": "1.5"}, numbers=numbers)
-    assert [float(scale) for scale in made["deployer_fee_scale"]] == [0.25, 1.5]
+    frame = tk.frame("meta", {"universe": universe, "deployerFeeScale": "1.5"}, numbers=numbers)
+    assert [float(scale) for scale in frame["deployer_fee_scale"]] == [0.25, 1.5]
     for nested in ({"scale": "0.5"}, ["0.5"]):
         odd = {"universe": [asset | {"deployerFeeScale": nested}]}
         forget_deviations()
         with pytest.warns(MissingField, match="universe.deployerFeeScale .* not a legal value"):
-            made = tk.frame("meta", odd, numbers=numbers)
-        assert made["name"].tolist() == ["flx:OIL"]
-        assert made["deployer_fee_scale"].isna().all()
+            frame = tk.frame("meta", odd, numbers=numbers)
+        assert frame["name"].tolist() == ["flx:OIL"]
+        assert frame["deployer_fee_scale"].isna().all()
 
 
 def test_times_in_other_forms() -> None:
@@ -144,11 +144,11 @@ def test_times_in_other_forms() -> None:
     with pytest.warns(
         MissingField, match="meta: .* lastGrowthModeChangeTime .* 'yesterday'"
     ) as all_:
-        made = tk.frame("meta", answer)
+        frame = tk.frame("meta", answer)
     assert len(all_) == 1
     moment = pd.Timestamp("2025-11-23T17:37:10.033", tz="UTC")
-    assert made["last_growth_mode_change_time"].tolist() == [pd.NaT, moment, pd.NaT, pd.NaT]
-    assert made["last_fee_scale_change_time"].tolist() == ["block 12"] * 4
+    assert frame["last_growth_mode_change_time"].tolist() == [pd.NaT, moment, pd.NaT, pd.NaT]
+    assert frame["last_fee_scale_change_time"].tolist() == ["block 12"] * 4
 
 
 def test_liquidation_columns_of_fills(examples: dict[str, Any]) -> None:
@@ -158,29 +158,29 @@ def test_liquidation_columns_of_fills(examples: dict[str, Any]) -> None:
     rows.append(rows[0] | {"liquidationMarkPx": "29.5", "feeTrialEscrow": "0.01"})
     rows.append(rows[0] | {"liquidation": None})
     rows.append(rows[1] | {"liquidation": {"markPx": "7.5", "method": "backstop"}})
-    made = tk.frame("userFills", rows)
+    frame = tk.frame("userFills", rows)
     victim = rows[1]["liquidation"]["liquidatedUser"]
-    assert made["liquidated_user"].fillna("").tolist() == ["", victim, victim, "", "", ""]
-    assert made["liquidation_mark_px"].fillna(0).tolist() == [0, 21.193, 21.193, 29.5, 0, 7.5]
-    assert made["liquidation_method"].fillna("").tolist() == [
+    assert frame["liquidated_user"].fillna("").tolist() == ["", victim, victim, "", "", ""]
+    assert frame["liquidation_mark_px"].fillna(0).tolist() == [0, 21.193, 21.193, 29.5, 0, 7.5]
+    assert frame["liquidation_method"].fillna("").tolist() == [
         *("", "market", "market"),
         *("", "", "backstop"),
     ]
-    assert made["fee_trial_escrow"].fillna(0).tolist() == [0, 0, 0, 0.01, 0, 0]
+    assert frame["fee_trial_escrow"].fillna(0).tolist() == [0, 0, 0, 0.01, 0, 0]
 
 
 def test_samples_of_funding_rows(examples: dict[str, Any]) -> None:
     rows = [{"user": USER} | row for row in examples["5_funding"]]
     rows.append(rows[0] | {"delta": {k: v for k, v in rows[0]["delta"].items() if k != "nSamples"}})
-    made = tk.frame("builderApprovedFundingByTime", rows)
-    assert str(made["n_samples"].dtype) == "Int64"
-    assert made["n_samples"].fillna(-1).tolist() == [3, -1, -1]
+    frame = tk.frame("builderApprovedFundingByTime", rows)
+    assert str(frame["n_samples"].dtype) == "Int64"
+    assert frame["n_samples"].fillna(-1).tolist() == [3, -1, -1]
 
 
 def test_nonce_of_send_may_be_null() -> None:
     delta = {"type": "send", "user": USER, "amount": "5.0", "token": "USDC", "nonce": None}
-    made = tk.frame("userNonFundingLedgerUpdates", [{"time": 1, "hash": "0x0", "delta": delta}])
-    assert made["nonce"].isna().all()
+    frame = tk.frame("userNonFundingLedgerUpdates", [{"time": 1, "hash": "0x0", "delta": delta}])
+    assert frame["nonce"].isna().all()
 
 
 @pytest.mark.parametrize("section", ["2_", "3_", "6_", "7_"])
@@ -188,8 +188,8 @@ def test_nonce_of_send_may_be_null() -> None:
 def test_every_section_has_fills(section: str, numbers: Any, examples: dict[str, Any]) -> None:
     (rows,) = [rows for name, rows in examples.items() if name.startswith(section)]
     rows = [{k: v for k, v in row.items() if k != "about"} for row in rows]
-    made = tk.frame("userFills", rows, numbers=numbers)
-    assert made["oid"].tolist() == [row["oid"] for row in rows]
+    frame = tk.frame("userFills", rows, numbers=numbers)
+    assert frame["oid"].tolist() == [row["oid"] for row in rows]
 
 
 def test_missing_columns_keep_their_dtypes(examples: dict[str, Any]) -> None:
@@ -211,8 +211,8 @@ def test_simulated_answers_have_same_columns(examples: dict[str, Any]) -> None:
     fills = tk.user_fills(user, session=session)
     assert fills.dtypes.equals(tk.frame("userFills", examples["6_fee_token"]).dtypes)
     states = tk.batch_clearinghouse_states([user], session=session)
-    made = tk.frame("batchClearinghouseStates", batch_of(examples["1_state"]))
-    for simulated, real in zip(states, made, strict=True):
+    frame = tk.frame("batchClearinghouseStates", batch_of(examples["1_state"]))
+    for simulated, real in zip(states, frame, strict=True):
         assert simulated.dtypes.equals(real.dtypes)
     assert tk.meta(session=session).dtypes.equals(tk.frame("meta", examples["4_meta"]).dtypes)
 
@@ -231,14 +231,14 @@ def test_unknown_fields_become_text_columns(examples: dict[str, Any]) -> None:
         {"newField": None},
     )
     with pytest.warns(UnknownField) as caught:
-        made = tk.frame("userFills", rows, extra="keep")
+        frame = tk.frame("userFills", rows, extra="keep")
     assert len(caught) == 3  # one for each field
     known = tk.frame("userFills", rows)
-    assert list(made.columns) == [*known.columns, "new_field", "deep", "sz_2"]
-    assert made["new_field"].fillna("-").tolist() == ["text", "-", "7", "-"]
-    assert made["deep"].fillna("-").tolist() == ['{"newField":[1.5,null]}', "-", "-", "-"]
-    assert made["sz_2"].fillna("-").tolist() == ["-", "-", "true", "-"]
-    assert made[known.columns].equals(known)
+    assert list(frame.columns) == [*known.columns, "new_field", "deep", "sz_2"]
+    assert frame["new_field"].fillna("-").tolist() == ["text", "-", "7", "-"]
+    assert frame["deep"].fillna("-").tolist() == ['{"newField":[1.5,null]}', "-", "-", "-"]
+    assert frame["sz_2"].fillna("-").tolist() == ["-", "-", "true", "-"]
+    assert frame[known.columns].equals(known)
 
 
 def test_nested_unknown_fields_have_names() -> None:
@@ -246,8 +246,8 @@ def test_nested_unknown_fields_have_names() -> None:
     row = {"user": USER, "time": 1, "hash": "0x0", "novelty": 1, "delta": delta | {"novelty": 2}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownField)
-        made = tk.frame("builderApprovedFundingByTime", [row], extra="keep")
-    assert made[["novelty", "delta_novelty"]].to_numpy().tolist() == [["1", "2"]]
+        frame = tk.frame("builderApprovedFundingByTime", [row], extra="keep")
+    assert frame[["novelty", "delta_novelty"]].to_numpy().tolist() == [["1", "2"]]
 
 
 ORDER = {
@@ -270,10 +270,10 @@ def test_unknown_fields_in_cells_become_columns(numbers: Any) -> None:
     words = " ".join(str(warning.message) for warning in caught)
     assert "know: order.children.newField. Frames" in words
     assert "know: order.children.other. Frames" in words
-    made = tk.frame("historicalOrders", rows, numbers=numbers, extra="keep")
-    assert list(made.columns) == [*dropped.columns, "children_new_field", "children_other"]
-    assert made["children_new_field"].fillna("-").tolist() == ['["x", null, [1]]', "-", "-"]
-    assert made["children_other"].fillna("-").tolist() == ["[null, null, 5]", "-", "-"]
+    frame = tk.frame("historicalOrders", rows, numbers=numbers, extra="keep")
+    assert list(frame.columns) == [*dropped.columns, "children_new_field", "children_other"]
+    assert frame["children_new_field"].fillna("-").tolist() == ['["x", null, [1]]', "-", "-"]
+    assert frame["children_other"].fillna("-").tolist() == ["[null, null, 5]", "-", "-"]
 
 
 def test_liquidated_positions_keep_unknown_fields() -> None:
@@ -282,8 +282,8 @@ def test_liquidated_positions_keep_unknown_fields() -> None:
     row = {"time": 1, "hash": "0x0", "delta": delta}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownField)
-        made = tk.frame("userNonFundingLedgerUpdates", [row], extra="keep")
-    assert made["liquidated_positions_cause"].tolist() == ['[null, "y"]']
+        frame = tk.frame("userNonFundingLedgerUpdates", [row], extra="keep")
+    assert frame["liquidated_positions_cause"].tolist() == ['[null, "y"]']
 
 
 def test_recorded_unknown_fields_are_served(examples: dict[str, Any], tmp_path: Path) -> None:
@@ -331,9 +331,9 @@ def test_archive_returns_unknown_fields(examples: dict[str, Any], tmp_path: Path
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         kept.refresh(tk.user_fills_by_time, USER, 0, session=session)
-        made = kept.frame(tk.user_fills_by_time, USER, extra="keep")
+        frame = kept.frame(tk.user_fills_by_time, USER, extra="keep")
         plain = kept.frame(tk.user_fills_by_time, USER)
-    assert made["new_field"].fillna("-").tolist() == ["-", "x"]
+    assert frame["new_field"].fillna("-").tolist() == ["-", "x"]
     assert "new_field" not in plain
 
 
@@ -342,10 +342,10 @@ def test_many_unknown_names_use_no_memory(examples: dict[str, Any]) -> None:
     rows = fills_with(examples, *({f"name{at}": at} for at in range(500)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = tk.frame("userFills", rows, extra="keep")
+        frame = tk.frame("userFills", rows, extra="keep")
         tk.frame("userFills", [row | {"another": 1} for row in rows])
-    assert len(made) == 500
-    extra = [name for name in made.columns if name.startswith("name")]
+    assert len(frame) == 500
+    extra = [name for name in frame.columns if name.startswith("name")]
     assert len(extra) == 64
     assert len(caught) == 65
     assert "too many" in str(caught[-1].message)
@@ -382,5 +382,5 @@ def test_attribution_counts_missing_amounts(examples: dict[str, Any]) -> None:
     with pytest.warns(MissingField, match="closedPnl"):
         fills = tk.frame("userFills", rows)
     with pytest.warns(MissingAmounts, match="closed_pnl in 1"):
-        made = tk.pnl.attribution(fills)
-    assert made["missing_amounts"].tolist() == [1]
+        attribution = tk.pnl.attribution(fills)
+    assert attribution["missing_amounts"].tolist() == [1]

@@ -42,7 +42,7 @@ def marks(name: str, frame: pd.DataFrame, account: str | None = None) -> dict[st
     engine = Engine(name)
     given = nw.from_native(engine.give(frame))
     have = given.collect_schema().names()
-    made = given.select(
+    select = given.select(
         conversion=is_conversion(have),
         settlement=is_settlement(have),
         trade=is_market_trade(have),
@@ -51,7 +51,7 @@ def marks(name: str, frame: pd.DataFrame, account: str | None = None) -> dict[st
         deleveraging=is_auto_deleveraging(have),
         forced=is_forced_close(have, account),
     )
-    rows = engine.take(nw.to_native(made))
+    rows = engine.take(nw.to_native(select))
     assert all(isinstance(value, bool) for row in rows for value in row.values())
     return {name: "".join("01"[row[name]] for row in rows) for name in rows[0]}
 
@@ -104,5 +104,5 @@ def test_frames_without_liquidation_columns(name: str) -> None:
 
 def test_exact_frames_in_arrow() -> None:
     table = nw.from_native(pa.Table.from_pandas(FILLS, preserve_index=False))
-    made = table.select(forced=is_forced_close(table.columns, "0xAA"))
-    assert made["forced"].to_list() == [n in (1, 2, 3, 4) for n in range(len(FILLS))]
+    rows = table.select(forced=is_forced_close(table.columns, "0xAA"))
+    assert rows["forced"].to_list() == [n in (1, 2, 3, 4) for n in range(len(FILLS))]

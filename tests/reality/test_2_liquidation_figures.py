@@ -14,8 +14,8 @@ def rows(examples) -> pd.DataFrame:
     """Return the opening of a long, its liquidation, and the other side of it."""
     for row in examples["2_liquidation_fills"]:
         row.pop("about", None)
-    made = tk.frame("userFills", examples["2_liquidation_fills"])
-    return made.assign(user=[LIQUIDATED, LIQUIDATED, OTHER])
+    frame = tk.frame("userFills", examples["2_liquidation_fills"])
+    return frame.assign(user=[LIQUIDATED, LIQUIDATED, OTHER])
 
 
 def test_both_sides_are_distinguished(rows) -> None:
@@ -49,17 +49,17 @@ def test_deleveraging_is_separate(rows) -> None:
 
 def test_routing_excludes_forced_closes(rows) -> None:
     """A liquidation cannot be routed through a builder; its other side can."""
-    made = tk.builders.routing(rows, "0xb")
-    assert made[["fills", "direct", "unroutable"]].iloc[0].tolist() == [3, 2, 1]
-    assert made["unroutable_usd"].item() == pytest.approx(21.2 * 6.2)
-    assert made["direct_usd"].item() == pytest.approx((30.0 + 21.2) * 6.2)
+    result = tk.builders.routing(rows, "0xb")
+    assert result[["fills", "direct", "unroutable"]].iloc[0].tolist() == [3, 2, 1]
+    assert result["unroutable_usd"].item() == pytest.approx(21.2 * 6.2)
+    assert result["direct_usd"].item() == pytest.approx((30.0 + 21.2) * 6.2)
 
 
 def test_conversions_add_no_volume(examples) -> None:
     """Section 7: splits and merges of outcomes count for no builder."""
     fills = tk.frame("userFills", examples["7_outcome_conversions"])
-    made = tk.builders.routing(fills, "0xb").iloc[0]
-    assert (made["fills"], made["volume"]) == (0, 0.0)
+    result = tk.builders.routing(fills, "0xb").iloc[0]
+    assert (result["fills"], result["volume"]) == (0, 0.0)
     carried = fills.assign(builder="0xb", builder_fee=0.1)
     assert tk.builders.revenue(carried)["fills"].item() == 0
     trade = carried.assign(dir="Buy", coin="#1230")

@@ -116,8 +116,8 @@ def test_flat_spans_have_token_fees() -> None:
     worlds = [chains(world_of("tiny", seed).sources.fills) for seed in (1, 2, 7)]
     found = [
         row.fee
-        for made in worlds
-        for (_, coin), chain in made.items()
+        for result in worlds
+        for (_, coin), chain in result.items()
         for span in filter(is_plain, flat_spans(chain))
         for row in span
         if not coin.startswith("#")

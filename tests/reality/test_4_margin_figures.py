@@ -65,11 +65,11 @@ def test_short_position_reaches_tier(meta, tables) -> None:
 
     200,000 - 2.9e6 d = 0.1 * 2.9e6 (1 + d) - 150,000, so d = 60,000 / 3.19e6.
     """
-    made = tk.liquidations.buffers(accounts(2e5), whale(-5_800.0), meta, margin_tables=tables)
+    buffers = tk.liquidations.buffers(accounts(2e5), whale(-5_800.0), meta, margin_tables=tables)
     move = 60_000 / 3.19e6
     assert 2.9e6 * (1 + move) < 3e6
     # Below 3 million the first tier counts: 200,000 - 2.9e6 d = 0.05 * 2.9e6 (1 + d).
-    assert made["distance"].item() == pytest.approx(55_000 / (2.9e6 * 1.05))
+    assert buffers["distance"].item() == pytest.approx(55_000 / (2.9e6 * 1.05))
     rich = tk.liquidations.buffers(accounts(4e5), whale(-5_800.0), meta, margin_tables=tables)
     move = 260_000 / 3.19e6
     assert 2.9e6 * (1 + move) > 3e6
@@ -86,10 +86,10 @@ def test_low_ids_are_one_tier(meta, tables) -> None:
 
 def test_missing_tables_in_provenance(meta) -> None:
     with pytest.warns(UserWarning, match="BNB: their margin tables were not passed") as warned:
-        made = tk.liquidations.buffers(accounts(), whale(), meta)
+        buffers = tk.liquidations.buffers(accounts(), whale(), meta)
     assert "the distance of large positions from liquidation is wrong" in str(warned[0].message)
-    assert made["maintenance"].item() == pytest.approx(500_000)
-    assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
+    assert buffers["maintenance"].item() == pytest.approx(500_000)
+    assert buffers.attrs["toolkit"]["margin"] == "one tier for each coin"
 
 
 @pytest.mark.parametrize("column", ["lower_bound", "max_leverage"])
@@ -102,9 +102,9 @@ def test_incomplete_tables_in_provenance(examples, column) -> None:
     first = (tables["margin_table_id"] == 52) & (tables["tier"] == 0)
     lacking = tables.assign(**{column: tables[column].mask(first)})
     with pytest.warns(UserWarning, match="or a tier has no number"):
-        made = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=lacking)
-    assert made["maintenance"].item() == pytest.approx(500_000)
-    assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
+        buffers = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=lacking)
+    assert buffers["maintenance"].item() == pytest.approx(500_000)
+    assert buffers.attrs["toolkit"]["margin"] == "one tier for each coin"
 
 
 def test_margin_tier_nulls_are_missing(examples) -> None:
@@ -121,9 +121,9 @@ def test_margin_tier_nulls_are_missing(examples) -> None:
 def test_positions_have_their_leverage() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = tk.liquidations.buffers(accounts(), whale().assign(max_leverage=10))
-    assert made["maintenance"].item() == pytest.approx(500_000)
-    assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
+        buffers = tk.liquidations.buffers(accounts(), whale().assign(max_leverage=10))
+    assert buffers["maintenance"].item() == pytest.approx(500_000)
+    assert buffers.attrs["toolkit"]["margin"] == "one tier for each coin"
     with pytest.raises(ValueError, match="column max_leverage is missing"):
         tk.liquidations.buffers(accounts(), whale())
 
@@ -135,12 +135,12 @@ def test_tables_without_ids_are_refused(tables) -> None:
 
 def test_stated_maintenance_is_in_provenance(meta, tables) -> None:
     stated = accounts().assign(cross_maintenance_margin_used=900_000.0)
-    made = tk.liquidations.buffers(stated, whale(), meta, margin_tables=tables)
+    buffers = tk.liquidations.buffers(stated, whale(), meta, margin_tables=tables)
     said = "margin tables; maintenance as stated for 1 of 1 cross accounts"
-    assert made.attrs["toolkit"]["margin"] == said
+    assert buffers.attrs["toolkit"]["margin"] == said
     empty = accounts().assign(cross_maintenance_margin_used=float("nan"))
-    made = tk.liquidations.buffers(empty, whale(), meta, margin_tables=tables)
-    assert made.attrs["toolkit"]["margin"] == "margin tables"
+    buffers = tk.liquidations.buffers(empty, whale(), meta, margin_tables=tables)
+    assert buffers.attrs["toolkit"]["margin"] == "margin tables"
 
 
 def test_stated_maintenance_counts(meta, tables) -> None:
@@ -186,10 +186,10 @@ def test_levels_of_short(meta, tables) -> None:
 def test_engines_agree_on_tiers(name: str, kind: str, meta, tables) -> None:
     engine = Engine(name)
     given = [engine.give(as_numbers(frame, kind)) for frame in (accounts(), whale())]
-    made = tk.liquidations.buffers(
+    buffers = tk.liquidations.buffers(
         *given, engine.give(meta), margin_tables=engine.give(as_numbers(tables, kind))
     )
-    assert engine.take(made)[0]["maintenance"] == pytest.approx(850_000)
+    assert engine.take(buffers)[0]["maintenance"] == pytest.approx(850_000)
 
 
 def test_tables_of_dexes_differ(meta, tables) -> None:
@@ -199,8 +199,8 @@ def test_tables_of_dexes_differ(meta, tables) -> None:
     more = pd.concat([meta, meta.assign(name="flx:" + meta["name"])])
     rows = pd.concat([whale(), whale().assign(coin="flx:BNB", dex="flx")])
     owners = pd.concat([accounts(), accounts().assign(dex="flx")])
-    made = tk.liquidations.buffers(owners, rows, more, margin_tables=both)
-    assert made["maintenance"].tolist() == pytest.approx([10e6 / 8, 850_000])
+    buffers = tk.liquidations.buffers(owners, rows, more, margin_tables=both)
+    assert buffers["maintenance"].tolist() == pytest.approx([10e6 / 8, 850_000])
     with pytest.warns(UserWarning, match="flx:BNB: their margin tables"):
         tk.liquidations.buffers(owners, rows, more, margin_tables=tables)
 
@@ -236,9 +236,9 @@ def test_batches_without_time_are_refused(meta, tables) -> None:
 
 def test_no_positions_give_empty_frames(meta, tables) -> None:
     assert tk.liquidations.levels(whale().iloc[:0]).empty
-    made = tk.liquidations.buffers(accounts(), whale().iloc[:0], meta, margin_tables=tables)
-    assert made.empty
-    assert "distance" in made
+    buffers = tk.liquidations.buffers(accounts(), whale().iloc[:0], meta, margin_tables=tables)
+    assert buffers.empty
+    assert "distance" in buffers
 
 
 def test_recorded_state_has_figures(examples, meta) -> None:

@@ -69,8 +69,8 @@ def test_sums_keep_payments(examples) -> None:
 
 def test_samples_cover_their_hours() -> None:
     """Hours 1 to 4 at 3e-5 and hour 5 at 1e-5: a mean of 2.6e-5 over 5 hours, none missing."""
-    made = tk.funding.annualised(hourly_payments([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
-    mean = made.set_index("statistic").loc["mean"]
+    result = tk.funding.annualised(hourly_payments([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
+    mean = result.set_index("statistic").loc["mean"]
     assert mean["estimate"] == pytest.approx(2.6e-5 * 8760)
     assert (mean["n"], mean["missing"]) == (5, 0)
 
@@ -110,8 +110,8 @@ def test_carry_uses_hourly_rate() -> None:
     )
     rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48])
     rows["time"] = times(OLD + 3 * EIGHT * k for k in range(3))
-    made = tk.funding.carry(rows, samples, 1e5, days=1, fee_bps=0.0, draws=19)
-    assert made["funding_bps"].item() == pytest.approx(24.0)  # 24 hours of 1 bp
+    result = tk.funding.carry(rows, samples, 1e5, days=1, fee_bps=0.0, draws=19)
+    assert result["funding_bps"].item() == pytest.approx(24.0)  # 24 hours of 1 bp
 
 
 def test_oracle_check_finds_wrong_factor() -> None:

@@ -23,13 +23,13 @@ def numbers(request: pytest.FixtureRequest) -> str:
 
 
 def test_collateral_counts_at_par(examples: dict[str, Any], numbers: str) -> None:
-    made = attribution(fills_of(examples["6_fee_token"], numbers))
-    row = made.iloc[0]
+    result = attribution(fills_of(examples["6_fee_token"], numbers))
+    row = result.iloc[0]
     assert float(row["closed_pnl"]) == -4.0
     assert float(row["trading_fee"]) == pytest.approx(-0.0576, abs=1e-12)
     assert float(row["net"]) == pytest.approx(-4.0576, abs=1e-12)
     assert (row["at_par"], row["unpriced_fees"]) == (2, 0)
-    assert made.attrs["toolkit"]["at_par"] == ["USDH"]
+    assert result.attrs["toolkit"]["at_par"] == ["USDH"]
 
 
 def test_price_applies_to_dex(examples: dict[str, Any], engine: Engine) -> None:
@@ -41,8 +41,8 @@ def test_price_applies_to_dex(examples: dict[str, Any], engine: Engine) -> None:
             "usdc": [-2.0, 0.5],
         }
     )
-    made = attribution(engine.give(fills), engine.give(paid), prices=PRICES)
-    row = engine.take(made)[0]
+    result = attribution(engine.give(fills), engine.give(paid), prices=PRICES)
+    row = engine.take(result)[0]
     assert row["closed_pnl"] == pytest.approx(-3.992)
     assert row["trading_fee"] == pytest.approx(-0.0574848)
     assert row["funding"] == pytest.approx(0.998 * -2.0 + 0.5)

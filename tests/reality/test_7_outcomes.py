@@ -46,9 +46,9 @@ def fill(coin: str, side: str, px: str, sz: str, word: str, start: str = "0.0") 
 def test_split_and_merge_close_nothing(examples: dict[str, Any]) -> None:
     """20 USD become 20 of both legs and back: each leg costs 10 and returns 10."""
     fills = [msgspec.convert(row, Fill) for row in examples["7_outcome_conversions"]]
-    made = chains(("0x1", row) for row in fills)
-    assert {coin for _, coin in made} == {"#1230", "#1231"}
-    for split, merge in made.values():
+    result = chains(("0x1", row) for row in fills)
+    assert {coin for _, coin in result} == {"#1230", "#1231"}
+    for split, merge in result.values():
         assert split.after.cost == 10 * USD
         assert (merge.closed, merge.stated, merge.after.size) == (0, 0, 0)
 
@@ -63,10 +63,10 @@ def test_sold_leg_and_merge() -> None:
         fill("#10", "A", "0.5", "20.0", "Merge Outcome", "20.0"),
         fill("#11", "A", "0.5", "20.0", "Merge Outcome", "20.0"),
     ]
-    made = chains(("0x1", row) for row in rows)
-    assert [row.closed for row in made["0x1", "#10"]] == [0, 0]
-    assert [row.closed for row in made["0x1", "#11"]] == [0, -4 * USD, 0, 5 * USD]
-    assert sum(row.cash for chain in made.values() for row in chain) == 1 * USD
+    result = chains(("0x1", row) for row in rows)
+    assert [row.closed for row in result["0x1", "#10"]] == [0, 0]
+    assert [row.closed for row in result["0x1", "#11"]] == [0, -4 * USD, 0, 5 * USD]
+    assert sum(row.cash for chain in result.values() for row in chain) == 1 * USD
 
 
 def test_negation_moves_cost() -> None:
@@ -80,13 +80,13 @@ def test_negation_moves_cost() -> None:
         fill("#40", "A", "0.0", "9.0", "Settlement", "9.0"),
         fill("#21", "A", "1.0", "3.0", "Settlement", "3.0"),
     ]
-    made = chains(("0x1", row) for row in rows)
-    closed = {coin: [row.closed for row in chain] for (_, coin), chain in made.items()}
+    result = chains(("0x1", row) for row in rows)
+    closed = {coin: [row.closed for row in chain] for (_, coin), chain in result.items()}
     assert closed["#21"] == [0, 0, 9 * USD // 10]  # 3 - 2.1
     assert closed["#30"] == [0, 585 * USD // 100]  # 9 - 3.15
     assert closed["#40"] == [0, -315 * USD // 100]
     total = sum(value or 0 for values in closed.values() for value in values)
-    assert total == sum(row.cash for chain in made.values() for row in chain) == 36 * USD // 10
+    assert total == sum(row.cash for chain in result.values() for row in chain) == 36 * USD // 10
 
 
 def test_conversions_are_no_trades(world: World) -> None:
@@ -151,16 +151,16 @@ def test_dollars_back_tokens(world: World) -> None:
 
 def test_split_legs_are_settled(world: World) -> None:
     """No wins: an untraded No leg closes 0.5 a token, and the Yes leg -0.5."""
-    made = chains(world.sources.fills)
+    result = chains(world.sources.fills)
     gains = []
-    for (_, coin), chain in made.items():
+    for (_, coin), chain in result.items():
         words = [row.fill.dir for row in chain]
         if words == ["Split Outcome", "Settlement"]:
             pays = Decimal(1 if coin == "#1231" else 0)
             assert Decimal(chain[1].fill.px) == pays
             gains.append(Decimal(chain[1].fill.closed_pnl) / Decimal(chain[1].fill.sz))
             assert gains[-1] == pays - Decimal("0.5")
-    assert any("Settlement" in [r.fill.dir for r in chain] for chain in made.values())
+    assert any("Settlement" in [r.fill.dir for r in chain] for chain in result.values())
     assert set(gains) <= {Decimal("0.5"), Decimal("-0.5")}
 
 

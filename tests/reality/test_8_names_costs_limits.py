@@ -28,8 +28,8 @@ USER = "0x" + "1" * 40
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[tk.Session]:
-    with tk.local(seed=7, size="tiny", default=False) as made:
-        yield made
+    with tk.local(seed=7, size="tiny", default=False) as result:
+        yield result
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +81,17 @@ def batches() -> pd.DataFrame:
         (60_000, "hyperliquid", "XYZ", 10, 3e3, 8e3),
         (0, "flx", "XYZ", 10, 7e3, 9e3),
     ]
-    made = pd.DataFrame(
+    frame = pd.DataFrame(
         rows, columns=["ms", "dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd"]
     )
-    return made.assign(timestamp_ms=pd.to_datetime(made.pop("ms"), unit="ms", utc=True))
+    return frame.assign(timestamp_ms=pd.to_datetime(frame.pop("ms"), unit="ms", utc=True))
 
 
 @pytest.mark.parametrize("engine", ["pandas", "polars"])
 def test_depth_joins_aliases(engine: str) -> None:
     given = batches() if engine == "pandas" else pl.from_pandas(batches())
-    made = tk.depth.profile(given)
-    rows = (made if engine == "pandas" else made.to_pandas()).set_index(["dex", "side"])
+    profile = tk.depth.profile(given)
+    rows = (profile if engine == "pandas" else profile.to_pandas()).set_index(["dex", "side"])
     assert rows["n"].to_dict() == {
         ("flx", "ask"): 1,
         ("flx", "bid"): 1,
@@ -125,9 +125,9 @@ def test_slippage_joins_by_alias(alias: str) -> None:
             "sell_slippage_bps": 19.0,
         }
     )
-    made = tk.depth.consistency(batch, samples).set_index("side")
-    assert made["consistent"].to_dict() == {"buy": True, "sell": False}
-    assert made["least_bps"].round(2).to_dict() == {"buy": 6.0, "sell": 6.0}
+    frame = tk.depth.consistency(batch, samples).set_index("side")
+    assert frame["consistent"].to_dict() == {"buy": True, "sell": False}
+    assert frame["least_bps"].round(2).to_dict() == {"buy": 6.0, "sell": 6.0}
 
 
 @BY_ALIAS
@@ -141,9 +141,9 @@ def test_account_values_join_by_alias(alias: str) -> None:
             "account_mode": [0, 0, 2],
         }
     )
-    made = tk.accounts.values(snapshot, by="dex").set_index(["user", "dex"])["value"]
+    result = tk.accounts.values(snapshot, by="dex").set_index(["user", "dex"])["value"]
     expected = {("0xa", "eqx"): 30.0, ("0xa", "hyperliquid"): 70.0, ("0xb", "hyperliquid"): 5.0}
-    assert made.to_dict() == expected
+    assert result.to_dict() == expected
     tokens = tk.accounts.values(snapshot, by="token")
     assert set(tokens["token"]) == {"USDC"}
 
@@ -181,7 +181,7 @@ def test_service_charges_known_costs(strict: bool, costs: dict[int, int]) -> Non
     for users, cost in costs.items():
         for quota, refused in ((cost - 1, True), (cost, False)):
             access = Access([Key("desk", "secret", points_per_minute=quota)])
-            made = connect(
+            result = connect(
                 "http://local",
                 "secret",
                 transport=InProcess(site_of(store, access)),
@@ -191,9 +191,9 @@ def test_service_charges_known_costs(strict: bool, costs: dict[int, int]) -> Non
             accounts = [f"0x{n:040x}" for n in range(users)]
             if refused:
                 with pytest.raises(tk.RateLimited):
-                    tk.batch_clearinghouse_states(accounts, session=made)
+                    tk.batch_clearinghouse_states(accounts, session=result)
             else:
-                tk.batch_clearinghouse_states(accounts, session=made)
+                tk.batch_clearinghouse_states(accounts, session=result)
 
 
 def test_plan_says_true_cost(session: tk.Session) -> None:
@@ -225,14 +225,14 @@ def test_service_limits_snapshots() -> None:
 
 
 def test_ledger_before_first_day_warns() -> None:
-    made = connect(
+    result = connect(
         "http://service.test",
         transport=httpx.MockTransport(lambda request: httpx.Response(200, json=[])),
         default=False,
     )
     with pytest.warns(tk.HistoryWarning, match="2025-07-28"):
-        tk.user_non_funding_ledger_updates(USER, "2025-07-27", session=made)
-    rows = tk.user_non_funding_ledger_updates(USER, "2025-07-29", session=made)
+        tk.user_non_funding_ledger_updates(USER, "2025-07-27", session=result)
+    rows = tk.user_non_funding_ledger_updates(USER, "2025-07-29", session=result)
     assert "2025-07-28" not in tk.provenance(rows).get("history", "")
 
 
@@ -259,7 +259,7 @@ def test_paging_with_both_cursors(session: tk.Session) -> None:
 def test_gateway_answers_are_named(
     status: int, content: bytes, error: type[tk.ToolkitError], requests: int
 ) -> None:
-    made = connect(
+    result = connect(
         "http://service.test",
         "key",
         transport=httpx.MockTransport(
@@ -270,9 +270,9 @@ def test_gateway_answers_are_named(
         default=False,
     )
     with stamina.set_testing(True, attempts=3), pytest.raises(error, match="cloudflare") as caught:
-        tk.meta(session=made)
+        tk.meta(session=result)
     assert "<html>" not in str(caught.value)
-    assert made.counts.requests == requests
+    assert result.counts.requests == requests
 
 
 def test_any_operation_is_requestable(session: tk.Session) -> None:
@@ -295,7 +295,7 @@ class Clock:
 
 def test_sixth_snapshot_waits() -> None:
     clock = Clock()
-    made = connect(
+    result = connect(
         "http://local",
         "secret",
         points_per_minute=5_000,
@@ -305,8 +305,8 @@ def test_sixth_snapshot_waits() -> None:
         default=False,
     )
     for _ in range(5):
-        facts = tk.provenance(tk.perp_twap_snapshots("ALL", session=made))
+        facts = tk.provenance(tk.perp_twap_snapshots("ALL", session=result))
         assert (facts["waits"], facts["waited_seconds"]) == (0, 0)
     with pytest.warns(UserWarning, match="may be asked 5 times in 10 minutes: this request waits"):
-        facts = tk.provenance(tk.perp_twap_snapshots("ALL", session=made))
+        facts = tk.provenance(tk.perp_twap_snapshots("ALL", session=result))
     assert (facts["waits"], facts["waited_seconds"]) == (1, pytest.approx(600.0, abs=0.01))

@@ -242,7 +242,7 @@ def test_candles_equal_trades(world: World, ask: Any, interval: str) -> None:
         assert (Decimal(row["h"]), Decimal(row["l"])) == (max(prices), min(prices))
         assert row["n"] == len(inside)
         assert (row["s"], row["i"]) == ("BTC", interval)
-    assert all(one["T"] < two["t"] for one, two in itertools.pairwise(rows))
+    assert all(item["T"] < two["t"] for item, two in itertools.pairwise(rows))
 
 
 def test_candles_in_range(world: World, ask: Any) -> None:
@@ -260,8 +260,8 @@ def test_day_candle_equals_context(world: World, ask: Any) -> None:
     req = {"coin": "BTC", "interval": "1d", "startTime": world.sources.now_ms - DAY}
     universe, contexts = ask("metaAndAssetCtxs")
     [context] = [
-        one
-        for asset, one in zip(universe["universe"], contexts, strict=True)
+        item
+        for asset, item in zip(universe["universe"], contexts, strict=True)
         if asset["name"] == "BTC"
     ]
     candle = ask("candleSnapshot", req=req)[0]
@@ -303,11 +303,13 @@ def test_sub_accounts_have_states(world: World, ask: Any) -> None:
     assert world.sources.sub_accounts
     for master, rows in world.sources.sub_accounts.items():
         answer = ask("subAccounts", user=master)
-        assert [one["subAccountUser"] for one in answer] == [row.sub_account_user for row in rows]
-        for one in answer:
-            user = one["subAccountUser"]
-            assert one["clearinghouseState"] == ask("clearinghouseState", user=user)
-            assert one["spotState"] == ask("spotClearinghouseState", user=user)
+        assert [entry["subAccountUser"] for entry in answer] == [
+            row.sub_account_user for row in rows
+        ]
+        for item in answer:
+            user = item["subAccountUser"]
+            assert item["clearinghouseState"] == ask("clearinghouseState", user=user)
+            assert item["spotState"] == ask("spotClearinghouseState", user=user)
             assert ask("userRole", user=user) == {"role": "subAccount", "data": {"master": master}}
     assert ask("subAccounts", user=NOBODY) is None
 
@@ -363,7 +365,9 @@ def test_volume_equals_fills(world: World, ask: Any) -> None:
     assert sum(Decimal(day["userAdd"]) for day in days) == sum(
         v for _, taker, v in mine if not taker
     )
-    everybody = sum(v for one in users(world) for _, taker, v in fill_volumes(world, one) if taker)
+    everybody = sum(
+        v for item in users(world) for _, taker, v in fill_volumes(world, item) if taker
+    )
     assert sum(Decimal(day["exchange"]) for day in days) == everybody
 
 

@@ -34,8 +34,8 @@ def recorded(name: str, operation: str, numbers: str) -> pd.DataFrame:
     if not path.exists():
         pytest.skip(f"no recording {name}")
     rows = json.loads(path.read_text())["response"]
-    made: pd.DataFrame = frame(operation, rows, numbers=numbers)
-    return made
+    result: pd.DataFrame = frame(operation, rows, numbers=numbers)
+    return result
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])

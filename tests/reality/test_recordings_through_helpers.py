@@ -121,7 +121,7 @@ def examples() -> dict[str, Frames]:
     state = [frame.assign(user=USER) for frame in tk.frame("clearinghouseState", rows["1_state"])]
     funding = tk.frame("userFunding", rows["5_funding"]).assign(user=USER)
     liquidation = tk.frame("userFills", rows["2_liquidation_fills"])
-    made: dict[str, Frames] = {
+    result: dict[str, Frames] = {
         "1 state": {"accounts": state[0], "positions": state[1], "snapshot": state[0]},
         "2 liquidated": {"fills": liquidation.iloc[:2]},
         "2 both sides": {"fills": liquidation.assign(user=[USER, USER, OTHER])},
@@ -130,14 +130,14 @@ def examples() -> dict[str, Frames]:
         "6 fee token": {"fills": tk.frame("userFills", rows["6_fee_token"])},
         "7 conversions": {"fills": tk.frame("userFills", rows["7_outcome_conversions"])},
     }
-    every = pd.concat([frames["fills"] for frames in made.values() if "fills" in frames])
-    made["1 to 7"] = {
-        **made["1 state"],
+    every = pd.concat([frames["fills"] for frames in result.values() if "fills" in frames])
+    result["1 to 7"] = {
+        **result["1 state"],
         "fills": every.assign(user=every["user"].fillna(USER)),
         "funding": funding,
         "ledger": recorded_ledger(),
     }
-    return made
+    return result
 
 
 def recorded_ledger() -> pd.DataFrame:

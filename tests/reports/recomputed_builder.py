@@ -48,7 +48,7 @@ def sentence_share(builder: BuilderReport) -> Values:
 
 
 def sentence_unnamed(builder: BuilderReport) -> Values:
-    named = [one for one in builder.fills["user"] if isinstance(one, str)]
+    named = [item for item in builder.fills["user"] if isinstance(item, str)]
     return {"unnamed": len(builder.fills) - len(named), "fills": len(builder.fills)}
 
 

@@ -15,17 +15,19 @@ HOUR = 3_600_000
 
 
 def _sum(column: pd.Series) -> Decimal:
-    return sum((Decimal(str(one)) for one in column.dropna()), Decimal(0))
+    return sum((Decimal(str(item)) for item in column.dropna()), Decimal(0))
 
 
 def _row(results: WalletResults) -> pd.Series:
     """Attribute again, from the frames: the helper is held to the truth by its own tests."""
-    made = results.frames
-    funding = made.funding if made.funding is not None and len(made.funding) else None
-    period = {"start_time": made.start_ms, "end_time": made.end_ms}
+    result = results.frames
+    funding = result.funding if result.funding is not None and len(result.funding) else None
+    period = {"start_time": result.start_ms, "end_time": result.end_ms}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingAmounts)  # the report says it in words
-        rows = tk.pnl.attribution(made.fills, funding, made.ledger, account=made.user, **period)
+        rows = tk.pnl.attribution(
+            result.fills, funding, result.ledger, account=result.user, **period
+        )
     return rows.iloc[0]
 
 
@@ -42,9 +44,9 @@ def _volume(results: WalletResults) -> Decimal:
 
 def _hours(results: WalletResults) -> dict[tuple[str, int], Decimal]:
     """Walk the fills of each perp from hour to hour: (coin, hour) -> position, if there is one."""
-    made = results.frames
+    result = results.frames
     open_: dict[tuple[str, int], Decimal] = {}
-    for coin, fills in made.fills.groupby("coin", sort=False):
+    for coin, fills in result.fills.groupby("coin", sort=False):
         if coin[0] in "@#" or "/" in coin:
             continue
         times = [int(time.timestamp() * 1000) for time in fills["time"]]
@@ -54,7 +56,7 @@ def _hours(results: WalletResults) -> dict[tuple[str, int], Decimal]:
             for start, sign, sz in zip(fills["start_position"], signs, fills["sz"], strict=True)
         ]
         place = 0
-        for hour in range(times[0] // HOUR + 1, made.end_ms // HOUR + 1):
+        for hour in range(times[0] // HOUR + 1, result.end_ms // HOUR + 1):
             while place < len(times) and times[place] < hour * HOUR:
                 place += 1
             if after[place - 1]:
@@ -79,9 +81,9 @@ def _forced(results: WalletResults) -> pd.DataFrame:
 
 
 def _reconciled(results: WalletResults) -> pd.Series:
-    made = results.frames
+    result = results.frames
     return tk.pnl.reconcile(
-        None, made.states, made.fills, made.funding, made.ledger, account=made.user
+        None, result.states, result.fills, result.funding, result.ledger, account=result.user
     ).iloc[0]
 
 
@@ -94,15 +96,15 @@ def _net(results: WalletResults) -> Values:
 
 
 def _funding(results: WalletResults) -> Values:
-    made = results.frames
-    ends = pd.to_datetime([made.start_ms, made.end_ms], unit="ms", utc=True)
-    within = made.funding[made.funding["time"].between(*ends)]
+    result = results.frames
+    ends = pd.to_datetime([result.start_ms, result.end_ms], unit="ms", utc=True)
+    within = result.funding[result.funding["time"].between(*ends)]
     return {"funding": _sum(within["usdc"]) if _paid(results) else None}
 
 
 def _apart(results: WalletResults) -> pd.Series:
-    made = results.frames
-    return tk.pnl.audit(made.fills, made.perps)["difference"]
+    result = results.frames
+    return tk.pnl.audit(result.fills, result.perps)["difference"]
 
 
 def sentence_no_fills(results: WalletResults) -> Values:
@@ -350,8 +352,8 @@ def check_recomputed_unknown(results: WalletResults) -> Values:
 
 
 def check_breaks(results: WalletResults) -> Values:
-    made = results.frames
-    return {"breaks": int(tk.pnl.audit(made.fills, made.perps)["chain_break"].sum())}
+    result = results.frames
+    return {"breaks": int(tk.pnl.audit(result.fills, result.perps)["chain_break"].sum())}
 
 
 def check_left_out(results: WalletResults) -> Values:

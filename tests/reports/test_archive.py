@@ -41,9 +41,9 @@ def offline(kept: archive.Archive) -> Session:
 def test_wallet_report_names_missing_data(kept: archive.Archive, live: Session) -> None:
     user, builder = live.world["users"][0], live.world["builders"][0]
     results = wallet_report.fetch_results(offline(kept), user, builders=[builder])
-    made = results.frames
-    assert (made.states, made.funding, len(made.slippage)) == (None, None, 0)
-    assert set(made.missing_reasons) >= {"account value", f"funding by {builder}"}
+    result = results.frames
+    assert (result.states, result.funding, len(result.slippage)) == (None, None, 0)
+    assert set(result.missing_reasons) >= {"account value", f"funding by {builder}"}
     said = wallet_text.summarise_wallet(results)
     assert (
         "The source does not have these data, and the report leaves them out: funding by 0x" in said

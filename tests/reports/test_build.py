@@ -196,12 +196,12 @@ def test_report_does_not_contain_key(own, monkeypatch, capfd):
         monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
         with tk.connect(address, default=False) as session:
             assert CANARY not in session_source(session)
-            made = build(own, session_source(session), {"user": store.about["world"]["users"][0]})
+            result = build(own, session_source(session), {"user": store.about["world"]["users"][0]})
             with pytest.raises(tk.ReportFailed) as failed:
                 build(own, session_source(session), {"user": "0x12"})
-    assert made.facts["source"] == store.about["label"]  # a served exchange says what it is
-    assert made.facts["simulated"]
-    assert CANARY not in made.html + str(failed.value) + "".join(capfd.readouterr())
+    assert result.facts["source"] == store.about["label"]  # a served exchange says what it is
+    assert result.facts["simulated"]
+    assert CANARY not in result.html + str(failed.value) + "".join(capfd.readouterr())
 
 
 def test_source_without_cell_is_warned(session, tmp_path):

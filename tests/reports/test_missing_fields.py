@@ -64,7 +64,7 @@ def test_headlines_without_fields_are_unknown(session, user, field) -> None:
     fills = results.frames.fills
     missing, rows = -(-len(fills) // 7), len(fills)
     said = [*wallet_text.list_headlines(results), *wallet_text.list_checks(results)]
-    unknown = {one.label: one.note for one in said if one.value == "not known"}
+    unknown = {headline.label: headline.note for headline in said if headline.value == "not known"}
     assert set(unknown) == UNKNOWN[field]
     assert all(str(missing) in note and str(rows) in note for note in unknown.values())
     summary, funding = wallet_text.summarise_wallet(results), wallet_text.describe_coverage(results)
@@ -78,7 +78,7 @@ def test_headlines_without_fields_are_unknown(session, user, field) -> None:
 def test_tables_without_fields_show_dashes(session, user, field) -> None:
     results = missing_reasons(session, user, field)
     tables = make_tables(results)
-    headings = [one.heading for one in tables["coins"].columns]
+    headings = [column.heading for column in tables["coins"].columns]
     total = dict(zip(headings, tables["coins"].total, strict=True))
     dashes = {
         "fee": {"trading fees", "net"},
@@ -100,8 +100,8 @@ def test_fills_without_users_are_counted(session) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source = altered(session, "builderApprovedFillsByTime", "user")
-        made = builder_report.fetch_report(source, builder)
-    missing = int(made.fills["user"].isna().sum())
+        result = builder_report.fetch_report(source, builder)
+    missing = int(result.fills["user"].isna().sum())
     assert missing > 0
-    assert f"{missing:,} of {len(made.fills):,} do not name their user" in made.summary()
-    assert made.values().rows
+    assert f"{missing:,} of {len(result.fills):,} do not name their user" in result.summary()
+    assert result.values().rows

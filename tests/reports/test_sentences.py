@@ -83,7 +83,7 @@ def variants(session, user) -> dict[str, list[Any]]:
 
 def builders(session) -> Iterator[Any]:
     first, second = (
-        builder_report.fetch_report(session, one) for one in session.world["builders"][:2]
+        builder_report.fetch_report(session, builder) for builder in session.world["builders"][:2]
     )
     yield first
     yield second
@@ -117,28 +117,28 @@ def qualities(session) -> Iterator[Any]:
 
 def wallets(session, user) -> Iterator[WalletResults]:
     results = wallet_report.fetch_results(session, user)
-    made = results.frames
-    half = made.fills["time"].iloc[len(made.fills) // 2]
-    late = made.fills[made.fills["time"] > half]
-    paid_late = made.funding[made.funding["time"] > half]
+    result = results.frames
+    half = result.fills["time"].iloc[len(result.fills) // 2]
+    late = result.fills[result.fills["time"] > half]
+    paid_late = result.funding[result.funding["time"] > half]
     yield results
     for changed in (
         {"funding": None, "missing_reasons": {"funding by 0xb": "it was not archived"}},
         {"funding": None, "states": None},
-        {"funding": made.funding.iloc[5:]},
-        {"funding": made.funding.iloc[:-5], "start_ms": 1},
+        {"funding": result.funding.iloc[5:]},
+        {"funding": result.funding.iloc[:-5], "start_ms": 1},
         {"fills": late},
         {"fills": late, "funding": paid_late, "missing_reasons": {STATES: "it was not archived"}},
-        {"fills": made.fills.iloc[:0], "states": None},
-        {"fills": made.fills.iloc[:0], "funding": made.funding.iloc[:0], "states": None},
-        {"states": None, "end_ms": made.end_ms - 1},
-        {"fills": made.fills.assign(coin="flx:" + made.fills["coin"], fee_token="USDH")},
-        {"fills": without(made.fills, "fee")},
-        {"fills": without(made.fills, "closed_pnl")},
-        {"fills": without(made.fills, "start_position")},
-        {"fills": made.fills.head(1).assign(coin="@107", side="B", fee_token="HYPE")},
+        {"fills": result.fills.iloc[:0], "states": None},
+        {"fills": result.fills.iloc[:0], "funding": result.funding.iloc[:0], "states": None},
+        {"states": None, "end_ms": result.end_ms - 1},
+        {"fills": result.fills.assign(coin="flx:" + result.fills["coin"], fee_token="USDH")},
+        {"fills": without(result.fills, "fee")},
+        {"fills": without(result.fills, "closed_pnl")},
+        {"fills": without(result.fills, "start_position")},
+        {"fills": result.fills.head(1).assign(coin="@107", side="B", fee_token="HYPE")},
     ):
-        yield WalletResults(replace(made, **changed))
+        yield WalletResults(replace(result, **changed))
     routed = builder_report.fetch_report(session, session.world["builders"][1])
     paid = routed.fills[routed.fills["builder_fee"] > 0]
     yield wallet_report.fetch_results(session, paid["user"].iloc[0])
@@ -172,27 +172,27 @@ def test_texts_have_no_numbers(report: str) -> None:
 @EVERY
 def test_notebooks_show_known_sentences(report: str, variants) -> None:
     """Whatever a report's notebook shows as words, tiles or checks is among its sentences."""
-    made = variants[report][0]
+    result = variants[report][0]
     name = "market_quality" if report == "quality" else report
     source = (files("toolkit.reports") / "notebooks" / f"{name}.py").read_text("utf-8")
     shown = re.findall(r"blocks\.(?:words|tiles|checks)\(\w+\.(\w+)\(", source)
     assert len(shown) == len(re.findall(r"blocks\.(?:words|tiles|checks)\(", source)) > 1
-    known = [one.text for one in said_by(report, made)]
+    known = [sentence.text for sentence in said_by(report, result)]
     for function in shown:
         at_wallet = report == "wallet"
-        found = getattr(wallet_text, function)(made) if at_wallet else getattr(made, function)()
+        found = getattr(wallet_text, function)(result) if at_wallet else getattr(result, function)()
         parts = found.sentences if isinstance(found, Paragraph) else found
-        assert {one.text for one in parts} <= set(known)
+        assert {part.text for part in parts} <= set(known)
 
 
 @EVERY
 def test_sentences_match_frames(report: str, variants) -> None:
-    unsaid = {(name, one) for name, table, _ in REPORTS[report].tables() for one in table}
-    for made in variants[report]:
-        for said in said_by(report, made):
+    unsaid = {(name, item) for name, table, _ in REPORTS[report].tables() for item in table}
+    for result in variants[report]:
+        for said in said_by(report, result):
             table, text, again = REPORTS[report].table_of(said)
             unsaid.discard((table, said.name))
-            values = again(made)
+            values = again(result)
             parts = (text,) if isinstance(text, str) else text
             assert set(values) == set().union(*map(place_names, parts)), said
             read = (said.text,) if isinstance(said, Sentence) else tuple(said)
@@ -205,8 +205,8 @@ def test_sentences_match_frames(report: str, variants) -> None:
 def assert_same(said: Any, value: Any, where: str) -> None:
     if isinstance(value, dict):
         assert said.keys() == value.keys(), where
-        for name, one in value.items():
-            assert_same(said[name], one, f"{where}, {name}")
+        for name, item in value.items():
+            assert_same(said[name], item, f"{where}, {name}")
     elif isinstance(value, str):
         assert said == value, where
     elif value is None or pd.isna(value):
@@ -217,24 +217,24 @@ def assert_same(said: Any, value: Any, where: str) -> None:
 
 def test_headlines_match_sentences(variants) -> None:
     """One share of a builder's users, one cost of a size: under one name, one number."""
-    for made in variants["builder"]:
-        shares = [one for one in said_by("builder", made) if one.name == "share"]
+    for result in variants["builder"]:
+        shares = [sentence for sentence in said_by("builder", result) if sentence.name == "share"]
         line, tile = sorted(shares, key=lambda one: isinstance(one, Headline))
         assert tile.values["rate"] == line.values["rate"]
         assert tile.value in line.text
-    for made in variants["market"]:
-        said = {one.name: one.values for one in said_by("market", made)}
+    for result in variants["market"]:
+        said = {sentence.name: sentence.values for sentence in said_by("market", result)}
         assert said["buying"]["cost"] == said["cost"]["buy"]
 
 
 def test_tables_match_sentences(variants) -> None:
     market = variants["market"][0]
-    said = {one.name: one for one in said_by("market", market)}
+    said = {sentence.name: sentence for sentence in said_by("market", market)}
     (row,) = [row for row in market.costs().rows if row[:2] == ["100,000", "buy"]]
     assert f"{row[3]} bps" == said["buying"].value
     quality = variants["quality"][0]
     rows = quality.table().rows
-    ends = {one.name: one for one in said_by("quality", quality)}
+    ends = {sentence.name: sentence for sentence in said_by("quality", quality)}
     assert rows[0][0] == ends["cheapest"].value
     assert f"costs {rows[0][3]} bps" in ends["cheapest"].note
     assert f"costs {rows[-1][3]} bps" in ends["dearest"].note
@@ -246,9 +246,13 @@ def test_tables_match_sentences(variants) -> None:
 
 def test_within_is_a_distance(variants) -> None:
     """ "Within" is a distance from mid; a cost is so many bps or less."""
-    words = [one.text for made in variants["market"] for one in said_by("market", made)]
-    words += [one.text for made in variants["quality"] for one in said_by("quality", made)]
-    assert not [one for one in words if "within 10 bps" in one]
+    words = [
+        sentence.text for result in variants["market"] for sentence in said_by("market", result)
+    ]
+    words += [
+        sentence.text for result in variants["quality"] for sentence in said_by("quality", result)
+    ]
+    assert not [word for word in words if "within 10 bps" in word]
     quality = variants["quality"][0]
     headings = [c.heading for t in (quality.table(), quality.book_table()) for c in t.columns]
-    assert all("of mid" in one for one in headings if "within" in one)
+    assert all("of mid" in heading for heading in headings if "within" in heading)

@@ -34,15 +34,19 @@ def quality(session):
     ],
 )
 def test_page_is_self_contained(name, parameters, figures, session):
-    made = build(name, session_source(session), parameters)
-    page = PageContent(made.html)
+    result = build(name, session_source(session), parameters)
+    page = PageContent(result.html)
     assert len(page.images) == figures
     assert all("Simulated data: yes." in (image["alt"] or "") for image in page.images)
-    assert all(one.startswith("data:image/svg+xml;base64,") for one in page.loaded)
-    assert not [one for one in page.attributes if one.startswith("on") or one == "style"]
+    assert all(entry.startswith("data:image/svg+xml;base64,") for entry in page.loaded)
+    assert not [
+        attribute
+        for attribute in page.attributes
+        if attribute.startswith("on") or attribute == "style"
+    ]
     assert {link[1:] for link in page.links} <= set(page.ids)
-    assert "Warning" not in made.html
-    assert all(source["digest"] in made.html for source in made.facts["sources"])
+    assert "Warning" not in result.html
+    assert all(source["digest"] in result.html for source in result.facts["sources"])
 
 
 def test_market_costs_match_fit(market):
@@ -57,8 +61,8 @@ def test_market_costs_match_fit(market):
 def test_market_counts_running_twaps(session):
     running = tk.perp_twap_snapshots(session.world["perp_coins"], session=session)
     coin, count = next(iter(running["market"].value_counts().items()))
-    made = market_report.fetch_report(session, coin)
-    assert len(made.orders().rows) == min(10, count)
+    result = market_report.fetch_report(session, coin)
+    assert len(result.orders().rows) == min(10, count)
 
 
 def test_unknown_market_is_refused(session):
@@ -79,11 +83,13 @@ def test_market_without_samples_is_refused(session):
 
 
 def test_limits_of_builder_dex(session):
-    made = market_report.fetch_report(session, "eqx:TSLA")
+    result = market_report.fetch_report(session, "eqx:TSLA")
     limits = tk.perp_dex_limits("eqx", session=session)
     cap = limits.coins.set_index("coin")["oi_cap"]["eqx:TSLA"]
-    assert f"Open interest of this market may be at most {cap:,.0f} USD." in made.describe_limits()
-    assert set(made.depth["coin"]) == {"TSLA"}
+    assert (
+        f"Open interest of this market may be at most {cap:,.0f} USD." in result.describe_limits()
+    )
+    assert set(result.depth["coin"]) == {"TSLA"}
 
 
 def test_builder_revenue_sums_fees(builder):

@@ -27,8 +27,8 @@ def test_format_of_value(write, value, written):
 
 def test_missing_value_is_dash():
     frame = pd.DataFrame({"net": [None, 0.0]}, dtype="float64")
-    made = table("Net", frame, [TextColumn("net", "net", formats.whole_dollars)])
-    assert [row[0] for row in made.rows] == [tables.MISSING, "0"]
+    result = table("Net", frame, [TextColumn("net", "net", formats.whole_dollars)])
+    assert [row[0] for row in result.rows] == [tables.MISSING, "0"]
 
 
 def test_first_column_aligns_numbers():

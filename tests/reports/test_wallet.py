@@ -47,8 +47,8 @@ def html_of(block):
 def test_page_is_self_contained(made):
     page = PageContent(made.html)
     assert page.loaded
-    assert all(one.startswith("data:image/svg+xml;base64,") for one in page.loaded)
-    assert all(one.startswith("#") for one in page.links)
+    assert all(entry.startswith("data:image/svg+xml;base64,") for entry in page.loaded)
+    assert all(link.startswith("#") for link in page.links)
     assert not [name for name in page.attributes if name.startswith("on") or name == "style"]
     assert not {"script", "link", "iframe", "object", "base"} & set(page.tags)
     assert not ADDRESS.search(made.html)
@@ -198,9 +198,9 @@ def test_report_of_period(session, user):
 def test_report_without_fills(session, user):
     first = tk.user_fills_by_time(user, 0, session=session)["time"].iloc[0]
     parameters = {"user": user, "end": str(first - pd.Timedelta("1ms"))}
-    made = build("wallet", session_source(session), parameters)
-    assert "The account made no fills in this period." in made.html
-    assert "There are none." in made.html
+    result = build("wallet", session_source(session), parameters)
+    assert "The account made no fills in this period." in result.html
+    assert "There are none." in result.html
 
 
 def test_summary_names_liquidations(results):
@@ -238,9 +238,9 @@ def test_days_without_funding_show_dash(results):
     paid = results.frames.funding
     first = paid["time"].dt.floor("D").min()
     kept = paid[paid["time"].dt.floor("D") == first]
-    made = make_tables(WalletResults(replace(results.frames, funding=kept)))["days"]
-    place = [column.name for column in made.columns].index("funding")
-    shown = [row[place] for row in made.rows]
+    result = make_tables(WalletResults(replace(results.frames, funding=kept)))["days"]
+    place = [column.name for column in result.columns].index("funding")
+    shown = [row[place] for row in result.rows]
     assert len(shown) > 1
     assert shown.count(tables.MISSING) == len(shown) - 1
 
@@ -252,9 +252,9 @@ def test_unknown_account_is_refused(session):
 
 def test_report_of_market_maker(session):
     account = session.world["examples"]["MARKET_MAKER"]
-    made = build("wallet", session_source(session), {"user": account})
-    assert made.html.endswith("</html>\n")
-    assert made.facts["subject"] == account
+    result = build("wallet", session_source(session), {"user": account})
+    assert result.html.endswith("</html>\n")
+    assert result.facts["subject"] == account
 
 
 def test_malformed_address_is_refused(session):

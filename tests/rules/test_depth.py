@@ -83,10 +83,10 @@ def walk_levels(levels: np.ndarray, usd: float, middle: float) -> float | None:
 
 
 def test_recorded_depth_reaches_total(recorded: Book) -> None:
-    made = depth_bands(recorded)
-    assert [width for width, _, _ in made] == list(BANDS_BPS)
+    result = depth_bands(recorded)
+    assert [width for width, _, _ in result] == list(BANDS_BPS)
     for side in (1, 2):
-        depths = [row[side] for row in made]
+        depths = [row[side] for row in result]
         assert depths == sorted(depths)
     whole = float((recorded.asks[:, 0] * recorded.asks[:, 1]).sum())
-    assert made[-1][2] == pytest.approx(whole)
+    assert result[-1][2] == pytest.approx(whole)

@@ -58,9 +58,9 @@ def test_three_tiers_by_hand(notional: int, margin: int) -> None:
 def test_margin_follows_definition(tiers: list[tuple[int, int]], notional: int) -> None:
     expected = margin_by_definition(Fraction(notional), tiers)
     most, low = pad_tiers([tiers, [(0, 3)]])
-    made = maintenance([notional, notional], most, low)
-    assert made[0] == pytest.approx(float(expected), rel=1e-12)
-    assert made[1] == notional / 6
+    result = maintenance([notional, notional], most, low)
+    assert result[0] == pytest.approx(float(expected), rel=1e-12)
+    assert result[1] == notional / 6
     assert exact_maintenance(notional, tiers) == expected.__floor__()
 
 
@@ -73,8 +73,8 @@ def test_margin_rises_without_jumps(tiers: list[tuple[int, int]]) -> None:
         assert 0 < at - below < Fraction(1, 10**9)
     grid = sorted([0, 10**6, *(bound + step for bound, _ in tiers for step in (-1, 0, 1))])
     most, low = pad_tiers([tiers] * len(grid))
-    made = maintenance(grid, most, low)
-    assert all(after >= before for before, after in pairwise(made))
+    result = maintenance(grid, most, low)
+    assert all(after >= before for before, after in pairwise(result))
     exact = [exact_maintenance(max(0, notional), tiers) for notional in grid]
     assert exact == sorted(exact)
 
@@ -89,9 +89,9 @@ def test_one_tier_equals_none() -> None:
 
 def test_unknown_table_gives_nan() -> None:
     most, low = pad_tiers([[], THREE])
-    made = maintenance([1000.0, 1000.0], most, low)
-    assert np.isnan(made[0])
-    assert made[1] == 12.5
+    result = maintenance([1000.0, 1000.0], most, low)
+    assert np.isnan(result[0])
+    assert result[1] == 12.5
     moves = tiered_adverse_move([500.0, 500.0], [0, 1], [1000.0, 1000.0], most, low)
     assert np.isnan(moves[0])
     assert moves[1] == pytest.approx(487.5 / 987.5)
@@ -111,21 +111,21 @@ def test_adverse_move_crosses_tier() -> None:
     181,875 - d * 500,000 = 500,000 (1 + d) / 10 - 31,875, so d = 163,750 / 550,000.
     """
     most, low = pad_tiers([THREE, THREE])
-    made = tiered_adverse_move([181_875.0] * 2, [0, 1], [5e5, -5e5], most, low)
-    assert made == pytest.approx([171_250 / 487_500, 163_750 / 550_000], rel=1e-12)
+    result = tiered_adverse_move([181_875.0] * 2, [0, 1], [5e5, -5e5], most, low)
+    assert result == pytest.approx([171_250 / 487_500, 163_750 / 550_000], rel=1e-12)
     prices = liquidation_price([100.0] * 2, [5e3, -5e3], [181_875.0] * 2, most, low)
-    assert prices == pytest.approx([100 * (1 - made[0]), 100 * (1 + made[1])])
+    assert prices == pytest.approx([100 * (1 - result[0]), 100 * (1 + result[1])])
 
 
 def test_moves_agree_on_one_tier() -> None:
     """Two accounts: one long and short of different leverage, one below its margin."""
     owner, notional = [0, 1, 0], [400.0, 90.0, -150.0]
     most, low = pad_tiers([[(0, 50)], [(0, 5)], [(0, 10)]])
-    made = tiered_adverse_move([100.0, 4.0, 1.0], owner, notional, most, low)
+    result = tiered_adverse_move([100.0, 4.0, 1.0], owner, notional, most, low)
     plain = adverse_move([100.0, 4.0], [400.0, 90.0], [150.0, 0.0], [4.0, 9.0], [7.5, 0.0])
-    assert made[:2] == pytest.approx(plain, rel=1e-12)
+    assert result[:2] == pytest.approx(plain, rel=1e-12)
     assert plain[1] < 0
-    assert np.isnan(made[2])
+    assert np.isnan(result[2])
 
 
 @given(
@@ -140,5 +140,5 @@ def test_equity_equals_margin_at_liquidation(
     assume(px > 0)
     assert left == margin_by_definition(size * px, tiers)
     most, low = pad_tiers([tiers])
-    made = liquidation_price([mark], [sign * size], [equity], most, low)
-    assert made[0] == pytest.approx(float(px), rel=1e-9)
+    result = liquidation_price([mark], [sign * size], [equity], most, low)
+    assert result[0] == pytest.approx(float(px), rel=1e-9)

@@ -143,11 +143,11 @@ def test_closed_pnl_matches_fractions(drawn: list[tuple[str, int, int]]) -> None
     """The unit of money is so fine that rounding is far below one; the tolerance is 0."""
     fine = 10**12
     rows = [(a, b, px * fine, fee) for a, b, px, fee in make_rows(drawn, unknown=False)]
-    for made, exact in zip(
+    for result, exact in zip(
         replay_spot_fills(rows, tolerance=0), replay_in_fractions(rows), strict=True
     ):
-        assert made is not None
-        assert abs(made - exact) < fine
+        assert result is not None
+        assert abs(result - exact) < fine
 
 
 @given(moves, st.sampled_from([1, 10, 1_000]))

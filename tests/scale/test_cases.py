@@ -40,8 +40,8 @@ def engines() -> dict[str, Engine]:
 
 
 def given(case: Case, kind: str = "float", n: int | None = None) -> dict[str, pd.DataFrame]:
-    made = case.frames(case.rows if n is None else n)
-    return {name: as_numbers(frame, kind) for name, frame in made.items()}
+    frames = case.frames(case.rows if n is None else n)
+    return {name: as_numbers(frame, kind) for name, frame in frames.items()}
 
 
 def columns_of(case: Case) -> list[tuple[str, str]]:
@@ -120,9 +120,9 @@ def test_engines_agree(
     assert (engine if case.gives == "same" else engines["pandas"]).owns(result)
     found, wanted = rows_of(case, engine, result), in_pandas(case, kind, n)
     assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
-        assert list(one) == list(other)
-        assert one == close(other)
+    for item, other in zip(found, wanted, strict=True):
+        assert list(item) == list(other)
+        assert item == close(other)
 
 
 @ON_KINDS
@@ -172,13 +172,13 @@ def test_order_of_rows(case: Case, kind: str) -> None:
 
 def as_left_by_users(frame: pd.DataFrame) -> pd.DataFrame:
     """Texts as categories, times of another zone, an index of one label, named like a column."""
-    made = frame.copy()
+    result = frame.copy()
     for name in frame.columns:
         if isinstance(frame[name].dtype, pd.StringDtype):
-            made[name] = frame[name].astype("category")
+            result[name] = frame[name].astype("category")
         elif isinstance(frame[name].dtype, pd.DatetimeTZDtype):
-            made[name] = frame[name].dt.tz_convert("America/New_York")
-    return made.set_axis(pd.Index([7] * len(made), name=str(made.columns[0])))
+            result[name] = frame[name].dt.tz_convert("America/New_York")
+    return result.set_axis(pd.Index([7] * len(result), name=str(result.columns[0])))
 
 
 @EVERY
@@ -202,12 +202,12 @@ def checksummed(value: Any) -> Any:
 
 def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with a checksum in every other address."""
-    made = frame.copy()
+    result = frame.copy()
     for name in columns.ADDRESSES:
-        if name in made:
-            made[name] = [checksummed(v) if n % 2 else v for n, v in enumerate(made[name])]
-            made[name] = made[name].astype(frame[name].dtype)
-    return made
+        if name in result:
+            result[name] = [checksummed(v) if n % 2 else v for n, v in enumerate(result[name])]
+            result[name] = result[name].astype(frame[name].dtype)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -224,10 +224,10 @@ def test_address_case_is_ignored(case: Case, name: str, engines, in_pandas: InPa
     found = rows_of(case, engine, replace(case, arguments=arguments).run(odd))
     wanted = in_pandas(case, "float", None)
     assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
+    for item, other in zip(found, wanted, strict=True):
         if case.helper == "pnl.audit":
-            one["user"] = one["user"].lower()
-        assert one == close(other)
+            item["user"] = item["user"].lower()
+        assert item == close(other)
 
 
 @EVERY
@@ -242,7 +242,7 @@ def test_repeated_rows(case: Case) -> None:
         warnings.simplefilter("always")
         found = sorted_by_keys(case, case.run(again))
     case.doubled(plain, found)
-    assert {one.category for one in caught} == ({RepeatedRows} if case.has_identity else set())
+    assert {item.category for item in caught} == ({RepeatedRows} if case.has_identity else set())
 
 
 @pytest.mark.parametrize("name", ENGINES)

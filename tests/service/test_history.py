@@ -232,9 +232,9 @@ def test_conversions_stay_separate() -> None:
 def had_approved(world: World, user: str, builder: str, time: int) -> bool:
     """Return whether a user had approved a builder in the block at `time`."""
     said = sorted(
-        (one.time, one.tx_index, one.approved)
-        for one in world.sources.approvals
-        if (one.user, one.builder) == (user, builder) and one.time <= time
+        (approval.time, approval.tx_index, approval.approved)
+        for approval in world.sources.approvals
+        if (approval.user, approval.builder) == (user, builder) and approval.time <= time
     )
     return bool(said) and said[-1][-1]
 

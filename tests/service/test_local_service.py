@@ -87,9 +87,9 @@ def test_cache_file_name(tmp_path: Path) -> None:
     simulated_store(7, "tiny", tmp_path).close()
     (file,) = tmp_path.iterdir()
     assert re.fullmatch(r"tiny-7-\d+\.\d+\.\d+-[0-9a-f]{16}\.db", file.name)
-    made = file.stat().st_ino
+    result = file.stat().st_ino
     simulated_store(7, "tiny", tmp_path).close()
-    assert file.stat().st_ino == made
+    assert file.stat().st_ino == result
     simulated_store(8, "tiny", tmp_path).close()
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -170,12 +170,12 @@ def test_two_processes_share_store(tmp_path: Path) -> None:
     builders = [
         subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(2)
     ]
-    for one in builders:  # both processes have finished their imports
-        assert one.stdin is not None
-        one.stdin.write("go\n")
-        one.stdin.flush()
-    answers = [one.communicate(timeout=120) for one in builders]
-    assert [one.returncode for one in builders] == [0, 0]
+    for item in builders:  # both processes have finished their imports
+        assert item.stdin is not None
+        item.stdin.write("go\n")
+        item.stdin.flush()
+    answers = [builder.communicate(timeout=120) for builder in builders]
+    assert [builder.returncode for builder in builders] == [0, 0]
     store = simulated_store(7, "tiny", tmp_path)
     expected = f"{store.about['label']} {store.select_value('SELECT count(*) FROM fill')}\n"
     store.close()
@@ -186,12 +186,12 @@ def test_two_processes_share_store(tmp_path: Path) -> None:
 def test_second_process_waits(tmp_path: Path) -> None:
     path = tmp_path / "nothing.db"
     begun, waited = threading.Event(), threading.Event()
-    made: list[Path] = []
+    parts: list[Path] = []
 
     def make(path: Path) -> Store:
         begun.set()
         assert waited.wait(30)
-        made.append(path)
+        parts.append(path)
         return build_store(NOTHING, path)
 
     stores: list[Store] = []
@@ -200,7 +200,7 @@ def test_second_process_waits(tmp_path: Path) -> None:
     assert begun.wait(30)
     stores.append(cached_store(path, make, waited.set))
     first.join()
-    assert made == [path]
+    assert parts == [path]
     assert [store.about["label"] for store in stores] == ["nothing"] * 2
     assert list(tmp_path.iterdir()) == [path]
     for store in stores:

@@ -200,8 +200,8 @@ def test_real_recordings_are_served() -> None:
     for file in ("userFills", "userNonFundingLedgerUpdates", "historicalOrders"):
         recording = json.loads((RECORDED / f"{file}.json").read_bytes())
         got = asker.ask(file, user=recording["request"]["user"])
-        assert [{**one, "txIndex": 0} for one in got] == [
-            {**one, "txIndex": 0} for one in recording["response"]
+        assert [{**row, "txIndex": 0} for row in got] == [
+            {**entry, "txIndex": 0} for entry in recording["response"]
         ]
     funding = asker.ask("builderApprovedFundingByTime", builder=RECORDED_BUILDER, startTime=0)
     assert len(funding) == 218

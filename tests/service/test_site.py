@@ -162,9 +162,9 @@ def test_depth_changes_every_second(running: Running) -> None:
     for depth, second in zip(depths, (0, 0, 1, 1, 2, 2), strict=True):
         assert set(depth["timestamp_ms"]) == {end + pd.Timedelta(seconds=second)}
     pd.testing.assert_frame_equal(depths[0], depths[1])
-    for one, other in ((0, 2), (2, 4)):
+    for item, other in ((0, 2), (2, 4)):
         for side in ("bid_depth_usd", "ask_depth_usd"):
-            before, after = depths[one][side], depths[other][side]
+            before, after = depths[item][side], depths[other][side]
             assert ((before != after) == (before > 0)).all()  # depth near the mid changes
             assert (before > 0).mean() > 0.9
 
@@ -273,10 +273,10 @@ def test_polling_yields_new_snapshots(running: Running) -> None:
 def test_live_answers_are_deterministic(world: World, tmp_path: Path) -> None:
     """A store in memory and one in a file give the same bytes, in any order of requests."""
     summary = world.summary()
-    made = [
+    parts = [
         build_store(world.sources, place, world=summary) for place in (None, tmp_path / "kept.db")
     ]
-    one, other = map(run_on, made)
+    one, other = map(run_on, parts)
     moments = (0, 1, 1.5, 20, 59.999, 3_600)
     found = {}
     for seconds in moments:
@@ -286,7 +286,7 @@ def test_live_answers_are_deterministic(world: World, tmp_path: Path) -> None:
         other.clock.now_ms = world.sources.now_ms + round(seconds * SECOND)
         assert [other.bytes_of(request) for request in MOVES] == found[seconds]
     assert len({content for some in found.values() for content in some}) > 20
-    for store in made:
+    for store in parts:
         store.close()
 
 

@@ -47,7 +47,7 @@ def test_historical_orders_newest_first(asker: Asker, world: World) -> None:
     newest = sorted(
         by_user[user], key=lambda one: (one.status_timestamp, one.tx_index), reverse=True
     )
-    expected = [msgspec.to_builtins(one) for one in newest]
+    expected = [msgspec.to_builtins(item) for item in newest]
     assert asker.ask("historicalOrders", user=user) == expected[:2000]
     assert asker.ask("historicalOrders", user=user, limit=3) == expected[:3]
     assert not any("user" in row for row in expected)
@@ -109,7 +109,7 @@ def test_contexts_are_joined_by_index(asker: Asker, world: World) -> None:
     for dex, contexts in world.sources.contexts.items():
         meta, states = asker.ask("metaAndAssetCtxs", dex=dex)
         assert meta == msgspec.json.decode(msgspec.json.encode(world.sources.metas[dex]))
-        assert states == [msgspec.to_builtins(one) for one in contexts]
+        assert states == [msgspec.to_builtins(context) for context in contexts]
     assert asker.ask("metaAndAssetCtxs", dex="nowhere") == [{"universe": []}, []]
 
 
@@ -187,7 +187,7 @@ def test_borrowing_and_lending(asker: Asker, world: World) -> None:
 def test_delegations(asker: Asker, world: World) -> None:
     for user, delegations in world.sources.delegations.items():
         got = asker.ask("delegations", user=user)
-        assert got == [msgspec.to_builtins(one) for one in delegations]
+        assert got == [msgspec.to_builtins(delegation) for delegation in delegations]
     assert asker.ask("delegations", user=NOBODY) == []
 
 
@@ -199,7 +199,7 @@ def test_weeks_begin_on_monday() -> None:
     # The reward of a Sunday comes on Monday at midnight and belongs to the week before.
     rewards = [reward(MONDAY + day * DAY) for day in (-6, -5, 0)]
     (found,) = weekly_aprs([*rewards, reward(MONDAY + DAY, mine="18", fee="2")]).values()
-    assert [one.week for one in found] == [MONDAY, MONDAY - 7 * DAY]
+    assert [item.week for item in found] == [MONDAY, MONDAY - 7 * DAY]
     assert found[0].net_apr == pytest.approx(0.18)
     assert found[0].gross_apr == pytest.approx(0.20)
     assert found[1].total_delegator_rewards == "27.0"
@@ -208,19 +208,19 @@ def test_weeks_begin_on_monday() -> None:
 def test_apr_history_order_and_bounds(asker: Asker, world: World) -> None:
     for validator in world.summary()["validators"]:
         entries = asker.ask("validatorAprHistory", validator=validator, limit=100)
-        times = [one["week"] for one in entries]
+        times = [entry["week"] for entry in entries]
         assert times == sorted(times, reverse=True)
         assert all(time % (7 * DAY) == MONDAY % (7 * DAY) for time in times)
         assert len(asker.ask("validatorAprHistory", validator=validator)) == min(12, len(times))
         some = {"startTime": times[3], "endTime": times[1]}
         got = asker.ask("validatorAprHistory", validator=validator, **some)
-        assert [one["week"] for one in got] == times[1:4]
+        assert [row["week"] for row in got] == times[1:4]
         days = [
-            one
-            for one in world.sources.rewards
-            if one.validator == validator and times[2] < one.time <= times[2] + 7 * DAY
+            item
+            for item in world.sources.rewards
+            if item.validator == validator and times[2] < item.time <= times[2] + 7 * DAY
         ]
-        total = sum(Decimal(one.delegator_rewards) for one in days)
+        total = sum(Decimal(day.delegator_rewards) for day in days)
         assert Decimal(entries[2]["totalDelegatorRewards"]) == total
         assert entries[2]["netApr"] == float(total / sum(Decimal(d.staked) for d in days) * 365)
     assert asker.ask("validatorAprHistory", validator=NOBODY) == []
@@ -257,9 +257,9 @@ def test_latest_started_auction(asker: Asker, world: World) -> None:
         ("spot", "spotPairDeployAuctionStatus"),
         ("perp", "perpDeployAuctionStatus"),
     ):
-        started = [one for one in world.sources.auctions if one.kind == kind]
+        started = [auction for auction in world.sources.auctions if auction.kind == kind]
         got = asker.ask(type)
-        assert got["startTimeSeconds"] == max(one.start_seconds for one in started)
+        assert got["startTimeSeconds"] == max(item.start_seconds for item in started)
         assert list(got) == [
             "startTimeSeconds",
             "durationSeconds",

@@ -23,7 +23,7 @@ def test_file_equals_memory(tmp_path: Path, world: World, asker: Asker) -> None:
     filed = Asker(store, asker.access, asker.now_ms)
     user = world.examples["WHALE"]
     assert filed.ask("userFills", user=user) == asker.ask("userFills", user=user)
-    assert [one.name for one in tmp_path.iterdir()] == ["world.db"]
+    assert [item.name for item in tmp_path.iterdir()] == ["world.db"]
     store.close()
 
 

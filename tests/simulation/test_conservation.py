@@ -96,8 +96,8 @@ def test_samples_follow_drawn_books() -> None:
             for usd in AMOUNTS:
                 sample = by_key[PERPS[coin].coin, usd, minute * 60_000]
                 expected = slippage_bps(book, usd)
-                made = (sample.buy_slippage_bps, sample.sell_slippage_bps)
-                assert made == pytest.approx(expected, abs=0.0101)
+                parts = (sample.buy_slippage_bps, sample.sell_slippage_bps)
+                assert parts == pytest.approx(expected, abs=0.0101)
                 assert sample.half_spread_bps == pytest.approx(half_spread_bps(book), abs=0.0101)
 
 
@@ -181,9 +181,9 @@ def test_depth_agrees_with_samples(world: World) -> None:
             (sample.buy_slippage_bps, [level.ask_depth_usd for level in levels], 1),
             (sample.sell_slippage_bps, [level.bid_depth_usd for level in levels], -1),
         )
-        for made, held, sign in sides:
+        for result, held, sign in sides:
             least, most = slippage_bounds(usd, np.array([held]), widths, half, sign)
-            if made is None:
+            if result is None:
                 assert np.isinf(most[0])
             else:
-                assert least[0] - 0.02 <= made <= most[0] + 0.02
+                assert least[0] - 0.02 <= result <= most[0] + 0.02

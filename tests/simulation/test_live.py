@@ -138,7 +138,7 @@ def test_new_twap_advances_steadily(world: World, live: LiveExchange) -> None:
                 assert getattr(row, name) == getattr(old, name)
             assert row.executed_sz >= old.executed_sz
             if old.executed_sz:
-                old_px, px = (one.executed_ntl / one.executed_sz for one in (old, row))
+                old_px, px = (item.executed_ntl / item.executed_sz for item in (old, row))
                 assert px == pytest.approx(old_px, rel=1e-6)
         seen |= {key: rows[key] for key in mine}
     assert len(gone) > 15

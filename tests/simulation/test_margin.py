@@ -27,10 +27,10 @@ PURR = [perp.coin for perp in PERPS].index("PURR")
 @pytest.fixture
 def exchange() -> Exchange:
     """Return an exchange with two market makers and a taker, each with a thousand dollars."""
-    made = Exchange(7, 0, draw_accounts(7, 2, 1, 1), simulate_prices(7, 1))
-    for balance in made.balances:
+    result = Exchange(7, 0, draw_accounts(7, 2, 1, 1), simulate_prices(7, 1))
+    for balance in result.balances:
         balance[0] = 1_000 * MICRO
-    return made
+    return result
 
 
 def trade_purr(exchange: Exchange, change: int, px: int) -> None:

@@ -39,7 +39,7 @@ def fetching(session: tk.Session) -> None:
     tk.user_fills_by_time(USER, "7d", on_incomplete="warn", numbers="exact", session=session)
     assert_type(tk.user_fills(USER, max_rows=100), pd.DataFrame)
     assert_type(tk.concat([fills, fills]), pd.DataFrame)
-    assert_type(tk.concat(one for one in (fills,)), pd.DataFrame)
+    assert_type(tk.concat(item for item in (fills,)), pd.DataFrame)
     assert_type(tk.builder_approved_fills_by_time(USER, "7d"), pd.DataFrame)
     assert_type(tk.builder_approved_funding_by_time(USER, "7d"), pd.DataFrame)
     assert_type(tk.builder_orders_by_time(USER, "7d", max_rows=10), pd.DataFrame)

@@ -16,14 +16,14 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 @pytest.fixture(scope="module")
 def bundles(exchange: tk.Session) -> list[dict[str, Any]]:
     user = tk.reports.example_account(exchange)
-    made = [
+    parts = [
         slippage_explorer("BTC", period="1d", session=exchange),
         wallet_explorer(user, period="7d", session=exchange),
         live_monitor("BTC", session=exchange).look(),
     ]
-    shown = [one._repr_mimebundle_() for one in made]
-    for one in made:
-        one.close()
+    shown = [row._repr_mimebundle_() for row in parts]
+    for item in parts:
+        item.close()
     return shown
 
 

@@ -65,8 +65,8 @@ def canned() -> CannedFetcher:
 @pytest.fixture
 def monitor(canned: CannedFetcher) -> LiveMonitor:
     request = MonitorRequest("BTC")
-    with LiveMonitor(request, ["BTC", "ETH"], "60s", canned, lambda: NOON) as made:
-        yield made
+    with LiveMonitor(request, ["BTC", "ETH"], "60s", canned, lambda: NOON) as result:
+        yield result
 
 
 @pytest.mark.parametrize("coin", ["BTC", "ETH", "eqx:TSLA", "eqx:BTC"])

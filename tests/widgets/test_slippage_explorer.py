@@ -39,8 +39,8 @@ def canned() -> CannedFetcher:
 
 @pytest.fixture
 def explorer(canned: CannedFetcher) -> SlippageExplorer:
-    with SlippageExplorer(SlippageRequest("BTC"), ["BTC", "ETH"], canned, lambda: NOW) as made:
-        yield made
+    with SlippageExplorer(SlippageRequest("BTC"), ["BTC", "ETH"], canned, lambda: NOW) as result:
+        yield result
 
 
 def test_view_has_every_size(canned: CannedFetcher):

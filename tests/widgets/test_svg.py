@@ -43,11 +43,11 @@ def test_same_plot_gives_same_svg(drawn: str):
 
 def test_svg_ids_are_unique(drawn: str):
     other = draw_svg(plots.funding_by_coin, SUMS.assign(net=[-1.0, 3.0]))
-    ids = [set(re.findall(r' id="([^"]+)"', one)) for one in (drawn, other)]
+    ids = [set(re.findall(r' id="([^"]+)"', item)) for item in (drawn, other)]
     assert ids[0].isdisjoint(ids[1])
-    for one, known in zip((drawn, other), ids, strict=True):
-        assert set(re.findall(r"url\(#([^)]+)\)", one)) <= known
-        assert set(re.findall(r'href="#([^"]+)"', one)) <= known
+    for entry, known in zip((drawn, other), ids, strict=True):
+        assert set(re.findall(r"url\(#([^)]+)\)", entry)) <= known
+        assert set(re.findall(r'href="#([^"]+)"', entry)) <= known
 
 
 def test_svg_loads_nothing(drawn: str):
@@ -59,11 +59,11 @@ def test_svg_does_not_use_pyplot():
     from matplotlib import pyplot
 
     before = pyplot.get_fignums()
-    made: list[Figure] = []
+    parts: list[Figure] = []
 
     def draw(sums, **options):
-        made.append(plots.funding_by_coin(sums, **options))
-        return made[0]
+        parts.append(plots.funding_by_coin(sums, **options))
+        return parts[0]
 
     draw_svg(draw, SUMS)
     assert pyplot.get_fignums() == before

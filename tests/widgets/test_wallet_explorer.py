@@ -32,8 +32,8 @@ def whole(exchange: tk.Session, user: str, builders: tuple[str, ...]) -> WalletV
 
 @pytest.fixture
 def explorer(exchange: tk.Session, user: str) -> WalletExplorer:
-    with wallet_explorer(user, session=exchange) as made:
-        yield made
+    with wallet_explorer(user, session=exchange) as result:
+        yield result
 
 
 def of(whole: WalletView, **chosen: str) -> WalletView:
@@ -94,9 +94,9 @@ def test_funding_without_builders(exchange: tk.Session, user: str):
 
 def test_default_builders_are_of_fills(exchange: tk.Session):
     client = next(
-        one
-        for one in exchange.world["users"]
-        if tk.user_fills(one, session=exchange)["builder"].notna().any()
+        item
+        for item in exchange.world["users"]
+        if tk.user_fills(item, session=exchange)["builder"].notna().any()
     )
     view = wallet_view(WalletRequest(client), bind_session(exchange), exchange.now_ms())
     routed = tk.user_fills(client, session=exchange)["builder"].dropna().unique()

@@ -14,7 +14,7 @@ def snapshot(n: int) -> pd.DataFrame:
         {
             "snapshot_id": pd.array(["s"] * n, dtype="str"),
             "collateral_token": pd.array(["hyperliquid:USDC"] * n, dtype="str"),
-            "user": pd.array([f"0x{one:040x}" for one in k], dtype="str"),
+            "user": pd.array([f"0x{item:040x}" for item in k], dtype="str"),
             "account_value": 1.0 + k,
             "total_long_notional": 1.0 + k,
             "total_short_notional": 0.0,

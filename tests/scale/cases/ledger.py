@@ -23,15 +23,15 @@ def updates(n: int) -> pd.DataFrame:
         {
             "account": pd.array([ME] * n, dtype="str"),
             "time": times(MONDAY + 1000 * np.arange(n)),
-            "hash": pd.array([f"0x{one + 1:064x}" for one in range(n)], dtype="str"),
-            "type": pd.array([KINDS[one] for one in k], dtype="str"),
+            "hash": pd.array([f"0x{number + 1:064x}" for number in range(n)], dtype="str"),
+            "type": pd.array([KINDS[item] for item in k], dtype="str"),
             "usdc": np.choose(k, [10.0, 2.0, 4.0, np.nan, np.nan, 99.0]) if n else np.zeros(0),
             "fee": np.where(k == 1, 1.0, np.nan),
             "to_perp": pd.array(np.where(k == 2, False, None).tolist(), dtype="boolean"),
-            "token": pd.array(["HYPE" if one == 3 else None for one in k], dtype="str"),
+            "token": pd.array(["HYPE" if item == 3 else None for item in k], dtype="str"),
             "amount": np.where(k == 3, 3.0, np.nan),
             "usdc_value": np.nan,
-            "user": pd.array([ME if one == 3 else None for one in k], dtype="str"),
+            "user": pd.array([ME if item == 3 else None for item in k], dtype="str"),
         }
     )
 

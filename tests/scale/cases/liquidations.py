@@ -12,7 +12,7 @@ def positions(n: int) -> pd.DataFrame:
     k = np.arange(n)
     return pd.DataFrame(
         {
-            "user": pd.array([f"0x{one:040x}" for one in k], dtype="str"),
+            "user": pd.array([f"0x{item:040x}" for item in k], dtype="str"),
             "dex": pd.array(["native"] * n, dtype="str"),
             "coin": pd.array(["BTC"] * n, dtype="str"),
             "szi": 1.0,
@@ -58,14 +58,14 @@ def forced(n: int) -> Frames:
     users = [f"0x{1:040x}", f"0x{2:040x}"]
     rows = pd.DataFrame(
         {
-            "user": pd.array([users[one % 5 % 2] for one in k], dtype="str"),
+            "user": pd.array([users[item % 5 % 2] for item in k], dtype="str"),
             "coin": pd.array(["BTC"] * n, dtype="str"),
             "px": 100.0,
             "sz": 2.0,
             "side": pd.array(["A"] * n, dtype="str"),
             "time": times(MONDAY + k),
-            "dir": pd.array([words[one % 5] for one in k], dtype="str"),
-            "liquidated_user": pd.array([liquidated[one % 5] for one in k], dtype="str"),
+            "dir": pd.array([words[item % 5] for item in k], dtype="str"),
+            "liquidated_user": pd.array([liquidated[item % 5] for item in k], dtype="str"),
             "tid": 1 + k,
         }
     )

@@ -59,8 +59,8 @@ def positions_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 def growing(n: int) -> pd.DataFrame:
     """Buy 1 at 100 and 1 at 101, over and over, and keep it all."""
-    made = fills(n)
-    return made.assign(side="B", start_position=1.0 * np.arange(n), closed_pnl=0.0).astype(
+    result = fills(n)
+    return result.assign(side="B", start_position=1.0 * np.arange(n), closed_pnl=0.0).astype(
         {"side": "str"}
     )
 
@@ -118,7 +118,7 @@ def reconciled(n: int) -> Frames:
     worth = n // 2 - 0.25 * n + few
     end = {"user": [ME], "account_value": [worth], "account_mode": pd.array([0], dtype="Int64")}
     flows = {"account": pd.array([ME] * few, dtype="str"), "usdc": np.ones(few)}
-    flows["hash"] = pd.array([f"0x{one + 1:064x}" for one in range(few)], dtype="str")
+    flows["hash"] = pd.array([f"0x{number + 1:064x}" for number in range(few)], dtype="str")
     paid = {"user": pd.array([ME] * few, dtype="str"), "usdc": np.zeros(few)}
     time = times(MONDAY + MINUTE * np.arange(few))
     return {

@@ -59,7 +59,7 @@ def fills(n: int) -> pd.DataFrame:
 def orders(n: int) -> Frames:
     """Return fills at 100 to 109, one a second; ten fills are an order, and all are the tape."""
     k = np.arange(n)
-    made = pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "user": pd.array(["0xa"] * n, dtype="str"),
             "coin": pd.array(["BTC"] * n, dtype="str"),
@@ -71,7 +71,7 @@ def orders(n: int) -> Frames:
             "tid": 1 + k,
         }
     )
-    return {"fills": made, "tape": made.drop(columns=["user", "side", "twap_id"])}
+    return {"fills": frame, "tape": frame.drop(columns=["user", "side", "twap_id"])}
 
 
 def adherence_at_scale(frames: Frames, result: pd.DataFrame) -> None:
@@ -90,10 +90,10 @@ def pressure_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     runs = rows[~rows["waiting"]]
     assert result["orders"].sum() == len(runs)
     assert result["buy_sz"].sum() == 6 * runs["is_buy"].sum()
-    made = result.set_index("market")
-    assert np.isclose(made.loc["BTC", "net_usd"], 100 * made.loc["BTC", "net_sz"])
-    assert np.isclose(made.loc["BTC", "net_usd_per_hour"], 2 * made.loc["BTC", "net_usd"])
-    assert np.isnan(made.loc["flx:TSLA", "net_usd"])
+    frame = result.set_index("market")
+    assert np.isclose(frame.loc["BTC", "net_usd"], 100 * frame.loc["BTC", "net_sz"])
+    assert np.isclose(frame.loc["BTC", "net_usd_per_hour"], 2 * frame.loc["BTC", "net_usd"])
+    assert np.isnan(frame.loc["flx:TSLA", "net_usd"])
 
 
 def linked_at_scale(frames: Frames, result: pd.DataFrame) -> None:
