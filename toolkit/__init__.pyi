@@ -19,6 +19,7 @@ from . import (
     reports as reports,
     slippage as slippage,
     staking as staking,
+    testing as testing,
     twaps as twaps,
     widgets as widgets,
 )
@@ -180,6 +181,7 @@ __all__ = [
     "slippage_history",
     "spot_pair_deploy_auction_status",
     "staking",
+    "testing",
     "twaps",
     "user_fills",
     "user_fills_by_time",
