@@ -175,7 +175,7 @@ def test_gap_with_another_cause_is_no_proof(operation: Operation, coin: str, cau
     if operation is OF_BUILDER:
         rows = [row | {"user": "0x" + "1" * 40} for row in rows]
     (found,) = breaks_of(operation, rows)
-    assert not found.is_certain
+    assert found.group == ("gaps" if operation is OF_BUILDER else "unproved")
     assert cause in found.fault
 
 
@@ -224,6 +224,14 @@ def test_missing_funding_hour_is_found() -> None:
     assert found.fault.startswith("follows 1 hours without a payment")
     assert breaks_of(FUNDING, [*hours[:2], make_payment(3, "2.0")]) == []
     assert breaks_of(FUNDING, [*hours[:2], make_payment(3, nSamples=2)]) == []
+
+
+def test_hours_without_approval_are_usual() -> None:
+    """Of some hours the account has no payment at all, or of this coin only."""
+    gap = [make_payment(0), make_payment(4)]
+    assert [found.group for found in breaks_of(FUNDING, gap)] == ["unproved"]
+    other = make_payment(2, coin="ETH")
+    assert [found.group for found in breaks_of(FUNDING, [gap[0], other, gap[1]])] == ["gaps"]
 
 
 def test_second_payment_of_hour_is_found() -> None:

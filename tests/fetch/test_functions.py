@@ -354,9 +354,22 @@ def test_cursor_replaces_start() -> None:
 PAGED = [row for row in JSON.values() if row.paging != "none"]
 
 
+def make_row_after(row: Operation, wire: dict[str, Any]) -> dict[str, Any]:
+    """Return a row that can follow another one: of the next time, and of another coin."""
+    after: dict[str, Any] = json.loads(json.dumps(wire))
+    step = (row.grid.step if row.grid else 1) * (-1 if row.paging == "backward" else 1)
+    for name in {"time", "timestamp", "statusTimestamp", "week"} & after.keys():
+        after[name] += step
+    for part in (after, after.get("delta", {})):
+        if "coin" in part:
+            part["coin"] = "OTHER"
+    return after
+
+
 @pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
 def test_max_rows_limits_total(row: Operation) -> None:
-    two = ANSWERS[row.type] * 2
+    (first,) = ANSWERS[row.type]
+    two = [first, make_row_after(row, first)]
     _, frame = call(row, {row.type: two}, max_rows=1)
     assert len(frame) == 1
     assert provenance(frame)["complete"] == "first 1 rows"

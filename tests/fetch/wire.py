@@ -8,7 +8,7 @@ def fill(time: int, tx: int = 0, tid: int = 1) -> dict[str, Any]:
     return {
         "coin": "BTC",
         "px": "1.0",
-        "sz": "1.0",
+        "sz": "0.0",
         "side": "B",
         "time": time,
         "startPosition": "0.0",

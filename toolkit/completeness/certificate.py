@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from toolkit.completeness.headers import Completeness
+from toolkit.completeness.row_checks import BreakLog, HistoryChecks, PageColumns, row_proof
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import PageReader, key_getter
 from toolkit.contract.requests import make_cursor
@@ -45,6 +46,8 @@ class Certificate:
     ----------
     operation : Operation
         The operation of the request.
+    parameters : mapping
+        The parameters of the request, Python name -> value.
     pages : int
         How many pages were read.
     first, last : str or None
@@ -53,18 +56,36 @@ class Certificate:
         Whether the last page was read.
     completeness : Completeness
         What the service stated with the first page.
+    breaks : BreakLog
+        Where the rows contradict each other.
     """
 
     operation: Operation
+    parameters: Mapping[str, Any]
     pages: int = 0
     first: str | None = None
     last: str | None = None
     is_at_end: bool = False
     completeness: Completeness = field(default_factory=Completeness)
+    breaks: BreakLog = field(default_factory=BreakLog)
     _reader: PageReader | None = field(default=None, repr=False)
+    _checks: HistoryChecks = field(init=False, repr=False)
 
-    def add_page(self, page: CertifiedPage) -> None:
-        """Count a page and keep the evidence that it brings."""
+    def __post_init__(self) -> None:
+        self._checks = HistoryChecks(self.operation, self.parameters)
+
+    def add_page(self, page: CertifiedPage, columns: PageColumns) -> None:
+        """Count a page, check its rows, and keep the evidence that it brings.
+
+        Parameters
+        ----------
+        page : CertifiedPage
+            The page.
+        columns : mapping
+            The columns of its first table.
+        """
+        if not self.operation.binary:
+            self.breaks.add(self._checks.add_page(columns))
         self.pages += 1
         self.is_at_end = page.is_last
         self.completeness = page.completeness
@@ -75,11 +96,31 @@ class Certificate:
             self.first = self.first or make_cursor(key(rows[0]))
             self.last = make_cursor(key(rows[-1]))
 
+    def check_complete(self, *, is_partial: bool) -> None:
+        """Raise an error if the service states that rows are missing, or if the rows show it.
+
+        Parameters
+        ----------
+        is_partial : bool
+            Whether the source of the service has not all rows, as recordings have not, so that
+            gaps between rows are no fault.
+
+        Raises
+        ------
+        Incomplete
+            With what is missing, and what to do.
+        """
+        self.completeness.check_complete()
+        if not is_partial:
+            self.breaks.check_none()
+
     @property
     def resume_cursor(self) -> str | None:
         """The cursor from which to go on; None if there is none, or if earlier rows are missing."""
         reader = self._reader
         if reader is None or reader.kept is None or self.completeness.missing_reason:
+            return None
+        if "breaks" in self.breaks.facts():
             return None
         has_cursors = reader.operation.paging.endswith("cursor") and not reader.by_time
         return make_cursor(reader.kept) if has_cursors else None
@@ -93,8 +134,11 @@ class Certificate:
             Requests, points, retries and waits of the pull.
         """
         covered = self.completeness.covered
+        proof = row_proof(self.operation, self.parameters)._asdict() if self.operation.key else {}
         return {
             **({"covered": [tuple(map(to_iso, covered))]} if covered else {}),
+            **proof,
+            **self.breaks.facts(),
             "pages": self.pages,
             "ties": self._reader.ties if self._reader else 0,
             "first": self.first,

@@ -1,5 +1,6 @@
 """The one merge of provenance: what holds for every part of a frame or of a result."""
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -101,12 +102,17 @@ def _join_fields(parts: Iterable[Mapping[str, list[str]]]) -> dict[str, list[str
     return joined
 
 
+def _join_lists(lists: Iterable[list[str]]) -> list[str]:
+    return list(itertools.chain.from_iterable(lists))
+
+
 _MERGES: Final[dict[str, Callable[[list[Any]], Any]]] = {
     "operation": operator.itemgetter(0),
     "source": _join_sources,
     "simulated": any,
     "asked_at": min,
     "unknown_fields": _join_fields,
+    **dict.fromkeys(("breaks", "gaps", "unproved"), _join_lists),
 }
 
 

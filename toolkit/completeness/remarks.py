@@ -18,6 +18,7 @@ __all__ = [
     "active_account_remark",
     "clock_remarks",
     "coverage_remarks",
+    "gap_remarks",
     "name_remarks",
     "range_remarks",
 ]
@@ -69,6 +70,20 @@ _GAPS: Final = (
         "2025-08-07 and 2025-11-04 the service keeps only the last 100,000",
     ),
 )
+
+
+def gap_remarks(gaps: Sequence[str]) -> list[Remark]:
+    """Return a remark about places where rows may be missing or repeated.
+
+    Examples
+    --------
+    >>> gap_remarks(["BTC at noon came twice", "ETH at noon came twice"])[0].words
+    'rows may be missing or repeated: BTC at noon came twice; and 1 more, under gaps in provenance'
+    """
+    if not gaps:
+        return []
+    more = f"; and {len(gaps) - 1} more, under gaps in provenance" if len(gaps) > 1 else ""
+    return [Remark(f"rows may be missing or repeated: {gaps[0]}{more}", True)]
 
 
 def range_remarks(

@@ -6,6 +6,7 @@ operation prove, and what is only believed. An archive runs the same checks befo
 and again when it is verified.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,9 +28,10 @@ from toolkit.contract.records import (
     SlippageSample,
     ValidatorWeek,
 )
+from toolkit.errors import Incomplete
 from toolkit.times import HOUR, to_iso
 
-__all__ = ["HistoryChecks", "PageColumns", "RowBreak", "has_position_chains", "row_proof"]
+__all__ = ["BreakLog", "HistoryChecks", "PageColumns", "RowBreak", "row_proof"]
 
 PageColumns = Mapping[str, Any]
 """Column name -> its values in a page: a numpy or an Arrow array; times in milliseconds."""
@@ -49,6 +51,7 @@ _IDENTITY: Final[Mapping[type[Record], tuple[str, ...]]] = {
 }
 _UNIQUE: Final = (FundingRow, SlippageSample, ValidatorWeek)
 """Records of which two rows cannot have the same identity."""
+_MOST_SHOWN: Final = 20
 _CASH: Final = ("USDC", "USDH")  # fees in these tokens do not change the balance of a coin
 _MIX: Final = 1_000_003
 
@@ -88,12 +91,12 @@ def row_proof(operation: Operation, parameters: Mapping[str, Any]) -> RowProof:
     >>> row_proof(get_operation("builderApprovedFundingByTime"), {}).proved
     'no payment came twice'
     """
-    if has_position_chains(operation, parameters):
+    if _has_position_chains(operation, parameters):
         return _CHAIN_PROOF
     return _PROOFS.get(operation.tables[0].record, _NO_PROOF)
 
 
-def has_position_chains(operation: Operation, parameters: Mapping[str, Any] | None = None) -> bool:
+def _has_position_chains(operation: Operation, parameters: Mapping[str, Any] | None = None) -> bool:
     """Return whether the fills of a request are all fills of one account.
 
     A builder's history has only the fills between approval and revocation, and the filter
@@ -135,11 +138,60 @@ class RowBreak:
     coin: str
     id: int
     fault: str
+    is_usual: bool = False
+
+    @property
+    def group(self) -> Literal["breaks", "gaps", "unproved"]:
+        """The key in provenance."""
+        if self.is_certain:
+            return "breaks"
+        return "unproved" if self.is_usual else "gaps"
 
     def __str__(self) -> str:
         identity = f" (id {self.id})" if self.id else ""
         of = " of ".join(filter(None, (self.coin, self.user)))
         return f"{of or 'the row'} at {to_iso(self.time)}{identity} {self.fault}"
+
+
+class BreakLog:
+    """The breaks of a pull: the first of each kind, and the number of all."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, list[RowBreak]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, breaks: Sequence[RowBreak]) -> None:
+        """Add the breaks of a page."""
+        for found in breaks:
+            self._counts[found.group] += 1
+            first = self._first.setdefault(found.group, [])
+            if len(first) < _MOST_SHOWN:
+                first.append(found)
+
+    def facts(self) -> dict[str, list[str]]:
+        """Return the texts of the breaks by their `RowBreak.group`."""
+        return {group: list(self._texts(group)) for group in sorted(self._counts)}
+
+    def check_none(self) -> None:
+        """Raise an error if rows are certainly missing, repeated or misplaced.
+
+        Raises
+        ------
+        Incomplete
+            With the first break, and what to do.
+        """
+        if breaks := self._first.get("breaks"):
+            more = self._counts["breaks"] - 1
+            others = f"; {more} more places are in tk.provenance(error.rows)" if more else ""
+            raise Incomplete(
+                f"the rows contradict each other: {breaks[0]}{others}. Fetch them again. If the "
+                "error stays, the service has these rows: on_incomplete='warn' returns them"
+            )
+
+    def _texts(self, group: str) -> Iterator[str]:
+        yield from map(str, self._first[group])
+        if more := self._counts[group] - len(self._first[group]):
+            yield f"{more} more"
 
 
 class HistoryChecks:
@@ -166,7 +218,7 @@ class HistoryChecks:
         is_unique = identity is not None or self._record in _UNIQUE
         self._identity = _IDENTITY.get(self._record, ()) if identity is None else identity
         self._compared = self._identity if is_unique else None
-        self._is_one_account = has_position_chains(operation, parameters)
+        self._is_one_account = _has_position_chains(operation, parameters)
         self._has_all_fills = not parameters.get("builder")
         self._chains = PositionChains()
         self._series: dict[tuple[str, ...], int] = {}
@@ -228,7 +280,7 @@ class HistoryChecks:
         if rows.lacks("start_position") or rows.lacks("sz") or not len(rows.time):
             return
         coins, coin_names = rows.codes("coin")
-        token_coins = np.array([coin[:1] in "@#" or "/" in coin for coin in coin_names])
+        token_coins = np.array(list(map(_is_token_coin, coin_names)))
         is_token = token_coins[coins]
         is_buy = rows.equal("side", "B")
         size = rows.floats("sz")
@@ -256,7 +308,13 @@ class HistoryChecks:
                 f"starts from {found.start:.10g}, but the fill before it left "
                 f"{found.expected:.10g}: {cause}"
             )
-            yield rows.make_break("chain", found.row, fault, is_certain=is_certain)
+            yield rows.make_break(
+                "chain",
+                found.row,
+                fault,
+                is_certain=is_certain,
+                is_usual=not is_certain and bool(is_token[found.row]),
+            )
 
     def _hour_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
         """Yield hours with two payments, and hours without one while the position is the same.
@@ -272,6 +330,7 @@ class HistoryChecks:
         size_before = self._sizes.shift(series, size)
         lacking = hour - samples - hour_before
         is_gap = (lacking > 0) & (size == size_before)
+        users = rows.codes("user")[0]
         for at in np.flatnonzero((hour == hour_before) | is_gap).tolist():
             row = int(order[at])
             if hour[at] == hour_before[at]:
@@ -281,7 +340,11 @@ class HistoryChecks:
                 f"follows {int(lacking[at])} hours without a payment, although the position is the "
                 "same: payments are missing, or the approval was revoked in between"
             )
-            yield rows.make_break("hours", row, fault, is_certain=False)
+            # Without an approval the account has no payment of any coin for some hours.
+            of_user = rows.time[users == users[row]] // HOUR
+            is_approved = np.any((of_user > hour_before[at]) & (of_user < hour[at]))
+            is_usual = lacking[at] > 1 and not is_approved
+            yield rows.make_break("hours", row, fault, is_certain=False, is_usual=bool(is_usual))
 
     def _grid_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
         grid = self._operation.grid
@@ -295,6 +358,11 @@ class HistoryChecks:
                 "missing, or the service has none of these times"
             )
             yield rows.make_break("grid", row, fault, is_certain=False)
+
+
+def _is_token_coin(coin: str) -> bool:
+    """Return whether a coin is a spot pair or an outcome, not a perp."""
+    return coin[:1] in ("@", "#") or "/" in coin
 
 
 def _token_fees(rows: "_RowArrays", is_token_buy: npt.NDArray[np.bool_]) -> Floats:
@@ -424,6 +492,7 @@ class _RowArrays:
         fault: str,
         *,
         is_certain: bool = True,
+        is_usual: bool = False,
     ) -> RowBreak:
         """Return the break of a row, with its place."""
         (user, coin), identity = (
@@ -431,7 +500,7 @@ class _RowArrays:
             int(self.integers("tid")[row] or self.integers("oid")[row]),
         )
         time, at = int(self.time[row]), row if self._rows is None else int(self._rows[row])
-        return RowBreak(kind, is_certain, at, time, user, coin, identity, fault)
+        return RowBreak(kind, is_certain, at, time, user, coin, identity, fault, is_usual)
 
     def _values(self, name: str) -> Any:
         values = self._columns.get(name)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from toolkit.completeness.certificate import Certificate
+from toolkit.completeness.remarks import gap_remarks
 from toolkit.errors import Incomplete
-from toolkit.fetch.pull import Page, announce, read_pages, warn_incomplete
+from toolkit.fetch.pull import IncompleteWarning, announce, read_pages, warn_caller
 from toolkit.fetch.request import check_one_frame, request_facts, request_of, request_remarks
 from toolkit.frames import Collector
 
@@ -36,7 +37,8 @@ def pages(
     ------
     Incomplete
         With the first page, if the service states that rows are missing, for example because it
-        serves an archive. With ``on_incomplete="warn"`` every page says ``no`` instead.
+        serves an archive. With the page whose rows contradict each other or those before them.
+        With ``on_incomplete="warn"`` this page and all later ones say ``no`` instead.
 
     Examples
     --------
@@ -50,22 +52,25 @@ def pages(
     request = request_of(fetch, arguments, named)
     check_one_frame(request.operation)
     announce(request.operation, request_remarks(request))
-    certificate, counts = Certificate(request.operation), request.session.new_counts()
+    certificate = Certificate(request.operation, request.parameters)
+    counts = request.session.new_counts()
+    is_warned = False
     for page in read_pages(request, counts):
         collector = Collector(request.operation, request.numbers, request.extra)
         collector.add(page.tables)
-        certificate.add_page(page)
-        facts = request_facts(request) | _page_state(page) | certificate.facts(counts.facts())
-        (frame,) = collector.frames(facts)
-        reason = page.completeness.missing_reason
-        if reason and request.on_incomplete == "raise":
-            raise Incomplete(reason, rows=frame)
-        if certificate.pages == 1:
-            warn_incomplete(page.completeness)
+        certificate.add_page(page, collector.last_columns())
+        facts = request_facts(request) | certificate.facts(counts.facts())
+        try:
+            certificate.check_complete(is_partial=bool(request.session.source.history))
+            facts["complete"] = "one page, the last" if page.is_last else "one page"
+            (frame,) = collector.frames(facts)
+        except Incomplete as error:
+            (frame,) = collector.frames(facts | {"complete": "no", "why": str(error)})
+            if request.on_incomplete == "raise":
+                raise Incomplete(str(error), rows=frame) from None
+            if not is_warned:
+                warn_caller(f"incomplete: {error}", IncompleteWarning)
+            is_warned = True
+        if page.is_last:
+            announce(request.operation, gap_remarks(facts.get("gaps", ())), [frame])
         yield frame
-
-
-def _page_state(page: Page) -> dict[str, str]:
-    if page.completeness.missing_reason:
-        return {"complete": "no", "why": page.completeness.missing_reason}
-    return {"complete": "one page, the last" if page.is_last else "one page"}

@@ -27,6 +27,7 @@ from toolkit.completeness.remarks import (
     active_account_remark,
     clock_remarks,
     coverage_remarks,
+    gap_remarks,
     name_remarks,
 )
 from toolkit.contract.answers import decode
@@ -87,16 +88,18 @@ def fetch_frames(operation: str, **arguments: Any) -> Frames:
 def _pull_frames(request: Request) -> Frames:
     """Read every page of a request into frames."""
     collector = Collector(request.operation, request.numbers, request.extra)
-    certificate, counts = Certificate(request.operation), request.session.new_counts()
+    certificate = Certificate(request.operation, request.parameters)
+    counts = request.session.new_counts()
     try:
         title = request.operation.type
         with request.session.show_progress(title, hidden=_is_quiet()) as count_rows:
             for page in read_pages(request, counts):
                 rows_before = collector.rows
                 collector.add(page.tables)
-                certificate.add_page(page)
+                certificate.add_page(page, collector.last_columns())
                 count_rows(collector.rows - rows_before)
-        certificate.completeness.check_complete()  # only now: all rows that there are have come
+        # Only now: all rows that there are have come.
+        certificate.check_complete(is_partial=bool(request.session.source.history))
         return collector.frames(_provenance(request, certificate, counts))
     except ToolkitError as error:
         if certificate.pages == 0 and not isinstance(error, Incomplete):
@@ -247,12 +250,13 @@ def _slice(rows: Sequence[Any], start: int, stop: int) -> Sequence[Any]:
 def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Remark]:
     """Return remarks about data that is, or may be, missing from an answer."""
     session, parameters = request.session, request.parameters
-    remarks = []
+    facts = frames[0].attrs.get("toolkit", {})
+    remarks = gap_remarks(facts.get("gaps", ()))
     if request.operation.tables[0].record is Fill and not session.simulated:
         remarks.append(active_account_remark(_most_rows_of_account(frames[0])))
     if history := session.source.history:
         remarks.append(Remark(history, False))
-    if covered := frames[0].attrs.get("toolkit", {}).get("covered"):
+    if covered := facts.get("covered"):
         until_ms = to_ms(covered[-1][1])
         remarks += coverage_remarks(until_ms, parameters.get("end"), session.now_ms())
     is_empty = not any(len(frame) for frame in frames)

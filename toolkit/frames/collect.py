@@ -84,6 +84,11 @@ class Collector:
             report_unknown(self.operation.type, ".".join(path))
         return gather_extras(rows) | in_cells if self.extra == "keep" else {}
 
+    def last_columns(self) -> dict[str, Any]:
+        """Return the columns of the first table on the last page: name -> array."""
+        names = [column.name for column in self._builders[0].columns]
+        return dict(zip(names, self._pages[-1].chunks[0], strict=True))
+
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
         """Return the frames with `provenance` in their attrs; a second call is possible."""
         frames = tuple(
@@ -189,6 +194,9 @@ def provenance(frame: pd.DataFrame) -> Provenance:
           ``first n rows`` if `max_rows` cut the answer; ``no``, with ``why``;
         - ``rows``, ``pages``, ``first``, ``last``: the numbers of rows and pages, and the keys of
           the first and the last row, in the form of a cursor;
+        - ``proved``, ``believed``: what the rows prove, and what cannot be proved;
+        - ``breaks``, ``gaps``, ``unproved``: places where rows contradict each other, may be
+          missing or repeated, or are not proved for a usual reason such as a transfer;
         - ``ties``: the number of ties (rows with one key) at the end of a page; they were fetched
           again because the page may have cut them;
         - ``requests``, ``points``: the number of requests with every retry, and their cost;
