@@ -231,7 +231,7 @@ class Service:
         self.asked.append(body)
         answer = self.answers[body["type"]]
         if OPERATIONS[body["type"]].paging != "none" and earlier:
-            answer = []
+            answer = answer[-1:]  # the last tie comes again
         return httpx.Response(200, content=json.dumps(answer))
 
     def session(self) -> Session:
@@ -355,14 +355,14 @@ PAGED = [row for row in JSON.values() if row.paging != "none"]
 
 
 def make_row_after(row: Operation, wire: dict[str, Any]) -> dict[str, Any]:
-    """Return a row that can follow another one: of the next time, and of another coin."""
+    """Return a row that can follow another one: of another coin, or of the next time."""
     after: dict[str, Any] = json.loads(json.dumps(wire))
-    step = (row.grid.step if row.grid else 1) * (-1 if row.paging == "backward" else 1)
-    for name in {"time", "timestamp", "statusTimestamp", "week"} & after.keys():
-        after[name] += step
-    for part in (after, after.get("delta", {})):
-        if "coin" in part:
-            part["coin"] = "OTHER"
+    if row.grid is None:
+        part = after.get("delta", after.get("order", after))
+        part[next(name for name in ("coin", "token", "hash") if name in part)] = "XRP"
+        return after
+    (time,) = {"timestamp", "week"} & after.keys()
+    after[time] += row.grid.step * (-1 if row.paging == "backward" else 1)
     return after
 
 

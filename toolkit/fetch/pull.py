@@ -251,7 +251,8 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
     """Return remarks about data that is, or may be, missing from an answer."""
     session, parameters = request.session, request.parameters
     facts = frames[0].attrs.get("toolkit", {})
-    remarks = gap_remarks(facts.get("gaps", ()))
+    # Gaps of a source that has not all rows, such as recordings, are noted and no fault.
+    remarks = [] if session.source.history else gap_remarks(facts.get("gaps", ()))
     if request.operation.tables[0].record is Fill and not session.simulated:
         remarks.append(active_account_remark(_most_rows_of_account(frames[0])))
     if history := session.source.history:
