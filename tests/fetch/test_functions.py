@@ -359,7 +359,8 @@ def make_row_after(row: Operation, wire: dict[str, Any]) -> dict[str, Any]:
     after: dict[str, Any] = json.loads(json.dumps(wire))
     if row.grid is None:
         part = after.get("delta", after.get("order", after))
-        part[next(name for name in ("coin", "token", "hash") if name in part)] = "XRP"
+        part, name = (part, "coin") if "coin" in part else (after, "hash")
+        part[name] = "XRP"
         return after
     (time,) = {"timestamp", "week"} & after.keys()
     after[time] += row.grid.step * (-1 if row.paging == "backward" else 1)
