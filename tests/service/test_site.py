@@ -12,7 +12,7 @@ import zstandard
 import toolkit as tk
 from toolkit.contract.compression import decompress
 from toolkit.local_service import InProcess, site_of
-from toolkit.service import Access, Key, Site, Store, build_store
+from toolkit.service import Access, Key, ServiceLimits, Site, Store, build_store
 from toolkit.simulation import World
 from toolkit.times import SECOND
 
@@ -92,6 +92,24 @@ def test_stored_blocks_equal_plain_page(site: Site, store: Store) -> None:
             assert len(msgspec.json.decode(plain)) <= limit
             finished += packed.content.count(b"\x28\xb5\x2f\xfd") > 3
     assert finished > 10
+
+
+@pytest.mark.parametrize(
+    ("type", "fields"),
+    [
+        ("userTwapSliceFills", {}),
+        ("orderStatus", {"oid": 1}),
+        ("userFillsByTime", {"startTime": 0, "aggregateByTime": True}),
+    ],
+)
+def test_long_search_ends(
+    site: Site, store: Store, world: World, type: str, fields: dict[str, Any]
+) -> None:
+    body = msgspec.json.encode({"type": type, "user": world.examples["WHALE"], **fields})
+    assert site.respond("POST", "/info", KEY, body).status == 200
+    hurried = replace(site, limits=ServiceLimits(answer_seconds=0))
+    got = hurried.respond("POST", "/info", KEY, body)
+    assert (got.status, got.content) == (502, b'{"error":"Timeout error"}')
 
 
 # --- the live clock ---

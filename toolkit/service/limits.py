@@ -39,6 +39,9 @@ class ServiceLimits:
         From the end of the headers to the end of the body.
     idle_seconds : float
         From a response to the first byte of the next request.
+    answer_seconds : float
+        For which an answer may read rows. No page needs that long; it stops searches in very large
+        accounts.
     send_seconds : float
         From the first to the last byte of a response.
     linger_seconds : float
@@ -65,6 +68,7 @@ class ServiceLimits:
     header_seconds: float = 10.0
     body_seconds: float = 30.0
     idle_seconds: float = 60.0
+    answer_seconds: float = 60.0
     send_seconds: float = 120.0
     linger_seconds: float = 2.0
     stop_seconds: float = 8.0

@@ -1,9 +1,12 @@
 """The request that a handler receives, and the response that it returns."""
 
+import itertools
 import json
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -23,6 +26,8 @@ __all__ = [
     "parse_body",
 ]
 
+_Row = TypeVar("_Row")
+_READ_AT_ONCE: Final = 2_000  # rows
 _MESSAGE_LETTERS: Final = 500
 """Letters of an error message; a request can contain longer values."""
 
@@ -65,6 +70,8 @@ class CheckedRequest:
     encoding : str
         The content encoding that the client prefers. A handler may use it; otherwise its response
         is compressed afterwards.
+    answer_seconds : float
+        For which `read_batches` reads rows.
     """
 
     operation: Operation
@@ -73,6 +80,22 @@ class CheckedRequest:
     inclusive: bool = False
     live: LiveDocuments | None = None
     encoding: str = "identity"
+    answer_seconds: float = math.inf
+
+    def read_batches(self, rows: Iterator[_Row]) -> Iterator[list[_Row]]:
+        """Yield rows by the thousands.
+
+        Raises
+        ------
+        ServiceError
+            If it takes too long.
+        """
+        begun = time.monotonic()
+        while batch := list(itertools.islice(rows, _READ_AT_ONCE)):
+            if time.monotonic() - begun > self.answer_seconds:
+                # ASSUMED: a search that takes too long has the error of a slow upstream.
+                raise ServiceError("Timeout error", status=502)
+            yield batch
 
     def find_document(self, store: Store, kind: str, key: str = "") -> bytes | None:
         """Return a document as it is at the present, or None if there is none."""

@@ -153,7 +153,15 @@ class Site:
             raise NotPermitted("Permission denied", operation=operation.type)
         if self.upstream is not None and is_mirrored(operation):
             return self.upstream.forward(content)
-        request = CheckedRequest(operation, parameters, now_ms, self.inclusive, self.live, encoding)
+        request = CheckedRequest(
+            operation,
+            parameters,
+            now_ms,
+            self.inclusive,
+            self.live,
+            encoding,
+            self.limits.answer_seconds,
+        )
         return _answer_from_store(self.store, request)
 
     def _forward_unknown(self, key: Key, body: Mapping[str, Any], content: bytes) -> Response:

@@ -1,6 +1,5 @@
 """Answers about fills. Specification, "userFills" to "builderApprovedFillsByTime"."""
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -24,7 +23,6 @@ __all__ = [
 _UNFILTERED: Final = "account = ?"
 _EVERY: Final = -1  # no limit in SQLite
 _KEY: Final = ", time, tx"
-_READ_AT_ONCE: Final = 2_000  # rows
 _FEWEST_FINISHED: Final = 500  # rows of a page that is sent in compressed blocks as they are stored
 _MOST_SLICES: Final = 2_000
 _TWAP: Final = re.compile(rb'"twapId":(\d+)')
@@ -41,7 +39,7 @@ def user_fills(store: Store, request: CheckedRequest) -> Response:
         rows = store.select_rows(query.format(""), *values, request["max_rows"])
         return json_response(json_array(_texts_without("venue", store, rows)))
     all_rows = store.iterate_rows(query.format(_KEY), *values, _EVERY)
-    groups = _group_by_time(all_rows, "venue", store)
+    groups = _group_by_time(request.read_batches(all_rows), "venue", store)
     return json_response(_aggregated_page(groups, request["max_rows"], is_newest_first=True))
 
 
@@ -62,7 +60,7 @@ def user_fills_by_time(store: Store, request: CheckedRequest) -> Response:
     # The cursor may divide the fills of an order in one millisecond, so begin before all of them.
     page = (key[0], 0, request.end, _EVERY)
     all_rows = store.iterate_rows(query.format(_KEY, ">="), *values, *page)
-    groups = _group_by_time(all_rows, "builder", store)
+    groups = _group_by_time(request.read_batches(all_rows), "builder", store)
     return json_response(
         _aggregated_page(groups, request["page_size"], request.cursor, request.inclusive)
     )
@@ -131,10 +129,12 @@ def user_twap_slice_fills(store: Store, request: CheckedRequest) -> Response:
         store.account_number(request["user"]),
     )
     slices: list[bytes] = []
-    while len(slices) < _MOST_SLICES and (batch := list(itertools.islice(rows, _READ_AT_ONCE))):
+    for batch in request.read_batches(rows):
         for text in _texts_without("venue", store, batch):
             if number := _TWAP.search(text):
                 slices.append(b'{"fill":%b,"twapId":%b}' % (text, number[1]))
+        if len(slices) >= _MOST_SLICES:
+            break
     return json_response(json_array(slices[:_MOST_SLICES]))
 
 
@@ -177,13 +177,13 @@ def _filter_conditions(store: Store, request: CheckedRequest) -> tuple[str, list
 
 
 def _group_by_time(
-    rows: Iterator[tuple[Any, ...]], omitted: str, store: Store
+    batches: Iterable[list[tuple[Any, ...]]], omitted: str, store: Store
 ) -> Iterator[list[tuple[int, Fill]]]:
     """Yield the fills of each millisecond, as (transaction, fill)."""
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(StoredFill).decode
     group: list[tuple[int, Fill]] = []
     last = None
-    while batch := list(itertools.islice(rows, _READ_AT_ONCE)):
+    for batch in batches:
         texts = _texts_without(omitted, store, batch)
         for (_, _, time, tx), text in zip(batch, texts, strict=True):
             if time != last and group:

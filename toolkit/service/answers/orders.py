@@ -1,6 +1,5 @@
 """Answers about orders. Specification, "builderOrdersByTime", "historicalOrders"."""
 
-import itertools
 from typing import Final
 
 import msgspec
@@ -22,7 +21,6 @@ __all__ = [
 
 # ASSUMED: a page of builderOrdersByTime has at most 2,000 rows.
 _PAGE: Final = 2_000
-_READ_AT_ONCE: Final = 2_048  # rows
 
 _decode_status = msgspec.json.Decoder(OrderStatus).decode
 
@@ -81,7 +79,7 @@ def order_status(store: Store, request: CheckedRequest) -> Response:
     rows = store.iterate_rows(
         "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row DESC", account
     )
-    while batch := list(itertools.islice(rows, _READ_AT_ONCE)):
+    for batch in request.read_batches(rows):
         for text in store.row_texts("status", [row for (row,) in batch][::-1])[::-1]:
             if needle not in text:
                 continue
