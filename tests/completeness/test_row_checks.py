@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,6 +183,12 @@ def test_gap_with_another_cause_is_no_proof(operation: Operation, coin: str, cau
 def test_filter_of_fills_breaks_no_chain() -> None:
     assert row_proof(FILLS, {}).proved.startswith("between two fills of a perp")
     assert row_proof(FILLS, {"builder": "0x0"}).proved == "no fill came twice"
+    fills = {"coin": ["BTC"] * 2, "side": ["B"] * 2, "sz": [1.0] * 2, "start_position": [0.0, 9.0]}
+    columns = {name: pa.array(values) for name, values in fills.items()}
+    columns |= {name: np.arange(2) + 1 for name in ("time", "tid")}
+    assert HistoryChecks(FILLS, {"builder": "0x0"}).add_page(columns) == []
+    assert len(HistoryChecks(FILLS, {"user": "0x0"}).add_page(columns)) == 1
+    assert len(HistoryChecks(OF_BUILDER, {"builder": "0x0"}).add_page(columns)) == 1
 
 
 def test_spot_fee_is_part_of_chain() -> None:

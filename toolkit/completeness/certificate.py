@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from toolkit.completeness.headers import Completeness
-from toolkit.completeness.row_checks import BreakLog, HistoryChecks, PageColumns, row_proof
+from toolkit.completeness.row_checks import (
+    BreakLog,
+    HistoryChecks,
+    PageColumns,
+    check_answer,
+    row_proof,
+)
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import PageReader, key_getter
 from toolkit.contract.requests import make_cursor
@@ -74,18 +80,20 @@ class Certificate:
     def __post_init__(self) -> None:
         self._checks = HistoryChecks(self.operation, self.parameters)
 
-    def add_page(self, page: CertifiedPage, columns: PageColumns) -> None:
+    def add_page(self, page: CertifiedPage, tables: Sequence[PageColumns]) -> None:
         """Count a page, check its rows, and keep the evidence that it brings.
 
         Parameters
         ----------
         page : CertifiedPage
             The page.
-        columns : mapping
-            The columns of its first table.
+        tables : sequence of mapping
+            The columns of each of its tables.
         """
-        if not self.operation.binary:
-            self.breaks.add(self._checks.add_page(columns))
+        if self.operation.key:
+            self.breaks.add(self._checks.add_page(tables[0]))
+        elif not self.operation.binary:
+            self.breaks.add(list(check_answer(self.operation, self.parameters, tables)))
         self.pages += 1
         self.is_at_end = page.is_last
         self.completeness = page.completeness

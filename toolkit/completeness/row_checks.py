@@ -20,10 +20,17 @@ import pyarrow.compute as pc
 from toolkit.completeness.position_chains import LastValues, PositionChains, PositionColumns
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import (
+    AccountRow,
+    CoinCapRow,
+    ContextRow,
+    DepthRow,
+    FailedRow,
     Fill,
     FundingRow,
     LedgerUpdate,
+    MetaRow,
     OrderStatus,
+    PositionRow,
     Record,
     SlippageSample,
     ValidatorWeek,
@@ -31,11 +38,19 @@ from toolkit.contract.records import (
 from toolkit.errors import Incomplete
 from toolkit.times import HOUR, to_iso
 
-__all__ = ["BreakLog", "HistoryChecks", "PageColumns", "RowBreak", "row_proof"]
+__all__ = [
+    "BreakLog",
+    "HistoryChecks",
+    "PageColumns",
+    "RowBreak",
+    "check_answer",
+    "row_proof",
+]
 
 PageColumns = Mapping[str, Any]
 """Column name -> its values in a page: a numpy or an Arrow array; times in milliseconds."""
 
+BreakKind = Literal["chain", "repeat", "hours", "grid", "order", "subject"]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -48,6 +63,16 @@ _IDENTITY: Final[Mapping[type[Record], tuple[str, ...]]] = {
     LedgerUpdate: ("time", "hash"),
     SlippageSample: ("timestamp", "coin", "amount_usd"),
     ValidatorWeek: ("week",),
+}
+# Record of an answer that is no history -> the columns of which each combination exists once.
+_ANSWER_IDENTITY: Final[Mapping[type[Record], tuple[str, ...]]] = {
+    DepthRow: ("dex", "coin", "bps"),
+    MetaRow: ("name",),
+    ContextRow: ("name",),
+    CoinCapRow: ("coin",),
+    AccountRow: ("user", "dex"),
+    PositionRow: ("user", "dex", "coin"),
+    FailedRow: ("user",),
 }
 _UNIQUE: Final = (FundingRow, SlippageSample, ValidatorWeek)
 """Records of which two rows cannot have the same identity."""
@@ -130,7 +155,7 @@ class RowBreak:
         What is wrong.
     """
 
-    kind: Literal["chain", "repeat", "hours", "grid", "order"]
+    kind: BreakKind
     is_certain: bool
     row: int
     time: int
@@ -150,7 +175,8 @@ class RowBreak:
     def __str__(self) -> str:
         identity = f" (id {self.id})" if self.id else ""
         of = " of ".join(filter(None, (self.coin, self.user)))
-        return f"{of or 'the row'} at {to_iso(self.time)}{identity} {self.fault}"
+        at = f" at {to_iso(self.time)}" if self.time else ""
+        return f"{of or 'the row'}{at}{identity} {self.fault}"
 
 
 class BreakLog:
@@ -194,6 +220,39 @@ class BreakLog:
             yield f"{more} more"
 
 
+def check_answer(
+    operation: Operation, parameters: Mapping[str, Any], tables: Sequence[PageColumns]
+) -> Iterator[RowBreak]:
+    """Yield rows that come twice in an answer that is no history, and subjects that are missing.
+
+    Parameters
+    ----------
+    operation
+        The operation.
+    parameters
+        The parameters of the request, Python name -> value.
+    tables
+        The columns of each table of the answer.
+    """
+    for table, columns in zip(operation.tables, tables, strict=True):
+        if (identity := _ANSWER_IDENTITY.get(table.record)) and columns:
+            rows = _RowArrays(columns, "")
+            for row in _find_repeats(rows, identity, identity).tolist():
+                yield rows.make_break("repeat", row, "came twice")
+    if operation.scale is not None:
+        entries = operation.by_wire[operation.scale.entries].python
+        answered = {
+            name.lower()
+            for columns in tables
+            if "user" in columns
+            for name in _RowArrays(columns, "").codes("user")[1]
+        }
+        for subject in parameters.get(entries) or ():
+            if subject.lower() not in answered:
+                fault = "was requested, but the answer neither has it nor says why"
+                yield RowBreak("subject", True, 0, 0, subject, "", 0, fault)
+
+
 class HistoryChecks:
     """The checks of one history, page by page.
 
@@ -219,7 +278,7 @@ class HistoryChecks:
         self._identity = _IDENTITY.get(self._record, ()) if identity is None else identity
         self._compared = self._identity if is_unique else None
         self._is_one_account = _has_position_chains(operation, parameters)
-        self._has_all_fills = not parameters.get("builder")
+        self._has_all_fills = "user" not in operation.subject or self._is_one_account
         self._chains = PositionChains()
         self._series: dict[tuple[str, ...], int] = {}
         self._hours, self._sizes, self._samples = LastValues(), LastValues(), LastValues()
@@ -412,8 +471,10 @@ class _RowArrays:
 
     @cached_property
     def time(self) -> Integers:
-        """Unix milliseconds."""
-        return self.integers(self._time_column)
+        """Unix milliseconds; 0 if the rows are no history."""
+        if self._time_column:
+            return self.integers(self._time_column)
+        return np.zeros(len(next(iter(self._columns.values()))), dtype=np.int64)
 
     def lacks(self, name: str) -> bool:
         """Return whether there is no such column."""
@@ -487,7 +548,7 @@ class _RowArrays:
 
     def make_break(
         self,
-        kind: Literal["chain", "repeat", "hours", "grid", "order"],
+        kind: BreakKind,
         row: int,
         fault: str,
         *,

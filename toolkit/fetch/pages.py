@@ -58,7 +58,7 @@ def pages(
     for page in read_pages(request, counts):
         collector = Collector(request.operation, request.numbers, request.extra)
         collector.add(page.tables)
-        certificate.add_page(page, collector.last_columns())
+        certificate.add_page(page, collector.last_page())
         facts = request_facts(request) | certificate.facts(counts.facts())
         try:
             certificate.check_complete(is_partial=bool(request.session.source.history))

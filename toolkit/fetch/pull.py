@@ -96,7 +96,7 @@ def _pull_frames(request: Request) -> Frames:
             for page in read_pages(request, counts):
                 rows_before = collector.rows
                 collector.add(page.tables)
-                certificate.add_page(page, collector.last_columns())
+                certificate.add_page(page, collector.last_page())
                 count_rows(collector.rows - rows_before)
         # Only now: all rows that there are have come.
         certificate.check_complete(is_partial=bool(request.session.source.history))

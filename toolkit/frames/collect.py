@@ -84,10 +84,12 @@ class Collector:
             report_unknown(self.operation.type, ".".join(path))
         return gather_extras(rows) | in_cells if self.extra == "keep" else {}
 
-    def last_columns(self) -> dict[str, Any]:
-        """Return the columns of the first table on the last page: name -> array."""
-        names = [column.name for column in self._builders[0].columns]
-        return dict(zip(names, self._pages[-1].chunks[0], strict=True))
+    def last_page(self) -> list[dict[str, Any]]:
+        """Return the columns of each table on the last page: name -> array."""
+        return [
+            {column.name: array for column, array in zip(builder.columns, arrays, strict=True)}
+            for builder, arrays in zip(self._builders, self._pages[-1].chunks, strict=True)
+        ]
 
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
         """Return the frames with `provenance` in their attrs; a second call is possible."""
