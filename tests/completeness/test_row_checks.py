@@ -180,6 +180,13 @@ def test_gap_with_another_cause_is_no_proof(operation: Operation, coin: str, cau
     assert cause in found.fault
 
 
+def test_gap_without_approval_is_usual() -> None:
+    """A builder has no fills of an account that revoked its approval."""
+    rows = [make_fill(1, 0.0), make_fill(7, 3.0, time=NOW + HOUR + 1)]
+    rows = [row | {"user": "0x" + "1" * 40} for row in rows]
+    assert [found.group for found in breaks_of(OF_BUILDER, rows)] == ["unproved"]
+
+
 def test_filter_of_fills_breaks_no_chain() -> None:
     assert row_proof(FILLS, {}).proved.startswith("between two fills of a perp")
     assert row_proof(FILLS, {"builder": "0x0"}).proved == "no fill came twice"

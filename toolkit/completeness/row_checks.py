@@ -356,23 +356,20 @@ class HistoryChecks:
             is_token,
         )
         for found in self._chains.add_fills(fills):
-            is_certain = self._is_one_account and not is_token[found.row]
-            if is_certain:
-                cause = "fills are missing in between"
-            elif is_token[found.row]:
+            is_certain, is_usual = self._is_one_account, False
+            cause = "fills are missing in between"
+            if is_token[found.row]:
+                is_certain, is_usual = False, True
                 cause = "fills are missing, or tokens were transferred"
-            else:
+            elif not is_certain:
+                is_usual = _has_pause(rows, fills, found.row)
                 cause = "fills are missing, or the approval was revoked in between"
             fault = (
                 f"starts from {found.start:.10g}, but the fill before it left "
                 f"{found.expected:.10g}: {cause}"
             )
             yield rows.make_break(
-                "chain",
-                found.row,
-                fault,
-                is_certain=is_certain,
-                is_usual=not is_certain and bool(is_token[found.row]),
+                "chain", found.row, fault, is_certain=is_certain, is_usual=is_usual
             )
 
     def _hour_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
@@ -422,6 +419,19 @@ class HistoryChecks:
 def _is_token_coin(coin: str) -> bool:
     """Return whether a coin is a spot pair or an outcome, not a perp."""
     return coin[:1] in ("@", "#") or "/" in coin
+
+
+def _has_pause(rows: "_RowArrays", fills: PositionColumns, row: int) -> bool:
+    """Return whether the account had no fill of any coin for an hour before a gap ended.
+
+    Without an approval, the builder has no fills of the account.
+    """
+    earlier = np.flatnonzero(fills.chain[:row] == fills.chain[row])
+    if not len(earlier):  # the gap began on an earlier page
+        return True
+    users = rows.codes("user")[0][earlier[-1] : row + 1]
+    times = fills.time[earlier[-1] : row + 1][users == users[-1]]
+    return bool(np.max(np.diff(times), initial=0) >= HOUR)
 
 
 def _token_fees(rows: "_RowArrays", is_token_buy: npt.NDArray[np.bool_]) -> Floats:
