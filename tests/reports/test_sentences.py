@@ -20,6 +20,7 @@ import toolkit as tk
 from tests.reports import (
     recomputed_builder,
     recomputed_market,
+    recomputed_performance,
     recomputed_quality,
     recomputed_wallet,
 )
@@ -27,11 +28,13 @@ from toolkit.reports import (
     builder_report,
     market_report,
     quality_report,
+    wallet_performance,
     wallet_report,
     wallet_text,
 )
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, fill_text, place_names
 from toolkit.reports.wallet_frames import STATES
+from toolkit.reports.wallet_performance import WalletPerformance
 from toolkit.reports.wallet_report import WalletResults
 
 pytestmark = pytest.mark.xdist_group("sentences")
@@ -63,6 +66,7 @@ class Report(NamedTuple):
 REPORTS = {
     "builder": Report(builder_report, recomputed_builder),
     "market": Report(market_report, recomputed_market),
+    "performance": Report(wallet_performance, recomputed_performance),
     "quality": Report(quality_report, recomputed_quality),
     "wallet": Report(wallet_text, recomputed_wallet),
 }
@@ -73,11 +77,13 @@ LACKING = {"depth": "it was not archived", "TWAP orders": "the key may not"}
 @pytest.fixture(scope="module")
 def variants(session, user) -> dict[str, list[Any]]:
     """Make reports that together say every sentence there is."""
+    of_wallets = list(wallets(session, user))
     return {
         "builder": list(builders(session)),
         "market": list(markets(session)),
+        "performance": [WalletPerformance(results) for results in of_wallets],
         "quality": list(qualities(session)),
-        "wallet": list(wallets(session, user)),
+        "wallet": of_wallets,
     }
 
 
@@ -148,7 +154,8 @@ def wallets(session, user) -> Iterator[WalletResults]:
 
 
 def said_by(name: str, made: Any) -> list[Sentence | Headline]:
-    found = wallet_text.list_sentences(made) if name == "wallet" else made.sentences()
+    modules = {"wallet": wallet_text, "performance": wallet_performance}
+    found = modules[name].list_sentences(made) if name in modules else made.sentences()
     return list(found)
 
 
@@ -173,14 +180,18 @@ def test_texts_have_no_numbers(report: str) -> None:
 def test_notebooks_show_known_sentences(report: str, variants) -> None:
     """Whatever a report's notebook shows as words, tiles or checks is among its sentences."""
     result = variants[report][0]
-    name = "market_quality" if report == "quality" else report
+    modules = {"wallet": wallet_text, "performance": wallet_performance}
+    name = {"quality": "market_quality", "performance": "wallet"}.get(report, report)
     source = (files("toolkit.reports") / "notebooks" / f"{name}.py").read_text("utf-8")
-    shown = re.findall(r"blocks\.(?:words|tiles|checks)\(\w+\.(\w+)\(", source)
-    assert len(shown) == len(re.findall(r"blocks\.(?:words|tiles|checks)\(", source)) > 1
+    calls = re.findall(r"blocks\.(?:words|tiles|checks)\((\w+)\.(\w+)\(", source)
+    assert len(calls) == len(re.findall(r"blocks\.(?:words|tiles|checks)\(", source)) > 1
+    others = {module.__name__.split(".")[-1] for key, module in modules.items() if key != report}
+    shown = [function for module, function in calls if module not in others]
+    assert shown
     known = [sentence.text for sentence in said_by(report, result)]
     for function in shown:
-        at_wallet = report == "wallet"
-        found = getattr(wallet_text, function)(result) if at_wallet else getattr(result, function)()
+        module = modules.get(report)
+        found = getattr(module, function)(result) if module else getattr(result, function)()
         parts = found.sentences if isinstance(found, Paragraph) else found
         assert {part.text for part in parts} <= set(known)
 

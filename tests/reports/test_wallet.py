@@ -66,7 +66,7 @@ def test_figures_are_self_contained(made):
 
 def test_figures_have_text_and_themes(made):
     page = PageContent(made.html)
-    assert len(page.images) == 5
+    assert len(page.images) == 8
     assert all(len(image["alt"] or "") > 40 for image in page.images)
     assert all("Simulated data: yes." in (image["alt"] or "") for image in page.images)
     assert page.tags.count("source") == len(page.images)

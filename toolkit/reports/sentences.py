@@ -34,6 +34,7 @@ WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
     "funding": _write_funding,
     "number": formats.exact_number,
     "power": "{:.2f}".format,
+    "ratio": lambda value: formats.true_minus(f"{value:,.2f}"),
     "rate": lambda value: formats.true_minus(f"{value:+.1%}").replace("%", " %"),
     "share": formats.percent_share,
     "short_usd": short_usd,

@@ -22,11 +22,18 @@ builders = None  # builders of the funding rows; None: the builders of the lates
 
 # %%
 from toolkit import plots
-from toolkit.reports import blocks, wallet_report, wallet_tables, wallet_text
+from toolkit.reports import (
+    blocks,
+    wallet_performance,
+    wallet_report,
+    wallet_tables,
+    wallet_text,
+)
 
 results = wallet_report.fetch_results(session, user, start, end, builders)
 sources = wallet_report.source_frames(results)
 tables = wallet_tables.make_tables(results)
+performance = wallet_performance.WalletPerformance(results)
 user = results.frames.user
 
 # %%
@@ -79,6 +86,36 @@ blocks.figure(
 
 # %%
 tables["days"]
+
+# %% [markdown]
+# ## Performance
+#
+# A return is the gain of a day as a share of the average capital of the day (modified Dietz). Days
+# are chained, so that deposits and withdrawals change no return. Figures per year extrapolate.
+
+# %%
+blocks.words(wallet_performance.describe_performance(performance))
+
+# %%
+wallet_performance.draw_returns(performance)
+
+# %%
+wallet_performance.make_figure_table(performance)
+
+# %% [markdown]
+# ## Round trips
+#
+# A round trip leads from no position to no position.
+
+# %%
+blocks.figure(
+    plots.trip_returns,
+    performance.trips,
+    caption="Net return of each round trip over its duration.",
+)
+
+# %%
+wallet_performance.make_trip_table(performance)
 
 # %% [markdown]
 # ## By coin

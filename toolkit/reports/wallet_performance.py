@@ -1,0 +1,251 @@
+"""The performance part of a wallet report: returns, their figures, and round trips."""
+
+import warnings
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import pandas as pd
+
+from toolkit import funding, performance, plots, pnl
+from toolkit.analysis.common.usd_values import MissingAmounts
+from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.plots import formats
+from toolkit.reports import blocks, tables
+from toolkit.reports.blocks import BlockList
+from toolkit.reports.sentences import Paragraph, Sentence, sentence
+from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.reports.wallet_report import WalletResults
+
+SENTENCES: Final = {
+    "returns_unknown": "Returns are not known: the rows of the report do not begin with the "
+    "account, or the account had no capital.",
+    "amounts_unknown": "Returns are not known: some fills do not state their closed PnL, their fee "
+    "or the position before them.",
+    "total_return": "The return over {n:count} days is {value:rate}, without the effect of "
+    "deposits and withdrawals.",
+    "drawdown": "The deepest fall below an earlier high was {value:rate}.",
+    "sharpe": "The Sharpe ratio per year is {value:ratio}; an interval of 95 % reaches from "
+    "{low:ratio} to {high:ratio}.",
+    "realised_only": "Returns are of realised PnL: no prices are known for open positions at "
+    "{missing:count} of {points:count} hours.",
+    "trips": "Of {n:count} complete round trips {wins:count} ended with a gain, after fees and "
+    "funding.",
+    "no_trips": "The account completed no round trip.",
+}
+_NAMES: Final[Mapping[str, tuple[str, str]]] = {
+    # figure -> name in the table, how its value is written
+    "total_return": ("return, time-weighted", "share"),
+    "money_weighted_return": ("return, money-weighted", "share"),
+    "volatility": ("volatility per year", "share"),
+    "sharpe": ("Sharpe ratio per year", "ratio"),
+    "sortino": ("Sortino ratio per year", "ratio"),
+    "max_drawdown": ("deepest drawdown", "share"),
+    "drawdown_periods": ("longest drawdown, days", "count"),
+    "value_at_risk": ("worst 5 % of days begin at", "share"),
+    "best": ("best day", "share"),
+    "worst": ("worst day", "share"),
+    "positive": ("days with a gain", "share"),
+    "leverage": ("leverage, mean", "ratio"),
+    "win_rate": ("trips with a gain", "share"),
+    "payoff_ratio": ("mean gain / mean loss", "ratio"),
+    "profit_factor": ("gains / losses", "ratio"),
+    "expectancy": ("mean net of a trip, USD", "usd"),
+    "median_hours": ("median holding time, hours", "ratio"),
+    "turnover": ("volume / capital, per year", "ratio"),
+    "fee_bps": ("fees, bps of volume", "ratio"),
+    "fee_drag": ("fees, bps of capital per year", "ratio"),
+    "funding_drag": ("funding paid, bps of capital per year", "ratio"),
+}
+_TRIPS: Final = (
+    TextColumn("coin", "coin", tables.plain_text, number=False),
+    TextColumn("side", "side", tables.plain_text, number=False),
+    TextColumn("opened", "opened, UTC", tables.time_text, number=False),
+    TextColumn("duration_hours", "hours", lambda value: f"{value:,.1f}"),
+    TextColumn("entry_px", "entry", formats.plain_number),
+    TextColumn("exit_px", "exit", formats.plain_number),
+    TextColumn("net", "net, USD", tables.signed_usd),
+    TextColumn("return_", "return", formats.percent_share),
+    TextColumn("status", "closed by", lambda value: _CLOSED_BY[value], number=False),
+)
+_CLOSED_BY: Final = {"closed": "the account", "liquidated": "liquidation"}
+_MAX_TRIPS: Final = 10
+_MIN_KNOWN: Final = 0.9  # of the hours of a curve with marks
+
+
+class WalletPerformance:
+    """Returns and round trips of a wallet; each is computed once.
+
+    Parameters
+    ----------
+    results : WalletResults
+        The results of the report.
+    """
+
+    def __init__(self, results: WalletResults) -> None:
+        self.results = results
+
+    @cached_property
+    def curve(self) -> pd.DataFrame:
+        """The equity of each hour; empty if the rows do not begin with the account."""
+        results, frames = self.results, self.results.frames
+        known = not (results.fills_without_amounts or results.fills_without_position)
+        if frames.start_ms > 0 or frames.fills.empty or frames.ledger.empty or not known:
+            return pd.DataFrame()
+        marks = None if results.funding is None else funding.implied_oracle(results.funding)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HistoryWarning)  # the report states the coverage
+            curve: pd.DataFrame = pnl.equity(
+                frames.fills,
+                results.funding,
+                frames.ledger,
+                marks=marks,
+                sz_decimals=frames.perps,
+                account=frames.user,
+            )
+        return curve
+
+    @cached_property
+    def is_marked(self) -> bool:
+        """Whether open positions have prices at almost all hours."""
+        return len(self.curve) > 0 and bool(self.curve["equity"].notna().mean() >= _MIN_KNOWN)
+
+    @cached_property
+    def returns(self) -> pd.DataFrame:
+        """The returns by day; empty if they are not known."""
+        if self.curve.empty:
+            return pd.DataFrame()
+        rows: pd.DataFrame = performance.returns(
+            self.curve, value="equity" if self.is_marked else "realised"
+        )
+        return rows if rows["return_"].notna().any() else pd.DataFrame()
+
+    @cached_property
+    def trips(self) -> pd.DataFrame:
+        """The complete round trips, those with the largest gain or loss first."""
+        frames = self.results.frames
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", (HistoryWarning, MissingAmounts))
+            try:
+                rows: pd.DataFrame = pnl.round_trips(
+                    frames.fills, self.results.funding, account=frames.user
+                )
+            except MissingColumns:  # fills without amounts or without a price of their token
+                return pd.DataFrame()
+        complete = rows[rows["status"].isin(list(_CLOSED_BY)) & rows["net"].notna()]
+        order: Any = complete["net"].abs().sort_values(ascending=False, kind="stable").index
+        return complete.loc[order].reset_index(drop=True)
+
+    @cached_property
+    def figures(self) -> pd.DataFrame:
+        """The performance sheet; empty if there are neither returns nor trips."""
+        if self.returns.empty:
+            return performance.trip_sheet(self.trips) if len(self.trips) else pd.DataFrame()
+        trips = self.trips if len(self.trips) else None
+        sheet: pd.DataFrame = performance.sheet(
+            self.returns, trips=trips, costs=self.results.attribution(by="day")
+        )
+        return sheet
+
+    def figure(self, name: str) -> pd.Series:
+        """Return the row of a figure."""
+        row: pd.Series = self.figures[self.figures["figure"] == name].iloc[0]
+        return row
+
+
+def list_sentences(wallet: WalletPerformance) -> list[Sentence]:
+    """Return the sentences of this part."""
+    results, sentences = wallet.results, []
+
+    def add(name: str, **values: Any) -> None:
+        sentences.append(sentence(SENTENCES, name, **values))
+
+    if wallet.returns.empty:
+        is_unknown = results.fills_without_amounts or results.fills_without_position
+        add("amounts_unknown" if is_unknown else "returns_unknown")
+    else:
+        total = wallet.figure("total_return")
+        add("total_return", value=total["value"], n=total["n"])
+        add("drawdown", value=wallet.figure("max_drawdown")["value"])
+        ratio = wallet.figure("sharpe")
+        if pd.notna(ratio["low"]):
+            add("sharpe", value=ratio["value"], low=ratio["low"], high=ratio["high"])
+        if not wallet.is_marked:
+            missing = int(wallet.curve["unrealised"].isna().sum())
+            add("realised_only", missing=missing, points=len(wallet.curve))
+    if len(wallet.trips):
+        add("trips", n=len(wallet.trips), wins=int((wallet.trips["net"] > 0).sum()))
+    else:
+        add("no_trips")
+    return sentences
+
+
+def describe_performance(wallet: WalletPerformance) -> Paragraph:
+    """Return the performance in a few sentences."""
+    return Paragraph(list_sentences(wallet))
+
+
+def draw_returns(wallet: WalletPerformance) -> BlockList:
+    """Return the figures of returns; none if returns are not known."""
+    if wallet.returns.empty:
+        return BlockList([])
+    of = "equity" if wallet.is_marked else "realised PnL and flows"
+    return BlockList(
+        [
+            blocks.figure(
+                plots.growth_curve,
+                wallet.returns,
+                caption=f"Time-weighted return, from {of}; below, the distance from the highest "
+                "value so far.",
+            ),
+            blocks.figure(
+                plots.return_calendar, wallet.returns, caption="Return of each day, UTC."
+            ),
+        ]
+    )
+
+
+def make_figure_table(wallet: WalletPerformance) -> TextTable:
+    """Return the performance figures with their intervals."""
+    rows = wallet.figures
+    known = rows[rows["figure"].isin(list(_NAMES)) & rows["value"].notna()] if len(rows) else rows
+    texts = [
+        {
+            "name": _NAMES[row.figure][0],
+            "value": _write_figure(row.figure, row.value),
+            "interval": ""
+            if pd.isna(row.low)
+            else f"{_write_figure(row.figure, row.low)} to {_write_figure(row.figure, row.high)}",
+            "n": row.n,
+        }
+        for row in known.itertuples()
+    ]
+    columns = (
+        TextColumn("name", "figure", tables.plain_text, number=False),
+        TextColumn("value", "value", tables.plain_text),
+        TextColumn("interval", "interval of 95 %", tables.plain_text),
+        TextColumn("n", "n", formats.whole_number),
+    )
+    return table(
+        "Performance: n counts days, or round trips. What happened has no interval.",
+        pd.DataFrame(texts),
+        columns,
+    )
+
+
+def make_trip_table(wallet: WalletPerformance) -> TextTable:
+    """Return the round trips with the largest gain or loss."""
+    rows = wallet.trips.head(_MAX_TRIPS)
+    shown = f"The {len(rows)} of {len(wallet.trips)} complete round trips with the largest net"
+    return table(f"{shown}, after fees and funding.", rows, _TRIPS)
+
+
+def _write_figure(name: str, value: float) -> str:
+    unit = _NAMES[name][1]
+    if unit == "share":
+        return formats.true_minus(f"{100 * value:.2f} %")
+    if unit == "usd":
+        return tables.signed_usd(value)
+    if unit == "count":
+        return formats.whole_number(value)
+    return formats.true_minus(f"{value:,.2f}")
