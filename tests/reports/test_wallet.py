@@ -76,7 +76,7 @@ def test_contents_link_to_sections(made):
     page = PageContent(made.html)
     assert len(set(page.ids)) == len(page.ids)
     assert {link[1:] for link in page.links} <= set(page.ids)
-    assert len(page.links) == 10
+    assert len(page.links) == 12
 
 
 def test_same_data_gives_same_bytes(made, session, user):
