@@ -1,8 +1,11 @@
 """The limits of the server, over real sockets. Shortened limits keep the tests fast."""
 
+import asyncio
 import contextlib
 import json
 import logging
+import random
+import re
 import socket
 import threading
 import time
@@ -17,6 +20,7 @@ import pytest
 from toolkit.contract.sources import Sources
 from toolkit.service import Access, Key, ServiceLimits, Site, Store, build_store
 from toolkit.service.http import HttpServer, bind_socket, run_server
+from toolkit.service.request_queue import RequestQueue
 
 KEY = "Authorization: Bearer s3cret\r\n"
 HOST = "Host: 127.0.0.1\r\n"
@@ -426,6 +430,77 @@ def test_silent_connections_make_room(serve: Serve, caplog: pytest.LogCaptureFix
         with Wire(address) as wire:
             assert wire.send(HEALTH).read_response()[0] == 200
         assert keyed.send(GOOD).read_response()[0] == 200  # a key is better than silence
+    assert caplog.records == []
+
+
+def test_new_connection_waits_for_busy_ones(empty: Store) -> None:
+    access, server, thread, address = run_slow(empty, connections=2, workers_per_key=2)
+    with contextlib.ExitStack() as stack:
+        first, second = (stack.enter_context(Wire(address)).send(GOOD) for _ in range(2))
+        for _ in range(2):
+            assert access.arrived.acquire(timeout=10)
+        third = stack.enter_context(Wire(address))
+        third.send(HEALTH)
+        third.socket.settimeout(SHORT)
+        with pytest.raises(TimeoutError):
+            third.socket.recv(1, socket.MSG_PEEK)
+        access.go_on.set()
+        answers = [wire.read_response() for wire in (first, second)]
+        assert [status for status, _, _ in answers] == [200, 200]
+        assert "close" in [headers.get("connection") for _, headers, _ in answers]
+        third.socket.settimeout(10)
+        assert third.read_response()[0] == 200
+        server.stop()
+        thread.join(10)
+
+
+def test_keys_take_turns() -> None:
+    async def run() -> list[str]:
+        order: list[str] = []
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        queue = RequestQueue(loop, workers=1, workers_per_key=1)
+
+        def deliver(name: str) -> None:
+            order.append(name)
+            if len(order) == 7:
+                done.set()
+
+        names = [f"greedy {number}" for number in range(4)]
+        names += ["modest 0", "modest 1", "quiet 0"]
+        for name in names:
+            queue.add(name.split()[0], lambda name=name: name, deliver)
+        await asyncio.wait_for(done.wait(), 10)
+        queue.close()
+        return order
+
+    order = asyncio.run(run())  # the first request begins before the others come
+    turns = ["greedy", "greedy", "modest", "quiet", "greedy", "modest", "greedy"]
+    assert [name.split()[0] for name in order] == turns
+
+
+def test_mutated_requests(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    draw = random.Random(7)
+    chunked = GOOD.replace(f"Content-Length: {len(META)}".encode(), b"Transfer-Encoding: chunked")
+    chunked = chunked.replace(META, b"%x\r\n%b\r\n0\r\n\r\n" % (len(META), META))
+    pieces = (
+        b"\r\n",
+        b"\0",
+        b":",
+        b" ",
+        b"\xff",
+        b"Content-Length: +5\r\n",
+        b"http://",
+        b"Upgrade: h2c",
+    )
+    for _ in range(300):
+        data = bytearray(draw.choice((GOOD, chunked, HEALTH + GOOD)))
+        for _ in range(draw.randint(1, 4)):
+            begin = draw.randrange(len(data))
+            data[begin : begin + draw.randint(0, 3)] = draw.choice(pieces)
+        with Wire(address) as wire:
+            wire.send(bytes(data)).socket.shutdown(socket.SHUT_WR)
+            answers = wire.reader.read()
+        assert all(int(status) < 500 for status in re.findall(rb"HTTP/1.1 (\d+)", answers))
     assert caplog.records == []
 
 

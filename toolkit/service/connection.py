@@ -159,6 +159,8 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Begin a request."""
+        if not self._is_parsing:
+            raise BadRequest("The connection closes")  # nobody receives this
         if len(self._requests) >= self._limits.pipelined_requests:
             raise BadRequest("Too many requests came before the first response was read")
         self._incoming = _Request()
@@ -291,6 +293,8 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: ServiceError) -> None:
         """Refuse what cannot be parsed, after the requests before it, and close."""
+        if not self._is_parsing:  # the last response was sent while the same bytes were parsed
+            return
         request = self._incoming or _Request()
         request.is_last = True
         request.response = request.response or error_response(error)
@@ -325,7 +329,7 @@ class Connection(asyncio.Protocol):
 
     def _send(self, request: _Request, response: Response) -> None:
         self._phase = _Phase.SEND
-        request.is_last |= self._server.is_stopping
+        request.is_last |= self._server.is_stopping or self._server.is_full
         head = _response_head(request, response)
         content = b"" if request.method == "HEAD" else response.content
         if len(content) < _JOINED_BYTES:

@@ -76,6 +76,8 @@ class HttpServer:
         The open connections, the oldest first.
     is_stopping : bool
         Whether the server accepts no more requests.
+    is_full : bool
+        Whether a client waits for a connection. Connections then close after a response.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class HttpServer:
     ) -> None:
         self.site = site
         self.connections: dict[Connection, None] = {}
-        self.is_stopping = False
+        self.is_stopping = self.is_full = False
         self._listener = listener
         local = is_loopback(listener.getsockname()[0])
         self.hosts = frozenset(map(str.lower, allowed_hosts)) if local else None
@@ -145,9 +147,9 @@ class HttpServer:
                 await asyncio.sleep(_ACCEPT_PAUSE)
                 continue
             while len(self.connections) >= self._most and not self._close_least_needed():
-                await asyncio.sleep(
-                    _ACCEPT_PAUSE
-                )  # every connection has a request that is answered
+                self.is_full = True  # and every connection has a request that is answered
+                await asyncio.sleep(_ACCEPT_PAUSE)
+            self.is_full = False
             await self.loop.connect_accepted_socket(lambda: Connection(self), client)
 
     def _close_least_needed(self) -> bool:

@@ -1,6 +1,7 @@
 """Mirror mode: another server answers the operations of the exchange's info API."""
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,6 +19,15 @@ _KNOWN_STATUSES: Final = (400, 401, 403, 404, 422, 429, 500, 502)
 
 Any other status becomes the nearest of them.
 """
+
+_HEADERS: Final = ("content-type", "retry-after")
+"""The headers of a response that the service reads."""
+
+_MOST_SECONDS: Final = 60.0
+"""The longest time of a whole response, however it trickles."""
+
+_MOST_BYTES: Final = 2**28
+"""The most bytes of a response."""
 
 _TEXT_LETTERS: Final = 300
 """Letters of a text without JSON that are forwarded as a message."""
@@ -82,7 +92,7 @@ class Upstream:
     def forward(self, content: bytes) -> Response:
         """Forward the body of a request, and return the server's response as ours."""
         try:
-            received = self._client.post("/info", content=content)
+            received = self._read_response(content)
         except httpx.HTTPError:
             # ASSUMED: an unreachable upstream gets the same error as one that is too slow.
             return _error_response(502, "Timeout error")
@@ -93,6 +103,20 @@ class Upstream:
         headers = {"retry-after": wait} if wait else {}
         status = _nearest_status(received.status_code)
         return _error_response(status, _error_message(received), headers)
+
+    def _read_response(self, content: bytes) -> httpx.Response:
+        """Return a response that is read in time and within the limit of its size."""
+        end, size = time.monotonic() + _MOST_SECONDS, 0
+        with self._client.stream("POST", "/info", content=content) as received:
+            parts = []
+            for part in received.iter_bytes():
+                parts.append(part)
+                size += len(part)
+                if size > _MOST_BYTES or time.monotonic() > end:
+                    raise httpx.ReadError("the response is too large or too slow")
+        # The parts are decompressed, so the headers that describe the transfer are left out.
+        kept = {name: received.headers[name] for name in _HEADERS if name in received.headers}
+        return httpx.Response(received.status_code, headers=kept, content=b"".join(parts))
 
     def close(self) -> None:
         """Close all connections."""
