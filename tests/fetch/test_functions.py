@@ -212,7 +212,7 @@ EMPTY: dict[str, Any] = {
     "meta": {"universe": []},
     "metaAndAssetCtxs": [{"universe": []}, []],
     "perpDexLimits": None,
-    "batchClearinghouseStates": {"successful_states": [], "failed_wallets": []},
+    "batchClearinghouseStates": {"successful_states": [], "failed_wallets": [USER, BUILDER]},
 }
 JSON = {name: row for name, row in OPERATIONS.items() if not row.binary}
 EVERY = pytest.mark.parametrize("row", JSON.values(), ids=list(JSON))
@@ -282,7 +282,7 @@ def test_frames_have_fixed_dtypes(row: Operation, numbers: Any) -> None:
     empty = full
     if row.type in EMPTY or isinstance(ANSWERS[row.type], list):
         _, empty = call(row, {row.type: EMPTY.get(row.type, [])}, numbers=numbers)
-        assert sum(map(len, frames_of(row, empty))) == 0
+        assert sum(map(len, frames_of(row, empty)[:2])) == 0  # the third has failed accounts
     for table, item, other in zip(
         row.tables, frames_of(row, full), frames_of(row, empty), strict=True
     ):
