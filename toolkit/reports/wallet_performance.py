@@ -211,14 +211,15 @@ def make_figure_table(wallet: WalletPerformance) -> TextTable:
     known = rows[rows["figure"].isin(list(_NAMES)) & rows["value"].notna()] if len(rows) else rows
     texts = [
         {
-            "name": _NAMES[row.figure][0],
-            "value": _write_figure(row.figure, row.value),
+            "name": _NAMES[row["figure"]][0],
+            "value": _write_figure(row["figure"], row["value"]),
             "interval": ""
-            if pd.isna(row.low)
-            else f"{_write_figure(row.figure, row.low)} to {_write_figure(row.figure, row.high)}",
-            "n": row.n,
+            if pd.isna(row["low"])
+            else f"{_write_figure(row['figure'], row['low'])} to "
+            f"{_write_figure(row['figure'], row['high'])}",
+            "n": row["n"],
         }
-        for row in known.itertuples()
+        for _, row in known.iterrows()
     ]
     columns = (
         TextColumn("name", "figure", tables.plain_text, number=False),
