@@ -57,6 +57,7 @@ _NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "fee_drag": ("fees, bps of capital per year", "ratio"),
     "funding_drag": ("funding paid, bps of capital per year", "ratio"),
 }
+_CLOSED_BY: Final[Mapping[str, str]] = {"closed": "the account", "liquidated": "liquidation"}
 _TRIPS: Final = (
     TextColumn("coin", "coin", tables.plain_text, number=False),
     TextColumn("side", "side", tables.plain_text, number=False),
@@ -68,7 +69,6 @@ _TRIPS: Final = (
     TextColumn("return_", "return", formats.percent_share),
     TextColumn("status", "closed by", lambda value: _CLOSED_BY[value], number=False),
 )
-_CLOSED_BY: Final = {"closed": "the account", "liquidated": "liquidation"}
 _MAX_TRIPS: Final = 10
 _MIN_KNOWN: Final = 0.9  # of the hours of a curve with marks
 
@@ -134,7 +134,8 @@ class WalletPerformance:
                 return pd.DataFrame()
         complete = rows[rows["status"].isin(list(_CLOSED_BY)) & rows["net"].notna()]
         order: Any = complete["net"].abs().sort_values(ascending=False, kind="stable").index
-        return complete.loc[order].reset_index(drop=True)
+        ordered: pd.DataFrame = complete.loc[order].reset_index(drop=True)
+        return ordered
 
     @cached_property
     def figures(self) -> pd.DataFrame:
