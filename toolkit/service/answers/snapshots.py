@@ -1,6 +1,6 @@
 """Answers about snapshots. Specification, "Snapshot endpoints (compressed binary)"."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, join_coin
@@ -15,6 +15,9 @@ __all__ = [
     "perp_twap_snapshot_timestamp",
     "perp_twap_snapshots",
 ]
+
+_Selection = tuple[str | None, str | None]
+"""Parts of a name; None: every dex."""
 
 _NO_SNAPSHOTS: Final = "No snapshots are available yet"
 
@@ -32,29 +35,33 @@ def perp_twap_snapshot_timestamp(store: Store, request: CheckedRequest) -> Respo
 def account_value_snapshots(store: Store, request: CheckedRequest) -> Response:
     """Return the account values of the requested collateral tokens."""
     return _find_snapshots(
-        store, request, "account values", request["collateral_tokens"], _is_token_match
+        store,
+        request,
+        "account values",
+        set(map(_token_selection, request["collateral_tokens"])),
+        _token_selections,
     )
 
 
 def perp_twap_snapshots(store: Store, request: CheckedRequest) -> Response:
     """Return the TWAPs of the requested markets."""
-    return _find_snapshots(store, request, "twaps", request["market_names"], _is_market_match)
+    selected = set(map(_market_selection, request["market_names"]))
+    return _find_snapshots(store, request, "twaps", selected, _market_selections)
 
 
 def _find_snapshots(
     store: Store,
     request: CheckedRequest,
     kind: str,
-    patterns: Iterable[str],
-    is_match: Callable[[str, str], bool],
+    selected: set[_Selection],
+    selections_of: Callable[[str], set[_Selection]],
 ) -> Response:
     # Go through the documents, not through the patterns: so no document is sent twice, even if
-    # two patterns match it.
-    unique_patterns = set(patterns)
+    # two patterns match it, and many patterns take no longer.
     names = [
         name
         for name in request.document_keys(store, kind)
-        if any(is_match(pattern, name) for pattern in unique_patterns)
+        if not selected.isdisjoint(selections_of(name))
     ]
     # ASSUMED: the status is 404 also if there are snapshots, but none that the request matches.
     blobs = [_require(request.find_document(store, kind, name)) for name in names]
@@ -64,21 +71,29 @@ def _find_snapshots(
     return Response(200, {name.lower(): value for name, value in headers.items()}, content)
 
 
-def _is_token_match(pattern: str, name: str) -> bool:
-    """Return whether ``ALL``, ``<token>`` or ``<dex>:<token>`` matches a name ``dex:token``."""
+def _token_selection(pattern: str) -> _Selection:
+    """Return what ``ALL``, ``<token>`` or ``<dex>:<token>`` selects."""
+    dex, colon, token = pattern.rpartition(":")
+    return (canonical_dex(dex) if colon else None), token
+
+
+def _token_selections(name: str) -> set[_Selection]:
+    """Return all selections that contain a document ``dex:token``."""
     dex, _, token = name.partition(":")
-    pattern_dex, colon, pattern_token = pattern.rpartition(":")
-    if not colon:
-        return pattern in ("ALL", token)
-    return (canonical_dex(pattern_dex), pattern_token) == (dex, token)
+    return {(None, "ALL"), (None, token), (dex, token)}
 
 
-def _is_market_match(pattern: str, name: str) -> bool:
-    """Return whether a name, ``ALL``, ``ALL:<dex>`` or ``ALL:ALL_DEXES`` matches a market."""
+def _market_selection(pattern: str) -> _Selection:
+    """Return what a name, ``ALL``, ``ALL:<dex>`` or ``ALL:ALL_DEXES`` selects."""
     first, colon, dex = pattern.partition(":")
     if first == "ALL":
-        return dex == ALL_DEXES or coin_dex(name) == canonical_dex(dex)
-    return name == (join_coin(first, dex) if colon else pattern)
+        return "ALL", None if dex == ALL_DEXES else canonical_dex(dex)
+    return "", join_coin(first, dex) if colon else pattern
+
+
+def _market_selections(name: str) -> set[_Selection]:
+    """Return all selections that contain a market."""
+    return {("ALL", None), ("ALL", coin_dex(name)), ("", name)}
 
 
 def _require(text: bytes | None) -> bytes:
