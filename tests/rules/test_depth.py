@@ -8,7 +8,7 @@ import pytest
 
 from tests.rules.reference import half_spread_bps, slippage_bps
 from toolkit.contract.requests import AMOUNTS
-from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, mid_price
+from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, mid_price, slippage_bounds
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "l2Book.json"
 NOTHING = np.empty((0, 2))
@@ -90,3 +90,44 @@ def test_recorded_depth_reaches_total(recorded: Book) -> None:
         assert depths == sorted(depths)
     whole = float((recorded.asks[:, 0] * recorded.asks[:, 1]).sum())
     assert result[-1][2] == pytest.approx(whole)
+
+
+def test_level_beyond_band_does_not_count() -> None:
+    """The levels are 10.5 and 10 bps from a mid of 100."""
+    far = Book(bids=np.array([[99.895, 1.0]]), asks=np.array([[100.105, 1.0]]))
+    assert depth_bands(far, (10, 11)) == [(10, 0.0, 0.0), (11, 99.895, 100.105)]
+    edge = Book(bids=np.array([[99.9, 1.0]]), asks=np.array([[100.1, 1.0]]))
+    assert depth_bands(edge, (10,)) == [(10, 99.9, 100.1)]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_slippage_bounds_by_hand(sign: int) -> None:
+    """1,000 USD within 10 bps, 2,000 more within 25; the best price is 4 bps from mid."""
+    orders = np.array([500.0, 1_000.0, 2_000.0, 3_000.0, 5_000.0])
+    books, widths = np.array([[1_000.0, 3_000.0]] * 5), np.array([10.0, 25.0])
+    least, most = slippage_bounds(orders, books, widths, np.full(5, 4.0), sign)
+
+    def cost(*parts: tuple[float, float]) -> float:
+        size = sum(usd / (1 + sign * bps / 1e4) for usd, bps in parts)
+        return sign * (sum(usd for usd, _ in parts) / size - 1) * 1e4
+
+    thousand, beyond = (1_000, 4), (2_000, 25)
+    assert least == pytest.approx(
+        [
+            4.0,
+            4.0,
+            cost(thousand, (1_000, 10)),
+            cost(thousand, (2_000, 10)),
+            cost(thousand, (2_000, 10), beyond),
+        ]
+    )
+    wide = [10.0, 10.0, cost((1_000, 10), (1_000, 25)), cost((1_000, 10), (2_000, 25)), np.inf]
+    assert most == pytest.approx(wide)
+
+
+def test_best_price_beyond_narrow_band() -> None:
+    """Nothing lies within 10 bps: the best price is at 15."""
+    args = np.array([[0.0, 3_000.0]]), np.array([10.0, 25.0]), np.array([15.0])
+    least, most = slippage_bounds(np.array([1_000.0]), *args, 1)
+    assert least == pytest.approx([15.0])
+    assert most == pytest.approx([25.0])

@@ -62,3 +62,9 @@ def test_implied_range_contains_oracle(szi: int, oracle: int, rate: int) -> None
     usdc = Fraction(funding_payment(szi, oracle, rate, 12), 10**6)
     low, high = exact_oracle_range(usdc, Fraction(szi, 10**3), Fraction(rate, 10**7))
     assert low <= Fraction(oracle, 10**2) <= high
+
+
+def test_largest_remainder_gets_missing_unit() -> None:
+    """0.9, 10.1 and -11 units: the 0.9 lost most by rounding down, not the largest payment."""
+    assert round_payments({1: 9, 2: 101, 3: -110}, 7) == {1: 1, 2: 10, 3: -11}
+    assert round_payments({1: 5, 2: 5, 3: -10}, 7) == {1: 1, 2: 0, 3: -1}  # a tie: by account

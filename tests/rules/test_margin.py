@@ -1,5 +1,6 @@
 """Maintenance margin by tiers, by hand and compared with its definition."""
 
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
@@ -142,3 +143,26 @@ def test_equity_equals_margin_at_liquidation(
     most, low = pad_tiers([tiers])
     result = liquidation_price([mark], [sign * size], [equity], most, low)
     assert result[0] == pytest.approx(float(px), rel=1e-9)
+
+
+def test_decimals_and_float_owners_are_read() -> None:
+    most, low = pad_tiers([[(0, 10)]] * 2)
+    equity, size = [Decimal(20), Decimal(10)], [Decimal(100), Decimal(100)]
+    moves = tiered_adverse_move(equity, np.array([1.0, 0.0]), size, most, low)
+    assert moves == pytest.approx([15 / 95, 5 / 95])  # (equity - 5) / (100 - 5)
+    prices = liquidation_price([Decimal(50)], [Decimal(2)], equity[:1], most[:1], low[:1])
+    assert prices == pytest.approx([50 * 80 / 95])
+
+
+def test_no_price_at_zero_or_below() -> None:
+    """A long that is paid in full is liquidated at 0 or below, so at no price."""
+    prices = liquidation_price([100.0] * 3, [1.0] * 3, [100.0, 150.0, 50.0], [[10]] * 3, [[0]] * 3)
+    assert prices.dtype == np.float64
+    assert np.isnan(prices[:2]).all()
+    assert prices[2] == pytest.approx(50 / 0.95)
+
+
+def test_price_below_zero_is_of_first_tier() -> None:
+    """2,000 on a long of 1,000 at a rate of 1/80: (2,000 - 12.5) / (1 - 1/80) away."""
+    away = Fraction(2000 * 80 - 1000, 79)
+    assert exact_liquidation_price(1000, 1, 2000, THREE) == 1000 - away

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from tests.rules.reference import walk_bps
-from toolkit.rules.slippage import least_beyond_bps
+from toolkit.rules.slippage import average_prices, least_beyond_bps
 
 LEVELS = st.lists(st.tuples(st.floats(0, 80), st.floats(10, 1000)), min_size=1, max_size=10)
 
@@ -43,3 +43,13 @@ def test_bound_without_smaller_size() -> None:
     for sign in (1, -1):
         found = least_beyond_bps(np.array([5000.0]), known, nothing, sign)
         assert found == pytest.approx(20.0)
+
+
+def test_average_price_by_hand() -> None:
+    """500 USD take 1 at 100 and 4 at 100; 600 USD another 100 USD at 110."""
+    px, sz = np.array([[100.0, 110.0, 120.0]] * 2), np.array([[5.0, 2.0, 1.0], [5.0, 0.5, 0.0]])
+    assert average_prices(px, sz, 500.0) == pytest.approx([100.0, 100.0])
+    assert average_prices(px, sz, 600.0)[0] == pytest.approx(600 / (5 + 100 / 110))
+    assert np.isnan(average_prices(px, sz, 600.0)[1])
+    assert average_prices(px, sz, 840.0)[0] == pytest.approx(840 / 8)  # all of the book
+    assert np.isnan(average_prices(px, sz, 840.5)[0])

@@ -186,3 +186,33 @@ def test_negation_keeps_cost(legs: list[tuple[int, int]], size: int) -> None:
 def test_rounding_is_limited_to_cost() -> None:
     """Two thirds of 8 round to 10 in tens: only 8 can leave."""
     assert apply_spot_fill(Basis(3, 8, 0), -2, 7, unit=10) == (14 - 8, Basis(1, 0, 0))
+
+
+def test_swap_sums_sources() -> None:
+    """30 tokens leave with a cost of 70; 5 of them are of unknown cost."""
+    left, came = swap_tokens([(Basis(10, 30, 5), 10), (Basis(20, 40, 0), 20)], [(FLAT, 30)])
+    assert left == [FLAT, FLAT]
+    assert came == [Basis(30, 70, 5)]
+
+
+def test_swap_rounds_unknown_down() -> None:
+    """One of three tokens that leave is of unknown cost: 3 of 10 that come in, not 3.33."""
+    (came,) = swap_tokens([(Basis(3, 6, 1), 3)], [(FLAT, 10)])[1]
+    assert came == Basis(10, 6, 3)
+    assert isinstance(came.unknown, int)
+
+
+def test_swap_of_more_than_balance_adds_unknown() -> None:
+    left, came = swap_tokens([(Basis(9, 27, 0), 10)], [(FLAT, 10)])
+    assert (left, came) == ([FLAT], [Basis(10, 27, 1)])
+
+
+def test_swap_without_sources_is_unknown() -> None:
+    assert swap_tokens([], [(Basis(2, 8, 0), 5)]) == ([], [Basis(7, 8, 5)])
+
+
+def test_last_target_gets_rest_of_cost() -> None:
+    """A cost of 7 in units of 5 is not rounded if one token gets all of it."""
+    assert swap_tokens([(Basis(10, 7, 0), 10)], [(FLAT, 10)], unit=5)[1] == [Basis(10, 7, 0)]
+    came = swap_tokens([(Basis(10, 17, 0), 10)], [(FLAT, 4), (FLAT, 6)], unit=5)[1]
+    assert came == [Basis(4, 5, 0), Basis(6, 12, 0)]  # 6.8 rounds to 5
