@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 
 from tests.rules.reference import replay_perp_fills
-from toolkit.rules.closed_pnl import apply_perp_fill, entry_price, price_decimals
+from toolkit.rules.closed_pnl import (
+    apply_perp_fill,
+    apply_perp_fill_2023,
+    entry_price,
+    price_decimals,
+)
 
 fills = st.lists(
     st.tuples(st.integers(-50, 50).filter(bool), st.integers(1, 1_000)), min_size=1, max_size=40
@@ -93,3 +98,25 @@ def test_truncation_to_coarser_ticks() -> None:
 @pytest.mark.parametrize(("sz_decimals", "decimals"), [(0, 6), (5, 1), (6, 0), (8, 0)])
 def test_perp_price_decimals(sz_decimals: int, decimals: int) -> None:
     assert price_decimals(sz_decimals) == decimals
+
+
+@pytest.mark.parametrize(
+    ("before", "fill", "after"),
+    [
+        ((0, 0), (10, 105, 10), (0, 10, 105)),  # the first price is not truncated
+        ((10, 100), (5, 103, 1), (0, 15, 101)),  # 1,515 / 15
+        ((10, 100), (5, 133, 10), (0, 15, 110)),  # 1,665 / 15 = 111
+        ((-10, 100), (-5, 103, 1), (0, -15, 101)),
+        ((10, 100), (-4, 110, 1), (40, 6, 102)),  # a close moves the mean: 1,440 / 14
+        ((-10, 100), (4, 91, 1), (36, -6, 97)),  # 1,364 / 14
+        ((10, 100), (-10, 105, 1), (50, 0, 0)),
+        ((-10, 100), (10, 105, 1), (-50, 0, 0)),
+        ((10, 100), (-15, 110, 1), (100, -5, 110)),
+        ((-10, 100), (15, 110, 1), (100, 5, 110)),  # a flip has no sign
+    ],
+)
+def test_rule_of_2023(
+    before: tuple[int, int], fill: tuple[int, int, int], after: tuple[int, int, int]
+) -> None:
+    assert apply_perp_fill_2023(*before, *fill) == after
+    assert all(isinstance(number, int) for number in apply_perp_fill_2023(*before, *fill))
