@@ -68,7 +68,8 @@ def test_million_fills_are_complete(keys, path, inclusive) -> None:
     assert said["rows"] == ROWS
     assert (said["first"], said["last"]) == tuple(f"{times[i]}_{transactions[i]}" for i in (0, -1))
     # Each successful request brought a page; each full page cut a group, which was read again.
-    assert said["pages"] == said["requests"] - failed >= 501
+    # One more request confirmed the end.
+    assert said["pages"] == said["requests"] - failed - 1 >= 501
     assert said["ties"] >= 490
     assert set(network.failed) == {*REFUSED, *BROKEN}
     assert sum(said["retries"].values()) == session.counts.retries == failed > 50

@@ -1,5 +1,6 @@
 """Remarks about missing data: once per call, and only if they are true."""
 
+import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -106,10 +107,11 @@ def test_simulated_exchange_has_no_remarks(simulated) -> None:
 def test_very_active_account_warns() -> None:
     quiet = tk.user_fills_by_time(USER, "2025-08-02", session=live_session())
     assert "may be missing: the fills of some very active" in tk.provenance(quiet)["history"]
-    times = iter(range(to_ms("2025-09-01"), to_ms("2025-09-02")))
 
     def rows(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, json=[fill(next(times)) for _ in range(2_000)])
+        asked = json.loads(request.content)
+        start = int(asked.get("cursor", f"{asked['startTime']}_0").split("_")[0]) + 1
+        return httpx.Response(200, json=[fill(start + number) for number in range(2_000)])
 
     session = connect(
         "http://service.test",

@@ -59,7 +59,8 @@ def short_answer(content: bytes) -> httpx.Response:
 
 def test_certificate_counts_requests() -> None:
     # Pages of 4. Request 1: rows 0-3, row 3 may be cut: 3 certain, 1 tie. Request 2 after 1000_0:
-    # rows 3-6, row 6 may be cut: 3 certain, 1 tie. Request 3 after 1000_1: row 6, the end.
+    # rows 3-6, row 6 may be cut: 3 certain, 1 tie. Request 3 after 1000_1: row 6, the end. Request
+    # 4 after 2000_0 confirms it.
     frame = tk.user_fills_by_time(USER, 0, page_size=4, session=Service().session())
     assert frame["tid"].tolist() == [0, 1, 2, 3, 4, 5, 6]
     facts = tk.provenance(frame)
@@ -70,8 +71,8 @@ def test_certificate_counts_requests() -> None:
         "ties": 2,
         "first": "1000_0",
         "last": "2000_0",
-        "requests": 3,
-        "points": 30,
+        "requests": 4,
+        "points": 40,
         "retries": {},
         "waits": 0,
         "waited_seconds": 0,
@@ -105,11 +106,86 @@ def test_cut_answer_is_retried(content) -> None:
     assert (facts["rows"], facts["retries"]) == (7, {"answer cut short": 1})
 
 
+class ShortPages(Service):
+    """A service whose second page is too short: it seems to be the end."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.rows = rows
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        answer = super().__call__(request)
+        is_second = json.loads(request.content).get("cursor") == "1000_0"
+        return httpx.Response(200, json=answer.json()[: self.rows]) if is_second else answer
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(3, 7), (2, 6)])
+def test_short_page_is_not_the_end(rows: int, kept: int) -> None:
+    """Every row comes, except those of a tie that the service cut without a sign."""
+    session = ShortPages(rows).session()
+    assert len(tk.user_fills_by_time(USER, 0, page_size=5, session=session)) == kept
+    session = ShortPages(rows).session(confirm_end=False)
+    assert len(tk.user_fills_by_time(USER, 0, page_size=5, session=session)) < kept
+
+
+def test_vanished_rows_are_found() -> None:
+    with pytest.raises(tk.Incomplete, match="2 rows with the key 1000_1 ended the page before"):
+        tk.user_fills_by_time(USER, 0, page_size=5, session=ShortPages(1).session())
+
+
+def test_single_page_needs_no_confirmation() -> None:
+    facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=Service().session()))
+    assert (facts["complete"], facts["requests"]) == ("yes", 1)
+
+
+@pytest.mark.parametrize(("confirm_end", "requests"), [(None, 3), (True, 4)])
+def test_expensive_end_is_confirmed_on_demand(confirm_end: bool | None, requests: int) -> None:
+    session = Service().session(confirm_end=confirm_end)
+    frame = tk.builder_approved_fills_by_time(USER, 0, page_size=4, session=session)
+    assert len(frame) == 7
+    assert tk.provenance(frame)["requests"] == requests
+
+
+def test_confirmation_beyond_budget_is_left_out() -> None:
+    session = Service().session(most_points=30)
+    facts = tk.provenance(tk.user_fills_by_time(USER, 0, page_size=4, session=session))
+    assert (facts["complete"], facts["requests"], facts["rows"]) == ("yes", 3, 7)
+
+
+def test_failed_confirmation_keeps_rows() -> None:
+    class Closing(Service):
+        def __call__(self, request: httpx.Request) -> httpx.Response:
+            if json.loads(request.content).get("cursor") == "2000_0":
+                return httpx.Response(500, json={"error": "closed"})
+            return super().__call__(request)
+
+    with pytest.raises(tk.Incomplete, match="closed") as caught:
+        tk.user_fills_by_time(USER, 0, page_size=4, session=Closing().session())
+    assert len(caught.value.rows) == 7
+
+
+def test_arriving_rows_end_confirmation() -> None:
+    """New rows with every request: the pull ends, although its end is never confirmed."""
+
+    class Growing(Service):
+        def __call__(self, request: httpx.Request) -> httpx.Response:
+            at = len(FILLS) + len(new)
+            new.append(fill(3_000 + at, 0, at))
+            after = tuple(map(int, json.loads(request.content).get("cursor", "-1_0").split("_")))
+            rows = [fill for fill in FILLS + new if (fill["time"], fill["txIndex"]) > after]
+            return httpx.Response(200, json=rows[:4])
+
+    new: list[dict[str, object]] = []
+    frame = tk.user_fills_by_time(USER, 0, page_size=4, session=Growing().session())
+    assert frame["tid"].tolist() == list(range(len(frame)))
+    assert tk.provenance(frame)["requests"] < 12
+
+
 def test_session_counts_sum_pulls() -> None:
     session = Service(httpx.Response(500, json={"error": "x"})).session()
     users = ["0x" + letter * 40 for letter in "abcdef"]
     joined = tk.provenance(tk.many(tk.user_fills_by_time, users, 0, page_size=4, session=session))
-    assert joined["requests"] == session.counts.requests == 6 * 3 + 1
+    assert joined["requests"] == session.counts.requests == 6 * 4 + 1
     assert joined["retries"] == dict(session.counts.causes) == {"500": 1}
     assert (joined["pages"], joined["ties"], joined["rows"]) == (18, 12, 42)
 
@@ -122,9 +198,9 @@ def test_waits_are_counted() -> None:
 
     session = Service().session(points_per_minute=10, clock=lambda: now[0], sleep=sleep)
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, page_size=4, session=session))
-    # Three requests of 10 points, one a minute: two waits.
-    assert facts["waits"] == 2
-    assert facts["waited_seconds"] == pytest.approx(120, abs=1)
+    # Four requests of 10 points, one a minute: three waits.
+    assert facts["waits"] == 3
+    assert facts["waited_seconds"] == pytest.approx(180, abs=1)
 
 
 def test_asked_at_is_start_of_call() -> None:

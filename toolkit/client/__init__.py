@@ -3,11 +3,12 @@
 from toolkit.client.budget import Counts, LimitWarning
 from toolkit.client.connection import connect, find_cache_folder
 from toolkit.client.recipe import Recipe
-from toolkit.client.session import Session, current_session, forget, use
+from toolkit.client.session import RawAnswer, Session, current_session, forget, use
 
 __all__ = [
     "Counts",
     "LimitWarning",
+    "RawAnswer",
     "Recipe",
     "Session",
     "connect",

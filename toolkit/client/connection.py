@@ -33,6 +33,7 @@ def connect(
     most_points: int | None = None,
     attempts: int = 6,
     timeout: float = 60.0,
+    confirm_end: bool | None = None,
     user_agent: str | None = None,
     progress: bool | Callable[[str], Any] | None = None,
     label: str = "",
@@ -65,6 +66,10 @@ def connect(
         The most attempts of one request.
     timeout : float, default 60
         Seconds to wait for an answer.
+    confirm_end : bool, optional
+        Whether the end of a history is confirmed by one more request, if it has several pages whose
+        size is known: a page shorter than requested is the end only if nothing follows it. By
+        default only if a request costs at most 10 points.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional
@@ -144,6 +149,7 @@ def connect(
             lease=max(LEASE, 4 * timeout),  # each of its steps may take as long as the time-out
         ),
         retry=Retry(attempts=attempts, clock=clock),
+        confirm_end=confirm_end,
         client=_http_client(base_url, key, user_agent or _user_agent(), timeout, transport),
     )
     if transport is None:
@@ -156,6 +162,7 @@ def connect(
                     "most_points": most_points,
                     "attempts": attempts,
                     "timeout": timeout,
+                    "confirm_end": confirm_end,
                     "user_agent": user_agent,
                     "label": label,
                     "simulated": simulated,

@@ -75,6 +75,8 @@ class Session:
         How many dexes there are at most: the cost of a request for all dexes depends on it.
     counts : Counts
         Requests, points, retries and seconds waited so far.
+    confirm_end : bool or None
+        Whether the end of a history is confirmed, as `toolkit.connect` takes it.
     """
 
     base_url: str
@@ -88,6 +90,7 @@ class Session:
     recipe: Recipe | None = field(default=None, repr=False)
     dexes: int = field(default=DEXES_AT_MOST, repr=False)
     counts: Counts = field(default_factory=Counts)
+    confirm_end: bool | None = field(default=None, repr=False)
 
     @property
     def label(self) -> str:

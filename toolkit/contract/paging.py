@@ -4,18 +4,21 @@ A cursor names a transaction, not a row, so that a page can end inside a tie (ro
 The specification does not say whether the service continues at the cursor or after it. Therefore a
 `PageReader` keeps the rows of a page up to its last complete tie, continues from the key of that
 tie (without a cursor: from the time of the cut tie), and drops rows with keys that it already has.
-Paging works whether the service treats a cursor as inclusive or exclusive. This module does no
-input or output.
+Paging works whether the service treats a cursor as inclusive or exclusive.
+
+A service that ignores the cursor, or sends one page in the place of another, sends rows outside of
+what was requested. The reader refuses them. It never makes the same request twice. This module does
+no input or output.
 """
 
 import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
 
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import make_cursor
+from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
 Key = tuple[Any, ...]
@@ -30,11 +33,16 @@ class PageDecision:
 
     - ``start``, ``stop``: the rows to keep, as a slice of the page
     - ``after``: the parameters that change in the next request; None at the end
+    - ``certain``: if all rows seem to have come, and the next request only confirms it: the rows to
+      keep if it does not, as the end of the slice; else None
+    - ``is_confirmed``: whether the page has no row that the page before it did not have
     """
 
     start: int
     stop: int
     after: Mapping[str, Any] | None
+    certain: int | None = None
+    is_confirmed: bool = False
 
 
 @dataclass(slots=True)
@@ -42,49 +50,99 @@ class PageReader:
     """The state of reading an operation page by page; `page_reader` makes one.
 
     - ``operation``: the operation
+    - ``parameters``: the parameters of the next request, in Python names
     - ``size``: the requested rows of a page; None if the operation has no page size
     - ``most``: the largest page size
-    - ``bound``: the time at which a range with paging by time ends
     - ``kept``: key of the last complete tie; the reader has kept every row up to it
     - ``ties``: the number of ties at the end of a page that were read again
     - ``by_time``: whether rows lack a part of their key. Then paging continues from times, not from
       cursors.
+    - ``confirmations``: how often a page that is shorter than its limit is not yet the end: the
+      rows after it are requested once more. The first page needs no confirmation.
     """
 
     operation: Operation
+    parameters: dict[str, Any]
     size: int | None
     most: int | None
-    bound: int | None = None
     kept: Key | None = None
     ties: int = 0
     by_time: bool = False
+    confirmations: int = 0
+    _after: Key | None = None
     _last_tie: tuple[Key, int] | None = None
+    _is_confirming: bool = False
+    _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
 
     def read(self, rows: Sequence[Any]) -> PageDecision:
         """Return which rows of a page to keep, and what to request next.
 
-        Raise AnswerInvalid if the rows are not in the order of the operation, or if they lack a
-        part of their key that the rows of earlier pages have. Raise Incomplete if all rows of a
-        full page have one key, so that no cursor leads past it.
+        Raise AnswerInvalid if rows are outside of what was requested, if they are not in the order
+        of the operation, or if they lack a part of their key that the rows of earlier pages have.
+        Raise Incomplete if a full page has no new key, so that no cursor leads past it.
         """
         if self.operation.paging == "none":
             return PageDecision(0, len(rows), None)
-        keys = self._keys(rows)
+        self._sent.add(frozenset(self.parameters.items()))
+        decision = self._decide(self._keys(rows))
+        self._is_confirming = decision.certain is not None
+        if decision.after is not None:
+            self.parameters |= decision.after
+            if decision.after.get("cursor") is not None:
+                self.parameters.pop("start", None)
+            if frozenset(self.parameters.items()) in self._sent:
+                raise Incomplete(
+                    f"{self.operation.type}: the next request would repeat an earlier one of this "
+                    "pull, so its rows cannot be told apart. Report this to the service"
+                )
+        return decision
+
+    def _decide(self, keys: list[Key]) -> PageDecision:
         self._check_order(keys)
+        self._check_range(keys)
         start = 0
         while start < len(keys) and not self._is_new(keys[start]):
             start += 1
-        if self._is_last(keys, start):
-            return PageDecision(start, len(keys), None)
         cut = len(keys)
         while cut > start and keys[cut - 1] == keys[-1]:
             cut -= 1
+        self._check_last_tie(keys[start:])
+        # No new row came, or only the tie at the end of the page before, with the same rows.
+        is_unchanged = start == len(keys) or (
+            cut == start and self._last_tie == (keys[-1], len(keys) - start)
+        )
+        self._last_tie = None
+        if self._is_last(keys, start, is_unchanged=is_unchanged):
+            return self._decide_end(keys, start, cut, is_unchanged=is_unchanged)
         if cut == start:
             return self._decide_single_tie(keys, start)
         self.ties += 1
+        return PageDecision(start, cut, self._cut_tie(keys, cut))
+
+    def _cut_tie(self, keys: list[Key], cut: int) -> dict[str, Any]:
+        """Return the change that requests the last tie of a page again."""
         self.kept = keys[cut - 1]
         self._last_tie = (keys[-1], len(keys) - cut)
-        return PageDecision(start, cut, self._request_again(keys[cut - 1], keys[-1]))
+        return self._request_again(keys[cut - 1], keys[-1])
+
+    def _decide_end(
+        self, keys: list[Key], start: int, cut: int, *, is_unchanged: bool
+    ) -> PageDecision:
+        """Decide on a page after which there should be no rows."""
+        after: dict[str, Any] | None = None
+        is_only_page = len(self._sent) == 1
+        is_confirmed = is_unchanged and self._is_confirming
+        if is_only_page or is_confirmed or not self.confirmations or not self._has_cursors:
+            pass
+        elif cut > start:
+            after = self._cut_tie(keys, cut)
+        elif start < len(keys):
+            self.kept = keys[-1]
+            after = self._request_after(keys[-1])
+        if after is None or after.items() <= self.parameters.items():
+            return PageDecision(start, len(keys), None, is_confirmed=is_confirmed)
+        self.confirmations -= 1
+        return PageDecision(start, len(keys), after, certain=cut if cut > start else len(keys))
 
     def _keys(self, rows: Sequence[Any]) -> list[Key]:
         """Return the keys of rows; only their times if a part of a key is missing."""
@@ -106,23 +164,26 @@ class PageReader:
         return self.operation.paging in ("cursor", "open cursor") and not self.by_time
 
     def _is_new(self, key: Key) -> bool:
-        if self.kept is None:
-            return True
+        if self.kept is None:  # an inclusive service sends the rows of the user's cursor again
+            return self._after is None or self.by_time or key > self._after
         return key < self.kept if self.operation.paging == "backward" else key > self.kept
 
-    def _is_last(self, keys: list[Key], start: int) -> bool:
+    def _is_last(self, keys: list[Key], start: int, *, is_unchanged: bool) -> bool:
         if self.operation.paging == "cursor":
             return self.size is not None and len(keys) < self.size
-        # The page size is unknown: the last page has no rows but the tie at the end of the page
-        # before it.
-        is_only_last_tie = self._last_tie == (keys[-1], len(keys) - start) if keys else True
-        return start == len(keys) or (is_only_last_tie and keys[start] == keys[-1])
+        if start < len(keys):
+            return is_unchanged
+        # The page size is unknown, and the rows of the cursor may have filled the page.
+        return len(keys) < _SILENT_CUT or not self._has_cursors
 
     def _decide_single_tie(self, keys: list[Key], start: int) -> PageDecision:
         """Decide on a page whose new rows all have the same key."""
         if len(keys) < (_SILENT_CUT if self.size is None else self.size):
             self.kept = keys[-1]
-            return PageDecision(start, len(keys), self._request_after(keys[-1]))
+            after = self._request_after(keys[-1])
+            if after is not None and after.items() <= self.parameters.items():
+                after = None  # an inclusive service sent the rows of the cursor, and nothing else
+            return PageDecision(start, len(keys), after)
         if 0 < start < len(keys) and self._has_cursors:
             # The rows of the cursor came again and used a part of the page: cursors are inclusive
             # here, so that the next page can begin with this tie.
@@ -141,15 +202,21 @@ class PageReader:
 
     def _request_again(self, complete: Key, last: Key) -> dict[str, Any]:
         """Return the change that requests an incomplete tie again: by cursor, or by its time."""
-        if self._has_cursors:
-            return {"cursor": make_cursor(complete)}
-        return self._request_from(last[0])
+        if not self._has_cursors:
+            return self._request_from(last[0])
+        cursor = make_cursor(complete)
+        if cursor == self.parameters.get("cursor"):
+            # The rows of the cursor came again, as the only ones before this tie: cursors are
+            # inclusive here, so that the next page can begin with this tie.
+            cursor = make_cursor(last)
+        return {"cursor": cursor}
 
     def _request_after(self, key: Key) -> dict[str, Any] | None:
         """Return the change that requests the rows after a complete tie."""
         if self._has_cursors:
             return {"cursor": make_cursor(key)}
-        if self.bound is not None and key[0] == self.bound:
+        bound = self.parameters.get("start" if self._edge == "end" else "end")
+        if bound is not None and key[0] == bound:
             return None
         return self._request_from(key[0] + (-1 if self._edge == "end" else 1))
 
@@ -160,6 +227,52 @@ class PageReader:
     @property
     def _edge(self) -> str:
         return "end" if self.operation.paging == "backward" else "start"
+
+    def _check_last_tie(self, keys: list[Key]) -> None:
+        """Raise AnswerInvalid if the tie that was requested again did not come completely.
+
+        Without this check, an empty page in the place of the next one would lose its rows.
+        """
+        if self._last_tie is None:
+            return
+        key, count = self._last_tie
+        is_cut = bool(keys) and keys[-1] == key
+        if keys.count(key) < count and not (is_cut and self.size == len(keys)):
+            raise AnswerInvalid(
+                f"{count} rows with the key {make_cursor(key)} ended the page before, and "
+                f"{keys.count(key)} of them came again: the service, or a cache in between, did "
+                "not answer this request",
+                operation=self.operation.type,
+                column=self.operation.key[0],
+            )
+
+    def _check_range(self, keys: list[Key]) -> None:
+        """Raise AnswerInvalid if a row is outside of the requested range; `keys` are in order.
+
+        The rows of the cursor itself may come again.
+        """
+        if not keys:
+            return
+        first, last = (0, -1) if self._edge == "start" else (-1, 0)
+        start, end = self.parameters.get("start"), self.parameters.get("end")
+        limit: Key = () if start is None else (start,)
+        if self._edge == "end" and limit and self.operation.grid is not None:
+            limit = (start - self.operation.grid.step + 1,)  # the week that contains the start
+        if cursor := self.parameters.get("cursor"):
+            limit = parse_cursor(self.operation, cursor)[: len(keys[0])]
+        if limit and keys[first] < limit:
+            name = "cursor" if cursor else "start"
+            self._refuse_row(first % len(keys), f"before the requested {name} {make_cursor(limit)}")
+        if end is not None and keys[last][0] > end:
+            self._refuse_row(last % len(keys), f"after the requested end {end}")
+
+    def _refuse_row(self, row: int, place: str) -> NoReturn:
+        raise AnswerInvalid(
+            f"the row is {place}: the service, or a cache in between, did not answer this request",
+            operation=self.operation.type,
+            column=self.operation.key[0],
+            row=row,
+        )
 
     def _check_order(self, keys: list[Key]) -> None:
         ordered = operator.ge if self.operation.paging == "backward" else operator.le
@@ -174,13 +287,22 @@ class PageReader:
                 )
 
 
-def page_reader(operation: Operation, parameters: Mapping[str, Any]) -> PageReader:
+def page_reader(
+    operation: Operation, parameters: Mapping[str, Any], confirmations: int = 0
+) -> PageReader:
     """Return a reader for a request with these parameters, in Python names."""
-    page = operation.page
-    bound = parameters.get("start" if operation.paging == "backward" else "end")
-    if page is None or operation.paging == "none":
-        return PageReader(operation, None, None, bound)
-    return PageReader(operation, parameters.get(page.python) or page.default, page.most, bound)
+    page, size, most = operation.page, None, None
+    if page is not None and operation.paging != "none":
+        size, most = parameters.get(page.python) or page.default, page.most
+    cursor = parameters.get("cursor")
+    return PageReader(
+        operation,
+        dict(parameters),
+        size,
+        most,
+        confirmations=confirmations if operation.paging == "cursor" else 0,
+        _after=parse_cursor(operation, cursor) if cursor else None,
+    )
 
 
 def key_getter(operation: Operation) -> Callable[[Any], Key]:

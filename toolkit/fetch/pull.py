@@ -13,13 +13,13 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
 import pandas as pd
 
-from toolkit.client import Counts, Session
+from toolkit.client import Counts, RawAnswer, Session
 from toolkit.completeness.certificate import Certificate
 from toolkit.completeness.headers import Completeness
 from toolkit.completeness.remarks import (
@@ -33,11 +33,11 @@ from toolkit.completeness.remarks import (
 from toolkit.contract.answers import decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
-from toolkit.contract.paging import PageReader, page_reader
+from toolkit.contract.paging import PageDecision, PageReader, page_reader
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import request_body
 from toolkit.contract.rows import answer_rows
-from toolkit.errors import HistoryWarning, Incomplete, ServiceError, ToolkitError
+from toolkit.errors import BudgetSpent, HistoryWarning, Incomplete, ServiceError, ToolkitError
 from toolkit.fetch.request import Request, prepare_request, request_facts, request_remarks
 from toolkit.frames import Collector
 from toolkit.times import to_ms
@@ -49,6 +49,7 @@ __all__ = [
     "answer_remarks",
     "fetch_frame",
     "fetch_frames",
+    "most_confirmations",
     "pop_held_warning",
     "read_pages",
     "subject_call",
@@ -60,6 +61,11 @@ Frames = tuple[pd.DataFrame, ...]
 
 _HELD_WARNING: Final = "not warned of"
 """Key in provenance, between a quiet call and the call that it works for."""
+
+_CHEAP: Final = 10
+"""Points of a request that the confirmation of an end may cost, unless the session says more."""
+
+_MOST_CONFIRMATIONS: Final = 3  # while new rows keep coming, the end is never confirmed
 
 
 class IncompleteWarning(UserWarning):
@@ -175,6 +181,12 @@ class Page:
     content: bytes = field(default=b"[]", repr=False)
     first: int = 0
 
+    def select_rows(self, start: int, stop: int, *, is_last: bool) -> "Page":
+        """Return a part of a page that has all its rows."""
+        (rows,) = self.tables
+        part = rows if start == 0 and stop == len(rows) else rows[start:stop]
+        return replace(self, tables=(part,), first=start, is_last=is_last)
+
     def texts(self) -> list[bytes]:
         """Return the JSON text of each row, for an operation that answers with a list."""
         rows = msgspec.json.decode(self.content, type=list[msgspec.Raw])
@@ -200,38 +212,73 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
     ------
     ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent
     """
-    operation, session = request.operation, request.session
-    parameters, left = dict(request.parameters), request.max_rows
-    cursor_reader = page_reader(operation, parameters)
+    left = request.max_rows
+    reader = page_reader(request.operation, request.parameters, most_confirmations(request))
     completeness: Completeness | None = None
+    seeming_end: tuple[Page, Page] | None = None  # the page before: all its rows, the certain rows
     while True:
-        answer = session.ask(operation, request_body(operation, parameters), counts)
-        completeness = completeness or answer.completeness
-        decoded = decode(
-            operation,
-            200,
-            answer.headers,
-            answer.content,
-            numbers=request.numbers,
-            parameters=parameters,
-        )
-        tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
-        _learn_dexes(session, operation, parameters, tables)
-        cut = cursor_reader.read(tables[0])
-        is_last = cut.after is None
-        if operation.paging != "none":
-            stop = cut.stop if left is None else min(cut.stop, cut.start + left)
-            is_last = is_last and stop == cut.stop
-            left = None if left is None else left - (stop - cut.start)
-            tables = (_slice(tables[0], cut.start, stop),)
+        try:
+            answer, tables, cut = _ask_page(request, reader, counts)
+        except (ToolkitError, KeyboardInterrupt) as error:
+            is_confirmed = isinstance(error, BudgetSpent)  # the points do not suffice to ask again
+            if seeming_end is not None:
+                yield seeming_end[0] if is_confirmed else seeming_end[1]
+                if is_confirmed:
+                    return
+            raise
+        if seeming_end is not None:
+            whole, certain = seeming_end
+            if cut.is_confirmed:
+                yield whole
+                return
+            yield certain
+            seeming_end = None
         if (is_ended := _stop.get()) is not None and is_ended.is_set():
             raise Incomplete("the call was interrupted")
-        yield Page(tables, cursor_reader, is_last, completeness, answer.content, cut.start)
-        if cut.after is None or left == 0:
+        completeness = completeness or answer.completeness
+        is_end = cut.after is None or cut.certain is not None
+        page = Page(tables, reader, is_end, completeness, answer.content)
+        if request.operation.paging == "none":
+            yield page
             return
-        parameters |= cut.after
-        if cut.after.get("cursor") is not None:
-            parameters.pop("start", None)
+        stop = cut.stop if left is None else min(cut.stop, cut.start + left)
+        whole = page.select_rows(cut.start, stop, is_last=is_end and stop == cut.stop)
+        left = None if left is None else left - (stop - cut.start)
+        if cut.certain is None or left == 0:
+            yield whole
+            if is_end or left == 0:
+                return
+        else:
+            certain = page.select_rows(cut.start, cut.certain, is_last=False)
+            left = None if left is None else left + cut.stop - cut.certain
+            seeming_end = whole, certain
+
+
+def most_confirmations(request: Request) -> int:
+    """Return how often, at most, the end of a history is confirmed by one more request."""
+    confirm_end = request.session.confirm_end
+    if confirm_end is None:
+        confirm_end = request.operation.points <= _CHEAP
+    return _MOST_CONFIRMATIONS if confirm_end else 0
+
+
+def _ask_page(
+    request: Request, reader: PageReader, counts: Counts | None
+) -> tuple[RawAnswer, tuple[Any, ...], PageDecision]:
+    """Ask for the next page; return its answer, its tables, and which rows to keep."""
+    operation, parameters = request.operation, dict(reader.parameters)
+    answer = request.session.ask(operation, request_body(operation, parameters), counts)
+    decoded = decode(
+        operation,
+        200,
+        answer.headers,
+        answer.content,
+        numbers=request.numbers,
+        parameters=parameters,
+    )
+    tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
+    _learn_dexes(request.session, operation, parameters, tables)
+    return answer, tables, reader.read(tables[0])
 
 
 def _learn_dexes(
@@ -241,10 +288,6 @@ def _learn_dexes(
     scale = operation.scale
     if scale is not None and parameters.get(scale.dex) == ALL_DEXES and tables[0]:
         session.dexes = len({row.dex for row in tables[0]})
-
-
-def _slice(rows: Sequence[Any], start: int, stop: int) -> Sequence[Any]:
-    return rows if start == 0 and stop == len(rows) else rows[start:stop]
 
 
 def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Remark]:
@@ -272,7 +315,7 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
 def _most_rows_of_account(frame: pd.DataFrame) -> int:
     if "user" not in frame.columns:
         return len(frame)
-    return int(frame["user"].value_counts().max()) if len(frame) else 0
+    return max(frame["user"].value_counts().tolist(), default=0)
 
 
 def announce(

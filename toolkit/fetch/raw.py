@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.client import Session, current_session
-from toolkit.client.session import RawAnswer
+from toolkit.client import RawAnswer, Session, current_session
 from toolkit.client.wire import is_binary
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
