@@ -160,7 +160,13 @@ def test_ingest_consecutive_pages(
     site = site_of(store, Access([Key("k", "key")]), inclusive=inclusive)
     through = Recording(InProcess(site), tmp_path / "pages")
     session = connect(
-        "http://local", "key", transport=through, now_ms=site.now_ms, simulated=True, default=False
+        "http://local",
+        "key",
+        transport=through,
+        now_ms=site.now_ms,
+        simulated=True,
+        confirm_end=False,  # each recorded page brings new rows
+        default=False,
     )
     subject = store.about["world"][subjects][0]
     paged = {} if size is None else {"page_size": size}

@@ -110,7 +110,7 @@ def test_very_active_account_warns() -> None:
 
     def rows(request: httpx.Request) -> httpx.Response:
         asked = json.loads(request.content)
-        start = int(asked.get("cursor", f"{asked['startTime']}_0").split("_")[0]) + 1
+        start = int(asked.get("cursor", f"{asked.get('startTime')}_0").split("_")[0]) + 1
         return httpx.Response(200, json=[fill(start + number) for number in range(2_000)])
 
     session = connect(

@@ -256,7 +256,7 @@ class PageReader:
         first, last = (0, -1) if self._edge == "start" else (-1, 0)
         start, end = self.parameters.get("start"), self.parameters.get("end")
         limit: Key = () if start is None else (start,)
-        if self._edge == "end" and limit and self.operation.grid is not None:
+        if self._edge == "end" and start is not None and self.operation.grid is not None:
             limit = (start - self.operation.grid.step + 1,)  # the week that contains the start
         if cursor := self.parameters.get("cursor"):
             limit = parse_cursor(self.operation, cursor)[: len(keys[0])]
