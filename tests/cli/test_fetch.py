@@ -55,6 +55,32 @@ def test_help_lists_operations() -> None:
     assert "--probe" in re.sub(r"\x1b\[[0-9;]*m", "", call("plan", "meta", "--help").output)
 
 
+@pytest.mark.parametrize("coins", [("NOPE",), ("btc",), ("BTC", "NOPE")])
+def test_unknown_coin_fails(coins, tmp_path) -> None:
+    out = tmp_path / "samples.parquet"
+    words = [word for coin in coins for word in ("--coin", coin)]
+    failed = call(
+        *("fetch", "slippageHistory", *words, "--amount", "1000", "--start", "1d"),
+        *(*TINY, "-o", str(out)),
+        code=2,
+    )
+    assert f"there is no coin {coins[-1]!r}" in failed.output
+    assert "Nothing was written" in failed.output
+    assert not out.exists()
+
+
+def test_unknown_coin_of_service_on_port_fails(tmp_path, monkeypatch) -> None:
+    """Such a service lists no names: the command asks it for its coins."""
+    monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
+    store = build_store(simulate(seed=7, size="tiny").sources)
+    with run_server(site_of(store, Access([Key("k", CANARY)]))) as address:
+        words = ("slippageHistory", "--amount", "1000", "--start", "1d", "--base-url", address)
+        failed = call("fetch", *words, "--coin", "NOPE", code=2)
+        assert "there is no coin 'NOPE'; known: 'BTC'" in failed.output
+        assert "BTC" in call("fetch", *words, "--coin", "BTC").output
+    store.close()
+
+
 @pytest.mark.parametrize("name", ["userFillsByTime", "user_fills_by_time"])
 def test_parquet_file_has_certificate(name, session, user, tmp_path) -> None:
     out = tmp_path / "fills.parquet"

@@ -8,7 +8,15 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
+from concurrent.futures.process import BrokenProcessPool
+from pickle import PicklingError
 from typing import ClassVar
 
 import httpx
@@ -75,17 +83,48 @@ def test_processes_return_errors_and_frames(session, users, processes) -> None:
     assert caught.value.rows["user"].unique().tolist() == users[:2]
 
 
-def test_dead_worker_fails_subject(session, users) -> None:
-    class Dying(Executor):
+class LostWorker(Exception):
+    """What the library of a cluster raises if a worker is lost."""
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        BrokenProcessPool("a worker was killed"),
+        LostWorker("tcp://10.0.0.3 went away"),
+        PicklingError("a lock"),
+        CancelledError(),
+        SystemExit(1),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
+@pytest.mark.parametrize("at_submit", [False, True])
+def test_lost_worker_fails_its_subject_only(failure, at_submit, session, users) -> None:
+    class Losing(Executor):
+        """Calls at once, except for the second subject."""
+
         def submit(self, fn, /, *args, **kwargs):
             future: Future[object] = Future()
-            from concurrent.futures.process import BrokenProcessPool
-
-            future.set_exception(BrokenProcessPool("a worker was killed"))
+            if args[1]["user"] != users[1]:
+                future.set_result(fn(*args, **kwargs))
+            elif at_submit and isinstance(failure, Exception):
+                raise failure
+            else:
+                future.set_exception(failure)
             return future
 
-    with pytest.raises(tk.Incomplete, match="the executor broke: a worker was killed"):
-        tk.many(tk.user_fills, users, executor=Dying(), session=session)
+    with pytest.raises(tk.Incomplete, match="1 of 6 failed") as caught:
+        tk.many(tk.user_fills, users, executor=Losing(), session=session)
+    assert caught.value.rows["user"].unique().tolist() == [*users[:1], *users[2:]]
+    (error,) = caught.value.failed.values()
+    assert isinstance(error, tk.ToolkitError)
+    assert f"the executor broke: {type(failure).__name__}" in str(error)
+    assert error.__cause__ is failure
+
+
+def test_wrong_arguments_fail_at_once(session, users) -> None:
+    with pytest.raises(ValueError, match="max_rows"):
+        tk.many(tk.user_fills_by_time, users, 0, max_rows=-1, session=session)
 
 
 def test_processes_refuse_own_transport(processes) -> None:

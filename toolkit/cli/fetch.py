@@ -23,10 +23,12 @@ from toolkit.cli.operations import (
     has_many_subjects,
 )
 from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session
+from toolkit.contract.dexes import coin_dex, strip_native_dex
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from toolkit.client import Session
     from toolkit.contract.operations import Operation
 
 __all__ = ["INCOMPLETE", "fetch_app", "info", "plan_app"]
@@ -125,7 +127,43 @@ def _fetch_frames(
         except tk.Incomplete as error:
             typer.echo(f"toolkit: incomplete: {error}", err=True)
             return _name_frames(operation, error.rows), False
-    return _name_frames(operation, result), True
+        frames = _name_frames(operation, result)
+        _check_names(operation, fetch_arguments(operation, options), frames, session)
+    return frames, True
+
+
+def _check_names(
+    operation: "Operation",
+    arguments: dict[str, Any],
+    frames: "dict[str, pd.DataFrame]",
+    session: "Session",
+) -> None:
+    """End the command if a coin or a dex does not exist: its answer has no rows, and no error."""
+    from toolkit.completeness.remarks import name_remarks
+
+    first = operation.parameters[0].python if operation.parameters else ""
+    values = arguments.get(first)
+    for value in values if isinstance(values, list) else [values]:
+        parameters = {**arguments, first: value}
+        rows = next(iter(frames.values()))
+        if first == "coin" and "coin" in rows.columns:
+            rows = rows.loc[rows["coin"] == strip_native_dex(str(value))]
+        world = session.world or _listed_coins(parameters.get("coin"), session, is_empty=rows.empty)
+        remarks = name_remarks(parameters, world, is_empty=rows.empty)
+        if words := "; ".join(remark.words for remark in remarks if remark.warns):
+            fail(f"{operation.function}: {words}. Nothing was written", code=2)
+
+
+def _listed_coins(coin: object, session: "Session", *, is_empty: bool) -> dict[str, Any]:
+    """Return the coins that a service lists, if no row of a coin came; it costs 2 points."""
+    import toolkit as tk
+
+    if not isinstance(coin, str) or not is_empty:
+        return {}
+    try:
+        return {"perp_coins": tk.meta(dex=coin_dex(coin), session=session)["name"].tolist()}
+    except tk.ToolkitError:
+        return {}  # such as an archive that has no list
 
 
 def _name_frames(operation: "Operation", result: Any) -> "dict[str, pd.DataFrame]":

@@ -16,7 +16,7 @@ from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.session import Session, use
 from toolkit.client.source import DataSource
-from toolkit.client.wire import PATIENCE
+from toolkit.client.wire import PATIENCE, bound_streams
 from toolkit.errors import NotConnected
 
 __all__ = ["connect", "find_cache_folder"]
@@ -65,7 +65,8 @@ def connect(
     attempts : int, default 6
         The most attempts of one request.
     timeout : float, default 60
-        Seconds to wait for an answer.
+        Seconds to wait for the next bytes of an answer. A complete answer may take 600 seconds
+        (`Session.patience`).
     confirm_end : bool, optional
         Whether the end of a history is confirmed by one more request, if it has several pages whose
         size is known: a page shorter than requested is the end only if nothing follows it. By
@@ -207,7 +208,7 @@ def _http_client(
     timeout: float,
     transport: httpx.BaseTransport | None,
 ) -> httpx.Client:
-    return httpx.Client(
+    client = httpx.Client(
         base_url=base_url,
         auth=key,
         headers={
@@ -218,6 +219,8 @@ def _http_client(
         limits=httpx.Limits(max_connections=_CONNECTIONS),
         transport=transport,
     )
+    bound_streams(client)
+    return client
 
 
 def _shared_file(folder: str | Path, base_url: str, key: ApiKey | None) -> Path:

@@ -17,7 +17,7 @@ from toolkit.client.key import ApiKey
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry, retry_cause
 from toolkit.client.source import DataSource
-from toolkit.client.wire import read_body
+from toolkit.client.wire import PATIENCE, bound_answer, read_body
 from toolkit.completeness.headers import Completeness, read_completeness
 from toolkit.contract.costs import DEXES_AT_MOST, request_points
 from toolkit.contract.operations import Operation
@@ -77,6 +77,8 @@ class Session:
         Requests, points, retries and seconds waited so far.
     confirm_end : bool or None
         Whether the end of a history is confirmed, as `toolkit.connect` takes it.
+    patience : float
+        Seconds for one answer in all, from the connection to its last byte.
     """
 
     base_url: str
@@ -91,6 +93,7 @@ class Session:
     dexes: int = field(default=DEXES_AT_MOST, repr=False)
     counts: Counts = field(default_factory=Counts)
     confirm_end: bool | None = field(default=None, repr=False)
+    patience: float = field(default=PATIENCE, repr=False)
 
     @property
     def label(self) -> str:
@@ -237,7 +240,10 @@ class Session:
     def _send(self, operation: Operation, body: Mapping[str, Any], spending: Spending) -> RawAnswer:
         """Send a request once."""
         try:
-            with self.client.stream("POST", "/info", json=dict(body)) as response:
+            with (
+                bound_answer(self.patience),
+                self.client.stream("POST", "/info", json=dict(body)) as response,
+            ):
                 spending.settle()
                 content = read_body(operation, response)
         except httpx.HTTPError as error:
@@ -268,7 +274,10 @@ class Session:
         if self.client.is_closed or not _is_this_machine(self.base_url):
             return
         try:
-            with self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE) as response:
+            with (
+                bound_answer(_GLANCE),
+                self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE) as response,
+            ):
                 self.source.update_from_headers(response.headers)
         except httpx.HTTPError:
             pass

@@ -1,16 +1,33 @@
-"""Bytes of answers: they are read and decompressed as they come, up to a limit."""
+"""Bytes of answers: they are read and decompressed as they come, up to limits of size and time.
 
+The time-out of httpx counts from one received byte to the next. A service that sends a byte now and
+then, or one ``100 Continue`` after the other, would be waited for without end. Therefore the
+streams of a session also have a deadline for the complete answer.
+"""
+
+import ssl
+import threading
 import time
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
 
+import httpcore
 import httpx
 
 from toolkit.contract.compression import decompress
 from toolkit.contract.operations import Operation
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
-__all__ = ["LARGEST_JSON", "LARGEST_SNAPSHOTS", "PATIENCE", "is_binary", "read_body"]
+__all__ = [
+    "LARGEST_JSON",
+    "LARGEST_SNAPSHOTS",
+    "PATIENCE",
+    "bound_answer",
+    "bound_streams",
+    "is_binary",
+    "read_body",
+]
 
 LARGEST_JSON: Final = 2**28
 """Bytes of the largest JSON answer that is read, after decompression."""
@@ -19,8 +36,9 @@ LARGEST_SNAPSHOTS: Final = 2**30
 """Bytes of the largest binary answer that is read; its decompressed size has another limit."""
 
 PATIENCE: Final = 600.0
-"""Seconds after which a body that comes too slowly is given up."""
+"""Seconds for one answer in all, from the connection to the last byte."""
 
+_LATE: Final = "the answer did not end in time"
 _ENDS: Final = {b"[": b"]", b"{": b"}"}
 _BINARY: Final = ("application/octet-stream", "application/msgpack", "application/x-msgpack")
 
@@ -38,7 +56,7 @@ def read_body(operation: Operation, response: httpx.Response) -> bytes:
         If the body does not come.
     """
     limit = LARGEST_SNAPSHOTS if operation.binary else LARGEST_JSON
-    parts, size, begun = [], 0, time.monotonic()
+    parts, size = [], 0
     # With a transport of its own, httpx may have read and decoded the body already.
     is_decoded = response.is_stream_consumed
     for part in [response.content] if is_decoded else response.iter_raw():
@@ -48,8 +66,8 @@ def read_body(operation: Operation, response: httpx.Response) -> bytes:
             raise AnswerInvalid(
                 f"the answer is longer than {limit:,} bytes", operation=operation.type
             )
-        if time.monotonic() - begun > PATIENCE:
-            raise httpx.ReadTimeout(f"the answer did not end within {PATIENCE:.0f} s")
+        if time.monotonic() > _deadline.at:  # of a transport without streams of ours
+            raise httpx.ReadTimeout(_LATE)
     announced = response.headers.get("content-length", "")
     if not is_decoded and announced.isascii() and announced.isdigit() and size < int(announced):
         raise httpx.RemoteProtocolError(f"the answer broke off after {size} of {announced} bytes")
@@ -78,3 +96,96 @@ def _check_json_end(operation: Operation, content: bytes) -> None:
             operation=operation.type,
             value=content[:80],
         )
+
+
+class _Deadline(threading.local):
+    """When the answer that this thread reads must have come."""
+
+    at: float = float("inf")
+
+
+_deadline: Final = _Deadline()
+
+
+@contextmanager
+def bound_answer(seconds: float) -> Iterator[None]:
+    """Let everything that this thread sends and reads end within some seconds."""
+    _deadline.at = time.monotonic() + seconds
+    try:
+        yield
+    finally:
+        _deadline.at = float("inf")
+
+
+def bound_streams(client: httpx.Client) -> None:
+    """Let the streams of a client keep to the deadline of the thread that reads them."""
+    # httpx has no public way to its connections; `tests/client/test_slow_services.py` tests this.
+    for transport in (client._transport, *client._mounts.values()):
+        pool = getattr(transport, "_pool", None)
+        if pool is not None:
+            pool._network_backend = _BoundedBackend(pool._network_backend)
+
+
+def _time_left(timeout: float | None) -> float:
+    """Return the seconds for the next read or write; raise an error if the deadline has passed."""
+    left = _deadline.at - time.monotonic()
+    if left <= 0:
+        raise httpcore.ReadTimeout(_LATE)
+    return left if timeout is None else min(timeout, left)
+
+
+class _BoundedStream(httpcore.NetworkStream):
+    """A stream that keeps to the deadline of the thread."""
+
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, _time_left(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, _time_left(timeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        inner = self._inner.start_tls(ssl_context, server_hostname, _time_left(timeout))
+        return _BoundedStream(inner)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _BoundedBackend(httpcore.NetworkBackend):
+    """The network, with streams that keep to the deadline of the thread."""
+
+    def __init__(self, inner: httpcore.NetworkBackend) -> None:
+        self._inner = inner
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        inner = self._inner.connect_tcp(
+            host, port, _time_left(timeout), local_address, socket_options
+        )
+        return _BoundedStream(inner)
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.NetworkStream:
+        inner = self._inner.connect_unix_socket(path, _time_left(timeout), socket_options)
+        return _BoundedStream(inner)
+
+    def sleep(self, seconds: float) -> None:
+        self._inner.sleep(seconds)

@@ -45,6 +45,9 @@ _NUMBER_TYPES: Final[dict[str, dict[Any, Any]]] = {
     "text": {str: str, float: Decimal},
 }
 
+# Invalid UTF-8 is no DecodeError of msgspec.
+_UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+
 _encoder: Final = msgspec.json.Encoder(decimal_format="number")
 
 encode: Callable[[Any], bytes] = _encoder.encode
@@ -100,7 +103,7 @@ def decode(
     if not known.unknown or _is_readable_text(content):
         try:
             return _decoder(answer_type, numbers, known, omits).decode(content)
-        except (msgspec.DecodeError, RecursionError):
+        except _UNREADABLE:
             pass  # the answer has further deviations, or it is invalid
     check_no_web_page(operation, headers, content)
     try:
@@ -109,12 +112,12 @@ def decode(
         found = find_deviations(
             answer_type, json.loads(content), functools.partial(_is_readable, numbers), omits
         )
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except (*_UNREADABLE, ValueError) as error:
         raise _invalid_answer(operation, error, content) from None
     known = learn_deviations(place, operation.type, found)
     try:
         return _decoder(answer_type, numbers, known, omits).decode(content)
-    except (msgspec.DecodeError, RecursionError):
+    except _UNREADABLE:
         return answer
 
 

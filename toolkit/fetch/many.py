@@ -2,16 +2,15 @@
 
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
-    BrokenExecutor,
     CancelledError,
     Executor,
     Future,
     ThreadPoolExecutor,
     as_completed,
 )
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Literal, TypeVar, cast
 
 import pandas as pd
@@ -121,6 +120,7 @@ def many(
     arguments_by_name = _bind_arguments(fetch, operation, arguments, named)
     before, call = _resumed_call(operation, arguments_by_name, session, resume)
     done = [] if before is None else subjects_of(operation, _first_frame(before))
+    _check_arguments(operation, subjects, call, session)
     calls = _SubjectCalls(operation, fetch, call, session)
     numbers = call.get("numbers", "float")
     try:
@@ -158,8 +158,13 @@ class _SubjectCalls:
     def run(self, subjects: list[str], executor: Executor | None) -> None:
         """Call the fetch function for every subject."""
         with self._submitter(executor) as submit:
-            running = {submit(subject): subject for subject in subjects}
+            running: dict[Future[Any], str] = {}
             try:
+                for subject in subjects:
+                    try:
+                        running[submit(subject)] = subject
+                    except Exception as error:  # such as a cluster that is closed
+                        self.failed[subject] = _foreign_error(error)
                 self._collect(running)
             except BaseException:
                 self._cancel(running)
@@ -175,17 +180,18 @@ class _SubjectCalls:
                 subject = running[future]
                 try:
                     self.answers[subject] = future.result()
-                except CancelledError:
-                    if self.fatal_error is not None:
-                        self.failed[subject] = self.fatal_error
+                except KeyboardInterrupt:
+                    raise
                 except ToolkitError as error:
                     self.failed[subject] = error
                     if isinstance(error, FATAL_ERRORS):
                         self.fatal_error = error
                         for other in running:
                             other.cancel()
-                except BrokenExecutor as error:
-                    self.failed[subject] = Incomplete(f"the executor broke: {error}")
+                except BaseException as error:  # of the executor; a worker may even exit
+                    is_cancelled = isinstance(error, CancelledError)
+                    reason = self.fatal_error if is_cancelled else None
+                    self.failed[subject] = reason or _foreign_error(error)
                 count_subjects(1)
 
     def _cancel(self, running: Mapping["Future[Any]", str]) -> None:
@@ -213,12 +219,13 @@ class _SubjectCalls:
         name, stop = self.operation.parameters[0].python, threading.Event()
         has_threads = executor is None or isinstance(executor, ThreadPoolExecutor)
         pool = ThreadPoolExecutor(_THREADS) if executor is None else executor
+        recipe = None if has_threads else _recipe_of(self.session)
 
         def submit(subject: str) -> "Future[Any]":
             call = {name: subject, **self.call}
-            if has_threads:
+            if recipe is None:
                 return pool.submit(self._call_in_thread, call, stop)
-            return pool.submit(_call_in_process, self.fetch, call, _recipe_of(self.session))
+            return pool.submit(_call_in_process, self.fetch, call, recipe)
 
         try:
             yield submit
@@ -226,6 +233,15 @@ class _SubjectCalls:
             stop.set()
             if executor is None:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _foreign_error(error: BaseException) -> Incomplete:
+    """Return an error of this package for one that an executor or its worker raised."""
+    failure = Incomplete(
+        f"the executor broke: {type(error).__name__}: {error}. Fetch this subject again"
+    )
+    failure.__cause__ = error
+    return failure
 
 
 def _call_in_process(fetch: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
@@ -318,6 +334,16 @@ def _check_same_request(
                 f"resume was fetched with {key}={earlier.get(key)!r}, not {value!r}. Use the same "
                 "arguments"
             )
+
+
+def _check_arguments(
+    operation: Operation, subjects: Sequence[str], call: Mapping[str, Any], session: Session
+) -> None:
+    """Raise TypeError or ValueError for arguments that no subject can be fetched with."""
+    with suppress(ToolkitError):  # these fail for their subject only
+        name = operation.parameters[0].python
+        for subject in subjects[:1]:
+            prepare_request(operation, **{name: subject, **call, "session": session})
 
 
 def _first_frame(joined: Any) -> pd.DataFrame:

@@ -129,7 +129,7 @@ def _parse_answer(operation: Operation, answer: RawAnswer) -> Any:
         return content
     try:
         return msgspec.json.decode(content)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise AnswerInvalid(
             f"the answer cannot be read: {error}", operation=operation.type, value=content[:80]
         ) from None

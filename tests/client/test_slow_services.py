@@ -1,0 +1,78 @@
+"""Services that send a byte now and then: every wait has an end, and it is an error of ours."""
+
+import contextlib
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import stamina
+
+import toolkit as tk
+from toolkit.client import connect
+
+PATIENCE = 0.5
+PAUSE = 0.02  # between two bytes; the time-out of a read is much longer
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+
+
+def trickle(head: bytes, drop: bytes) -> Callable[[Callable[[bytes], None]], None]:
+    """Return a function that sends a head, and then the same drop for ever."""
+
+    def respond(send: Callable[[bytes], None]) -> None:
+        send(head)
+        while True:
+            send(drop)
+
+    return respond
+
+
+SLOW = {
+    "headers": trickle(b"HTTP/1.1 200 OK\r\nX-Long: ", b"a"),
+    "endless header lines": trickle(b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n"),
+    "endless 100 Continue": trickle(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "body": trickle(HEAD + b"[", b" "),
+    "chunks": trickle(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "silence": trickle(b"", b""),
+}
+
+
+@pytest.fixture(params=SLOW)
+def address(request) -> Iterator[str]:
+    ended = threading.Event()
+
+    class Slow(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65_536)
+
+            def send(content: bytes) -> None:
+                self.request.sendall(content)
+                if ended.wait(PAUSE):
+                    raise OSError
+
+            with contextlib.suppress(OSError):  # the client has closed the connection
+                SLOW[request.param](send)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Slow) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        ended.set()
+        server.shutdown()
+
+
+def test_slow_answer_ends_in_time(address: str) -> None:
+    with (
+        stamina.set_testing(True, attempts=1),
+        connect(address, timeout=60, now_ms=lambda: 0, default=False) as session,
+    ):
+        session.patience = PATIENCE
+        begun = time.monotonic()
+        with pytest.raises(tk.Unreachable) as caught:
+            tk.meta(session=session)
+        assert time.monotonic() - begun < 10
+        assert caught.value.cause == "time-out"
