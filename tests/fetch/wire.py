@@ -1,5 +1,6 @@
-"""Rows as they are on the wire."""
+"""Rows as they are on the wire, and the rows that a request selects."""
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -23,3 +24,14 @@ def fill(time: int, tx: int = 0, tid: int = 1) -> dict[str, Any]:
         "twapId": None,
         "txIndex": tx,
     }
+
+
+_TIMES = ("statusTimestamp", "timestamp", "week", "time")
+
+
+def rows_of_request(rows: list[Any], body: Mapping[str, Any]) -> list[Any]:
+    """Return the rows from the start or the cursor of a request to its end."""
+    start = int(str(body.get("cursor") or body.get("startTime") or 0).split("_")[0])
+    end = body.get("endTime", 2**53)
+    times = [next(int(row[name]) for name in _TIMES if name in row) for row in rows]
+    return [row for row, time in zip(rows, times, strict=True) if start <= time <= end]
