@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 import toolkit as tk
+from tests.fetch.wire import rows_of_request
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.order_states import GROUPS
@@ -228,14 +229,18 @@ def test_fetch_functions_read_samples(operation: Operation) -> None:
 
 
 class Replaying(httpx.BaseTransport):
-    """A transport that answers every request with its sample."""
+    """A transport that answers every request with its sample, or with its rows in the range."""
 
     def __init__(self, operation: Operation, exchange: Mapping[str, Any]) -> None:
         self._binary, self._exchange = operation.binary, exchange
+        self._is_paged = operation.paging != "none"
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         if not self._binary:
-            return httpx.Response(200, content=json.dumps(self._exchange["response"]))
+            rows = self._exchange["response"]
+            if self._is_paged:
+                rows = rows_of_request(rows, json.loads(request.content))
+            return httpx.Response(200, content=json.dumps(rows))
         pack = zstandard.ZstdCompressor().compress
         blobs = [pack(msgpack.packb(entry)) for entry in self._exchange["response"]]
         content = len(blobs).to_bytes(4, "little")
