@@ -8,6 +8,7 @@ Each refresh adds one entry to the log (the table ``pulls``): the range that it 
 and how many rows there were afterwards. Fewer rows than the log counts mean that rows were lost.
 """
 
+import contextlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.errors import HistoryMismatch
+from toolkit.archive.errors import CommitConflict, HistoryMismatch
 from toolkit.archive.schemas import (
     ANSWERS,
     PULLS,
@@ -29,7 +30,7 @@ from toolkit.archive.schemas import (
     is_history,
     operation_table,
 )
-from toolkit.archive.storage import ArchiveTables
+from toolkit.archive.storage import ArchiveTables, compact_table
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
@@ -57,6 +58,7 @@ __all__ = [
 LogEntries = Sequence[Mapping[str, Any]]
 """Entries of the log of refreshes, of one series."""
 
+_ENTRIES_PER_FILE: Final = 32
 _TIME_TYPE: Final = pa.timestamp("us", "UTC")
 
 
@@ -87,7 +89,7 @@ class Run:
 def read_runs(tables: ArchiveTables, handle: Any, series: Series) -> list[Run]:
     """Return the runs of a series that have rows, by start."""
     time = series.keys[0]
-    rows = tables.read_rows(handle, ["_part", "_row", time], series.condition)
+    rows = tables.read_rows(handle, ["_part", "_row", time], series=series)
     groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
     groups = groups.sort_by("_part").to_pylist()
     runs = []
@@ -96,7 +98,7 @@ def read_runs(tables: ArchiveTables, handle: Any, series: Series) -> list[Run]:
     for group, bound in zip(groups, bounds, strict=False):  # without groups there is one bound
         start, last = group["_part"], group[f"{time}_max"]
         is_last = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
-        newest = tables.read_rows(handle, ["_row", "_json"], series.condition & is_last)
+        newest = tables.read_rows(handle, ["_row", "_json"], is_last, series)
         texts = tuple(text.encode() for text in newest.sort_by("_row")["_json"].to_pylist())
         runs.append(Run(start, bound, group["_row_count"], to_ms(last), texts))
     return runs
@@ -257,7 +259,9 @@ class Refreshed:
     history: str = ""
 
 
-def log_refresh(tables: ArchiveTables, done: Refreshed, origin: RowOrigin) -> None:
+def log_refresh(
+    tables: ArchiveTables, done: Refreshed, origin: RowOrigin, handle: Any = None
+) -> None:
     """Append an entry to the log: the complete range, and the number of rows.
 
     Call it after the rows are committed. A kill in between then claims too little, never too much.
@@ -271,8 +275,12 @@ def log_refresh(tables: ArchiveTables, done: Refreshed, origin: RowOrigin) -> No
         "total": done.total if is_history(OPERATIONS[done.operation]) else None,
         **origin.columns,
     }
-    handle = tables.open_for_append(PULLS)
+    handle = handle or tables.open_for_append(PULLS)
     tables.append_rows(handle, pa.Table.from_pylist([entry], schema=SCHEMAS[PULLS]))
+    # Each entry is a file, and readers open all of them: a few large files take less time.
+    if handle.version() % _ENTRIES_PER_FILE == 0:
+        with contextlib.suppress(CommitConflict):
+            compact_table(tables, PULLS, (), None)
 
 
 def read_log(tables: ArchiveTables) -> dict[tuple[str, str], list[dict[str, Any]]]:
@@ -299,12 +307,14 @@ def select_table_log(
     }
 
 
-def read_series_log(tables: ArchiveTables, series: Series) -> list[dict[str, Any]]:
-    """Return the log entries of a series."""
-    handle = tables.open_table(PULLS)
+def read_series_log(
+    tables: ArchiveTables, series: Series, handle: Any = None
+) -> list[dict[str, Any]]:
+    """Return the log entries of a series; pass the handle of the log if it is open."""
+    handle = handle or tables.open_table(PULLS)
     if handle is None:
         return []
-    entries: list[dict[str, Any]] = tables.read_rows(handle, None, series.condition).to_pylist()
+    entries: list[dict[str, Any]] = tables.read_rows(handle, series=series).to_pylist()
     return entries
 
 

@@ -87,7 +87,7 @@ def _state_frames(
 ) -> tuple[pd.DataFrame, ...]:
     operation, numbers = series.operation, collector.numbers
     handle = tables.open_table(ANSWERS)
-    rows = [] if handle is None else tables.read_rows(handle, None, series.condition).to_pylist()
+    rows = [] if handle is None else tables.read_rows(handle, series=series).to_pylist()
     if not rows:
         raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
     answer = max(reversed(rows), key=operator.itemgetter("_fetched"))
@@ -130,7 +130,7 @@ def _history_frames(
     coverage, present = make_coverage(ranges, frame_times), present_ms(tables)
     proved = find_covered_range(coverage, operation, first, last, present)
     handle = tables.open_table(series.table)
-    found = 0 if handle is None else tables.count_rows(handle, series.condition)
+    found = 0 if handle is None else tables.count_rows(handle, series)
     facts = {"complete": "yes"} if proved else _NOT_PROVED
     if message := missing_rows_message(found, count_logged_rows(log)):
         facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
@@ -228,8 +228,9 @@ def _ordered_rows(
         return SCHEMAS[series.table].empty_table(), pa.array([], pa.uint64())
     sort_keys = [*series.keys, "_part", "_row"]
     limits = _time_limits(series.keys[0], start, end)
-    condition = functools.reduce(operator.and_, limits, series.condition)
-    rows = tables.read_rows(handle, list(dict.fromkeys([*sort_keys, *columns])), condition)
+    condition = functools.reduce(operator.and_, limits) if limits else None
+    names = list(dict.fromkeys([*sort_keys, *columns]))
+    rows = tables.read_rows(handle, names, condition, series)
     order = pc.sort_indices(rows, [(name, "ascending") for name in sort_keys])
     return rows.drop_columns([name for name in sort_keys if name not in columns]), order
 

@@ -39,6 +39,7 @@ from toolkit.archive.pulls import (
 )
 from toolkit.archive.schemas import (
     ANSWERS,
+    PULLS,
     SCHEMAS,
     RowOrigin,
     Series,
@@ -242,7 +243,8 @@ class _HistoryPull:
         tables, series = self._tables, self._request.series
         handle = tables.open_for_append(series.table)
         runs, new_before = read_runs(tables, handle, series), self.new_rows
-        covered = log_ranges(read_series_log(tables, series))
+        log = tables.open_for_append(PULLS)
+        covered = log_ranges(read_series_log(tables, series, log))
         if self._request.end_ms is None:
             _check_clock(series, self.origin.fetched_ms, [until for _, until in covered])
         start = _first_missing_ms(self._request, runs, covered)
@@ -253,7 +255,7 @@ class _HistoryPull:
         done = Refreshed(
             series.operation.type, series.subject, self.new_rows, total, start, self.until_ms
         )
-        log_refresh(tables, done, self.origin)
+        log_refresh(tables, done, self.origin, log)
         return done
 
     def pull_run(self, handle: Any, run: Run, count_rows: Callable[[int], object]) -> None:
@@ -346,7 +348,7 @@ def refresh_state(tables: ArchiveTables, request: RefreshRequest, session: Sessi
     origin = RowOrigin(session.label, session.simulated, session.now_ms())
     handle = tables.open_table(ANSWERS)
     if handle is not None:
-        archived = tables.read_rows(handle, ["_fetched"], series.condition)["_fetched"]
+        archived = tables.read_rows(handle, ["_fetched"], series=series)["_fetched"]
         _check_clock(series, origin.fetched_ms, archived.to_pylist())
     body, headers = _fetch_answer(series, session)
     done = append_answer(tables, series, body, headers, origin)
@@ -406,7 +408,7 @@ def append_answer(
     is_same_time = ds.field("_fetched") == origin.fetched_ms
     for _ in range(MAX_TRIES):
         handle = tables.open_for_append(ANSWERS)
-        same = tables.read_rows(handle, ["_body"], series.condition & is_same_time)
+        same = tables.read_rows(handle, ["_body"], is_same_time, series)
         is_new = body not in same["_body"].to_pylist()
         total = (handle.transaction_version(series.name) or 0) + is_new
         moment = origin.fetched_ms
@@ -428,7 +430,7 @@ def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.Data
     """
     if "user" not in {column.name for column in table_columns(series.operation.tables[0])}:
         return pd.DataFrame(index=range(total))
-    users = tables.read_rows(tables.open_table(series.table), ["user"], series.condition)
+    users = tables.read_rows(tables.open_table(series.table), ["user"], series=series)
     counts = users.group_by("user").aggregate([([], "count_all")])
     return pd.DataFrame(index=range(pc.max(counts["count_all"]).as_py() or 0))
 

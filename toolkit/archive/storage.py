@@ -27,7 +27,7 @@ from toolkit.archive.errors import (
     load_deltalake,
     translate_errors,
 )
-from toolkit.archive.schemas import FREEZES, PULLS, SCHEMAS
+from toolkit.archive.schemas import FREEZES, PULLS, SCHEMAS, Series
 from toolkit.errors import ArchiveError
 
 __all__ = [
@@ -49,11 +49,15 @@ _PERCENT_ESCAPE: Final = re.compile(r"%[0-9a-fA-F]{2}")
 _ADDRESS: Final = re.compile(r"(?P<scheme>[a-z0-9+]+)://[^@?#]+")
 _SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
 
-# The log never expires: a frozen version has to stay readable.
+# The log never expires: a frozen version has to stay readable. A table is opened from its last
+# checkpoint and the commits after it, so many commits in between would take time.
 _CONFIGURATION: Final = {
+    "delta.checkpointInterval": "25",
     "delta.logRetentionDuration": "interval 36500 days",
     "delta.enableExpiredLogCleanup": "false",
 }
+_STATISTICS: Final = "delta.dataSkippingStatsColumns"
+_SKIPPING_COLUMNS: Final = ("_operation", "_subject", "_part", "_fetched", "until", "id")
 # Without a limit a file is one row group, and reading one account would read all of the file.
 _ROWS_IN_GROUP: Final = 20_000
 # On a local disk more read-ahead saves no time and doubles the memory of a read.
@@ -130,7 +134,7 @@ class ArchiveTables:
         self.location = location.rstrip("/")
         self.options = dict(options or {})
         self.versions = versions
-        self._datasets: dict[str, tuple[int, Any]] = {}
+        self._datasets: dict[str, tuple[Any, Any]] = {}
 
     def translate_errors(self, location: str) -> AbstractContextManager[None]:
         """Re-raise errors of deltalake and pyarrow as ArchiveError, without secrets."""
@@ -226,7 +230,7 @@ class ArchiveTables:
                     self.table_uri(name),
                     schema=delta.Schema.from_arrow(SCHEMAS[name]),
                     mode="ignore",
-                    configuration=_CONFIGURATION,
+                    configuration={**_CONFIGURATION, _STATISTICS: ",".join(_counted_columns(name))},
                     storage_options=self.options or None,
                 )
         except CommitConflict:  # another process created it at the same moment
@@ -278,13 +282,22 @@ class ArchiveTables:
                 writer_properties=_writer_properties(),
             )
 
-    def open_dataset(self, handle: Any) -> Any:
-        """Return a table's files as an Arrow dataset, which skips files by their statistics."""
-        version, dataset = self._datasets.get(handle.table_uri, (None, None))
-        if version != handle.version():
+    def open_dataset(self, handle: Any, series: Series | None = None) -> Any:
+        """Return the files of a table, or those that may have rows of a series, as a dataset."""
+        known = (handle.version(), series and series.name)
+        state, dataset = self._datasets.get(handle.table_uri, (None, None))
+        if state != known:
+            pruning = None
+            if series is not None:
+                pruning = [
+                    ("_operation", "=", series.operation.type),
+                    ("_subject", "=", series.subject),
+                ]
             with self.translate_errors(handle.table_uri):
-                dataset = handle.to_pyarrow_dataset(filesystem=_local_filesystem(handle.table_uri))
-            self._datasets[handle.table_uri] = (handle.version(), dataset)
+                dataset = handle.to_pyarrow_dataset(
+                    filesystem=_local_filesystem(handle.table_uri), file_pruning_predicate=pruning
+                )
+            self._datasets[handle.table_uri] = (known, dataset)
         return dataset
 
     def read_batches(
@@ -295,20 +308,42 @@ class ArchiveTables:
             yield from self.open_dataset(handle).to_batches(columns=columns)
 
     def read_rows(
-        self, handle: Any, columns: list[str] | None = None, condition: Any = None
+        self,
+        handle: Any,
+        columns: list[str] | None = None,
+        condition: Any = None,
+        series: Series | None = None,
     ) -> pa.Table:
-        """Return the rows that meet a condition, with those columns that the table has."""
-        dataset = self.open_dataset(handle)
+        """Return the rows that meet a condition, with those columns that the table has.
+
+        With a series, only its rows are returned, and only files that may have them are opened.
+        """
+        dataset = self.open_dataset(handle, series)
+        if series is not None:
+            condition = series.condition if condition is None else series.condition & condition
         names = [name for name in columns or dataset.schema.names if name in dataset.schema.names]
         with self.translate_errors(handle.table_uri):
             read_ahead = {} if "://" in self.location else _LOCAL_READ_AHEAD
             return dataset.to_table(columns=names, filter=condition, **read_ahead)
 
-    def count_rows(self, handle: Any, condition: Any) -> int:
-        """Return how many rows meet a condition."""
+    def count_rows(self, handle: Any, series: Series) -> int:
+        """Return how many rows a series has."""
         with self.translate_errors(handle.table_uri):
-            count: int = self.open_dataset(handle).count_rows(filter=condition)
+            dataset = self.open_dataset(handle, series)
+            count: int = dataset.count_rows(filter=series.condition)
         return count
+
+
+def _counted_columns(name: str) -> list[str]:
+    """Return the columns by which readers skip files of a table: its series, and its times.
+
+    The log repeats the statistics of each file, so those of all columns would be most of the log.
+    """
+    return [
+        column.name
+        for column in SCHEMAS[name]
+        if column.name in _SKIPPING_COLUMNS or pa.types.is_timestamp(column.type)
+    ]
 
 
 def _local_filesystem(uri: str) -> Any:
