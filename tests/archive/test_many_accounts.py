@@ -1,0 +1,30 @@
+"""The cost of a refresh does not grow with the number of accounts in the archive."""
+
+from pathlib import Path
+
+import toolkit as tk
+from tests.archive.world import START, fill_session, make_fills
+from toolkit.archive import open as open_archive
+from toolkit.archive.schemas import PULLS, Series
+from toolkit.contract.operations import OPERATIONS
+
+USERS = [f"0x{number:040x}" for number in range(36)]
+FILLS = make_fills(5)
+
+
+def test_refresh_opens_files_of_one_account(tmp_path: Path) -> None:
+    archive, session = open_archive(tmp_path), fill_session(FILLS, users=USERS)
+    for user in USERS:
+        archive.refresh(tk.user_fills_by_time, user, START, session=session)
+    tables = archive.tables
+    fills, log = tables.open_table("fills"), tables.open_table(PULLS)
+    assert len(fills.file_uris()) == len(USERS)
+    for user in USERS[::12]:
+        series = Series(OPERATIONS["userFillsByTime"], user)
+        assert len(list(tables.open_dataset(fills, series).get_fragments())) == 1
+        assert tables.count_rows(fills, series) == len(FILLS)
+    assert len(log.file_uris()) < 10  # entries are joined
+    assert archive.status()["rows"].tolist() == [len(FILLS)] * len(USERS)
+    assert archive.verify() == []
+    # A table is opened from its last checkpoint and the commits after it.
+    assert len(list((tmp_path / "fills" / "_delta_log").glob("*.checkpoint.parquet"))) == 1
