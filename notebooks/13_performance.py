@@ -1,0 +1,138 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: "1.3"
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 13 Performance: what did accounts earn, at what risk, and is it more than luck?
+#
+# A PnL in USD does not say how much capital it took, or how far the account fell on the way. This
+# notebook computes the returns of one account, and the figures that describe them. It then ranks
+# many accounts, and asks whether the best one is better than the others.
+
+# %% tags=["source"]
+import toolkit as tk
+
+session = tk.local(seed=7, size="demo")
+# Against the live service instead: session = tk.connect("https://address-of-the-service")
+
+# %%
+import warnings
+
+import pandas as pd
+
+user = tk.reports.example_account()
+builder = tk.user_fills(user)["builder"].dropna().iloc[0]
+
+# %% [markdown]
+# ## Equity at each hour
+#
+# `tk.pnl.equity` needs the prices of open positions. The service has no history of mark prices, but
+# each funding payment states the oracle price of its coin and hour. The payments of all clients of
+# one builder together give the prices of all coins that they had.
+
+# %%
+funding = tk.builder_approved_funding_by_time(builder, 0)
+oracle = tk.funding.implied_oracle(funding)
+markets = tk.many(tk.meta, session.world["dexes"])
+
+
+# %%
+def equity_of(account):
+    """Return the hourly equity, the round trips and the daily costs of an account."""
+    fills = tk.user_fills_by_time(account, 0)
+    ledger = tk.user_non_funding_ledger_updates(account)
+    own = funding[funding["user"] == account]
+    curve = tk.pnl.equity(fills, own, ledger, marks=oracle, sz_decimals=markets)
+    trips = tk.pnl.round_trips(fills, own)
+    costs = tk.pnl.attribution(fills, own, by="day")
+    return [frame.assign(user=account) for frame in (curve, trips, costs)]
+
+
+# %%
+curve, trips, costs = equity_of(user)
+curve[["time", "realised", "unrealised", "flows", "equity", "long", "short"]].tail(3)
+
+# %% [markdown]
+# ## Returns
+#
+# The return of a day is its gain as a share of the average capital of the day. Chained returns do
+# not depend on deposits and withdrawals.
+
+# %%
+returns = tk.performance.returns(curve)
+returns.tail(3)
+
+# %%
+tk.plots.growth_curve(returns)
+
+# %%
+tk.plots.return_calendar(returns)
+
+# %% [markdown]
+# ## The performance sheet
+#
+# Each figure has its interval, its number of observations `n`, and its basis. A month of days says
+# little: the interval of the Sharpe ratio is wide.
+
+# %%
+sheet = tk.performance.sheet(returns, trips=trips[trips["status"] == "closed"], costs=costs)
+sheet.drop(columns="user")
+
+# %%
+tk.performance.trip_sheet(trips[trips["status"] == "closed"], by="side").pivot(
+    index="figure", columns="side", values="value"
+)
+
+# %% [markdown]
+# ## Many accounts
+#
+# The ten clients of the builder with the most funding rows. Some of their funding was paid outside
+# the time of their fills: `tk.pnl` warns and leaves it out, and the cell does without the warnings.
+
+# %%
+clients = funding["user"].value_counts().index[:10]
+with warnings.catch_warnings(action="ignore", category=tk.HistoryWarning):
+    frames = [equity_of(account) for account in clients]
+curves, all_trips, all_costs = (pd.concat(parts) for parts in zip(*frames, strict=True))
+closed = all_trips[all_trips["status"] == "closed"]
+sheets = tk.performance.sheet(tk.performance.returns(curves), trips=closed, costs=all_costs)
+ranking = tk.performance.leaderboard(sheets)
+ranking.head(5)
+
+# %%
+tk.plots.leaderboard(ranking)
+
+# %% [markdown]
+# ## What the figures say
+#
+# - The best of ten accounts has a high Sharpe ratio. Its interval overlaps those of most others, so
+#   the ranking says little about skill.
+# - Fees are a large part: accounts with a high turnover pay several percent of their capital per
+#   year.
+#
+# That few accounts differ clearly is a fact of the simulation: most of its agents have no skill.
+
+# %%
+best = ranking.iloc[0]
+drag = sheets[sheets["figure"] == "fee_drag"]["value"]
+{"accounts that overlap with the best": best["overlaps"], "median fee drag, bps": drag.median()}
+
+# %%
+gain = returns["gain"].sum()
+pnl = curve["pnl"].dropna().iloc[-1]
+
+# %%
+assert abs(gain - pnl) < 1e-6
+assert abs((1 + returns["return_"].dropna()).prod() - returns["growth"].iloc[-1]) < 1e-9
+assert best["overlaps"] > len(ranking) / 2
+assert drag.median() > 100
