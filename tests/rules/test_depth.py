@@ -103,7 +103,7 @@ def test_level_beyond_band_does_not_count() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_slippage_bounds_by_hand(sign: int) -> None:
     """1,000 USD within 10 bps, 2,000 more within 25; the best price is 4 bps from mid."""
-    orders = np.array([500.0, 1_000.0, 2_000.0, 3_000.0, 5_000.0])
+    orders = np.array([500.0, 1_000.0, 2_000.0, 3_000.0, 3_000.5])
     books, widths = np.array([[1_000.0, 3_000.0]] * 5), np.array([10.0, 25.0])
     least, most = slippage_bounds(orders, books, widths, np.full(5, 4.0), sign)
 
@@ -111,7 +111,7 @@ def test_slippage_bounds_by_hand(sign: int) -> None:
         size = sum(usd / (1 + sign * bps / 1e4) for usd, bps in parts)
         return sign * (sum(usd for usd, _ in parts) / size - 1) * 1e4
 
-    thousand, beyond = (1_000, 4), (2_000, 25)
+    thousand, beyond = (1_000, 4), (0.5, 25)
     assert least == pytest.approx(
         [
             4.0,
