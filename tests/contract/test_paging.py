@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.operations import Operation, get_operation
-from toolkit.contract.paging import page_reader
-from toolkit.contract.requests import parse_cursor
+from toolkit.contract.paging import PageDecision, page_reader
+from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
 CURSORS = ["userFillsByTime", "builderApprovedFillsByTime", "builderApprovedFundingByTime"]
@@ -258,3 +258,102 @@ def test_short_page_is_last() -> None:
     rows = make_rows(row, [(1, 1), (2, 2)])
     page = page_reader(row, {"start": 0, "page_size": 3}).read(rows)
     assert (page.stop, page.after) == (2, None)
+
+
+ORDERS, LEDGER, WEEKS = "builderOrdersByTime", "userNonFundingLedgerUpdates", "validatorAprHistory"
+
+
+@pytest.mark.parametrize(
+    ("type_", "asked", "keys", "after"),
+    [
+        (ORDERS, {}, [(5, 1)] * 3, {"cursor": "5_1"}),
+        (LEDGER, {}, [(5,)] * 3, {"start": 6}),
+        (LEDGER, {"end": 6}, [(5,)] * 3, {"start": 6}),
+        (LEDGER, {"end": 5}, [(5,)] * 3, None),
+        (LEDGER, {"end": 0}, [(0,)] * 3, None),
+        (WEEKS, {}, [(5,)], {"end": 4}),
+        (WEEKS, {"start": 4}, [(5,)], {"end": 4}),
+        (WEEKS, {"start": 5}, [(5,)], None),
+        (WEEKS, {"end": 5}, [(5,)], {"end": 4}),
+    ],
+)
+def test_request_after_single_tie(
+    type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]], after: dict[str, Any] | None
+) -> None:
+    operation = get_operation(type_)
+    where = page_reader(operation, asked)
+    assert where.read(make_rows(operation, keys)) == PageDecision(0, len(keys), after)
+    assert where.kept == keys[0]
+
+
+@pytest.mark.parametrize(
+    ("type_", "keys", "after"),
+    [
+        (ORDERS, [(1, 1), (1, 2), (2, 1), (2, 1)], {"cursor": "1_2"}),
+        (LEDGER, [(1,), (1,), (2,), (2,)], {"start": 2}),
+        (WEEKS, [(4,), (3,), (2,), (2,)], {"end": 2}),
+    ],
+)
+def test_cut_tie_is_requested_again(
+    type_: str, keys: list[tuple[int, ...]], after: dict[str, Any]
+) -> None:
+    operation = get_operation(type_)
+    where = page_reader(operation, {})
+    assert where.read(make_rows(operation, keys)) == PageDecision(0, 2, after)
+    assert (where.kept, where.ties) == (keys[1], 1)
+
+
+def test_times_replace_cursors_without_index() -> None:
+    """The cursor of an earlier request would win over the time, so it is removed."""
+    operation = get_operation(ORDERS)
+    rows = _without_index(make_rows(operation, [(1, 1), (1, 2), (2, 1), (2, 2)]), 1)
+    assert page_reader(operation, {}).read(rows).after == {"start": 2, "cursor": None}
+    assert page_reader(operation, {}).read(rows[:2]).after == {"start": 2, "cursor": None}
+
+
+def test_silent_cut_is_500_rows() -> None:
+    operation = get_operation(LEDGER)
+    rows = make_rows(operation, [(7,)] * 500)
+    assert page_reader(operation, {}).read(rows[:499]) == PageDecision(0, 499, {"start": 8})
+    with pytest.raises(Incomplete, match="all 500 rows of a full page have the key 7"):
+        page_reader(operation, {}).read(rows)
+
+
+def test_inclusive_tie_begins_next_page() -> None:
+    """The row of the cursor came again, so that a page of 3 has only 2 rows of the tie."""
+    operation = get_operation("userFillsByTime")
+    rows = make_rows(operation, [(1, 1), *[(2, 2)] * 5])
+    where = page_reader(operation, {"page_size": 3})
+    assert where.read(rows[:3]) == PageDecision(0, 1, {"cursor": "1_1"})
+    assert where.read(rows[:3]) == PageDecision(1, 1, {"cursor": make_cursor((2, 2))})
+    assert where.read(rows[1:4]) == PageDecision(0, 0, {"page_size": 6})
+    assert where.read(rows[1:]) == PageDecision(0, 5, None)
+
+
+@pytest.mark.parametrize(("size", "next_size"), [(4, 8), (1500, 2000)])
+def test_page_size_doubles_up_to_most(size: int, next_size: int) -> None:
+    operation = get_operation("userFillsByTime")
+    where = page_reader(operation, {"page_size": size})
+    rows = make_rows(operation, [(2, 2)] * size)
+    assert where.read(rows) == PageDecision(0, 0, {"page_size": next_size})
+    assert where.size == next_size
+
+
+def test_unordered_row_is_named() -> None:
+    operation = get_operation("userFillsByTime")
+    rows = make_rows(operation, [(1, 1), (2, 2), (3, 3)])
+    with pytest.raises(AnswerInvalid, match="2_2 follows 3_3") as refused:
+        page_reader(operation, {}).read([rows[0], rows[2], rows[1]])
+    assert (refused.value.operation, refused.value.column, refused.value.row) == (
+        "userFillsByTime",
+        "time",
+        2,
+    )
+
+
+def test_page_size_of_reader() -> None:
+    assert page_reader(get_operation("userFillsByTime"), {}).size == 2000
+    assert page_reader(get_operation("userFillsByTime"), {"page_size": 7}).size == 7
+    assert page_reader(get_operation(LEDGER), {"end": 9}).bound == 9
+    assert page_reader(get_operation(WEEKS), {"start": 3, "end": 9}).bound == 3
+    assert page_reader(get_operation("meta"), {"end": 9}).size is None
