@@ -323,8 +323,12 @@ class Connection(asyncio.Protocol):
         return self._site.answer(key, request.headers, bytes(request.body))
 
     def _deliver(self, request: _Request, response: Response | None) -> None:
-        """Send a computed response."""
-        if response is not None and self._requests and self._requests[0] is request:
+        """Send a computed response, if the client is still there."""
+        if not self._requests or self._requests[0] is not request:
+            return
+        if response is None:
+            self.abort()
+        else:
             self._send(request, response)
 
     def _send(self, request: _Request, response: Response) -> None:

@@ -1,16 +1,20 @@
 """The queue of requests: worker threads compute responses, and every key gets its turn."""
 
 import asyncio
+import contextlib
+import logging
+import queue
+import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 __all__ = ["RequestQueue"]
 
 _Work = tuple[Callable[[], Any], Callable[[Any], None]]
 """A function that computes a response, and one that takes it."""
+
+_log = logging.getLogger(__name__)
 
 
 class RequestQueue:
@@ -34,43 +38,53 @@ class RequestQueue:
         self._loop = loop
         self._workers = workers
         self._workers_per_key = workers_per_key
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="request")
         self._running: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[_Work]] = OrderedDict()
+        self._started: queue.SimpleQueue[tuple[str, _Work] | None] = queue.SimpleQueue()
+        for _ in range(workers):
+            # A daemon does not keep the process alive, even if its request takes long.
+            threading.Thread(target=self._compute_requests, daemon=True).start()
 
     def add(self, key: str, compute: Callable[[], Any], deliver: Callable[[Any], None]) -> None:
         """Add a request of a key.
 
-        `compute` runs on a worker thread; `deliver` receives its result on the event loop.
+        `compute` runs on a worker thread; `deliver` receives its result on the event loop, or None
+        if it failed.
         """
         self._waiting.setdefault(key, deque()).append((compute, deliver))
         self._start_next()
 
     def close(self) -> None:
-        """Drop the requests that wait, and end the threads after what they compute."""
+        """Drop the requests that wait, and end each thread after what it computes."""
         self._waiting.clear()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for _ in range(self._workers):
+            self._started.put(None)
 
     def _start_next(self) -> None:
         """Start a request on each free worker, in turns of the keys."""
-        while self._running.total() < self._workers and (key := self._next_key()):
+        while self._running.total() < self._workers and (key := self._next_key()) is not None:
             self._running[key] += 1
             requests = self._waiting.pop(key)
-            compute, deliver = requests.popleft()
+            self._started.put((key, requests.popleft()))
             if requests:
                 self._waiting[key] = requests  # at the end: the other keys come first
-            done = self._pool.submit(compute)
-            done.add_done_callback(partial(self._announce_end, key, deliver))
 
     def _next_key(self) -> str | None:
         return next(
             (key for key in self._waiting if self._running[key] < self._workers_per_key), None
         )
 
-    def _announce_end(self, key: str, deliver: Callable[[Any], None], done: "Future[Any]") -> None:
-        """Pass a result from a worker thread to the event loop."""
-        if not done.cancelled():
-            self._loop.call_soon_threadsafe(self._finish, key, deliver, done.result())
+    def _compute_requests(self) -> None:
+        """Compute one request after the other, on a worker thread."""
+        while (started := self._started.get()) is not None:
+            key, (compute, deliver) = started
+            try:
+                result = compute()
+            except Exception:
+                _log.exception("a request failed")
+                result = None
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._finish, key, deliver, result)
 
     def _finish(self, key: str, deliver: Callable[[Any], None], result: Any) -> None:
         self._running[key] -= 1
