@@ -204,8 +204,8 @@ the columns of a result. Money is positive if it is good for the account. The no
 topic at work.
 
 A helper runs on the engine of its frame. `all` means pandas, Polars (eager and lazy) and DuckDB.
-Other engines are not supported. The column `result` states the engine of the result: that of the
-input, or pandas. The column `numbers` states which inputs the helper takes: floats, or exact
+Other engines are not supported. The column `result` states whether the result is in the engine of
+the input or in pandas. The column `numbers` states which inputs the helper takes: floats, or exact
 decimals (`numbers="exact"`). Estimates are always floats.
 
 `docs/generate.py` writes the tables from `tests/scale/cases/`, the list of what each helper
@@ -216,8 +216,8 @@ any case, repeated rows, a million rows.
 **Repeated rows** count once in every helper, and a `RepeatedRows` warning says how many were left
 out. Rows repeat if they have the same identity: a fill by its trade id, order id, coin, price,
 size, time and side (and account); a funding payment by account, coin, time, amount, size and rate;
-an order event by order id, status and time; a ledger update with a hash and a snapshot row by all
-their columns. `ROW_IDENTITIES` in `toolkit/analysis/common/repeated_rows.py` lists the columns of
+an order event by order id, status and time (and account and transaction index); a ledger update
+with a hash and a snapshot row by all their columns that are not nested. `ROW_IDENTITIES` in `toolkit/analysis/common/repeated_rows.py` lists the columns of
 each record. Rows without an identity, such as fills with trade id 0, are never left out.
 
 **Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add it.

@@ -59,7 +59,7 @@ except ValueError as refused:
     print(refused)
 
 # %% [markdown]
-# `crossed` and `side` show which side was the aggressor. A regression of price changes on these
+# `crossed` and `side` show which side was the taker. A regression of price changes on these
 # signs (Glosten and Harris, 1988) estimates the half spread and its two parts: what the maker earns
 # from the trade (realised), and how far a trade moves the quotes permanently (impact). The estimate
 # is also right if equal signs come in a row.

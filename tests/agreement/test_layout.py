@@ -15,6 +15,7 @@ BESIDE_THE_MIRROR = {
     "foreign_clients",
     "conformance",
     "end",
+    "faults",
     "notebooks",
     "reality",
     "scale",

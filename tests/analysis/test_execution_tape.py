@@ -219,7 +219,7 @@ def test_quotes_by_hand() -> None:
     row = result.iloc[5]
     assert row["buy_px"] == pytest.approx(100 * np.exp(1e-4))
     assert row["bid_px"] == pytest.approx(row["sell_px"])
-    # The makers' fills of the same trades name the same aggressors.
+    # The makers' fills of the same trades name the same takers.
     other = trades["side"].map({"A": "B", "B": "A"})
     makers = trades.assign(side=other, crossed=False)
     pd.testing.assert_frame_equal(quotes(makers), result)

@@ -244,8 +244,8 @@ class Refreshed:
     total : int
         Rows that the archive has now.
     start_ms, until_ms : int
-        The range that is complete now: the requested range, and, if no end was requested, also
-        the range between the last archived row and the requested start.
+        The range that is complete now. It contains the requested range. If no end was requested,
+        it also contains the time between the last archived row and the requested start.
     history : str
         Which data the service does not have for the range, or may not have.
     """

@@ -60,7 +60,7 @@ RECORDS: Final[dict[str, type[Record]]] = {
 ANSWERS: Final = "answers"
 """The table of whole answers, of operations that are not histories."""
 PULLS: Final = "pulls"
-"""The log of refreshes: one row per refresh."""
+"""The log: one row for each refresh and each ingestion."""
 FREEZES: Final = "freezes"
 """The table of freezes."""
 
@@ -74,7 +74,7 @@ _ORIGIN_COLUMNS: Final = (
 _ROW_COLUMNS: Final = (
     *_SERIES_COLUMNS,
     ("_part", pa.int64()),  # the start of the row's run, in Unix milliseconds
-    ("_row", pa.int64()),  # the position of the row in its run, from 0
+    ("_row", pa.int64()),  # the place of the row in its run, from 0
     ("_json", pa.string()),
     *_ORIGIN_COLUMNS,
     ("_columns", pa.int64()),  # the columns that the writer knew; see `column_set_id`

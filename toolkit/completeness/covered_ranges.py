@@ -74,8 +74,8 @@ def find_covered_range(
         Where the request begins; None for the beginning of what is known.
     end : int or None
         Where the request ends. None, or a time that is not before `now_ms`, means the end of what
-        is known: histories are refreshed one after the other, so none of them reaches up to
-        the common present. The request must then begin before that end.
+        is known. The request must then begin before that end. Histories are refreshed one after
+        the other, so none of them reaches up to the common present.
     now_ms : int
         The present.
 

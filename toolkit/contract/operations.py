@@ -318,7 +318,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             (_BUILDER, _START_OR_CURSOR, END, _CURSOR, _PAGE),
             key=("time", "tx_index"), paging="cursor", points=100, own=True, since="2025-07-28",
             from_archive=True),
-        # ASSUMED: builderApprovedFundingByTime costs what its twin for fills does.
+        # ASSUMED: builderApprovedFundingByTime costs as much as builderApprovedFillsByTime.
         Operation("builderApprovedFundingByTime", "funding",
             "The funding payments of all users while they had approved a builder, oldest first.",
             list[r.FundingRow], (Table(r.FundingRow),),

@@ -32,7 +32,7 @@ class ServiceLimits:
     pipelined_requests : int
         Requests that a connection may send before it has the first response.
     first_byte_seconds : float
-        From the begin of a connection to its first byte.
+        From the start of a connection to its first byte.
     header_seconds : float
         From the first byte of a request to the end of its headers.
     body_seconds : float

@@ -43,7 +43,7 @@ class NewestRequest(Generic[Request]):
             self._waiting = None
 
     def settle(self, seconds: float | None = None) -> bool:
-        """Wait until every request is answered, and return whether that is so."""
+        """Wait until every request is answered. Return False if the time ran out."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._is_working, seconds)
 

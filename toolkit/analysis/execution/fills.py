@@ -44,8 +44,8 @@ def fill_quality(
         or exact). Repeated rows count once.
     prices : DataFrame, optional
         ``coin`` (or ``name``), ``time`` and a price: asset contexts, each batch with its time, or
-        `quotes`. Without it the fills are the full tape of the market, and the prices are the mids
-        of its `quotes`. Prices of trades are refused, because each is a bid or an ask.
+        `quotes`. Without it `fills` must be the full tape of the market, and the prices are the
+        mids of its `quotes`. Prices of trades are refused, because each is a bid or an ask.
     price : str, optional
         Column of the price. By default the first of ``mid_px``, ``mark_px``, ``oracle_px`` that
         exists. The provenance of the result names it as ``price_source``.

@@ -78,8 +78,8 @@ def markout(
         Repeated rows count once.
     prices : DataFrame, optional
         ``coin`` (or ``name``), ``time`` and a price: archived asset contexts, each batch with its
-        time, or `quotes`. Without it the fills are the full tape of the market, and the prices are
-        the mids of its `quotes`. Prices of trades are refused, because each is a bid or an ask.
+        time, or `quotes`. Without it `fills` must be the full tape of the market, and the prices
+        are the mids of its `quotes`. Prices of trades are refused, because each is a bid or an ask.
     horizons : list of str or float
         Times after the fill: text such as ``"5m"``, or seconds.
     price : str, optional

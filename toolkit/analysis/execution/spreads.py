@@ -64,7 +64,7 @@ class Spreads(Estimate):
         What the resamples draw, or ``none``.
     coins : DataFrame or None
         On the tape, for each coin: ``trades``, ``changes`` (trades shortly after another trade),
-        ``turns`` (changes of the aggressor's side), ``sign_autocorrelation``, ``volume_usd``, and
+        ``turns`` (changes of the taker's side), ``sign_autocorrelation``, ``volume_usd``, and
         ``half_spread``, ``transitory``, ``permanent`` in basis points.
     """
 
@@ -135,8 +135,8 @@ def spreads(
     Notes
     -----
     With prices: half of the spreads of Huang and Stoll (1996), weighted by value. With `quotes` as
-    prices, the intervals do not contain the error of the quotes; without prices, they contain all
-    of the error.
+    prices, the intervals ignore the error of the quotes. Without prices, they include the whole
+    error.
 
     On the tape: a regression of price changes on the signs of trades (Glosten and Harris, 1988,
     without their terms in size; Huang and Stoll, 1997). The intervals are those of Student's t with
@@ -144,7 +144,7 @@ def spreads(
     freedom (Bell and McCaffrey, 2002; Imbens and Kolesár, 2016). They are missing if too few trades
     change sides. In simulated tapes of 300 and of 3,000 trades, with signs from uncorrelated to
     0.95 correlated, intervals of 95 % contain the true value in 92 to 98 %. `crossed` and `side`
-    name the aggressor, so no sign is guessed. The regression includes the sign of the trade before,
+    name the taker, so no sign is guessed. The regression includes the sign of the trade before,
     so the figures hold however strongly signs follow each other. With the last trade as the mid,
     only (1 - autocorrelation) of the half spread would show. The figures do not include what large
     orders pay beyond the best price.

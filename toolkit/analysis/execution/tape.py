@@ -1,7 +1,8 @@
-"""Quotes from a tape: half spread and its parts, from prices and aggressors of trades.
+"""Quotes from a tape: half spread and its parts, from the prices and takers of trades.
 
 The price of a trade is a bid or an ask, never the mid. `crossed` and `side` of a fill name the
-aggressor exactly, so a regression of price changes on the signs of trades separates the two:
+taker exactly, so a regression of price changes on the signs of trades separates the half spread
+from price changes:
 
     change(t) = (transitory + permanent) * sign(t) - transitory * sign(t - 1) + news(t)
 
@@ -32,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 NEEDED: Final = ("coin", "px", "sz", "side", "time", "crossed")
 PARTS: Final = ("half_spread", "transitory", "permanent")
 _OPTIONAL: Final = ("tx_index", "dir", "liquidation_method")
-_FEWEST_TURNS: Final = 2  # changes of the aggressor's side, which alone show the spread
+_FEWEST_TURNS: Final = 2  # changes of the taker's side, which alone show the spread
 _ENOUGH_SHARED: Final = 10
 _LEAST_LEFT: Final = 1e-6
 """Share of a variance that the regression must leave in the residuals."""
@@ -70,13 +71,13 @@ _UNKNOWN: Final = SpreadParts(np.full(3, np.nan), np.full(3, np.nan), np.full(3,
 
 
 def read_trades(fills: IntoFrame) -> pd.DataFrame:
-    """Return the trades of a tape in order, one row for each aggressor's order and moment.
+    """Return the trades of a tape in order, one row for each taker's order and moment.
 
-    Fills of one coin, moment, transaction and aggressor's side are one trade. Its price is the best
+    Fills of one coin, moment, transaction and taker's side are one trade. Its price is the best
     one, which was the quote; the other prices were deeper in the book. Fills that met no quote are
     left out: conversions, settlements, backstop liquidations, auto-deleveraging.
 
-    Returns: ``coin, ms, tx, sign`` (1: the aggressor bought), ``px``, ``usd``; ``sure``: whether
+    Returns: ``coin, ms, tx, sign`` (1: the taker bought), ``px``, ``usd``; ``sure``: whether
     the order of this trade among those of its moment is known; ``taker``, ``maker``: whether the
     trade has a fill of that side.
     """
@@ -84,7 +85,7 @@ def read_trades(fills: IntoFrame) -> pd.DataFrame:
     rows = columns.pandas_columns(fills, "fills", NEEDED, _OPTIONAL, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     have = frame.columns
-    columns.require_some_values(frame, "crossed", "fills", "says which side was the aggressor")
+    columns.require_some_values(frame, "crossed", "fills", "says which side was the taker")
     directions.warn_missing_directions(frame, "fills")
     rows = frame.filter(directions.is_market_trade(have) & ~_is_off_book(have)).to_native()
     taker = rows["crossed"].astype("boolean")
@@ -148,7 +149,7 @@ def estimate_parts(changes: pd.DataFrame) -> SpreadParts:
     White, 1985). It is scaled so that its mean and its variance are right if changes are
     independent with variances of one over the weights, and its degrees of freedom follow from the
     same condition (Bell and McCaffrey, 2002; Imbens and Kolesár, 2016): a few changes of the
-    aggressor's side can determine an estimate from thousands of trades.
+    taker's side can determine an estimate from thousands of trades.
     """
     sign, before, gap = (changes[name].to_numpy("float64") for name in ("sign", "before", "gap"))
     turns = int((sign != before).sum())
@@ -233,7 +234,7 @@ def combine_parts(parts: Sequence[SpreadParts], weights: Sequence[float]) -> Spr
 def with_trade_groups(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Add the columns that trades can be grouped by: the dex, and hour, day, week.
 
-    Raise ValueError if `keys` has another column: a trade has two accounts, and only one aggressor.
+    Raise ValueError if `keys` has another column: a trade has two accounts, and only one taker.
     """
     allowed = ("coin", "dex", *grouping.CALENDAR)
     if wrong := [key for key in keys if key not in allowed]:
@@ -269,14 +270,14 @@ def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
     DataFrame
         pandas, sorted by coin and time, one row for each coin and moment with a trade. Quotes are
         missing if the trades of a coin do not show its spread, which needs changes of the
-        aggressor's side.
+        taker's side.
 
         - ``coin``: coin of the trade.
         - ``time``: time of the trade, UTC.
         - ``bid_px``: best bid, in USD: half a spread below the mid.
         - ``ask_px``: best ask, in USD: half a spread above the mid.
         - ``mid_px``: mid price, in USD: the last trade's price, less the transitory half spread if
-          the aggressor bought, plus it if the aggressor sold.
+          the taker bought, plus it if the taker sold.
         - ``sell_px``: price of the last taker sell, in USD: a bid without any model.
         - ``buy_px``: price of the last taker buy, in USD: an ask without any model. The older of
           the two prices is stale, so their mean is not a mid if one side trades for long.

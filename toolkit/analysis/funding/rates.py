@@ -57,8 +57,8 @@ def annualised(
         Level of the intervals; number of resamples; seed of the resamples.
     interval_hours : float, optional
         How many hours one payment is for: a rate of 8 hours is an eighth of it by the hour. Without
-        it, 1 hour. Rows of before 2024, whose payments were for 8 hours, count as 8 hours unless
-        they follow each other sooner (docs/live_service.md, section 5).
+        it, 1 hour. Rows before 2024 count as 8 hours, unless the next row comes earlier
+        (docs/live_service.md, section 5).
 
     Returns
     -------
@@ -86,8 +86,8 @@ def annualised(
     Notes
     -----
     Circular block bootstrap over the hours that have a rate (Politis and Romano, 1992), expanded
-    for few blocks as by Hesterberg (2015). A draw is not sorted; it is a count of each sorted rate.
-    So the time grows with hours times draws, the memory with hours.
+    for few blocks as by Hesterberg (2015). Rates are sorted once. A draw only counts how often each
+    occurs, so the time grows with hours times draws, and the memory with hours.
 
     Examples
     --------

@@ -83,8 +83,8 @@ def resilience(
 
     A shock is a fall of the depth by at least `drop` from one batch to the next. The time after it
     is fitted by ``depth(t) = full - lost * 2**(-t / half_life)``. Each side and shock has its own
-    `full` and `lost`, and all share the half-life. The fit minimises the squared error of depth
-    over the depth before the shock.
+    `full` and `lost`, and all share the half-life. The fit minimises the squared error of the
+    depth divided by the depth before the shock.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ def resilience(
     Resilience
         ``n`` is the number of shocks (a shock to both sides of a market is one). Intervals come
         from resampled shocks and are missing for fewer than two. For fewer than ten shocks the
-        interval is at least Student's, because no draw lies beyond the observed values. Estimates
-        are missing without a shock, and if the half-life would be below a fifth of the time between
-        batches or above ten times the window.
+        interval is at least as wide as Student's; draws cannot lie outside the observed values.
+        Estimates are missing without a shock, and if the half-life would be below a fifth of the
+        time between batches or above ten times the window.
 
     Raises
     ------

@@ -12,10 +12,10 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 UNIT_USD = 100_000.0
-"""The size that `a` is the impact of, so that it is a number of bps and not tied to `k`."""
+"""`a` is the impact in bps of an order of this size. Its unit does not depend on `k`."""
 
 LEAST_BPS = 0.005
-"""Samples have two decimals: what logarithms take for a mean of 0."""
+"""Samples have two decimals, so logarithms use this value instead of 0."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

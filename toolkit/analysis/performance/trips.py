@@ -62,7 +62,7 @@ def trip_sheet(
         - ``payoff_ratio``: mean gain / mean loss of a trip
         - ``profit_factor``: sum of gains / sum of losses
         - ``expectancy``: mean net of a trip, in USD; interval of Student
-        - ``median_hours``: median holding time; interval between two ranks
+        - ``median_hours``: median holding time; its interval is between two ordered values
         - ``best_trip``, ``worst_trip``: highest and lowest net, in USD
 
     Raises

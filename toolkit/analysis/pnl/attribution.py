@@ -55,9 +55,9 @@ def attribution(
     All amounts are in USD and are positive if they are good for the account, so fees are negative:
 
     - ``net = closed_pnl + trading_fee + builder_fee + deployer_fee + rebate + funding``,
-    - ``equity_change = net + ledger``, where ``net`` is that of perp fills and funding only,
-      because spot and outcome fills are paid from the spot balance. This is the change of the perp
-      account's equity without unrealised PnL.
+    - ``equity_change`` is the sum of ``ledger`` and the part of ``net`` that comes from perp fills
+      and funding. This is the change of the perp account's equity without unrealised PnL. Spot and
+      outcome fills are not in it, because they are paid from the spot balance.
 
     The `fee` of a fill contains its builder fee and deployer fee. They are split from it, not added
     to it. A part without data, such as funding that was not fetched, is missing (NA), never 0, and

@@ -97,9 +97,9 @@ def reconcile(
         - ``ledger``: cash into the perp account less cash out of it
         - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, for unified and
           portfolio-margin accounts, whose value includes the wallet; 0 for other accounts. It is
-          missing if price, size or side of a fill is missing. A market whose sells have fees in
-          another token than USDC has this quote token and moves no USDC; other markets are quoted
-          in USDC
+          missing if price, size or side of a fill is missing. If a market's sells pay fees in
+          another token, that token is its quote token, and its fills move no USDC. Other markets
+          are quoted in USDC
         - ``residual``: the unexplained rest; missing if a part is missing
         - ``history_late``: the residual if fills are missing, else 0
         - ``funding_missing``: the residual if funding rows are missing for hours with a position,
