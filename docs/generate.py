@@ -217,8 +217,9 @@ any case, repeated rows, a million rows.
 out. Rows repeat if they have the same identity: a fill by its trade id, order id, coin, price,
 size, time and side (and account); a funding payment by account, coin, time, amount, size and rate;
 an order event by order id, status and time (and account and transaction index); a ledger update
-with a hash and a snapshot row by all their columns that are not nested. `ROW_IDENTITIES` in `toolkit/analysis/common/repeated_rows.py` lists the columns of
-each record. Rows without an identity, such as fills with trade id 0, are never left out.
+with a hash, and a snapshot row, by all their columns that are not nested. `ROW_IDENTITIES` in
+`toolkit/analysis/common/repeated_rows.py` lists the columns of each record. Rows without an
+identity, such as fills with trade id 0, are never left out.
 
 **Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add it.
 A helper that follows one account's history (positions, lots, round trips, equity, audit) raises an

@@ -24,7 +24,7 @@ from toolkit.rules.directions import (
 
 
 def is_conversion(have: Sequence[str]) -> nw.Expr:
-    """Return whether a fill converts outcome tokens. This is not a trade; its price is a convention."""
+    """Return whether a fill converts outcome tokens. Its price is a convention, not a trade."""
     return _direction().is_in(CONVERSIONS) if "dir" in have else _never(have)
 
 
