@@ -164,6 +164,21 @@ def test_failed_confirmation_keeps_rows() -> None:
     assert len(caught.value.rows) == 7
 
 
+def test_pages_that_are_always_short_are_complete() -> None:
+    """A service that filters or merges rows after the limit: no page is full."""
+
+    class Filtering(Service):
+        def __call__(self, request: httpx.Request) -> httpx.Response:
+            after = tuple(map(int, json.loads(request.content).get("cursor", "-1_0").split("_")))
+            rows = [fill for fill in many if (fill["time"], fill["txIndex"]) > after][:5]
+            full = rows if after[0] < 0 else rows[:4]  # the first page is full
+            return httpx.Response(200, json=full)
+
+    many = [fill(1_000 + n, 0, n) for n in range(60)]
+    frame = tk.user_fills_by_time(USER, 0, page_size=5, session=Filtering().session())
+    assert frame["tid"].tolist() == list(range(60))
+
+
 def test_arriving_rows_end_confirmation() -> None:
     """New rows with every request: the pull ends, although its end is never confirmed."""
 
@@ -176,7 +191,8 @@ def test_arriving_rows_end_confirmation() -> None:
             return httpx.Response(200, json=rows[:4])
 
     new: list[dict[str, object]] = []
-    frame = tk.user_fills_by_time(USER, 0, page_size=4, session=Growing().session())
+    session = Growing().session(now_ms=lambda: 3_000)
+    frame = tk.user_fills_by_time(USER, 0, page_size=4, session=session)
     assert frame["tid"].tolist() == list(range(len(frame)))
     assert tk.provenance(frame)["requests"] < 12
 

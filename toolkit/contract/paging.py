@@ -57,8 +57,9 @@ class PageReader:
     - ``ties``: the number of ties at the end of a page that were read again
     - ``by_time``: whether rows lack a part of their key. Then paging continues from times, not from
       cursors.
-    - ``confirmations``: how often a page that is shorter than its limit is not yet the end: the
-      rows after it are requested once more. The first page needs no confirmation.
+    - ``confirm_until``: a page that is shorter than its limit and ends before this time is not yet
+      the end: the rows after it are requested once more. Later rows arrived during the pull. None:
+      no end is confirmed. The first page needs no confirmation.
     """
 
     operation: Operation
@@ -68,7 +69,7 @@ class PageReader:
     kept: Key | None = None
     ties: int = 0
     by_time: bool = False
-    confirmations: int = 0
+    confirm_until: int | None = None
     _after: Key | None = None
     _last_tie: tuple[Key, int] | None = None
     _is_confirming: bool = False
@@ -132,7 +133,8 @@ class PageReader:
         after: dict[str, Any] | None = None
         is_only_page = len(self._sent) == 1
         is_confirmed = is_unchanged and self._is_confirming
-        if is_only_page or is_confirmed or not self.confirmations or not self._has_cursors:
+        is_early = bool(keys) and keys[-1][0] < (self.confirm_until or 0)
+        if is_only_page or is_confirmed or not is_early or not self._has_cursors:
             pass
         elif cut > start:
             after = self._cut_tie(keys, cut)
@@ -141,7 +143,6 @@ class PageReader:
             after = self._request_after(keys[-1])
         if after is None or after.items() <= self.parameters.items():
             return PageDecision(start, len(keys), None, is_confirmed=is_confirmed)
-        self.confirmations -= 1
         return PageDecision(start, len(keys), after, certain=cut if cut > start else len(keys))
 
     def _keys(self, rows: Sequence[Any]) -> list[Key]:
@@ -288,7 +289,7 @@ class PageReader:
 
 
 def page_reader(
-    operation: Operation, parameters: Mapping[str, Any], confirmations: int = 0
+    operation: Operation, parameters: Mapping[str, Any], confirm_until: int | None = None
 ) -> PageReader:
     """Return a reader for a request with these parameters, in Python names."""
     page, size, most = operation.page, None, None
@@ -300,7 +301,7 @@ def page_reader(
         dict(parameters),
         size,
         most,
-        confirmations=confirmations if operation.paging == "cursor" else 0,
+        confirm_until=confirm_until if operation.paging == "cursor" else None,
         _after=parse_cursor(operation, cursor) if cursor else None,
     )
 

@@ -47,9 +47,9 @@ __all__ = [
     "Page",
     "announce",
     "answer_remarks",
+    "confirm_until",
     "fetch_frame",
     "fetch_frames",
-    "most_confirmations",
     "pop_held_warning",
     "read_pages",
     "subject_call",
@@ -64,8 +64,6 @@ _HELD_WARNING: Final = "not warned of"
 
 _CHEAP: Final = 10
 """Points of a request that the confirmation of an end may cost, unless the session says more."""
-
-_MOST_CONFIRMATIONS: Final = 3  # while new rows keep coming, the end is never confirmed
 
 
 class IncompleteWarning(UserWarning):
@@ -213,7 +211,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
     ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent
     """
     left = request.max_rows
-    reader = page_reader(request.operation, request.parameters, most_confirmations(request))
+    reader = page_reader(request.operation, request.parameters, confirm_until(request))
     completeness: Completeness | None = None
     seeming_end: tuple[Page, Page] | None = None  # the page before: all its rows, the certain rows
     while True:
@@ -254,12 +252,12 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
             seeming_end = whole, certain
 
 
-def most_confirmations(request: Request) -> int:
-    """Return how often, at most, the end of a history is confirmed by one more request."""
+def confirm_until(request: Request) -> int | None:
+    """Return up to which time a seeming end is confirmed by one more request; None: never."""
     confirm_end = request.session.confirm_end
     if confirm_end is None:
         confirm_end = request.operation.points <= _CHEAP
-    return _MOST_CONFIRMATIONS if confirm_end else 0
+    return request.asked_ms if confirm_end else None
 
 
 def _ask_page(
