@@ -354,6 +354,5 @@ def test_unordered_row_is_named() -> None:
 def test_page_size_of_reader() -> None:
     assert page_reader(get_operation("userFillsByTime"), {}).size == 2000
     assert page_reader(get_operation("userFillsByTime"), {"page_size": 7}).size == 7
-    assert page_reader(get_operation(LEDGER), {"end": 9}).bound == 9
-    assert page_reader(get_operation(WEEKS), {"start": 3, "end": 9}).bound == 3
+    assert page_reader(get_operation(LEDGER), {"end": 9}).parameters == {"end": 9}
     assert page_reader(get_operation("meta"), {"end": 9}).size is None
