@@ -7,13 +7,13 @@ The layers, from the top:
 - ``refresh``, ``ingest``: append rows; ``read``: frames and scans; ``verify``, ``checks``: find
   faults;
 - ``pulls``: what was pulled of each series: its runs, and the log of refreshes;
-- ``storage``: the Delta tables, freezes and compaction; ``schemas``: series of rows, and the
+- ``freezes``: named versions; ``storage``: the Delta tables; ``schemas``: series of rows, and the
   columns of each table; ``errors``.
 """
 
 from toolkit.archive.archive import Archive, open
 from toolkit.archive.checks import Finding
 from toolkit.archive.pulls import Refreshed
-from toolkit.archive.serve import sources_of, world_of
+from toolkit.archive.serve import world_of
 
-__all__ = ["Archive", "Finding", "Refreshed", "open", "sources_of", "world_of"]
+__all__ = ["Archive", "Finding", "Refreshed", "open", "world_of"]

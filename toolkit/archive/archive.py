@@ -13,25 +13,25 @@ from typing import (
     TypedDict,
     TypeVar,
     Unpack,
-    get_args,
     overload,
 )
 
 import pandas as pd
-import pyarrow as pa
 
 from toolkit.archive.checks import Finding
 from toolkit.archive.errors import CommitConflict
+from toolkit.archive.freezes import frozen_versions, make_freeze, read_manifest
 from toolkit.archive.ingest import ingest_frame, ingest_recordings
 from toolkit.archive.pulls import (
     Refreshed,
-    count_gaps,
-    log_ranges,
-    present_ms,
-    read_log,
-    select_table_log,
 )
-from toolkit.archive.read import Engine, read_frames, row_spans, scan_table
+from toolkit.archive.read import (
+    Engine,
+    read_frames,
+    scan_table,
+    summarize_series,
+    summarize_tables,
+)
 from toolkit.archive.refresh import (
     ROWS_PER_COMMIT,
     prepare_refresh,
@@ -39,24 +39,12 @@ from toolkit.archive.refresh import (
     refresh_state,
 )
 from toolkit.archive.schemas import (
-    ANSWERS,
-    RECORDS,
-    SCHEMAS,
     find_operation,
     find_table,
     is_history,
     make_series,
 )
-from toolkit.archive.storage import (
-    ArchiveTables,
-    check_location,
-    compact_table,
-    file_sizes,
-    frozen_versions,
-    read_manifest,
-    table_digest,
-    write_manifest,
-)
+from toolkit.archive.storage import ArchiveTables, check_location, compact_table
 from toolkit.archive.verify import verify_tables
 from toolkit.client import Session, current_session
 from toolkit.contract.kinds import Numbers
@@ -74,19 +62,6 @@ __all__ = ["Archive", "open"]
 Frames = TypeVar("Frames", pd.DataFrame, tuple[pd.DataFrame, ...])
 
 _FROZEN_PATH: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
-_STATUS_TYPES: Final = {
-    "table": "str",
-    "operation": "str",
-    "subject": "str",
-    "rows": "int64",
-    "first": "datetime64[ms, UTC]",
-    "last": "datetime64[ms, UTC]",
-    "covered_from": "datetime64[ms, UTC]",
-    "covered_until": "datetime64[ms, UTC]",
-    "gaps": "int64",
-    "version": "int64",
-    "bytes": "int64",
-}
 
 
 class _Rows(TypedDict, total=False):
@@ -119,23 +94,10 @@ class Archive:
     def _repr_html_(self) -> str:
         """Return the tables of the archive as HTML, or why they cannot be read."""
         try:
-            shown = self._summarize_tables().to_html(index=False, border=0)
+            shown = summarize_tables(self.tables).to_html(index=False, border=0)
         except ArchiveError as error:
             shown = f"<p>{html.escape(str(error))}</p>"
         return f"<p><code>{html.escape(repr(self)[1:-1])}</code></p>{shown}"
-
-    def _summarize_tables(self) -> pd.DataFrame:
-        """Return rows, version, files and bytes of each table, from the logs alone."""
-        rows = []
-        for name in SCHEMAS:
-            handle = self.tables.open_table(name)
-            if handle is not None:
-                files = pa.table(handle.get_add_actions(flatten=True))
-                count, size = (
-                    sum(files[column].to_pylist()) for column in ("num_records", "size_bytes")
-                )
-                rows.append((name, count, handle.version(), files.num_rows, size))
-        return pd.DataFrame(rows, columns=["table", "rows", "version", "files", "bytes"])
 
     def refresh(
         self,
@@ -279,11 +241,6 @@ class Archive:
             If nothing is archived for the request.
         """
         series = make_series(find_operation(what), arguments, named)
-        if numbers not in get_args(Numbers):
-            forms = " or ".join(map(repr, get_args(Numbers)))
-            raise ValueError(f"numbers must be {forms}, not {numbers!r}")
-        if extra not in get_args(Extra):
-            raise ValueError(f"extra must be 'drop' or 'keep', not {extra!r}")
         frames = read_frames(self.tables, series, start, end, numbers, extra)
         return frames if len(frames) > 1 else frames[0]
 
@@ -369,38 +326,7 @@ class Archive:
             ``gaps``, the number of ranges in between that are not proved complete; ``version`` of
             the table; ``bytes`` of its files, in proportion to the rows.
         """
-        tables = self.tables.pin_versions()
-        log, rows = read_log(tables), []
-        for name in (*RECORDS, ANSWERS):
-            handle = tables.open_table(name)
-            if handle is None:
-                continue
-            spans, entries = row_spans(tables, name), select_table_log(log, name)
-            # A file has the rows of many subjects.
-            row_count = sum(span["rows"] for span in spans.values())
-            bytes_per_row = sum(file_sizes(handle)) / max(row_count, 1)
-            for pair in sorted(spans if name == ANSWERS else {*spans, *entries}):
-                span = spans.get(pair, {"rows": 0, "first": None, "last": None})
-                # An answer is a moment, and no range.
-                covered = [] if name == ANSWERS else log_ranges(entries.get(pair, ()))
-                rows.append(
-                    {
-                        "table": name,
-                        "operation": pair[0],
-                        "subject": pair[1],
-                        **span,
-                        "covered_from": covered[0][0] if covered else None,
-                        "covered_until": covered[-1][1] if covered else None,
-                        "gaps": 0 if name == ANSWERS else count_gaps(covered, span),
-                        "version": handle.version(),
-                        "bytes": round(bytes_per_row * span["rows"]),
-                    }
-                )
-        frame = pd.DataFrame(rows, columns=list(_STATUS_TYPES))
-        for column, dtype in _STATUS_TYPES.items():
-            if dtype.startswith("datetime"):
-                frame[column] = pd.to_datetime(frame[column], utc=True, unit="ms")
-        return frame.astype(_STATUS_TYPES)
+        return summarize_series(self.tables.pin_versions())
 
     def verify(self, *, progress: Callable[[int], object] | None = None) -> list[Finding]:
         """Read everything, and return what is wrong.
@@ -476,16 +402,7 @@ class Archive:
         ArchiveError
             If the archive is empty.
         """
-        made_ms = present_ms(self.tables)
-        pinned = self.tables.pin_versions()
-        if not pinned.versions:
-            location = pinned.location
-            raise ArchiveError(f"there is nothing in {location} to freeze: refresh it first")
-        manifest = {
-            name: {"version": version, "digest": table_digest(pinned, name, progress)}
-            for name, version in pinned.versions.items()
-        }
-        return write_manifest(self.tables, manifest, made_ms)
+        return make_freeze(self.tables, progress)
 
 
 def open(

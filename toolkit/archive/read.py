@@ -15,14 +15,17 @@ import pyarrow.dataset as ds
 
 from toolkit.archive.errors import explain_missing_library
 from toolkit.archive.pulls import (
+    count_gaps,
     count_logged_rows,
     log_ranges,
     missing_rows_message,
     present_ms,
+    read_log,
     read_series_log,
+    select_table_log,
 )
 from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, Series, column_set_id, is_history
-from toolkit.archive.storage import ArchiveTables
+from toolkit.archive.storage import ArchiveTables, file_sizes
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.completeness.remarks import coverage_remarks
 from toolkit.contract.answers import decode
@@ -46,7 +49,23 @@ __all__ = [
     "read_texts",
     "row_spans",
     "scan_table",
+    "summarize_series",
+    "summarize_tables",
 ]
+
+_STATUS_TYPES: Final = {
+    "table": "str",
+    "operation": "str",
+    "subject": "str",
+    "rows": "int64",
+    "first": "datetime64[ms, UTC]",
+    "last": "datetime64[ms, UTC]",
+    "covered_from": "datetime64[ms, UTC]",
+    "covered_until": "datetime64[ms, UTC]",
+    "gaps": "int64",
+    "version": "int64",
+    "bytes": "int64",
+}
 
 Engine = Literal["duckdb", "polars", "pandas"]
 """The library that reads a scan."""
@@ -75,7 +94,14 @@ def read_frames(
     ------
     ArchiveError
         If nothing is archived.
+    ValueError
+        If `numbers` or `extra` is none of the allowed values.
     """
+    if numbers not in get_args(Numbers):
+        forms = " or ".join(map(repr, get_args(Numbers)))
+        raise ValueError(f"numbers must be {forms}, not {numbers!r}")
+    if extra not in get_args(Extra):
+        raise ValueError(f"extra must be 'drop' or 'keep', not {extra!r}")
     collector = Collector(series.operation, numbers, extra)
     if is_history(series.operation):
         return _history_frames(tables, series, start, end, collector)
@@ -272,6 +298,55 @@ def _time_column(name: str) -> str:
     """Return the column of a record's table by which its histories are ordered."""
     time: str = next(c.name for c in SCHEMAS[name] if pa.types.is_timestamp(c.type))
     return time
+
+
+def summarize_tables(tables: ArchiveTables) -> pd.DataFrame:
+    """Return rows, version, files and bytes of each table, from the logs alone."""
+    rows = []
+    for name in SCHEMAS:
+        handle = tables.open_table(name)
+        if handle is not None:
+            files = pa.table(handle.get_add_actions(flatten=True))
+            count, size = (
+                sum(files[column].to_pylist()) for column in ("num_records", "size_bytes")
+            )
+            rows.append((name, count, handle.version(), files.num_rows, size))
+    return pd.DataFrame(rows, columns=["table", "rows", "version", "files", "bytes"])
+
+
+def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
+    """Return what is archived of each series; see `Archive.status`."""
+    log, rows = read_log(tables), []
+    for name in (*RECORDS, ANSWERS):
+        handle = tables.open_table(name)
+        if handle is None:
+            continue
+        spans, entries = row_spans(tables, name), select_table_log(log, name)
+        # A file has the rows of many subjects.
+        row_count = sum(span["rows"] for span in spans.values())
+        bytes_per_row = sum(file_sizes(handle)) / max(row_count, 1)
+        for pair in sorted(spans if name == ANSWERS else {*spans, *entries}):
+            span = spans.get(pair, {"rows": 0, "first": None, "last": None})
+            # An answer is a moment, and no range.
+            covered = [] if name == ANSWERS else log_ranges(entries.get(pair, ()))
+            rows.append(
+                {
+                    "table": name,
+                    "operation": pair[0],
+                    "subject": pair[1],
+                    **span,
+                    "covered_from": covered[0][0] if covered else None,
+                    "covered_until": covered[-1][1] if covered else None,
+                    "gaps": 0 if name == ANSWERS else count_gaps(covered, span),
+                    "version": handle.version(),
+                    "bytes": round(bytes_per_row * span["rows"]),
+                }
+            )
+    frame = pd.DataFrame(rows, columns=list(_STATUS_TYPES))
+    for column, dtype in _STATUS_TYPES.items():
+        if dtype.startswith("datetime"):
+            frame[column] = pd.to_datetime(frame[column], utc=True, unit="ms")
+    return frame.astype(_STATUS_TYPES)
 
 
 def scan_table(

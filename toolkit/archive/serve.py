@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.archive.archive import Archive, open
+from toolkit.archive.archive import open
 from toolkit.archive.content import (
     HISTORY_READERS,
     ArchiveContent,
@@ -37,49 +37,24 @@ from toolkit.contract.records import Fill
 from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources
 from toolkit.errors import ArchiveError
 
-__all__ = ["sources_of", "world_of"]
-
-
-def sources_of(path: str | Path) -> Sources:
-    """Return what a service can serve from an archive, or from a freeze of it.
-
-    Parameters
-    ----------
-    path : str or Path
-        A folder or address; ``<path>@<id>`` is a freeze.
-
-    Returns
-    -------
-    Sources
-        Its present is the latest time up to which anything was refreshed. The sources of an empty
-        archive have no rows.
-
-    Raises
-    ------
-    ArchiveError
-        If there is no such freeze, or a table is damaged.
-    """
-    return _read_archive(open(path))[0]
+__all__ = ["world_of"]
 
 
 def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
     """Return what a service can serve from an archive, and a summary like that of a simulation.
 
-    The entry ``not_served`` of the summary lists operations whose archived answers
-    `Archive.frame` returns, and the service does not: the archive lacks the data from which the
-    exchange computed them.
-
     Parameters
     ----------
     path : str or Path
-        Folder of the archive, or an address of object storage; ``folder@freeze`` for a freeze.
+        A folder or address; ``<path>@<id>`` is a freeze of the archive.
 
     Returns
     -------
-    sources : Sources
-        The rows of every operation, as a service takes them.
-    summary : dict
-        ``users``, ``builders``, and the other lists of a simulated exchange's ``world``.
+    tuple of Sources and dict
+        The present of the sources is the latest time up to which anything was refreshed. The
+        entry ``not_served`` of the summary lists operations whose archived answers
+        `Archive.frame` returns, and the service does not: the archive lacks the data from which
+        the exchange computed them.
 
     Raises
     ------
@@ -90,10 +65,6 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
     folder = archive.tables.location
     if "://" not in folder and not Path(folder).is_dir():
         raise ArchiveError(f"there is no archive in {folder}")
-    return _read_archive(archive)
-
-
-def _read_archive(archive: Archive) -> tuple[Sources, dict[str, Any]]:
     tables = archive.tables.pin_versions()
     content, log = ArchiveContent(), read_log(tables)
     ranges = {pair: log_ranges(entries) for pair, entries in log.items()}

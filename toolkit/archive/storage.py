@@ -1,23 +1,18 @@
 """Storage of the archive: the Delta tables in one folder or object store, and their digests.
 
-Only this module uses deltalake. Compaction joins small files. A freeze is a manifest under an id:
-the version and the digest of each table. Compaction never removes a version that a freeze names.
+Only this module uses deltalake.
 """
 
-import contextlib
 import hashlib
-import json
 import re
 import urllib.parse
 import urllib.request
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 
 from toolkit.archive.errors import (
@@ -37,11 +32,7 @@ __all__ = [
     "digest_rows",
     "file_sizes",
     "format_digest",
-    "frozen_versions",
-    "read_manifest",
-    "table_digest",
-    "unconfirmed_freezes",
-    "write_manifest",
+    "identity_columns",
 ]
 
 _FREEZE_ID_LIKE: Final = re.compile(r"f[0-9a-fA-F]{7,}")
@@ -371,7 +362,7 @@ def digest_rows(rows: pa.Table | pa.RecordBatch) -> int:
     The sum does not depend on the order of the rows or on their files, and sums of parts can be
     added. Missing values do not count: a column that was added later is missing in older rows.
     """
-    columns = [rows.column(name) for name in _identity_columns(rows.schema.names)]
+    columns = [rows.column(name) for name in identity_columns(rows.schema.names)]
     cells = zip(*(column.to_pylist() for column in columns), strict=True)
     if all(pa.types.is_string(column.type) and not column.null_count for column in columns):
         texts = map("\0".join, cells)  # same result in half the time, for the large tables
@@ -390,7 +381,7 @@ def _row_text(cells: Iterable[Any]) -> str:
     return "\0".join(cell.hex() if isinstance(cell, bytes) else str(cell) for cell in values)
 
 
-def _identity_columns(columns: Sequence[str]) -> Sequence[str]:
+def identity_columns(columns: Sequence[str]) -> Sequence[str]:
     """Return the columns that count in a digest: all, or the text of the wire and its series."""
     return _ROW_IDENTITY if "_json" in columns else columns
 
@@ -400,88 +391,6 @@ def _writer_properties() -> Any:
     return load_deltalake().WriterProperties(
         compression="ZSTD", compression_level=3, max_row_group_size=_ROWS_IN_GROUP
     )
-
-
-def table_digest(
-    tables: ArchiveTables, name: str, progress: Callable[[int], object] | None = None
-) -> str:
-    """Return the digest of a table's rows. It does not depend on their order or their files."""
-    handle = tables.open_table(name)
-    if handle is None:
-        return format_digest(0)
-    columns = _identity_columns([field.name for field in handle.schema().fields])
-    total = 0
-    for batch in tables.read_batches(handle, list(columns)):
-        total += digest_rows(batch)
-        if progress is not None:
-            progress(batch.num_rows)
-    return format_digest(total)
-
-
-def write_manifest(
-    tables: ArchiveTables, manifest: Mapping[str, Mapping[str, Any]], made_ms: int
-) -> str:
-    """Store the versions and digests of all tables, and return the id of the freeze.
-
-    The id is a hash of the manifest, so freezing the same version twice gives the same id.
-    """
-    text = json.dumps({"tables": manifest}, sort_keys=True)
-    freeze_id = f"f{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    row = {"id": freeze_id, "made_ms": made_ms, "manifest": text}
-    rows = pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES])
-    # Delta finds a missing entry between two others, but not the last one. So a second commit
-    # follows, without rows: `unconfirmed_freezes` finds it missing, and Delta the first.
-    for commit, content in ((1, rows), (2, rows.slice(0, 0))):
-        handle = tables.open_for_append(FREEZES)
-        is_known = ds.field("id") == freeze_id
-        if commit == 1 and tables.read_rows(handle, ["id"], is_known).num_rows:
-            continue
-        if (handle.transaction_version(_freeze_transaction(freeze_id)) or 0) < commit:
-            with contextlib.suppress(CommitConflict):  # another process makes the same freeze
-                tables.append_rows(handle, content, counts={_freeze_transaction(freeze_id): commit})
-    return freeze_id
-
-
-def unconfirmed_freezes(tables: ArchiveTables) -> list[str]:
-    """Return the ids of freezes whose second entry in the log is missing."""
-    handle = tables.open_table(FREEZES)
-    ids = [] if handle is None else tables.read_rows(handle, ["id"])["id"].to_pylist()
-    # Older versions made one commit without a transaction.
-    return [id for id in ids if handle.transaction_version(_freeze_transaction(id)) == 1]
-
-
-def _freeze_transaction(freeze_id: str) -> str:
-    return f"freeze {freeze_id}"
-
-
-def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:
-    """Return the manifest of a freeze: table -> its ``version`` and ``digest``.
-
-    Raises
-    ------
-    ArchiveError
-        If there is no such freeze.
-    """
-    handle = tables.open_table(FREEZES)
-    texts = []
-    if handle is not None:
-        rows = tables.read_rows(handle, condition=ds.field("id") == freeze_id)
-        texts = rows["manifest"].to_pylist()
-    if not texts:
-        raise ArchiveError(f"{tables.location} has no freeze {freeze_id!r}")
-    manifest: Mapping[str, Any] = json.loads(texts[0])["tables"]
-    return manifest
-
-
-def frozen_versions(tables: ArchiveTables) -> dict[str, list[int]]:
-    """Return the versions of each table that freezes name."""
-    handle = tables.open_table(FREEZES)
-    versions: dict[str, list[int]] = defaultdict(list)
-    if handle is not None:
-        for text in tables.read_rows(handle, ["manifest"])["manifest"].to_pylist():
-            for name, entry in json.loads(text)["tables"].items():
-                versions[name].append(entry["version"])
-    return versions
 
 
 def compact_table(

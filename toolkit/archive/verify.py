@@ -18,6 +18,7 @@ from toolkit.archive.checks import (
     span_of_rows,
 )
 from toolkit.archive.errors import StoreUnreachable, error_text
+from toolkit.archive.freezes import unconfirmed_freezes
 from toolkit.archive.pulls import (
     LogEntries,
     count_gaps,
@@ -38,7 +39,7 @@ from toolkit.archive.schemas import (
     column_set_id,
     operation_table,
 )
-from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest, unconfirmed_freezes
+from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ArchiveError
 
