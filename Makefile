@@ -7,6 +7,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 JOBS ?= 2
+MODULE ?= toolkit/rules
+TESTS ?= tests/rules
 PYTEST := .venv/bin/python -m pytest
 STAMP := .venv/.installed
 
@@ -18,7 +20,7 @@ ifneq ($(SETTLED),True $(shell pwd -P))
 endif
 
 .PHONY: help demo test lab check format lint types directions agreement doctests coverage bench \
-	notebooks lock clean
+	mutate notebooks lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s%s\n", $$1, $$2}' Makefile
@@ -67,6 +69,10 @@ doctests: $(STAMP)  ##   every example in a docstring
 bench: $(STAMP)  ## measure the ratios of tests/benchmarks, side by side
 	@echo "bench: tests/benchmarks, alone on this machine for meaningful numbers"
 	@$(PYTEST) -q tests/benchmarks $(ARGS)
+
+mutate: $(STAMP)  ## change the code of MODULE, and list the changes that no test of TESTS notices; slow
+	@echo "mutate: $(MODULE) under $(TESTS); tests/mutation.md explains the known survivors"
+	@bash .ci/mutate $(MODULE) $(TESTS)
 
 notebooks: $(STAMP)  ## write every notebook's .ipynb anew from the .py that is its source
 	@.venv/bin/jupytext --quiet --to ipynb --update --update-metadata '{"language_info": {"name": "python"}}' notebooks/*.py
