@@ -131,3 +131,12 @@ def test_best_price_beyond_narrow_band() -> None:
     least, most = slippage_bounds(np.array([1_000.0]), *args, 1)
     assert least == pytest.approx([15.0])
     assert most == pytest.approx([25.0])
+
+
+def test_bounds_of_empty_book_and_order() -> None:
+    """No depth is known: all of the order may lie beyond the widest band."""
+    widths, spread = np.array([10.0, 25.0]), np.array([4.0, 4.0])
+    least, most = slippage_bounds(np.array([1_000.0, 0.0]), np.zeros((2, 2)), widths, spread, 1)
+    assert least[0] == pytest.approx(25.0)
+    assert most[0] == np.inf
+    assert np.isnan([least[1], most[1]]).all()
