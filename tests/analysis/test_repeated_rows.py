@@ -1,6 +1,8 @@
 """Rows that are given twice count once; rows without an identity are never left out."""
 
+import random
 import warnings
+from collections import Counter
 from collections.abc import Callable
 
 import pandas as pd
@@ -10,6 +12,7 @@ import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, exact, times
 from tests.engines import Engine
 from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.pnl.mixed_accounts import UnnamedAccount
 from toolkit.errors import RepeatedRows
 
 
@@ -173,14 +176,100 @@ def test_unnamed_accounts_are_refused(name: str) -> None:
 
 
 def test_missing_fills_are_not_refused() -> None:
-    """One account, every third fill missing: breaks go on from new positions."""
+    """One account, every third fill missing: breaks go on from new positions, and a warning comes.
+
+    Nothing warns if the provenance or a column names the account.
+    """
     grown = [round(0.37 * n * (n + 1) / 2, 2) for n in range(60)]
     rows = pd.DataFrame({"start_position": grown[:-1], "side": "B", "coin": "BTC", "px": 10.0})
     rows["sz"] = [round(0.37 * (n + 1), 2) for n in range(59)]
     rows["closed_pnl"], rows["fee"] = 0.0, 0.0
     rows["time"] = times(MONDAY + n for n in range(59))
     kept = rows[rows.index % 3 != 1].reset_index(drop=True)
-    assert tk.pnl.positions(kept, {"BTC": 5})["chain_break"].sum() > 10
+    with pytest.warns(UnnamedAccount, match="19 fills do not start .* missing, or .* several"):
+        assert tk.pnl.positions(kept, {"BTC": 5})["chain_break"].sum() == 19
+    tk.pnl.positions(kept.assign(user=ME), {"BTC": 5})
+    tk.pnl.round_trips(kept, account=ME)
+    kept.attrs["toolkit"] = {"rows": 90, "parameters": {"user": ME}}
+    tk.pnl.positions(kept, {"BTC": 5})
+
+
+def test_both_sides_of_a_trade_are_refused() -> None:
+    """The exchange cancels an order that would meet one of the same account."""
+    other = fills().assign(side=["A", "B", "B"], oid=[21, 22, 23], start_position=[0.0, -2.0, -1.0])
+    with pytest.raises(ValueError, match=r"3 trade ids have a buy and a sell.*user"):
+        tk.pnl.round_trips(pd.concat([fills(), other], ignore_index=True))
+    apart = pd.concat([fills().assign(user=ME), other.assign(user=OTHER)], ignore_index=True)
+    assert tk.pnl.round_trips(apart)["status"].tolist() == ["closed", "closed"]
+    conversions = pd.concat([fills(), other.assign(time=other["time"] + pd.Timedelta("1h"))])
+    tk.pnl.round_trips(conversions.assign(tid=0).reset_index(drop=True))
+
+
+def test_one_interleaved_pair_is_refused() -> None:
+    """Two accounts open and close in turn: both closes continue from an earlier end."""
+    rows = pd.concat([fills().head(1)] * 4, ignore_index=True).assign(
+        side=["B", "A", "A", "B"],
+        sz=[2.37, 0.91, 2.37, 0.91],
+        start_position=[0.0, 0.0, 2.37, -0.91],
+        time=times([MONDAY + number for number in range(4)]),
+        tid=[1, 2, 3, 4],
+    )
+    with pytest.raises(ValueError, match="2 fills continue from the end of an earlier fill"):
+        tk.pnl.round_trips(rows)
+
+
+@pytest.fixture(scope="module")
+def histories() -> dict[str, pd.DataFrame]:
+    """The shorter histories of a simulated exchange, with nothing that names the account."""
+    session = tk.local(seed=7, size="tiny", default=False)
+    frames = {
+        user: tk.user_fills_by_time(user, 0, session=session).drop(columns="user", errors="ignore")
+        for user in session.world["users"]
+    }
+    for frame in frames.values():
+        frame.attrs.clear()
+    return {user: frame for user, frame in frames.items() if 3 < len(frame) < 800}
+
+
+def test_no_two_accounts_pass_for_one(histories: dict[str, pd.DataFrame]) -> None:
+    """Two histories without names are refused, or warned of, or have the trips of both."""
+    drawn, seen = random.Random(3), Counter[str]()
+    for _ in range(30):
+        parts = [histories[user].assign(user=user) for user in drawn.sample([*histories], 2)]
+        if drawn.random() < 0.3:
+            parts = [part.head(20) for part in parts]
+        joined = pd.concat(parts, ignore_index=True)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            expected = tk.pnl.round_trips(joined)
+            try:
+                found = tk.pnl.round_trips(joined.drop(columns="user"))
+            except ValueError:
+                seen["refused"] += 1
+                continue
+        if any(issubclass(one.category, UnnamedAccount) for one in warned):
+            seen["warned"] += 1
+        else:
+            seen["right"] += 1
+            pd.testing.assert_frame_equal(in_order(found), in_order(expected[found.columns]))
+    assert min(seen["refused"], seen["warned"], seen["right"]) > 0
+
+
+def test_gaps_of_one_account_pass(histories: dict[str, pd.DataFrame]) -> None:
+    drawn = random.Random(4)
+    for _ in range(30):
+        history = histories[drawn.choice([*histories])]
+        first = drawn.randrange(len(history))
+        last = drawn.randrange(first, len(history)) + 1
+        kept = history.drop(history.index[first:last]).iloc[:: drawn.randint(1, 5)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnnamedAccount)
+            tk.pnl.round_trips(kept)
+
+
+def in_order(trips: pd.DataFrame) -> pd.DataFrame:
+    names = ["coin", "side", "opened", "closed", "size", "fees"]
+    return trips.sort_values(names, ignore_index=True)
 
 
 def test_weeks_of_one_validator_repeat() -> None:

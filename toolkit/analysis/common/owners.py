@@ -4,7 +4,6 @@ A builder's funding frame has the rows of every account that approved the builde
 have the rows of many accounts. Fills of one account do not repeat its address in each row.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -15,11 +14,10 @@ from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.provenance import frame_provenance
 from toolkit.errors import MissingColumns
 
-_SEVERAL = (
+SEVERAL_ACCOUNTS = (
     "{what}: the rows seem to be of several accounts ({how}), but no column names the account. "
     "Add a column user, as tk.many and tk.concat do, or pass one account at a time"
 )
-_RESUMED = 3  # fewer may happen by chance
 
 
 class Accounts(NamedTuple):
@@ -71,55 +69,11 @@ def refuse_several_accounts(native: Any, what: str) -> None:
         return
     users = parameters.get("users")
     if isinstance(users, list | tuple) and len(set(users)) > 1:
-        raise ValueError(_SEVERAL.format(what=what, how=f"fetched for {len(users)} accounts"))
+        raise ValueError(
+            SEVERAL_ACCOUNTS.format(what=what, how=f"fetched for {len(users)} accounts")
+        )
     if parameters.get("builder") or parameters.get("builders"):
-        raise ValueError(_SEVERAL.format(what=what, how="all accounts of a builder"))
-
-
-def refuse_mixed_chains(
-    chains: Sequence[int],
-    starts: Sequence[int],
-    ends: Sequence[int],
-    order: Sequence[int],
-    names: Sequence[str],
-) -> None:
-    """Raise if fills without a user column seem to be of several accounts, by their positions.
-
-    If fills of one account are missing, the chain of positions breaks and continues from a new
-    position. If fills of several accounts are mixed, the chain breaks often and continues from
-    positions where it stopped before.
-
-    A few breaks prove nothing: two accounts that each continue once look like one account with two
-    gaps. So a few fills of two accounts without a column user pass this check. `tk.concat` and
-    `tk.many` add the account to each row.
-
-    - ``chains``: the chain of each fill
-    - ``starts``, ``ends``: the position before and after each fill
-    - ``order``: the rows in the order of execution, chain by chain
-    - ``names``: the columns of the frame
-
-    Raise ValueError if at least three breaks continue from an earlier end of the chain, and more
-    than twice as many as continue from a new position.
-    """
-    if "user" in names:
-        return
-    last, position, resumed, begun = -1, 0, 0, 0
-    left: Counter[int] = Counter()
-    for row in order:
-        start = starts[row]
-        if chains[row] != last:
-            last, left = chains[row], Counter()
-        elif start != position:
-            left[position] += 1
-            if start and left[start] > 0:
-                left[start] -= 1
-                resumed += 1
-            elif start:
-                begun += 1
-        position = ends[row]
-    if resumed >= _RESUMED and resumed > 2 * begun:
-        how = f"{resumed} fills continue from the end of an earlier fill"
-        raise ValueError(_SEVERAL.format(what="fills", how=how))
+        raise ValueError(SEVERAL_ACCOUNTS.format(what=what, how="all accounts of a builder"))
 
 
 def keep_own_rows(

@@ -10,9 +10,10 @@ import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, directions, fixed_point, usd_values
-from toolkit.analysis.common.owners import refuse_mixed_chains, refuse_several_accounts
+from toolkit.analysis.common.owners import refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl.mixed_accounts import check_one_account
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
 
@@ -91,7 +92,7 @@ def audit(
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
     read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
     order = fill_order.execution_order(frame, read)
-    refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order, frame.columns)
+    check_one_account(fills, frame, read, order)
     expected, broken = _replay_perps(read, order, rule)
     walk = walk_spot_fills(read, order, find_swaps(frame, read))
     for row, closed in walk.expected.items():

@@ -134,7 +134,7 @@ def lots(
     usd_values.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
     read = fill_order.integer_fills(frame, {})
-    rows = order_by_chain(frame, read)
+    rows = order_by_chain(fills, frame, read)
     parts = _match_perps(read, rows, method)
     _match_spot(parts, read, rows, method, find_swaps(frame, read))
     parts = _sort_parts(parts, read, rows)

@@ -13,12 +13,12 @@ from narwhals.typing import IntoFrame, IntoFrameT
 from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
 from toolkit.analysis.common.owners import (
     lower_address,
-    refuse_mixed_chains,
     refuse_several_accounts,
 )
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl.mixed_accounts import check_one_account
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import GUARD_BITS, apply_perp_fill, entry_price
@@ -108,7 +108,7 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     usd_values.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
     read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
-    order = order_by_chain(frame, read)
+    order = order_by_chain(fills, frame, read)
     walk = walk_positions(read, order)
     entry, finer = _add_spot(frame, read, order, walk)
     made = {
@@ -213,7 +213,7 @@ def unrealised(
     if at is not None:
         frame = _fills_until(frame, at)
     read = fill_order.integer_fills(frame, sizes)
-    order = order_by_chain(frame, read)
+    order = order_by_chain(fills, frame, read)
     walk = walk_positions(read, order)
     rows = _open_rows(read, order)
     prices, decimals = mark_prices(marks, read.px_decimals)
@@ -264,10 +264,19 @@ def read_fills(
     return frame, columns.number_kind(frame, fill_order.NUMBERS, "fills")
 
 
-def order_by_chain(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -> list[int]:
-    """Return the rows in the order of execution, with the chains sorted by user and coin."""
+def order_by_chain(
+    fills: Any,
+    frame: nw.DataFrame[Any],
+    read: fill_order.IntegerFills,
+    account: str | None = None,
+) -> list[int]:
+    """Return the rows in the order of execution, with the chains sorted by user and coin.
+
+    - ``fills``: the fills as the caller passed them
+    - ``account``: their account, if the caller named it
+    """
     order = np.array(fill_order.execution_order(frame, read), dtype=np.int64)
-    refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order.tolist(), frame.columns)
+    check_one_account(fills, frame, read, order.tolist(), account)
     starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
     chains = np.split(order, starts[1:])
     owners = [name for name in ("user", "coin") if name in frame.columns]

@@ -72,7 +72,7 @@ def _broken_coins(
     has_start = before is None or before.held is not None
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], int] = {}
-    for row in order_by_chain(frame, read):
+    for row in order_by_chain(rows, frame, read):
         pair = users[row], coins[row]
         known = position.get(pair, 0 if has_start else None)
         if any(last.get(pair, 0) <= gap <= ms[row] for gap in gaps.get(pair, ())):

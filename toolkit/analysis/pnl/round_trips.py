@@ -153,7 +153,7 @@ def round_trips(
     read = fill_order.integer_fills(frame, {})
     least = max(0, payments.decimals - worth.decimals) if payments else 0
     cash = TripCash(frame, read, least, worth)
-    order = order_by_chain(frame, read)
+    order = order_by_chain(fills, frame, read, account)
     ms = engines.series_ms(frame["time"])
     found = cut_trips(read, order, cash, ms, _find_conversions(frame, read))
     users = _lower_users(frame) if "user" in frame.columns else [""] * len(frame)

@@ -1,0 +1,116 @@
+"""Whether fills without a column user are of one account, by what the fills themselves show.
+
+A helper that walks the history of one account would take the fills of two accounts for one chain of
+positions. Three observations tell them apart:
+
+- A trade has two sides, and the exchange cancels an order that would meet one of the same account.
+  So one trade id on both sides proves two accounts.
+- If fills of one account are missing, its positions break and continue from a new position. If the
+  fills of two accounts are mixed, they continue from positions where they stopped before. A break
+  that does so proves two accounts, if the account has not been at this position at another time,
+  and if fewer breaks continue from a new position.
+- Other breaks prove nothing: fills are missing, or they are of several accounts. A warning says so
+  if neither the frame nor its provenance names the account.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from toolkit.analysis.common.owners import SEVERAL_ACCOUNTS, account_names
+from toolkit.analysis.common.repeated_rows import warn_user
+from toolkit.analysis.pnl.fill_order import IntegerFills
+
+
+class UnnamedAccount(UserWarning):
+    """Positions of fills break, and nothing names the account of the fills."""
+
+
+class ChainBreaks(NamedTuple):
+    """How often a fill does not start from the position after the fill before it.
+
+    - ``resumed``: fills that continue from the end of an earlier break
+    - ``proved``: those of them whose position the chain has at no other time
+    - ``begun``: fills that continue from a new position
+    - ``flat``: fills of perps that begin flat, although the position before is open
+    """
+
+    resumed: int
+    proved: int
+    begun: int
+    flat: int
+
+
+def check_one_account(
+    native: Any,
+    frame: nw.DataFrame[Any],
+    read: IntegerFills,
+    order: Sequence[int],
+    account: str | None = None,
+) -> None:
+    """Raise or warn if fills without a column user seem to be of several accounts.
+
+    - ``native``: the fills as the caller passed them, with their provenance
+    - ``frame``, ``read``: the same fills
+    - ``order``: the rows in the order of execution, chain by chain
+    - ``account``: the account, if the caller named it
+
+    Raise ValueError if the fills prove that they are of several accounts.
+    """
+    if "user" in frame.columns or account is not None:
+        return
+    if trades := _count_two_sided_trades(frame, read):
+        verb = "has" if trades == 1 else "have"
+        how = f"{trades:,} trade ids {verb} a buy and a sell"
+        raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
+    breaks = count_breaks(read, order)
+    if breaks.proved and breaks.resumed > breaks.begun:
+        how = f"{breaks.resumed:,} fills continue from the end of an earlier fill"
+        raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
+    if (count := breaks.resumed + breaks.begun + breaks.flat) and len(account_names(native)) != 1:
+        verb = "fill does" if count == 1 else "fills do"
+        warn_user(
+            f"fills: {count:,} {verb} not start from the position after the fill before. Fills are "
+            "missing, or they are of several accounts. Name the account of each fill: "
+            "fills.assign(user=address)",
+            UnnamedAccount,
+        )
+
+
+def count_breaks(read: IntegerFills, order: Sequence[int]) -> ChainBreaks:
+    """Return how the positions of fills break; gaps of spot balances count only if resumed."""
+    chains = read.chain.tolist()
+    ends = Counter((chains[row], read.end[row]) for row in order)
+    starts = Counter((chains[row], read.start[row]) for row in order)
+    resumed = proved = begun = flat = 0
+    last, position = -1, 0
+    left: Counter[int] = Counter()
+    for row in order:
+        start = read.start[row]
+        if chains[row] != last:
+            last, left = chains[row], Counter()
+        elif start != position:
+            left[position] += 1
+            if start and left[start] > 0:
+                left[start] -= 1
+                resumed += 1
+                proved += ends[last, start] == starts[last, start] == 1
+            elif not read.spot[row]:
+                begun, flat = begun + (start != 0), flat + (start == 0)
+        position = read.end[row]
+    return ChainBreaks(resumed, proved, begun, flat)
+
+
+def _count_two_sided_trades(frame: nw.DataFrame[Any], read: IntegerFills) -> int:
+    """Return the number of trade ids that have a buy and a sell of one coin."""
+    if "tid" not in frame.columns:
+        return 0
+    tid = frame["tid"].fill_null(0).cast(nw.Int64()).to_numpy()
+    is_buy = np.array([change > 0 for change in read.change], dtype=bool)
+    order = np.lexsort((is_buy, read.chain, tid))
+    tid, chain, is_buy = tid[order], read.chain[order], is_buy[order]
+    same = (tid[1:] == tid[:-1]) & (chain[1:] == chain[:-1]) & (tid[1:] != 0)
+    return int((same & (is_buy[1:] != is_buy[:-1])).sum())
