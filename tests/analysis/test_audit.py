@@ -74,14 +74,14 @@ def test_position_through_zero() -> None:
 
 def test_break_until_flat() -> None:
     fills = chain([("B", 1, 100.0), ("B", 1, 100.0), ("A", 1, 101.0), ("A", 1, 102.0)] * 2)
-    result = audit(fills.drop(index=1), {"BTC": 5})
+    result = audit(fills.drop(index=1).assign(user="0xa"), {"BTC": 5})
     assert list(result.index[result["chain_break"]]) == [2]
     assert expected(result) == [0.0, None, None, 0.0, 0.0, 1.0, 2.0]
 
 
 def test_break_with_flat_start() -> None:
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0), ("B", 1, 100.0), ("A", 1, 103.0)])
-    result = audit(fills.drop(index=1), {"BTC": 5})
+    result = audit(fills.drop(index=1).assign(user="0xa"), {"BTC": 5})
     assert list(result.index[result["chain_break"]]) == [2]
     assert expected(result) == [0.0, 0.0, 3.0]
 
@@ -96,7 +96,8 @@ def test_accounts_and_coins_separate() -> None:
     mine, yours = chain([("B", 1, 100.0)] * 2), chain([("A", 1, 100.0)] * 2)
     both = pd.concat([mine.assign(user="0xa"), yours.assign(user="0xb")])
     assert not audit(both, {"BTC": 5})["chain_break"].any()
-    assert audit(both.drop(columns="user"), {"BTC": 5})["chain_break"].any()
+    with pytest.raises(ValueError, match="Add a column user"):
+        audit(both.drop(columns="user"), {"BTC": 5})
 
 
 def test_perps_without_decimals() -> None:
@@ -237,7 +238,8 @@ def test_a_million_fills() -> None:
 
 def recorded_fills(recorded) -> tuple[pd.DataFrame, dict[str, int]]:
     meta = {asset["name"]: asset["szDecimals"] for asset in recorded("meta")["universe"]}
-    return frame("userFills", recorded("userFills"), numbers="float"), meta
+    fills = frame("userFills", recorded("userFills"), numbers="float")
+    return fills.assign(user="0x" + "a" * 40), meta  # one account, with holes
 
 
 def test_recorded_fills(recorded) -> None:

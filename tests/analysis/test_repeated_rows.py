@@ -176,28 +176,32 @@ def test_unnamed_accounts_are_refused(name: str) -> None:
 
 
 def test_missing_fills_are_not_refused() -> None:
-    """One account, every third fill missing: breaks go on from new positions, and a warning comes.
-
-    Nothing warns if the provenance or a column names the account.
-    """
+    """One account, every third fill missing: breaks go on from new positions."""
     grown = [round(0.37 * n * (n + 1) / 2, 2) for n in range(60)]
     rows = pd.DataFrame({"start_position": grown[:-1], "side": "B", "coin": "BTC", "px": 10.0})
     rows["sz"] = [round(0.37 * (n + 1), 2) for n in range(59)]
     rows["closed_pnl"], rows["fee"] = 0.0, 0.0
     rows["time"] = times(MONDAY + n for n in range(59))
     kept = rows[rows.index % 3 != 1].reset_index(drop=True)
-    with pytest.warns(UnnamedAccount, match="19 fills do not start .* missing, or .* several"):
-        assert tk.pnl.positions(kept, {"BTC": 5})["chain_break"].sum() == 19
-    tk.pnl.positions(kept.assign(user=ME), {"BTC": 5})
-    tk.pnl.round_trips(kept, account=ME)
-    kept.attrs["toolkit"] = {"rows": 90, "parameters": {"user": ME}}
-    tk.pnl.positions(kept, {"BTC": 5})
+    assert tk.pnl.positions(kept, {"BTC": 5})["chain_break"].sum() == 19
+
+
+def test_fill_that_begins_flat_warns() -> None:
+    """The close is missing, or the second buy is of another account."""
+    rows = pd.concat([fills().head(1)] * 2, ignore_index=True)
+    rows = rows.assign(time=times([MONDAY, MONDAY + 1]), tid=[1, 2])
+    with pytest.warns(UnnamedAccount, match="1 fill begins flat.*missing, or .* several"):
+        tk.pnl.round_trips(rows)
+    tk.pnl.round_trips(rows, account=ME)
+    tk.pnl.lots(rows.assign(user=ME))
+    rows.attrs["toolkit"] = {"rows": 90, "parameters": {"user": ME}}
+    tk.pnl.positions(rows, {"BTC": 5})
 
 
 def test_both_sides_of_a_trade_are_refused() -> None:
     """The exchange cancels an order that would meet one of the same account."""
     other = fills().assign(side=["A", "B", "B"], oid=[21, 22, 23], start_position=[0.0, -2.0, -1.0])
-    with pytest.raises(ValueError, match=r"3 trade ids have a buy and a sell.*user"):
+    with pytest.raises(ValueError, match=r"trade ids with a buy and a sell: 3.*user"):
         tk.pnl.round_trips(pd.concat([fills(), other], ignore_index=True))
     apart = pd.concat([fills().assign(user=ME), other.assign(user=OTHER)], ignore_index=True)
     assert tk.pnl.round_trips(apart)["status"].tolist() == ["closed", "closed"]
@@ -214,7 +218,7 @@ def test_one_interleaved_pair_is_refused() -> None:
         time=times([MONDAY + number for number in range(4)]),
         tid=[1, 2, 3, 4],
     )
-    with pytest.raises(ValueError, match="2 fills continue from the end of an earlier fill"):
+    with pytest.raises(ValueError, match="from the end of an earlier fill: 2"):
         tk.pnl.round_trips(rows)
 
 

@@ -12,7 +12,7 @@ from toolkit.client import connect
 
 def mock_session(status: int, content: bytes) -> tk.Session:
     transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
-    return connect("http://service.test", "key", transport=transport, default=False)
+    return connect("https://service.test", "key", transport=transport, default=False)
 
 
 def test_poll_fetches_changes_only(session) -> None:
@@ -54,7 +54,7 @@ def poll_snapshots(
         return empty
 
     session = session or connect(
-        "http://service.test", "key", points_per_minute=quota, budget_folder=False, default=False
+        "https://service.test", "key", points_per_minute=quota, budget_folder=False, default=False
     )
     frames = tk.poll(
         stamp, fetch, ["ALL"], every="60s", rounds=30, wait=lambda seconds: None, session=session
@@ -78,7 +78,7 @@ def test_poll_without_quota_keeps_limit() -> None:
 
 def test_poll_of_simulation_is_unlimited(session) -> None:
     assert poll_snapshots(quota=None, session=session)[1] == list(range(30))
-    served = connect("http://service.test", "key", simulated=True, default=False)
+    served = connect("https://service.test", "key", simulated=True, default=False)
     assert poll_snapshots(quota=None, session=served)[1] == list(range(30))
 
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -14,6 +13,7 @@ from toolkit.client.budget import LEASE, Budget
 from toolkit.client.key import ApiKey, budget_file
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
+from toolkit.client.route import address_problem, is_this_machine, warn_of_exposure
 from toolkit.client.session import Session, use
 from toolkit.client.source import DataSource
 from toolkit.client.wire import PATIENCE, bound_streams
@@ -109,6 +109,11 @@ def connect(
     ValueError
         If the address or a number is not allowed.
 
+    Warns
+    -----
+    KeyExposed
+        If the key is sent without encryption to another machine, or through a proxy.
+
     Examples
     --------
     >>> connect("http://127.0.0.1:8787", "a-secret", default=False)
@@ -125,7 +130,12 @@ def connect(
             "There is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or "
             "work offline with tk.local()"
         )
-    base_url = _normal_address(base_url)
+    if problem := address_problem(base_url):
+        del base_url  # it may be the key
+        raise ValueError(problem)
+    base_url = base_url.rstrip("/").removesuffix("/info")
+    if key is not None and transport is None:
+        warn_of_exposure(base_url)
     _check_numbers(attempts, timeout)
     if budget_folder is None and transport is None and points_per_minute is not None:
         try:
@@ -176,16 +186,6 @@ def connect(
     return use(session) if default else session
 
 
-def _normal_address(base_url: str) -> str:
-    """Return an address without its slash and ``/info``; raise ValueError if it is none."""
-    parts = urlsplit(base_url)
-    if "@" in base_url or parts.query or parts.fragment:
-        raise ValueError("The address contains a key or a query. Pass the key as api_key")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{base_url!r} is not an address. Use one such as https://host")
-    return base_url.rstrip("/").removesuffix("/info")
-
-
 def _check_numbers(attempts: object, timeout: object) -> None:
     is_whole = isinstance(attempts, int) and not isinstance(attempts, bool)
     if not is_whole or not 1 <= attempts <= _MOST_ATTEMPTS:  # type: ignore[operator]
@@ -218,6 +218,10 @@ def _http_client(
         timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
         limits=httpx.Limits(max_connections=_CONNECTIONS),
         transport=transport,
+        # A proxy of the environment is not for this machine.
+        mounts={f"all://{httpx.URL(base_url).netloc.decode()}": None}
+        if is_this_machine(base_url)
+        else None,
     )
     bound_streams(client)
     return client

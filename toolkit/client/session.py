@@ -4,10 +4,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
+from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx
 import stamina
@@ -16,6 +14,7 @@ from toolkit.client.budget import Budget, Counts, Spending
 from toolkit.client.key import ApiKey
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry, retry_cause
+from toolkit.client.route import is_this_machine
 from toolkit.client.source import DataSource
 from toolkit.client.wire import PATIENCE, bound_answer, read_body
 from toolkit.completeness.headers import Completeness, read_completeness
@@ -245,51 +244,54 @@ class Session:
                 self.client.stream("POST", "/info", json=dict(body)) as response,
             ):
                 spending.settle()
-                content = read_body(operation, response)
+                content = read_body(operation, response, self.key)
+                headers = self._clean_headers(response)
         except httpx.HTTPError as error:
             failure = self._unreachable(operation, error)
         else:
-            return self._check_response(operation, response, content)
+            return self._check_response(operation, response.status_code, headers, content)
         # Raised here, not above: httpx's error has the request, and the request has the key.
         raise failure
 
+    def _clean_headers(self, response: httpx.Response) -> Mapping[str, str]:
+        """Return the headers of an answer without the key."""
+        if self.key is None:
+            return response.headers
+        response.extensions.pop("reason_phrase", None)  # the repr of a response shows it
+        response.headers = self.key.scrub_headers(response.headers)
+        return response.headers
+
     def _check_response(
-        self, operation: Operation, response: httpx.Response, content: bytes
+        self, operation: Operation, status: int, headers: Mapping[str, str], content: bytes
     ) -> RawAnswer:
         """Return a good answer, with what its headers state; raise the error of any other."""
-        self.source.update_from_headers(response.headers)
-        completeness = read_completeness(response.headers)
-        if completeness.missing_reason and self.key is not None:
-            reason = self.key.scrub(completeness.missing_reason)
-            completeness = replace(completeness, missing_reason=reason)
-        if response.status_code == 200:
-            return RawAnswer(response.headers, content, completeness)
+        self.source.update_from_headers(headers)
+        completeness = read_completeness(headers)
+        if status == 200:
+            return RawAnswer(headers, content, completeness)
         completeness.check_complete()
-        error = self._error_of(operation, response, content)
+        error = self._error_of(operation, status, headers, content)
         self.budget.block(self.retry.requested_wait(error))
         raise error
 
     def _look_at_health(self) -> None:
         """Read the headers of ``/healthz`` of a service on this machine; failures do not matter."""
-        if self.client.is_closed or not _is_this_machine(self.base_url):
+        if self.client.is_closed or not is_this_machine(self.base_url):
             return
         try:
             with (
                 bound_answer(_GLANCE),
                 self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE) as response,
             ):
-                self.source.update_from_headers(response.headers)
+                self.source.update_from_headers(self._clean_headers(response))
         except httpx.HTTPError:
             pass
 
     def _error_of(
-        self, operation: Operation, response: httpx.Response, content: bytes
+        self, operation: Operation, status: int, headers: Mapping[str, str], content: bytes
     ) -> ServiceError:
-        error = response_error(operation, response.status_code, response.headers, content)
-        if self.key is not None:
-            error.message = self.key.scrub(error.message)
-            error.args = (error.message,)
-        elif isinstance(error, InvalidKey):
+        error = response_error(operation, status, headers, content)
+        if self.key is None and isinstance(error, InvalidKey):
             error.hint = "There is no key: set TOOLKIT_API_KEY, or call tk.connect with api_key"
         return error
 
@@ -304,15 +306,6 @@ class Session:
         causes = [word for kind, word in _CAUSES if isinstance(error, kind)]
         unreachable.cause = causes[0] if causes else "connection broken"
         return unreachable
-
-
-def _is_this_machine(base_url: str) -> bool:
-    """Return whether an address is this machine's own."""
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 _current: Session | None = None

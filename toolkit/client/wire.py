@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpcore
 import httpx
 
+from toolkit.client.key import ApiKey
 from toolkit.contract.compression import decompress
 from toolkit.contract.operations import Operation
 from toolkit.errors import AnswerDamaged, AnswerInvalid
@@ -43,18 +44,37 @@ _ENDS: Final = {b"[": b"]", b"{": b"}"}
 _BINARY: Final = ("application/octet-stream", "application/msgpack", "application/x-msgpack")
 
 
-def read_body(operation: Operation, response: httpx.Response) -> bytes:
+def read_body(operation: Operation, response: httpx.Response, key: ApiKey | None = None) -> bytes:
     """Return the body of an answer, decompressed unless the operation is binary.
 
     Raises
     ------
     AnswerInvalid
-        If the body is longer than the limit.
+        If the body is longer than the limit, or if a good answer contains the key.
     AnswerDamaged
         If the body of a good answer ends too early, or its compression is broken.
     httpx.HTTPError
         If the body does not come.
     """
+    content = _receive_body(operation, response)
+    if not operation.binary:
+        content = bytes(decompress(content, LARGEST_JSON))
+    if key is not None and _has_key(operation, response, content, key):
+        if response.status_code == 200:
+            del content  # tracebacks may show local variables
+            raise AnswerInvalid(
+                "the answer contains your API key, and no good answer does. Ask the provider, and "
+                "use another key",
+                operation=operation.type,
+            )
+        content = key.scrub_bytes(content)
+    if response.status_code == 200 and not is_binary(operation, response.headers):
+        _check_json_end(operation, content)
+    return content
+
+
+def _receive_body(operation: Operation, response: httpx.Response) -> bytes:
+    """Return the bytes of a body as they came."""
     limit = LARGEST_SNAPSHOTS if operation.binary else LARGEST_JSON
     parts, size = [], 0
     # With a transport of its own, httpx may have read and decoded the body already.
@@ -71,13 +91,22 @@ def read_body(operation: Operation, response: httpx.Response) -> bytes:
     announced = response.headers.get("content-length", "")
     if not is_decoded and announced.isascii() and announced.isdigit() and size < int(announced):
         raise httpx.RemoteProtocolError(f"the answer broke off after {size} of {announced} bytes")
-    content = b"".join(parts)
-    if operation.binary:
-        return content
-    content = bytes(decompress(content, limit))
-    if response.status_code == 200 and not is_binary(operation, response.headers):
-        _check_json_end(operation, content)
-    return content
+    return b"".join(parts)
+
+
+def _has_key(operation: Operation, response: httpx.Response, content: bytes, key: ApiKey) -> bool:
+    """Return whether an answer contains the key; snapshots are decompressed for this."""
+    if key.is_in(content):
+        return True
+    if not operation.binary or response.status_code != 200:
+        return False
+    from toolkit.contract.snapshots import LIMIT
+    from toolkit.contract.snapshots.envelope import open_envelope
+
+    try:
+        return any(map(key.is_in, open_envelope(response.headers, content, LIMIT)))
+    except AnswerInvalid:
+        return False  # reading it reports what is wrong
 
 
 def is_binary(operation: Operation, headers: Mapping[str, str]) -> bool:

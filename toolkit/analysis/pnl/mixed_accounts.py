@@ -9,8 +9,10 @@ positions. Three observations tell them apart:
   fills of two accounts are mixed, they continue from positions where they stopped before. A break
   that does so proves two accounts, if the account has not been at this position at another time,
   and if fewer breaks continue from a new position.
-- Other breaks prove nothing: fills are missing, or they are of several accounts. A warning says so
-  if neither the frame nor its provenance names the account.
+- A fill may begin flat although the position before is open. Then fills are missing, or they are
+  of several accounts. A warning says so if neither the frame nor its provenance names the account.
+- A break that continues from a new position is a gap. The results show it as `chain_break` or
+  ``broken``.
 """
 
 from collections import Counter
@@ -63,19 +65,18 @@ def check_one_account(
     if "user" in frame.columns or account is not None:
         return
     if trades := _count_two_sided_trades(frame, read):
-        verb = "has" if trades == 1 else "have"
-        how = f"{trades:,} trade ids {verb} a buy and a sell"
+        how = f"trade ids with a buy and a sell: {trades:,}"
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
     breaks = count_breaks(read, order)
     if breaks.proved and breaks.resumed > breaks.begun:
-        how = f"{breaks.resumed:,} fills continue from the end of an earlier fill"
+        how = f"fills that continue from the end of an earlier fill: {breaks.resumed:,}"
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
-    if (count := breaks.resumed + breaks.begun + breaks.flat) and len(account_names(native)) != 1:
-        verb = "fill does" if count == 1 else "fills do"
+    if (count := breaks.resumed + breaks.flat) and len(account_names(native)) != 1:
+        verb = "fill begins" if count == 1 else "fills begin"
         warn_user(
-            f"fills: {count:,} {verb} not start from the position after the fill before. Fills are "
-            "missing, or they are of several accounts. Name the account of each fill: "
-            "fills.assign(user=address)",
+            f"fills: {count:,} {verb} flat, or from an earlier position, although the position "
+            "before is open. Fills are missing, or they are of several accounts. Name the account "
+            "of each fill: fills.assign(user=address)",
             UnnamedAccount,
         )
 

@@ -1,0 +1,61 @@
+"""The way of a request to the service: which machines between may read the key."""
+
+import warnings
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+
+class KeyExposed(UserWarning):
+    """Others than the service may read the API key on its way."""
+
+
+def address_problem(base_url: str) -> str:
+    """Return what is wrong with an address, without its text, which may be a key."""
+    parts = urlsplit(base_url)
+    if "@" in base_url or parts.query or parts.fragment:
+        return "The address contains a key or a query. Pass the key as api_key"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return (
+            "The text passed as the address is not an address. Use one such as https://host. If "
+            "it is the key, pass it as api_key"
+        )
+    return ""
+
+
+def is_this_machine(base_url: str) -> bool:
+    """Return whether an address is this machine's own."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def warn_of_exposure(base_url: str) -> None:
+    """Warn if the key is sent without encryption, or through a proxy.
+
+    Requests to this machine are never sent through a proxy.
+    """
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    if is_this_machine(base_url):
+        return
+    if parts.scheme == "http":
+        warnings.warn(
+            f"The key is sent to {host} without encryption: every machine on the way can read it. "
+            "Use https://",
+            KeyExposed,
+            stacklevel=3,
+        )
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and not proxy_bypass(host):
+        name = urlsplit(proxy if "//" in proxy else f"//{proxy}").hostname
+        reads = "can read the key" if parts.scheme == "http" else "can read the key if it decrypts"
+        warnings.warn(
+            f"The environment names the proxy {name}, and requests to {host} go through it. It "
+            f"{reads}. Add {host} to NO_PROXY if it is not yours",
+            KeyExposed,
+            stacklevel=3,
+        )
