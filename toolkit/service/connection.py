@@ -6,10 +6,7 @@ limits are in `_Phase`; docs/service.md describes them.
 
 import asyncio
 import enum
-import http
 from collections import deque
-from dataclasses import dataclass, field
-from email.utils import formatdate
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -17,6 +14,7 @@ import httptools
 
 from toolkit.errors import BadRequest, ServiceError
 from toolkit.service.access import Key
+from toolkit.service.arriving_request import ArrivingRequest, response_head
 from toolkit.service.hosts import check_host, split_target
 from toolkit.service.messages import Response, error_response
 from toolkit.service.site import Site
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection"]
 
-_REASONS: Final = {status.value: status.phrase for status in http.HTTPStatus}
 _JOINED_BYTES: Final = 65_536
 """A smaller body is sent in one piece with its headers."""
 
@@ -41,27 +38,6 @@ class _Phase(enum.Enum):
     SEND = "send_seconds"
     IDLE = "idle_seconds"
     LINGER = "linger_seconds"
-
-
-@dataclass(slots=True)
-class _Request:
-    """A request while it arrives."""
-
-    target: bytes = b""
-    method: str = ""
-    version: str = "1.1"
-    headers: dict[str, str] = field(default_factory=dict)
-    header_count: int = 0
-    header_bytes: int = 0
-    received_bytes: int = 0
-    """Bytes of the pieces in which the headers arrive, before they are complete."""
-    body: bytearray = field(default_factory=bytearray)
-    body_bytes: int = 0
-    key: Key | None = None
-    response: Response | None = None
-    """The response, if the headers alone decide it. The body is then not kept."""
-    is_last: bool = False
-    """Whether the connection closes after the response."""
 
 
 class Connection(asyncio.Protocol):
@@ -82,8 +58,8 @@ class Connection(asyncio.Protocol):
         self._limits = server.site.limits
         self._parser = httptools.HttpRequestParser(self)
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self._incoming: _Request | None = None
-        self._requests: deque[_Request] = deque()
+        self._incoming: ArrivingRequest | None = None
+        self._requests: deque[ArrivingRequest] = deque()
         self._is_parsing = True
         self._has_eof = False
         self._has_completed = False
@@ -163,7 +139,7 @@ class Connection(asyncio.Protocol):
             raise BadRequest("The connection closes")  # nobody receives this
         if len(self._requests) >= self._limits.pipelined_requests:
             raise BadRequest("Too many requests came before the first response was read")
-        self._incoming = _Request()
+        self._incoming = ArrivingRequest()
         if not self.is_working:
             self._enter(_Phase.HEADERS)
 
@@ -270,12 +246,12 @@ class Connection(asyncio.Protocol):
                 status=431,
             )
 
-    def _require_incoming(self) -> _Request:
+    def _require_incoming(self) -> ArrivingRequest:
         if self._incoming is None or not self._is_parsing:
             raise BadRequest("The request is not valid HTTP")
         return self._incoming
 
-    def _admit(self, request: _Request) -> None:
+    def _admit(self, request: ArrivingRequest) -> None:
         """Find the key of a request, or the response that its headers decide."""
         path, host = split_target(request.target.decode("latin-1"))
         if request.method == "CONNECT":
@@ -295,7 +271,7 @@ class Connection(asyncio.Protocol):
         """Refuse what cannot be parsed, after the requests before it, and close."""
         if not self._is_parsing:  # the last response was sent while the same bytes were parsed
             return
-        request = self._incoming or _Request()
+        request = self._incoming or ArrivingRequest()
         request.is_last = True
         request.response = request.response or error_response(error)
         self._is_parsing, self._incoming = False, None
@@ -316,13 +292,13 @@ class Connection(asyncio.Protocol):
         compute = partial(self._compute, request.key, request)
         self._server.queue.add(request.key.name, compute, partial(self._deliver, request))
 
-    def _compute(self, key: Key, request: _Request) -> Response | None:
+    def _compute(self, key: Key, request: ArrivingRequest) -> Response | None:
         """Return the response to a request, on a worker thread; None if the client has gone."""
         if self._transport.is_closing():
             return None
         return self._site.answer(key, request.headers, bytes(request.body))
 
-    def _deliver(self, request: _Request, response: Response | None) -> None:
+    def _deliver(self, request: ArrivingRequest, response: Response | None) -> None:
         """Send a computed response, if the client is still there."""
         if not self._requests or self._requests[0] is not request:
             return
@@ -331,10 +307,10 @@ class Connection(asyncio.Protocol):
         else:
             self._send(request, response)
 
-    def _send(self, request: _Request, response: Response) -> None:
+    def _send(self, request: ArrivingRequest, response: Response) -> None:
         self._phase = _Phase.SEND
         request.is_last |= self._server.is_stopping or self._server.is_full
-        head = _response_head(request, response)
+        head = response_head(request, response)
         content = b"" if request.method == "HEAD" else response.content
         if len(content) < _JOINED_BYTES:
             self._transport.write(head + content)
@@ -417,17 +393,3 @@ class Connection(asyncio.Protocol):
 
 def _body_too_large() -> ServiceError:
     return ServiceError("Request body is too large", status=413)
-
-
-def _response_head(request: _Request, response: Response) -> bytes:
-    """Return the status line and the headers of a response."""
-    status = response.status
-    lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Error')}"]
-    lines += [f"{name}: {value}" for name, value in response.headers.items()]
-    lines.append(f"date: {formatdate(usegmt=True)}")
-    lines.append(f"content-length: {len(response.content)}")
-    if request.is_last:
-        lines.append("connection: close")
-    elif request.version == "1.0":
-        lines.append("connection: keep-alive")
-    return "\r\n".join([*lines, "\r\n"]).encode("latin-1")

@@ -22,14 +22,12 @@ import zstandard
 
 from toolkit.contract.fields import drop_beyond_fields
 from toolkit.contract.sources import Sources
+from toolkit.service.blocks import block_bounds, read_page, read_texts
 from toolkit.service.tables import (
-    block_bounds,
     create_tables,
     fill_tables,
     has_current_tables,
     index_tables,
-    read_page,
-    read_texts,
 )
 
 __all__ = ["Store", "StoreDamaged", "build_store", "json_array", "open_store"]

@@ -4,8 +4,7 @@ A table has the key columns of its record and a row number. The row number leads
 JSON text of the row. Rows of an account are neighbours in the order of execution, so a page is one
 range of rows.
 
-Texts are kept in compressed blocks of neighbours. Rows of one table are similar: a block takes a
-tenth of its size, and reading it is faster than encoding its rows again.
+Texts are kept in compressed blocks of neighbours; see `toolkit.service.blocks`.
 
 `Sources` may come in parts, so that only one part is in memory. All rows of an account are in one
 part. If several parts have the same document, the last one counts.
@@ -16,41 +15,30 @@ import itertools
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 import zstandard
 
-from toolkit.contract.answers import encode_lines
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
 from toolkit.contract.sources import Sources
 from toolkit.service.approvals import Approvals
+from toolkit.service.blocks import SEPARATOR, TextWriter
 from toolkit.service.documents import extra_documents, usual_documents
 from toolkit.service.open_orders import OpenOrders
 from toolkit.service.trades import TradeTotals
 
 __all__ = [
-    "block_bounds",
     "create_tables",
     "fill_tables",
     "has_current_tables",
     "index_tables",
-    "read_page",
-    "read_texts",
 ]
 
 _TEXT_KINDS: Final = ("fill", "funding", "status", "ledger", "slippage")
 """The tables whose rows have texts."""
-
-_BLOCK_ROWS: Final = 64
-_SEPARATOR: Final = b",\n"
-"""Between the texts of a block. A JSON text has no line break, so it can be split there."""
-
-_OPEN_FRAME, _SEPARATOR_FRAME, _CLOSE_FRAME = (
-    zstandard.ZstdCompressor().compress(text) for text in (b"[", _SEPARATOR, b"]")
-)
 
 _SCHEMA: Final = """
 CREATE TABLE about (name TEXT PRIMARY KEY, json BLOB NOT NULL) WITHOUT ROWID;
@@ -88,7 +76,7 @@ CREATE TABLE volume (user TEXT, day INTEGER, taker TEXT NOT NULL, maker TEXT NOT
 _INDEX: Final = "CREATE INDEX routed_fill ON fill (row, builder) WHERE builder IS NOT NULL"
 _TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
 _CREATE: Final = _SCHEMA + "".join(map(_TEXTS.format, _TEXT_KINDS))
-_VERSION: Final = zlib.crc32((_CREATE + _INDEX).encode() + _SEPARATOR) & 0x7FFF_FFFF
+_VERSION: Final = zlib.crc32((_CREATE + _INDEX).encode() + SEPARATOR) & 0x7FFF_FFFF
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
@@ -139,110 +127,6 @@ def index_tables(connection: sqlite3.Connection) -> None:
     connection.execute("ANALYZE")
 
 
-def read_texts(read_block: Callable[[int], bytes], rows: Sequence[int]) -> list[bytes]:
-    """Return the texts of rows.
-
-    Parameters
-    ----------
-    read_block : callable
-        Returns the data of a block by its number.
-    rows : sequence of int
-        Row numbers in any order. Neighbours are read together.
-    """
-    decompress = zstandard.ZstdDecompressor().decompress
-    blocks: dict[int, list[bytes]] = {}
-    result: list[bytes] = []
-    while (done := len(result)) < len(rows):
-        number, place = divmod(rows[done], _BLOCK_ROWS)
-        texts = blocks.get(number)
-        if texts is None:
-            texts = blocks[number] = decompress(read_block(number)).split(_SEPARATOR)
-        candidates = list(rows[done : done + _BLOCK_ROWS - place])
-        # Usually a page continues to the end of the block, so the block is copied at once.
-        is_range = candidates == list(range(candidates[0], candidates[0] + len(candidates)))
-        count = len(candidates) if is_range else 1
-        result += texts[place : place + count]
-    return result
-
-
-def block_bounds(rows: range) -> tuple[int, int]:
-    """Return the numbers of the first and the last block of neighbouring rows."""
-    return rows.start // _BLOCK_ROWS, (rows.stop - 1) // _BLOCK_ROWS
-
-
-def read_page(
-    blocks: Iterable[tuple[int, bytes]],
-    rows: range,
-    edited: Collection[int],
-    edit: Callable[[int, list[bytes]], list[bytes]],
-    *,
-    is_compressed: bool,
-) -> bytes:
-    """Return a JSON array of the texts of neighbouring rows.
-
-    Parameters
-    ----------
-    blocks : iterable of (int, bytes)
-        Numbers and data of the blocks that have the rows, in order.
-    rows : range
-        The row numbers; at least one.
-    edited : collection of int
-        The rows whose texts are changed.
-    edit : callable
-        Returns the changed texts of a block's rows from the number of the first row and its texts.
-    is_compressed : bool
-        Whether to return zstd frames. A block whose rows are all on the page, and unchanged, is
-        then returned as it is stored.
-    """
-    compress = zstandard.ZstdCompressor(level=1).compress
-    decompress = zstandard.ZstdDecompressor().decompress
-    changed = {row // _BLOCK_ROWS for row in edited}
-    parts = []
-    for number, data in blocks:
-        begin = number * _BLOCK_ROWS
-        first, last = max(rows.start, begin), min(rows.stop, begin + _BLOCK_ROWS)
-        if last - first == _BLOCK_ROWS and number not in changed:
-            parts.append(data if is_compressed else decompress(data))
-            continue
-        texts = decompress(data).split(_SEPARATOR)[first - begin : last - begin]
-        if number in changed:
-            texts = edit(first, texts)
-        text = _SEPARATOR.join(texts)
-        parts.append(compress(text) if is_compressed else text)
-    if is_compressed:
-        return _OPEN_FRAME + _SEPARATOR_FRAME.join(parts) + _CLOSE_FRAME
-    return b"[" + _SEPARATOR.join(parts) + b"]"
-
-
-class _TextWriter:
-    """Writes the texts of one table's rows, which get numbers in ascending order.
-
-    Every writer begins with a new block, so there are gaps between the numbers of two writers.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, kind: str) -> None:
-        self._insert = f"INSERT INTO {kind}_text VALUES (?, ?)"
-        self._connection = connection
-        self._compress = zstandard.ZstdCompressor(level=1).compress
-        last = f"SELECT coalesce(max(block), -1) FROM {kind}_text"
-        self._block: int = connection.execute(last).fetchone()[0] + 1
-
-    @property
-    def next_row(self) -> int:
-        """The number that the next row gets."""
-        return self._block * _BLOCK_ROWS
-
-    def write_records(self, records: Iterable[object]) -> int:
-        """Write the texts of records, and return the number of the first row."""
-        first = self.next_row
-        remaining = iter(records)
-        while block := list(itertools.islice(remaining, _BLOCK_ROWS)):
-            data = self._compress(encode_lines(block)[:-1].replace(b"\n", _SEPARATOR))
-            self._connection.execute(self._insert, (self._block, data))
-            self._block += 1
-        return first
-
-
 class _AccountNumbers(dict[str, int]):
     """Address -> small number; a new address gets the next number, also after earlier parts."""
 
@@ -274,7 +158,7 @@ def _write_account_rows(
     Row numbers make the rows of an account neighbours. Places continue after those of earlier
     parts.
     """
-    texts = _TextWriter(connection, kind)
+    texts = TextWriter(connection, kind)
     by_account: defaultdict[str, list[tuple[int, tuple[str, Any]]]] = defaultdict(list)
     for place, row in enumerate(rows, texts.next_row):
         by_account[row[0]].append((place, row))
@@ -318,7 +202,7 @@ def _insert_funding(
     """Insert funding rows, and return user, time and row number of each."""
     approved: list[tuple[Any, ...]] = []
     records, rows = list(funding), []
-    first = _TextWriter(connection, "funding").write_records(records)
+    first = TextWriter(connection, "funding").write_records(records)
     for row, record in enumerate(records, first):
         rows.append((record.user, record.time, row))
         for builder in approvals.builders_at(record.user, record.time):
@@ -392,7 +276,7 @@ def _insert_ledger(
 
 def _insert_slippage(connection: sqlite3.Connection, samples: Iterable[SlippageSample]) -> None:
     rows = list(samples)
-    first = _TextWriter(connection, "slippage").write_records(rows)
+    first = TextWriter(connection, "slippage").write_records(rows)
     connection.executemany(
         "INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)",
         (
