@@ -386,7 +386,6 @@ class HistoryChecks:
         size_before = self._sizes.shift(series, size)
         lacking = hour - samples - hour_before
         is_gap = (lacking > 0) & (size == size_before)
-        users = rows.codes("user")[0]
         for at in np.flatnonzero((hour == hour_before) | is_gap).tolist():
             row = int(order[at])
             if hour[at] == hour_before[at]:
@@ -396,11 +395,9 @@ class HistoryChecks:
                 f"follows {int(lacking[at])} hours without a payment, although the position is the "
                 "same: payments are missing, or the approval was revoked in between"
             )
-            # Without an approval the account has no payment of any coin for some hours.
-            of_user = rows.time[users == users[row]] // HOUR
-            is_approved = np.any((of_user > hour_before[at]) & (of_user < hour[at]))
-            is_usual = lacking[at] > 1 and not is_approved
-            yield rows.make_break("hours", row, fault, is_certain=False, is_usual=bool(is_usual))
+            # An approval is revoked, or a position is closed and opened again, for some hours.
+            is_usual = bool(lacking[at] > 1)
+            yield rows.make_break("hours", row, fault, is_certain=False, is_usual=is_usual)
 
     def _grid_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
         grid = self._operation.grid
