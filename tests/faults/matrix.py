@@ -90,10 +90,13 @@ class Matrix:
     ----------
     session
         The service without faults.
+    confirm_end
+        As `toolkit.connect` takes it.
     """
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Any, confirm_end: bool | None = None) -> None:
         self.session = session
+        self.confirm_end = confirm_end
         self.pulls = _pulls(session.world)
         self.truth = {name: pull(session) for name, pull in self.pulls.items()}
 
@@ -113,7 +116,11 @@ class Matrix:
         )
         points = MOST_REQUESTS * 100
         with tk.connect(
-            "http://localhost", transport=transport, most_points=points, default=False
+            "http://localhost",
+            transport=transport,
+            most_points=points,
+            confirm_end=self.confirm_end,
+            default=False,
         ) as session:
             outcome, words = self._outcome(operation, session)
             if not transport.injected:
@@ -194,11 +201,13 @@ if __name__ == "__main__":
     import stamina
 
     with stamina.set_testing(True, attempts=6):
-        made = Matrix(tk.local(seed=7, size="tiny", default=False))
+        service = tk.local(seed=7, size="tiny", default=False)
+        made = Matrix(service, confirm_end=True)
         found = {
             (fault, name): worst_outcome(made, name, fault)[0]
             for fault in tk.testing.FAULTS
             for name in made.pulls
         }
         print(markdown_table(found))
-        print("silent, pulls:", measure_silence(made))
+        for confirm_end in (None, True):
+            print(f"confirm_end={confirm_end}:", measure_silence(Matrix(service, confirm_end)))
