@@ -158,7 +158,8 @@ class PageReader:
                     row=lacking,
                 )
             self.by_time = True
-        return [key[:1] for key in keys] if self.by_time else keys
+        # Paging by time needs all rows of a time as one tie.
+        return keys if self._has_cursors else [key[:1] for key in keys]
 
     @property
     def _has_cursors(self) -> bool:
