@@ -6,26 +6,28 @@ Arguments: the folder with empyrical, and the returns as JSON.
 import json
 import sys
 
-sys.path.insert(0, sys.argv[1])
-
-import empyrical
 import pandas as pd
 
-values = json.loads(sys.argv[2])
-returns = pd.Series(values, index=pd.date_range("2025-01-01", periods=len(values)))
-year = {"annualization": 365}
-print(
-    json.dumps(
-        {
-            "total_return": float(empyrical.cum_returns_final(returns)),
-            "annual_return": float(empyrical.annual_return(returns, **year)),
-            "volatility": float(empyrical.annual_volatility(returns, **year)),
-            "sharpe": float(empyrical.sharpe_ratio(returns, **year)),
-            "sortino": float(empyrical.sortino_ratio(returns, **year)),
-            "max_drawdown": float(empyrical.max_drawdown(returns)),
-            "calmar": float(empyrical.calmar_ratio(returns, **year)),
-            "value_at_risk": float(empyrical.value_at_risk(returns)),
-            "expected_shortfall": float(empyrical.conditional_value_at_risk(returns)),
-        }
-    )
-)
+
+def main(folder: str, values: list[float]) -> None:
+    sys.path.insert(0, folder)
+    import empyrical
+
+    returns = pd.Series(values, index=pd.date_range("2025-01-01", periods=len(values)))
+    year = {"annualization": 365}
+    figures = {
+        "total_return": empyrical.cum_returns_final(returns),
+        "annual_return": empyrical.annual_return(returns, **year),
+        "volatility": empyrical.annual_volatility(returns, **year),
+        "sharpe": empyrical.sharpe_ratio(returns, **year),
+        "sortino": empyrical.sortino_ratio(returns, **year),
+        "max_drawdown": empyrical.max_drawdown(returns),
+        "calmar": empyrical.calmar_ratio(returns, **year),
+        "value_at_risk": empyrical.value_at_risk(returns),
+        "expected_shortfall": empyrical.conditional_value_at_risk(returns),
+    }
+    print(json.dumps({name: float(value) for name, value in figures.items()}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]))
