@@ -86,7 +86,7 @@ def check_history(handle: Any, name: str, series: Series, rows: pa.Table) -> Ite
     for found in breaks:
         # A gap in a chain that is no proof may be a transfer, or a builder's revoked approval.
         if found.kind != "repeat" and (found.is_certain or found.kind != "chain"):
-            yield _break_finding(handle, series, found, ordered, place)
+            yield from _break_findings(handle, series, found, ordered, place)
 
 
 def _repeat_findings(repeats: Sequence[RowBreak], place: Place) -> Iterator[Finding]:
@@ -98,13 +98,13 @@ def _repeat_findings(repeats: Sequence[RowBreak], place: Place) -> Iterator[Find
             yield make_finding(*place, "duplicate", what)
 
 
-def _break_finding(
+def _break_findings(
     handle: Any, series: Series, found: RowBreak, rows: pa.Table, place: Place
-) -> Finding:
-    """Return the finding of a break.
+) -> Iterator[Finding]:
+    """Yield the finding of a break.
 
     A break between two runs, of which the first is not pulled completely, is known, and a refresh
-    fills it.
+    fills it. For a grid, the gap between the proved ranges states the same.
     """
     runs, earlier = rows["_part"].to_numpy(), np.arange(found.row)
     for column, value in (("coin", found.coin), ("user", found.user)):
@@ -114,9 +114,11 @@ def _break_finding(
     run = int(runs[found.row])
     run_before = int(runs[earlier[-1]]) if len(earlier) else run
     if run != run_before and not is_run_complete(handle, series, run_before):
-        return notice_finding(*place, found.kind, f"{found}: refresh again")
+        if found.kind != "grid":
+            yield notice_finding(*place, found.kind, f"{found}: refresh again")
+        return
     is_error = found.is_certain or found.kind == "grid"
-    return (error_finding if is_error else notice_finding)(*place, found.kind, str(found))
+    yield (error_finding if is_error else notice_finding)(*place, found.kind, str(found))
 
 
 def span_of_rows(series: Series, rows: pa.Table) -> RowSpan:
