@@ -240,6 +240,29 @@ What `tk.pnl` makes of real fills ([facts about the live service](live_service.m
   `forced` is also true for auto-deleveraging.
 - Funding outside the time range of the fills is not part of `net`; `funding_outside` and `covers`
   show it.
+
+**From fills to a performance sheet.** `tk.performance` describes an account by its returns.
+`returns` makes returns per day from an equity curve, and removes the effect of deposits. `sheet`
+computes figures such as the Sharpe ratio, each with its interval. `trip_sheet` does the same for
+round trips only, and `leaderboard` ranks accounts. `tk.plots.growth_curve`, `return_calendar` and
+`leaderboard` draw the results.
+
+```python
+import toolkit as tk
+
+session = tk.local(seed=7, size="tiny")
+user = tk.reports.example_account()
+fills, ledger = tk.user_fills_by_time(user, 0), tk.user_non_funding_ledger_updates(user)
+curve = tk.pnl.equity(fills, ledger=ledger)
+returns = tk.performance.returns(curve, value="realised")  # without prices of open positions
+trips = tk.pnl.round_trips(fills)
+sheet = tk.performance.sheet(returns, trips=trips[trips["status"] == "closed"])
+assert {"total_return", "sharpe", "win_rate"} <= set(sheet["figure"])
+tk.plots.growth_curve(returns)
+```
+
+With funding rows and with the prices of open positions (`funding` and `marks` of `tk.pnl.equity`)
+returns contain unrealised PnL, too: [notebook 13](../notebooks/13_performance.py) shows it.
 """
 
 _ENGINES = {

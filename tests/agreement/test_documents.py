@@ -15,6 +15,7 @@ import pytest
 
 import toolkit
 from tests.scale import case as cases
+from toolkit.client import forget
 from toolkit.contract.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -178,6 +179,18 @@ def test_table_rows_match_their_head(path: str) -> None:
     prose = re.sub(r"^```.*?^```", "", (ROOT / path).read_text(), flags=re.DOTALL | re.MULTILINE)
     for table in re.findall(r"(?:^\|.*\n)+", prose, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+def test_analysis_example_runs(documents: dict[str, str]) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", documents["docs/analysis.md"], re.M | re.S)
+    assert len(blocks) == 1
+    names: dict[str, Any] = {}
+    try:
+        exec(compile(blocks[0], "docs/analysis.md", "exec"), names)
+    finally:
+        forget()
+    closed = names["curve"]["realised"].iloc[-1]
+    assert names["returns"]["gain"].sum() == pytest.approx(closed)
 
 
 def test_sample_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,12 @@
 import threading
 
 from tests.widgets.fetchers import Gate, run_on_thread
-from toolkit.widgets.threads import NewestRequest
+from toolkit.widgets.threads import NewestRequestWorker
 
 
 def test_request_is_answered_on_thread():
     seen = []
-    newest = NewestRequest(
+    newest = NewestRequestWorker(
         lambda request, wanted: seen.append((request, threading.current_thread()))
     )
     newest.ask("a")
@@ -27,7 +27,7 @@ def test_newest_request_replaces_waiting():
         if wanted():
             shown.append(request)
 
-    newest = NewestRequest(answer)
+    newest = NewestRequestWorker(answer)
     newest.ask("first")
     assert gate.reached.wait(20)
     for request in ("second", "third", "fourth"):
@@ -46,7 +46,7 @@ def test_dropped_request_is_not_shown():
         if wanted():
             shown.append(request)
 
-    newest = NewestRequest(answer)
+    newest = NewestRequestWorker(answer)
     newest.ask("a")
     assert gate.reached.wait(20)
     newest.drop()
@@ -56,7 +56,7 @@ def test_dropped_request_is_not_shown():
 
 
 def test_thread_ends_without_requests():
-    newest = NewestRequest(lambda request, wanted: None)
+    newest = NewestRequestWorker(lambda request, wanted: None)
     for number in range(50):
         newest.ask(number)
     assert newest.settle(20)

@@ -200,7 +200,9 @@ def _is_last_group_complete(
     """Return whether a page has all rows of its last key, as a reader of pages decides."""
     size = _page_limit(operation, parameters)
     try:
-        return PageReader(operation, {}, size, size, kept=after).read(rows).stop == len(rows)
+        return PageReader(operation, {}, size, size, last_kept_key=after).read(rows).stop == len(
+            rows
+        )
     except Incomplete:
         return False
 

@@ -126,12 +126,12 @@ class Certificate:
     def resume_cursor(self) -> str | None:
         """The cursor from which to go on; None if there is none, or if earlier rows are missing."""
         reader = self._reader
-        if reader is None or reader.kept is None or self.completeness.missing_reason:
+        if reader is None or reader.last_kept_key is None or self.completeness.missing_reason:
             return None
         if "breaks" in self.breaks.facts():
             return None
         has_cursors = reader.operation.paging.endswith("cursor") and not reader.by_time
-        return make_cursor(reader.kept) if has_cursors else None
+        return make_cursor(reader.last_kept_key) if has_cursors else None
 
     def facts(self, counts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the certificate as plain values for provenance.

@@ -53,7 +53,7 @@ class PageReader:
     - ``parameters``: the parameters of the next request, in Python names
     - ``size``: the requested rows of a page; None if the operation has no page size
     - ``most``: the largest page size
-    - ``kept``: key of the last complete tie; the reader has kept every row up to it
+    - ``last_kept_key``: key of the last complete tie; the reader has kept every row up to it
     - ``ties``: the number of ties at the end of a page that were read again
     - ``by_time``: whether rows lack a part of their key. Then paging continues from times, not from
       cursors.
@@ -66,7 +66,7 @@ class PageReader:
     parameters: dict[str, Any]
     size: int | None
     most: int | None
-    kept: Key | None = None
+    last_kept_key: Key | None = None
     ties: int = 0
     by_time: bool = False
     confirm_until: int | None = None
@@ -122,7 +122,7 @@ class PageReader:
 
     def _cut_tie(self, keys: list[Key], cut: int) -> dict[str, Any]:
         """Return the change that requests the last tie of a page again."""
-        self.kept = keys[cut - 1]
+        self.last_kept_key = keys[cut - 1]
         self._last_tie = (keys[-1], len(keys) - cut)
         return self._request_again(keys[cut - 1], keys[-1])
 
@@ -139,7 +139,7 @@ class PageReader:
         elif cut > start:
             after = self._cut_tie(keys, cut)
         elif start < len(keys):
-            self.kept = keys[-1]
+            self.last_kept_key = keys[-1]
             after = self._request_after(keys[-1])
         if after is None or after.items() <= self.parameters.items():
             return PageDecision(start, len(keys), None, is_confirmed=is_confirmed)
@@ -150,7 +150,7 @@ class PageReader:
         keys = list(map(key_getter(self.operation), rows))
         lacking = next((row for row, key in enumerate(keys) if None in key), None)
         if lacking is not None and not self.by_time:
-            if self.kept is not None:
+            if self.last_kept_key is not None:
                 raise AnswerInvalid(
                     f"the row lacks a part of {', '.join(self.operation.key)}, but rows of earlier "
                     "pages have it, so the row's place is unknown. Fetch this time separately",
@@ -166,9 +166,14 @@ class PageReader:
         return self.operation.paging in ("cursor", "open cursor") and not self.by_time
 
     def _is_new(self, key: Key) -> bool:
-        if self.kept is None:  # an inclusive service sends the rows of the user's cursor again
+        if self.last_kept_key is None:
+            # An inclusive service sends the rows of the user's cursor again.
             return self._after is None or self.by_time or key > self._after
-        return key < self.kept if self.operation.paging == "backward" else key > self.kept
+        return (
+            key < self.last_kept_key
+            if self.operation.paging == "backward"
+            else key > self.last_kept_key
+        )
 
     def _is_last(self, keys: list[Key], start: int, *, is_unchanged: bool) -> bool:
         if self.operation.paging == "cursor":
@@ -181,7 +186,7 @@ class PageReader:
     def _decide_single_tie(self, keys: list[Key], start: int) -> PageDecision:
         """Decide on a page whose new rows all have the same key."""
         if len(keys) < (_SILENT_CUT if self.size is None else self.size):
-            self.kept = keys[-1]
+            self.last_kept_key = keys[-1]
             after = self._request_after(keys[-1])
             if after is not None and after.items() <= self.parameters.items():
                 after = None  # an inclusive service sent the rows of the cursor, and nothing else
@@ -199,7 +204,9 @@ class PageReader:
             f"{self.operation.type}: all {len(keys)} rows of a full page have the key "
             f"{make_cursor(keys[-1])}. No cursor leads past it, so the rows after it cannot be "
             "fetched. Fetch the times before and after it separately",
-            cursor=None if self.kept is None or self.by_time else make_cursor(self.kept),
+            cursor=None
+            if self.last_kept_key is None or self.by_time
+            else make_cursor(self.last_kept_key),
         )
 
     def _request_again(self, complete: Key, last: Key) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from toolkit.fetch.request import Request, request_of
 __all__ = ["Plan", "plan"]
 
 # The pages of a probe must span at least a fiftieth of the range to show how dense the rest is.
-_LEAST_SHARE: Final = 50
+_LEAST_SHARE: Final = 1 / 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _plan_by_probe(request: Request) -> Plan:
         sampled_rows, sampled_ms = _probe_middle(request, last, end)
         covered_ms += sampled_ms
     share = covered_ms / max(end - first, 1)
-    if share * _LEAST_SHARE < 1 or sampled_ms <= 0:
+    if share < _LEAST_SHARE or sampled_ms <= 0:
         why = "the probed pages span less than a fiftieth of the range"
         return _make_plan(request, None, 2, "at least", why, seconds)
     expected = rows + math.ceil(sampled_rows * (end - last) / sampled_ms)

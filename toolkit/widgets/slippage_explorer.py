@@ -25,7 +25,7 @@ from toolkit.widgets.slippage_view import (
     SlippageView,
     slippage_view,
 )
-from toolkit.widgets.threads import NewestRequest
+from toolkit.widgets.threads import NewestRequestWorker
 
 
 class SlippageExplorer:
@@ -68,7 +68,7 @@ class SlippageExplorer:
         self._controls = (self._coin, self._amount, self._side, self._period)
         self._panel = Panel(self._controls)
         self.widget = self._panel.widget
-        self._requests: NewestRequest[SlippageRequest] = NewestRequest(self._show_view)
+        self._requests: NewestRequestWorker[SlippageRequest] = NewestRequestWorker(self._show_view)
         for control in self._controls:
             control.observe(self._on_change, "value")
         self._on_change()

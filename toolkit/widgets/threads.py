@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 Request = TypeVar("Request")
 
 
-class NewestRequest(Generic[Request]):
+class NewestRequestWorker(Generic[Request]):
     """Answers requests one after the other, on a thread that ends when there are none.
 
     A request that comes while another one is answered replaces the waiting one. Requests may come

@@ -9,7 +9,7 @@ from toolkit.client import Session, current_session
 from toolkit.contract.dexes import strip_native_dex
 from toolkit.widgets.fetcher import Fetcher, bind_session, error_text, without_progress
 from toolkit.widgets.panel import Panel, dropdown_list, option_list, push_button, text_field
-from toolkit.widgets.threads import NewestRequest
+from toolkit.widgets.threads import NewestRequestWorker
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
 from toolkit.widgets.wallet_view import PERIODS, AccountData, WalletRequest, WalletView, wallet_view
 
@@ -48,7 +48,9 @@ class WalletExplorer:
         )
         self._panel = Panel([self._user, self._period, self._refresh, self._coin, self._day])
         self.widget = self._panel.widget
-        self._requests: NewestRequest[tuple[WalletRequest, int]] = NewestRequest(self._show_view)
+        self._requests: NewestRequestWorker[tuple[WalletRequest, int]] = NewestRequestWorker(
+            self._show_view
+        )
         self._load_number = 0  # the account is fetched once for each number
         self._loaded: tuple[int, AccountData] | None = None
         for control in (self._user, self._period):

@@ -58,10 +58,11 @@ def draw_blocks(rng: np.random.Generator, draws: int, count: int, block: int) ->
     return np.where(places < count, places, places - count)
 
 
-def count_codes(codes: Ints, many: int) -> Ints:
-    """Return how often each code below `many` occurs in each row: (rows, many)."""
-    apart = codes + many * np.arange(len(codes))[:, None]
-    return np.bincount(apart.ravel(), minlength=len(codes) * many).reshape(len(codes), many)
+def count_codes(codes: Ints, limit: int) -> Ints:
+    """Return how often each code below `limit` occurs in each row: (rows, limit)."""
+    row_codes = codes + limit * np.arange(len(codes))[:, None]
+    counts = np.bincount(row_codes.ravel(), minlength=len(codes) * limit)
+    return counts.reshape(len(codes), limit)
 
 
 def bootstrap_interval(

@@ -10,7 +10,7 @@ from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.funding.rates import HOURS_A_YEAR, hourly_rates, trimmed_means
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
-from toolkit.analysis.market.slippage_means import blocks_at, expected_cost, size_range
+from toolkit.analysis.market.slippage_means import blocks_at, expected_cost, place_among_sizes
 
 Floats = npt.NDArray[np.float64]
 
@@ -164,7 +164,7 @@ def _order_cost(
             f"the fit has {len(means.law) - 1} draws, not {draws}: pass draws= to both"
         )
     bps = expected_cost(means, usd)
-    return -bps, blocks_at(means, usd), size_range(means, usd) if np.isfinite(bps[0]) else ""
+    return -bps, blocks_at(means, usd), place_among_sizes(means, usd) if np.isfinite(bps[0]) else ""
 
 
 def _break_even_hours(costs: float, hourly_bps: float) -> float:

@@ -175,14 +175,14 @@ def trimmed_means(
         The first row is that of the rates themselves.
     """
     values, codes = np.unique(rates, return_inverse=True)
-    count, many = len(rates), len(values)
-    means = [_means_of_draws(values, count_codes(codes[None, :], many), cuts)]
+    count, distinct = len(rates), len(values)
+    means = [_means_of_draws(values, count_codes(codes[None, :], distinct), cuts)]
     rng = np.random.default_rng(seed)
     # Draw in portions: years of hours times a thousand draws would need too much memory.
     portion = max(1, _CHUNK // count)
     for first in range(0, draws, portion):
         places = draw_blocks(rng, min(portion, draws - first), count, block_hours)
-        means.append(_means_of_draws(values, count_codes(codes[places], many), cuts))
+        means.append(_means_of_draws(values, count_codes(codes[places], distinct), cuts))
     return np.concatenate(means)
 
 

@@ -15,7 +15,7 @@ from toolkit.analysis.market.slippage_means import (
     blocks_at,
     expected_cost,
     largest_size,
-    size_range,
+    place_among_sizes,
 )
 
 _COST = {
@@ -116,7 +116,9 @@ def cost(
         for size in sizes:
             values = expected_cost(means, size)
             low, high = _interval_around(values, blocks_at(means, size), level, positive=True)
-            where = size_range(means, size) if np.isfinite(values[0]) else _missing_reason(means)
+            where = (
+                place_among_sizes(means, size) if np.isfinite(values[0]) else _missing_reason(means)
+            )
             thin = _thin_share(fitted.samples, group, size)
             paid = values[0] / 1e4 * size
             name = (group.coin, group.side, size)
@@ -204,7 +206,7 @@ def capacity(
             low, high = _interval_around(values, blocks_at(means, float(values[0])), level)
             low = max(low, 0.0)
             where = (
-                size_range(means, float(values[0]))
+                place_among_sizes(means, float(values[0]))
                 if np.isfinite(values[0])
                 else _missing_reason(means)
             )

@@ -21,7 +21,7 @@ from toolkit.analysis.common.estimate import Estimate, check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.market import slippage_likelihood
-from toolkit.analysis.market.slippage_means import UNIT_USD, SizeMeans, largest_misfit, means_of
+from toolkit.analysis.market.slippage_means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
 from toolkit.rules.slippage import least_beyond_bps
 from toolkit.times import DAY
 
@@ -225,12 +225,12 @@ class _FitResults:
             self.params.append((coin, side, name, values[0, place], low, high))
         usd = group["amount_usd"]
         missing = int(group["bps"].isna().sum())
-        means = means_of(group, values, seed=seed, block=self.block)
+        means = mean_costs(group, values, seed=seed, block=self.block)
         points = _size_statistics(group, means)
         filled = points[points["mean"].notna()]
-        apart = largest_misfit(means, (filled["missing"] == 0).to_numpy())
+        misfit = largest_misfit(means, (filled["missing"] == 0).to_numpy())
         ends = usd.min(), usd.max()
-        self.groups.append((coin, side, len(group), missing, days, *ends, apart))
+        self.groups.append((coin, side, len(group), missing, days, *ends, misfit))
         self.medians.append(points.assign(coin=coin, side=side))
         self.draws[coin, side] = blocks, values
         self.means[coin, side] = means

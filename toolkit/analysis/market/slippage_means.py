@@ -37,7 +37,7 @@ class SizeMeans:
     law: Floats
 
 
-def means_of(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> SizeMeans:
+def mean_costs(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> SizeMeans:
     """Return the mean costs of one side's samples, and of as many resamples of days as the law has.
 
     - ``group``: ``day``, ``amount_usd``, ``bps`` and ``least``, the least that a missing sample can
@@ -75,7 +75,7 @@ def expected_cost(means: SizeMeans, usd: float) -> Floats:
     size.
     """
     at, many = int(np.searchsorted(means.sizes, usd)), len(means.sizes)
-    where = size_range(means, usd)
+    where = place_among_sizes(means, usd)
     if where == "sampled":
         return means.bps[:, at]
     if where == "between":
@@ -133,7 +133,7 @@ def cost_by_law(law: Floats, usd: float) -> Floats:
     return np.asarray(half + a * (usd / UNIT_USD) ** k)
 
 
-def size_range(means: SizeMeans, usd: float) -> str:
+def place_among_sizes(means: SizeMeans, usd: float) -> str:
     """Return where a size lies among the sampled sizes."""
     if usd in means.sizes:
         return "sampled"

@@ -95,7 +95,7 @@ def _coverage_text(covers: Mapping[str, str], of_what: str) -> nw.Expr:
     """Return what each row covers, with the share of position hours."""
     part = nw.concat_str(
         nw.lit("funding ("),
-        nw.col("_paid").cast(nw.String()),
+        nw.col("_paid_hours").cast(nw.String()),
         nw.lit(" of "),
         nw.col("_held").cast(nw.String()),
         nw.lit(f" position hours{' ' * bool(of_what)}{of_what})"),
@@ -104,16 +104,16 @@ def _coverage_text(covers: Mapping[str, str], of_what: str) -> nw.Expr:
     return (
         nw.when(nw.col("_unpaid"))
         .then(nw.lit(f"{before}{NO_ROWS}{after}"))
-        .when(nw.col("_paid") < nw.col("_held"))
+        .when(nw.col("_paid_hours") < nw.col("_held"))
         .then(nw.concat_str(nw.lit(before), part, nw.lit(after)))
         .otherwise(nw.col("covers"))
     )
 
 
 def _add_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame:
-    """Add `_held` and `_paid` to each row; calendar groups get those of the entire time."""
+    """Add `_held` and `_paid_hours` to each row; calendar groups get those of the entire time."""
     if hours is None:
-        return whole.with_columns(_held=nw.lit(0), _paid=nw.lit(0))
+        return whole.with_columns(_held=nw.lit(0), _paid_hours=nw.lit(0))
     groups = [key for key in keys if key in KEYS]
     right = _convert_engine(hours, whole).rename({name: f"_of_{name}" for name in groups})
     right = right.with_columns(_one=nw.lit(1))
@@ -121,7 +121,7 @@ def _add_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame:
     options: Any = {"left_on": [*groups, "_one"], "right_on": right_on}
     joined: Frame = whole.join(right, how="left", **options)  # type: ignore[arg-type]  # one engine
     return joined.with_columns(
-        nw.col(name).fill_null(0).cast(nw.Int64()) for name in ("_held", "_paid")
+        nw.col(name).fill_null(0).cast(nw.Int64()) for name in ("_held", "_paid_hours")
     )
 
 
@@ -151,5 +151,5 @@ def _misses_payments(keys: Sequence[str], *, has_hours: bool) -> nw.Expr:
     row, payments, perps = nw.col("_payments"), nw.col("_payments").sum(), nw.col("_perps").sum()
     none = (payments.over(*account) == 0) & (perps.over(*account) > 0)
     none = none | ((payments.over(*group) == 0) & (nw.col("_held") > 0))
-    gaps = nw.col("_paid") < nw.col("_held") if has_hours else perps.over(*group) > 0
+    gaps = nw.col("_paid_hours") < nw.col("_held") if has_hours else perps.over(*group) > 0
     return none | ((row == 0) & gaps)

@@ -86,7 +86,7 @@ def measure_fills(
     if "fee_token" in have or rates.dexes:
         frame = _apply_token_prices(frame, rates.prices, kind)
     trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
-    frame = frame.with_columns(_part=trading.cast(columns.number_type(kind)))
+    frame = frame.with_columns(_own_fee=trading.cast(columns.number_type(kind)))
     return _select_measures(frame, keys, kind, _fill_measures(have, rates, kind)), kind
 
 
@@ -116,8 +116,8 @@ def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> F
     )
     spot = ~nw.col("_perp") & ~nw.col("coin").str.starts_with("#")
     frame = frame.with_columns(_bought=~nw.col("_cash") & (nw.col("side") == "B") & spot)
-    apart = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
-    return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & apart)
+    is_not_native_perp = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
+    return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & is_not_native_perp)
 
 
 def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
@@ -151,7 +151,7 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
 
 
 def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dict[str, nw.Expr]:
-    nothing, part = columns.zero_literal(kind), nw.col("_part")
+    nothing, part = columns.zero_literal(kind), nw.col("_own_fee")
     net = (nw.col("_closed") - nw.col("_fee")).cast(columns.number_type(kind))
     perp = nw.col("_perp")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
@@ -213,19 +213,19 @@ def measure_funding(
         frame = owners.keep_own_rows(frame, "user", whose, "funding")
     usdc = nw.col("usdc")
     is_known = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
-    paid = columns.column_or_zero("usdc", frame.collect_schema().names(), kind)
+    payment = columns.column_or_zero("usdc", frame.collect_schema().names(), kind)
     if rates.prices and rates.dexes:
-        frame = frame.with_columns(_usdc=paid, _token=_token_of_dex(rates.dexes))
-        paid = usd_values.apply_prices(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
+        frame = frame.with_columns(_usdc=payment, _token=_token_of_dex(rates.dexes))
+        payment = usd_values.apply_prices(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
     nothing = columns.zero_literal(kind)
     inside = nw.col("_inside")
-    frame = frame.with_columns(_paid=paid)
-    paid = nw.when(inside).then(nw.col("_paid")).otherwise(nothing)
+    frame = frame.with_columns(_payment=payment)
+    counted = nw.when(inside).then(nw.col("_payment")).otherwise(nothing)
     measures = {
-        "funding": paid,
-        "net": paid,
-        "_perp_net": paid,
-        "funding_outside": nw.when(inside).then(nothing).otherwise(nw.col("_paid")),
+        "funding": counted,
+        "net": counted,
+        "_perp_net": counted,
+        "funding_outside": nw.when(inside).then(nothing).otherwise(nw.col("_payment")),
         "_payments": nw.when(is_known & inside).then(nw.lit(1)).otherwise(nw.lit(0)),
         "_outside": nw.when(inside).then(nw.lit(0)).otherwise(nw.lit(1)),
         "missing_amounts": nw.when(is_known).then(nw.lit(0)).otherwise(nw.lit(1)),

@@ -308,18 +308,18 @@ def _result_table(
         money["equity"].append(None if pnl is None or flowed is None else flowed + pnl)
         money["long"].append(long)
         money["short"].append(short)
-    apart: list[Amount] = []
+    spot_realised: list[Amount] = []
     for user, end, *_ in points:
         times, sums = spot.get(user, ([], []))
         place = bisect_right(times, end)
-        apart.append(sums[place - 1] if place else zero_amount(kind))
+        spot_realised.append(sums[place - 1] if place else zero_amount(kind))
     users = {"user": engines.text_column([point[0] for point in points])} if split else {}
     return pa.table(
         {
             **users,
             "time": engines.time_column([point[1] for point in points]),
             **{name: pa.array(values, type=number) for name, values in money.items()},
-            "spot_realised": pa.array(apart, type=number),
+            "spot_realised": pa.array(spot_realised, type=number),
             "covers": engines.text_column([covers.get(point[0], "") for point in points]),
         }
     )

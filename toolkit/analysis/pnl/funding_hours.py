@@ -38,24 +38,24 @@ def position_hours(
     - ``keys``: the groups; hours are counted by user, coin and dex
     - ``names``: the accounts of the fills, if the fills do not state them
 
-    Returns: the groups, ``_held`` and ``_paid``: hours over all coins, from the first fill of a
-    coin to the last fill or payment of the account, or to the time of the request. None if the
+    Returns: the groups, ``_held`` and ``_paid_hours``: hours over all coins, from the first fill of
+    a coin to the last fill or payment of the account, or to the time of the request. None if the
     fills do not state positions.
     """
     trades: Frame = nw.from_native(columns.normalise_frame(fills))
     have = trades.collect_schema().names()
-    paid: Frame = nw.from_native(columns.normalise_frame(funding))
+    payments: Frame = nw.from_native(columns.normalise_frame(funding))
     split = "user" in have
     if any(name not in have for name in NEEDED) or (
-        split and "user" not in paid.collect_schema().names()
+        split and "user" not in payments.collect_schema().names()
     ):
         return None
     trades = columns.open_as_floats(fills, "fills", ("sz", "start_position"))
     if "user" not in keys:
-        paid = keep_own_rows(paid, "user", Accounts(trades, names), "funding")
+        payments = keep_own_rows(payments, "user", Accounts(trades, names), "funding")
     user = lower_address("user") if split else nw.lit("")
     changes = _position_changes(_open_after(_perp_sizes(trades, user)))
-    turns = columns.stack_frames([changes, _payment_turns(paid, user)])
+    turns = columns.stack_frames([changes, _payment_turns(payments, user)])
     return _sum_hours(_count_hours(turns, _common_end(fills, funding)), keys)
 
 
@@ -109,10 +109,10 @@ def _position_changes(ends: Frame) -> Frame:
 
 
 def _payment_turns(funding: Frame, user: nw.Expr) -> Frame:
-    paid = grouping.add_ms(funding)
-    have = paid.collect_schema().names()
+    payments = grouping.add_ms(funding)
+    have = payments.collect_schema().names()
     span = span_hours(have).cast(nw.Int64())
-    rows = paid.select(coin=_COIN, _user=user, _ms=_start_of_hour(nw.col("_ms")), _span=span)
+    rows = payments.select(coin=_COIN, _user=user, _ms=_start_of_hour(nw.col("_ms")), _span=span)
     if SAMPLES in have:
         rows = _repeat_by_hour(rows)
     rows = rows.select(*_PAIR, "_ms").unique([*_PAIR, "_ms"])
@@ -163,16 +163,16 @@ def _count_hours(turns: Frame, until: int) -> Frame:
     hours = (_start_of_hour(nw.col("_next")) - _start_of_hour(nw.col("_ms"))) // HOUR
     held = nw.when(nw.col("_open") == 1).then(hours).otherwise(nw.lit(0))
     paid = nw.when(nw.col("_position") > 0).then(nw.col("_row")).otherwise(nw.lit(0))
-    return turns.select(*_PAIR, *_integer_columns(_held=held, _paid=paid))
+    return turns.select(*_PAIR, *_integer_columns(_held=held, _paid_hours=paid))
 
 
 def _sum_hours(hours: Frame, keys: Sequence[str]) -> Frame:
     groups = [key for key in keys if key in KEYS]
     hours = hours.with_columns(user=nw.col("_user"), dex=markets.dex_of(nw.col("coin")))
-    sums = [nw.col(name).sum() for name in ("_held", "_paid")]
+    sums = [nw.col(name).sum() for name in ("_held", "_paid_hours")]
     made = hours.group_by(*groups).agg(*sums) if groups else hours.select(*sums)
     return made.select(
-        *groups, *(nw.col(name).fill_null(0).cast(nw.Int64()) for name in ("_held", "_paid"))
+        *groups, *(nw.col(name).fill_null(0).cast(nw.Int64()) for name in ("_held", "_paid_hours"))
     )
 
 
