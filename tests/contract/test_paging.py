@@ -283,7 +283,7 @@ def test_request_after_single_tie(
     operation = get_operation(type_)
     where = page_reader(operation, asked)
     assert where.read(make_rows(operation, keys)) == PageDecision(0, len(keys), after)
-    assert where.kept == keys[0]
+    assert where.last_kept_key == keys[0]
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_cut_tie_is_requested_again(
     operation = get_operation(type_)
     where = page_reader(operation, {})
     assert where.read(make_rows(operation, keys)) == PageDecision(0, 2, after)
-    assert (where.kept, where.ties) == (keys[1], 1)
+    assert (where.last_kept_key, where.ties) == (keys[1], 1)
 
 
 def test_times_replace_cursors_without_index() -> None:

@@ -170,7 +170,7 @@ def test_position_hours_know_samples(name: str) -> None:
     rows = hourly_payments([1e-5, 1e-5], [3, None], [3, 5])
     found = position_hours(engine.give(fills), engine.give(rows), [], [])
     assert found is not None
-    assert engine.take(found.to_native()) == [{"_held": 6, "_paid": 4}]
+    assert engine.take(found.to_native()) == [{"_held": 6, "_paid_hours": 4}]
 
 
 def test_simulated_samples_imply_oracle() -> None:
