@@ -356,3 +356,37 @@ def test_page_size_of_reader() -> None:
     assert page_reader(get_operation("userFillsByTime"), {"page_size": 7}).size == 7
     assert page_reader(get_operation(LEDGER), {"end": 9}).parameters == {"end": 9}
     assert page_reader(get_operation("meta"), {"end": 9}).size is None
+
+
+@pytest.mark.parametrize(
+    ("type_", "keys", "again", "decision"),
+    [
+        (LEDGER, [(1,), (1,), (2,), (2,)], [(2,), (2,)], PageDecision(0, 2, None)),
+        (ORDERS, [(1, 1), (2, 1), (2, 1)], [(1, 1), (2, 1), (2, 1)], PageDecision(1, 3, None)),
+        (LEDGER, [(1,), (2,), (2,)], [(2,), (2,), (2,)], PageDecision(0, 3, {"start": 3})),
+    ],
+)
+def test_only_last_tie_ends_reading(
+    type_: str, keys: list[tuple[int, ...]], again: list[tuple[int, ...]], decision: PageDecision
+) -> None:
+    """The page of a cut tie has no other new rows: it is the last one, unless the tie grew."""
+    operation = get_operation(type_)
+    where = page_reader(operation, {})
+    where.read(make_rows(operation, keys))
+    assert where.read(make_rows(operation, again)) == decision
+
+
+def test_largest_page_of_one_tie_is_incomplete() -> None:
+    operation = get_operation("userFillsByTime")
+    where = page_reader(operation, {})
+    where.read(make_rows(operation, [(1, 1), *[(2, 2)] * 1999]))
+    with pytest.raises(Incomplete) as cut:
+        where.read(make_rows(operation, [(2, 2)] * 2000))
+    assert cut.value.cursor == "1_1"
+    assert str(cut.value).startswith(
+        "userFillsByTime: all 2000 rows of a full page have the key 2_2. No cursor leads past it, "
+        "so the rows after it cannot be fetched. Fetch the times before and after it separately"
+    )
+    with pytest.raises(Incomplete) as first:
+        page_reader(operation, {}).read(make_rows(operation, [(2, 2)] * 2000))
+    assert first.value.cursor is None
