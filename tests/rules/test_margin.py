@@ -166,3 +166,9 @@ def test_price_below_zero_is_of_first_tier() -> None:
     """2,000 on a long of 1,000 at a rate of 1/80: (2,000 - 12.5) / (1 - 1/80) away."""
     away = Fraction(2000 * 80 - 1000, 79)
     assert exact_liquidation_price(1000, 1, 2000, THREE) == 1000 - away
+
+
+def test_price_of_cheap_coin() -> None:
+    """50 long on 10: (10 - 2.5) / (50 - 2.5) of 0.5 away."""
+    price = liquidation_price([0.5], [100.0], [10.0], [[10]], [[0]])
+    assert price == pytest.approx([0.5 * 40 / 47.5])
