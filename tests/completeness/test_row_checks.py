@@ -167,6 +167,11 @@ def test_break_has_its_place() -> None:
     )
 
 
+def test_break_with_damaged_time_has_text() -> None:
+    found = RowBreak("repeat", True, 0, 10**18, "", "BTC", 0, "came twice")
+    assert str(found) == "BTC at 1000000000000000000 ms came twice"
+
+
 @pytest.mark.parametrize(
     ("operation", "coin", "cause"),
     [(FILLS, "@107", "transferred"), (FILLS, "#12", "transferred"), (OF_BUILDER, "BTC", "revoked")],

@@ -175,7 +175,10 @@ class RowBreak:
     def __str__(self) -> str:
         identity = f" (id {self.id})" if self.id else ""
         of = " of ".join(filter(None, (self.coin, self.user)))
-        at = f" at {to_iso(self.time)}" if self.time else ""
+        try:
+            at = f" at {to_iso(self.time)}" if self.time else ""
+        except OverflowError:  # a damaged time
+            at = f" at {self.time} ms"
         return f"{of or 'the row'}{at}{identity} {self.fault}"
 
 
