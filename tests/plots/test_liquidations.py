@@ -36,3 +36,17 @@ def test_lines_step_at_bin_ends():
         np.array([[0, 0], [-5, 1e3], [-25, 3e3]])
     )
     assert np.column_stack(shorts.get_data()) == pytest.approx(np.array([[0, 0], [15, 5e3]]))
+
+
+def test_forced_trips_are_marked():
+    trips = pd.DataFrame(
+        {"side": ["long", "short"], "status": ["closed", "liquidated"], "forced": [False, True]}
+        | {"duration_hours": [2.0, 5.0], "return_": [0.01, -0.3], "net": [5.0, -90.0]}
+    )
+    figure = draw_figure("trip_returns", trips)
+    forced = figure.axes[0].lines[2]
+    assert forced.get_label() == "closed by the exchange (1)"
+    assert np.column_stack(forced.get_data()) == pytest.approx(np.array([[5, -30]]))
+    assert "The exchange closed 1 of them." in alt(figure)
+    plain = draw_figure("trip_returns", trips.drop(columns="forced"))
+    assert "exchange" not in alt(plain)

@@ -76,7 +76,8 @@ def trip_returns(
     -------
     Axes
         Return in percent of the opened notional, net of fees and funding, over hours on a
-        logarithmic axis. Long and short trips have different marks.
+        logarithmic axis. Long and short trips have different marks, and a cross marks those that
+        the exchange closed.
 
     Examples
     --------
@@ -171,11 +172,16 @@ def _draw_trips(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
         own = rows[rows["side"] == side]
         if own.empty:
             continue
-        hours = own["duration_hours"].astype("float64").clip(lower=1 / 3600)
         ax.plot(
-            hours, 100 * own["return_"].astype("float64"), marker, color=colour, markersize=4.5,
-            alpha=0.75, fillstyle="full" if side == "long" else "none", linestyle="none",
+            *_trip_places(own), marker, color=colour, markersize=4.5, alpha=0.75,
+            fillstyle="full" if side == "long" else "none", linestyle="none",
             label=f"{side} ({len(own)})",
+        )  # fmt: skip
+    forced = _forced_trips(rows)
+    if len(forced):
+        ax.plot(
+            *_trip_places(forced), "x", color=theme.text, markersize=9, linestyle="none",
+            label=f"closed by the exchange ({len(forced)})",
         )  # fmt: skip
     ax.axhline(0, color=theme.muted, linewidth=0.8)
     ax.set_xscale("log")
@@ -184,15 +190,30 @@ def _draw_trips(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     ax.set_xlabel("hours from flat to flat")
     ax.set_ylabel("net return, %")
     ax.yaxis.set_major_formatter(FuncFormatter(_percent_tick))
-    axes.add_legend(ax, theme, ncols=2)
+    axes.add_legend(ax, theme, ncols=3)
+
+
+def _trip_places(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Return the hours of trips, and their returns in percent."""
+    hours = rows["duration_hours"].astype("float64").clip(lower=1 / 3600)
+    return hours, 100 * rows["return_"].astype("float64")
+
+
+def _forced_trips(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the trips that the exchange closed: liquidations and auto-deleveraging."""
+    if "forced" not in rows:
+        return rows.head(0)
+    return rows[rows["forced"].fillna(False).astype(bool)]
 
 
 def _describe_trips(rows: pd.DataFrame) -> str:
     if not len(rows):
         return "Round trips: no data."
     net = rows["net"].astype("float64")
+    count = len(_forced_trips(rows))
+    forced = f" The exchange closed {count} of them." if count else ""
     return (
         f"{len(rows)} round trips by duration and net return: {100 * (net > 0).mean():.0f} % "
         f"had a gain, the median duration was {rows['duration_hours'].median():.1f} hours, the "
-        f"total is {formats.usd_amount(net.sum(), signed=True)} USD."
+        f"total is {formats.usd_amount(net.sum(), signed=True)} USD.{forced}"
     )
