@@ -82,7 +82,7 @@ def check_one_account(
 
 
 def count_breaks(read: IntegerFills, order: Sequence[int]) -> ChainBreaks:
-    """Return how the positions of fills break; gaps of spot balances count only if resumed."""
+    """Return how the positions of perps break; gaps of spot balances do not count."""
     chains = read.chain.tolist()
     ends = Counter((chains[row], read.end[row]) for row in order)
     starts = Counter((chains[row], read.start[row]) for row in order)
@@ -95,11 +95,13 @@ def count_breaks(read: IntegerFills, order: Sequence[int]) -> ChainBreaks:
             last, left = chains[row], Counter()
         elif start != position:
             left[position] += 1
-            if start and left[start] > 0:
+            if read.spot[row]:  # tokens leave and enter a balance in other ways, too
+                pass
+            elif start and left[start] > 0:
                 left[start] -= 1
                 resumed += 1
                 proved += ends[last, start] == starts[last, start] == 1
-            elif not read.spot[row]:
+            else:
                 begun, flat = begun + (start != 0), flat + (start == 0)
         position = read.end[row]
     return ChainBreaks(resumed, proved, begun, flat)
