@@ -38,12 +38,17 @@ class ChainBreaks(NamedTuple):
     - ``proved``: those of them whose position the chain has at no other time
     - ``begun``: fills that continue from a new position
     - ``flat``: fills of perps that begin flat, although the position before is open
+    - ``spot``: fills of spot tokens that continue from an earlier balance, if they are many
     """
 
     resumed: int
     proved: int
     begun: int
     flat: int
+    spot: int
+
+
+_SPOT_RESUMED = 3  # tokens also come back to a balance by transfers
 
 
 def check_one_account(
@@ -68,10 +73,13 @@ def check_one_account(
         how = f"trade ids with a buy and a sell: {trades:,}"
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
     breaks = count_breaks(read, order)
-    if breaks.proved and breaks.resumed > breaks.begun:
-        how = f"fills that continue from the end of an earlier fill: {breaks.resumed:,}"
+    if breaks.spot or (breaks.proved and breaks.resumed > breaks.begun):
+        how = (
+            f"fills that continue from the end of an earlier fill: {breaks.resumed + breaks.spot:,}"
+        )
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
-    if (count := breaks.resumed + breaks.flat) and len(account_names(native)) != 1:
+    count = breaks.resumed + breaks.flat
+    if count and len(account_names(native)) != 1:
         verb = "fill begins" if count == 1 else "fills begin"
         warn_user(
             f"fills: {count:,} {verb} flat, or from an earlier position, although the position "
@@ -82,11 +90,11 @@ def check_one_account(
 
 
 def count_breaks(read: IntegerFills, order: Sequence[int]) -> ChainBreaks:
-    """Return how the positions of perps break; gaps of spot balances do not count."""
+    """Return how the positions of perps and the balances of spot tokens break."""
     chains = read.chain.tolist()
     ends = Counter((chains[row], read.end[row]) for row in order)
     starts = Counter((chains[row], read.start[row]) for row in order)
-    resumed = proved = begun = flat = 0
+    resumed = proved = begun = flat = spot = moved = 0
     last, position = -1, 0
     left: Counter[int] = Counter()
     for row in order:
@@ -96,7 +104,9 @@ def count_breaks(read: IntegerFills, order: Sequence[int]) -> ChainBreaks:
         elif start != position:
             left[position] += 1
             if read.spot[row]:  # tokens leave and enter a balance in other ways, too
-                pass
+                is_back = bool(start) and left[start] > 0
+                left[start] -= is_back
+                spot, moved = spot + is_back, moved + (start != 0 and not is_back)
             elif start and left[start] > 0:
                 left[start] -= 1
                 resumed += 1
@@ -104,7 +114,8 @@ def count_breaks(read: IntegerFills, order: Sequence[int]) -> ChainBreaks:
             else:
                 begun, flat = begun + (start != 0), flat + (start == 0)
         position = read.end[row]
-    return ChainBreaks(resumed, proved, begun, flat)
+    is_spot_proved = spot >= _SPOT_RESUMED and spot > 2 * moved
+    return ChainBreaks(resumed, proved, begun, flat, spot if is_spot_proved else 0)
 
 
 def _count_two_sided_trades(frame: nw.DataFrame[Any], read: IntegerFills) -> int:
