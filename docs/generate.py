@@ -224,8 +224,11 @@ identity, such as fills with trade id 0, are never left out.
 **Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add it.
 A helper that follows one account's history (positions, lots, round trips, equity, audit) raises an
 error if the column is missing and the provenance or the chains of positions show several accounts.
-If you join a few fills of two accounts with `pandas.concat`, the helper may not notice that the
-column is missing. It then sees one account with missing fills.
+A trade id on both sides shows it, and so does a fill that continues from where an earlier fill
+stopped. An `UnnamedAccount` warning is issued if a fill begins flat although the position before is
+open, and neither the frame nor its provenance names the account. If you join a few fills of two
+accounts with `pandas.concat`, a helper may still see one account with missing fills: the results
+show the breaks.
 
 What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
 
