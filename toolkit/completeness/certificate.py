@@ -104,14 +104,8 @@ class Certificate:
             self.first = self.first or make_cursor(key(rows[0]))
             self.last = make_cursor(key(rows[-1]))
 
-    def check_complete(self, *, is_partial: bool) -> None:
-        """Raise an error if the service states that rows are missing, or if the rows show it.
-
-        Parameters
-        ----------
-        is_partial : bool
-            Whether the source of the service has not all rows, as recordings have not, so that
-            gaps between rows are no fault.
+    def check_complete(self) -> None:
+        """Raise an error if the service states that rows are missing.
 
         Raises
         ------
@@ -119,8 +113,6 @@ class Certificate:
             With what is missing, and what to do.
         """
         self.completeness.check_complete()
-        if not is_partial:
-            self.breaks.check_none()
 
     @property
     def resume_cursor(self) -> str | None:

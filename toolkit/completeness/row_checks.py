@@ -35,7 +35,6 @@ from toolkit.contract.records import (
     SlippageSample,
     ValidatorWeek,
 )
-from toolkit.errors import Incomplete
 from toolkit.times import HOUR, to_iso
 
 __all__ = [
@@ -201,21 +200,18 @@ class BreakLog:
         """Return the texts of the breaks by their `RowBreak.group`."""
         return {group: list(self._texts(group)) for group in sorted(self._counts)}
 
-    def check_none(self) -> None:
-        """Raise an error if rows are certainly missing, repeated or misplaced.
-
-        Raises
-        ------
-        Incomplete
-            With the first break, and what to do.
-        """
-        if breaks := self._first.get("breaks"):
-            more = self._counts["breaks"] - 1
-            others = f"; {more} more places are in tk.provenance(error.rows)" if more else ""
-            raise Incomplete(
-                f"the rows contradict each other: {breaks[0]}{others}. Fetch them again. If the "
-                "error stays, the service has these rows: on_incomplete='warn' returns them"
-            )
+    @property
+    def reason(self) -> str:
+        """Why rows are certainly missing, repeated or misplaced; empty if they are not."""
+        breaks = self._first.get("breaks")
+        if not breaks:
+            return ""
+        more = self._counts["breaks"] - 1
+        others = f"; {more} more places are in tk.provenance" if more else ""
+        return (
+            f"the rows contradict each other: {breaks[0]}{others}. Fetch them again. If the "
+            "warning stays, the service itself has these rows"
+        )
 
     def _texts(self, group: str) -> Iterator[str]:
         yield from map(str, self._first[group])

@@ -37,8 +37,13 @@ def pages(
     ------
     Incomplete
         With the first page, if the service states that rows are missing, for example because it
-        serves an archive. With the page whose rows contradict each other or those before them.
-        With ``on_incomplete="warn"`` this page and all later ones say ``no`` instead.
+        serves an archive. With ``on_incomplete="warn"`` all pages say ``no`` instead.
+
+    Warns
+    -----
+    IncompleteWarning
+        With the first page whose rows contradict each other or those before them. This page and
+        all later ones say ``no``.
 
     Examples
     --------
@@ -61,7 +66,7 @@ def pages(
         certificate.add_page(page, collector.last_page())
         facts = request_facts(request) | certificate.facts(counts.facts())
         try:
-            certificate.check_complete(is_partial=bool(request.session.source.history))
+            certificate.check_complete()
             facts["complete"] = "one page, the last" if page.is_last else "one page"
             (frame,) = collector.frames(facts)
         except Incomplete as error:
@@ -70,6 +75,12 @@ def pages(
                 raise Incomplete(str(error), rows=frame) from None
             if not is_warned:
                 warn_caller(f"incomplete: {error}", IncompleteWarning)
+            is_warned = True
+        reason = certificate.breaks.reason
+        if reason and not request.session.source.history:
+            frame.attrs["toolkit"] |= {"complete": "no", "why": reason}
+            if not is_warned:
+                warn_caller(f"incomplete: {reason}", IncompleteWarning)
             is_warned = True
         if page.is_last:
             announce(request.operation, gap_remarks(facts.get("gaps", ())), [frame])

@@ -103,8 +103,13 @@ def _pull_frames(request: Request) -> Frames:
                 certificate.add_page(page, collector.last_page())
                 count_rows(collector.rows - rows_before)
         # Only now: all rows that there are have come.
-        certificate.check_complete(is_partial=bool(request.session.source.history))
-        return collector.frames(_provenance(request, certificate, counts))
+        certificate.check_complete()
+        facts = _provenance(request, certificate, counts)
+        # Gaps of a source that has not all rows, such as recordings, are noted and no fault.
+        if (reason := certificate.breaks.reason) and not request.session.source.history:
+            facts |= {"complete": "no", "why": reason}
+            warn_caller(f"incomplete: {reason}", IncompleteWarning)
+        return collector.frames(facts)
     except ToolkitError as error:
         if certificate.pages == 0 and not isinstance(error, Incomplete):
             raise
