@@ -9,10 +9,9 @@ positions. Three observations tell them apart:
   fills of two accounts are mixed, they continue from positions where they stopped before. A break
   that does so proves two accounts, if the account has not been at this position at another time,
   and if fewer breaks continue from a new position.
-- A fill may begin flat although the position before is open. Then fills are missing, or they are
-  of several accounts. A warning says so if neither the frame nor its provenance names the account.
-- A break that continues from a new position is a gap. The results show it as `chain_break` or
-  ``broken``.
+- Any other break means that fills are missing, or that they are of several accounts. The results
+  show it as `chain_break` or ``broken``. A warning says so if neither the frame nor its provenance
+  names the account.
 """
 
 from collections import Counter
@@ -78,13 +77,13 @@ def check_one_account(
             f"fills that continue from the end of an earlier fill: {breaks.resumed + breaks.spot:,}"
         )
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
-    count = breaks.resumed + breaks.flat
+    count = breaks.resumed + breaks.begun + breaks.flat
     if count and len(account_names(native)) != 1:
-        verb = "fill begins" if count == 1 else "fills begin"
+        verb = "fill does" if count == 1 else "fills do"
         warn_user(
-            f"fills: {count:,} {verb} flat, or from an earlier position, although the position "
-            "before is open. Fills are missing, or they are of several accounts. Name the account "
-            "of each fill: fills.assign(user=address)",
+            f"fills: {count:,} {verb} not begin at the position after the fill before. Fills are "
+            "missing, or they are of several accounts. Name the account of each fill: "
+            "fills.assign(user=address)",
             UnnamedAccount,
         )
 
