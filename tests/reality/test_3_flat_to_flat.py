@@ -37,7 +37,7 @@ def remaining_at_cost(
     """Return the cost of each account's last tokens, and which of them had a gap."""
     frame, _ = read_fills(spot)
     read = fill_order.integer_fills(frame, {})
-    order = order_by_chain(frame, read)
+    order = order_by_chain(spot, frame, read)
     walk = walk_spot_fills(read, order, find_swaps(frame, read))
     names = list(zip(frame["user"].to_list(), frame["coin"].to_list(), strict=True))
     unit = Decimal(1).scaleb(-read.px_decimals - read.size_decimals)
