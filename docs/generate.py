@@ -225,10 +225,10 @@ identity, such as fills with trade id 0, are never left out.
 A helper that follows one account's history (positions, lots, round trips, equity, audit) raises an
 error if the column is missing and the provenance or the chains of positions show several accounts.
 A trade id on both sides shows it, and so does a fill that continues from where an earlier fill
-stopped. If you join a few fills of two accounts with `pandas.concat`, they look like one account with
-missing fills. An `UnnamedAccount` warning is issued if a fill does not begin at the position after the
-fill before, and neither the frame nor its provenance names the account. Fills of two accounts that
-traded different coins have no such break, and their chains of positions are right.
+stopped. If you join a few fills of two accounts with `pandas.concat`, they look like one account
+with missing fills. An `UnnamedAccount` warning is issued if a fill does not begin at the position
+after the fill before, and neither the frame nor its provenance names the account. Fills of two
+accounts that traded different coins have no such break, and their chains of positions are right.
 
 What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
 
