@@ -68,7 +68,7 @@ KERNELS = """async () => {
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_initial_tabs(browser: Browser, tmp_path: Path, theme: str):
-    """There are twelve tabs; a kernel starts when its tab comes to the front."""
+    """There is one tab for each notebook; a kernel starts when its tab comes to the front."""
     root = tmp_path / "notebooks"
     root.mkdir()
     names = [Path(shutil.copy(path, root)).name for path in NOTEBOOKS]

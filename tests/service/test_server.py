@@ -35,7 +35,7 @@ class Wire:
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
-        self.socket = socket.create_connection((parts.hostname, parts.port), timeout=10)
+        self.socket = socket.create_connection((parts.hostname, parts.port), timeout=60)
         self.reader = self.socket.makefile("rb")
 
     def __enter__(self) -> "Wire":

@@ -19,7 +19,7 @@ from toolkit.times import to_iso
 
 __all__ = ["LabMissing", "run_lab"]
 
-_MOST_TABS: Final = 12  # hundreds of open tabs would help nobody
+_MOST_TABS: Final = 20  # hundreds of open tabs would help nobody
 
 
 class LabMissing(Exception):

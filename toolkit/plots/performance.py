@@ -160,7 +160,7 @@ def leaderboard(
     Parameters
     ----------
     ranking : DataFrame
-        `tk.performance.leaderboard`: ``rank, user``, the figure, ``low, high, n``. The first 30
+        `tk.performance.leaderboard`: ``rank, user, figure, value, low, high, n``. The first 30
         accounts are drawn.
     ax, theme, transparent
         Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
@@ -178,13 +178,13 @@ def leaderboard(
 
     Examples
     --------
-    >>> ranking = pd.DataFrame({"rank": [1, 2], "user": ["0xa", "0xb"], "sharpe": [2.0, 0.5],
-    ...     "low": [1.0, -0.5], "high": [3.0, 1.5], "n": [90, 90]})
+    >>> ranking = pd.DataFrame({"rank": [1, 2], "user": ["0xa", "0xb"], "value": [2.0, 0.5],
+    ...     "low": [1.0, -0.5], "high": [3.0, 1.5], "n": [90, 90], "figure": "sharpe"})
     >>> leaderboard(ranking).get_xlabel()
     'sharpe with its interval'
     """
     colours = style.get_theme(theme)
-    _require_columns(ranking, ("rank", "user", "low", "high", "n"))
+    _require_columns(ranking, ("rank", "user", "figure", "value", "low", "high", "n"))
     rows = ranking.head(_MAX_RANKED)
     height = max(1.6, 0.26 * len(rows) + 0.9)
     ax = style.new_axes(colours, ax=ax, size=(7.2, height), transparent=transparent)
@@ -192,8 +192,8 @@ def leaderboard(
         style.draw_no_data(ax, colours)
         return style.finish_axes(ax, colours, "Leaderboard: no data.", style.is_simulated(ranking))
     style.style_axes(ax, colours, "x")
-    name = str(rows.columns[list(rows.columns).index("user") + 1])
-    values, low, high = (rows[key].to_numpy(np.float64) for key in (name, "low", "high"))
+    name = str(rows["figure"].iloc[0])
+    values, low, high = (rows[key].to_numpy(np.float64) for key in ("value", "low", "high"))
     places = np.arange(len(rows))
     if np.isfinite([low[0], high[0]]).all():
         ax.axvspan(low[0], high[0], color=colours.grid, alpha=0.5, linewidth=0)

@@ -85,7 +85,7 @@ def figures(n: int) -> pd.DataFrame:
 
 def leaderboard_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     n = len(frames["figures"])
-    assert result["sharpe"].tolist() == [1.0 * each for each in range(n - 1, -1, -1)]
+    assert result["value"].tolist() == [1.0 * each for each in range(n - 1, -1, -1)]
     assert (result["rank"] == np.arange(1, n + 1)).all()
     assert (result["overlaps"] == 0).all()
 

@@ -43,10 +43,14 @@ def leaderboard(
 
         - ``rank`` int64: 1 for the best; accounts without a value are last
         - ``user``: the account
-        - the figure `by`, its ``low`` and ``high``, and ``n``: see `sheet`
+        - ``figure`` text: the figure that ranks
+        - ``value`` float64: its value, in its unit
+        - ``low``, ``high`` float64: ends of its interval
+        - ``n`` int64: number of observations that it rests on
         - ``overlaps`` int64: number of other accounts whose interval overlaps this one;
           accounts that overlap do not differ clearly
-        - the figures of `show`
+
+        and the values of the figures of `show`, each in a column of its name.
 
     Raises
     ------
@@ -65,7 +69,7 @@ def leaderboard(
     >>> import pandas as pd
     >>> figures = pd.DataFrame({"user": ["0xa", "0xb"], "figure": "sharpe", "value": [0.5, 2.0],
     ...     "low": [-0.5, 1.0], "high": [1.5, 3.0], "n": 90})
-    >>> leaderboard(figures)[["rank", "user", "sharpe", "overlaps"]].values.tolist()
+    >>> leaderboard(figures)[["rank", "user", "value", "overlaps"]].values.tolist()
     [[1, '0xb', 2.0, 1], [2, '0xa', 0.5, 1]]
     """
     figures = count_once(figures, "figures")
@@ -90,7 +94,8 @@ def leaderboard(
     made: dict[str, object] = {
         "rank": np.arange(1, len(ranked) + 1),
         "user": engines.text_column(ranked["user"].tolist()),
-        by: pa.array(ranked["value"], from_pandas=True, type=pa.float64()),
+        "figure": engines.text_column([by] * len(ranked)),
+        "value": pa.array(ranked["value"], from_pandas=True, type=pa.float64()),
         "low": pa.array(low, from_pandas=True, type=pa.float64()),
         "high": pa.array(high, from_pandas=True, type=pa.float64()),
         "n": pa.array(ranked["n"], type=pa.int64()),

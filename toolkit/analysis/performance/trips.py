@@ -54,8 +54,17 @@ def trip_sheet(
     Returns
     -------
     DataFrame
-        In the engine of `trips`, one row per group and figure, with the columns of `by` and those
-        of `sheet`. The figures:
+        In the engine of `trips`, one row per group and figure, with the columns of `by`, and:
+
+        - ``figure`` text: the name of the figure, see below
+        - ``value`` float64: the figure, in its unit; missing if it cannot be computed
+        - ``low``, ``high`` float64: ends of the interval; missing for facts and for few trips
+        - ``n`` int64: number of trips that the figure rests on
+        - ``unit`` text: ``"share"``, ``"ratio"``, ``"USD"``, ``"hours"``, ``"count"``
+        - ``basis`` text: always ``"trips"``
+        - ``method`` text: method of the interval, or ``"fact"`` for what happened itself
+
+        The figures:
 
         - ``trips``: number of complete trips
         - ``win_rate``: share of trips with a net gain; interval of Wilson

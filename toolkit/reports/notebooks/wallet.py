@@ -30,6 +30,7 @@ from toolkit.reports import (
     wallet_text,
 )
 
+# %%
 results = wallet_report.fetch_results(session, user, start, end, builders)
 sources = wallet_report.source_frames(results)
 tables = wallet_tables.make_tables(results)
