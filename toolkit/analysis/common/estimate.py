@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -85,6 +85,19 @@ def check_level(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, not {level!r}")
     return level
+
+
+def wilson_interval(share: Any, n: Any, z: float) -> tuple[Any, Any]:
+    """Return low and high of a share of `n` cases (Wilson 1927): numbers, or narwhals expressions.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in wilson_interval(0.5, 4, 1.959964)]
+    [0.15, 0.85]
+    """
+    middle, below = share + z * z / (2 * n), 1 + z * z / n
+    half = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
+    return (middle - half) / below, (middle + half) / below
 
 
 def check_count(count: int, name: str) -> int:

@@ -15,7 +15,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, grouping, timestamps
 from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.estimate import check_level
+from toolkit.analysis.common.estimate import check_level, wilson_interval
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.contract.order_states import STATES
 
@@ -153,6 +153,7 @@ def mix(
     whole = nw.col("orders").sum().over(*(keys or ["_all"]))
     counted = counted.with_columns(n=whole.cast(nw.Int64()))
     counted = counted.with_columns(share=(nw.col("orders") / nw.col("n")).cast(nw.Float64()))
+    low, high = wilson_interval(nw.col("share"), nw.col("n").cast(nw.Float64()), z)
     result = counted.select(
         *keys,
         nw.col("_group").cast(nw.String()).alias("group"),
@@ -160,7 +161,8 @@ def mix(
         "orders",
         "n",
         "share",
-        **_wilson_interval(nw.col("share"), nw.col("n").cast(nw.Float64()), z),
+        low=low,
+        high=high,
     )
     result = result.sort(*keys, "group", "status", nulls_last=True)
     return columns.result_from_frame(
@@ -275,13 +277,6 @@ def _flag(condition: nw.Expr) -> nw.Expr:
 def _group_columns(keys: Sequence[str]) -> list[str]:
     """Return the columns that the groups are made of."""
     return [*grouping.own_columns(keys), *(["coin"] if "dex" in keys else [])]
-
-
-def _wilson_interval(share: nw.Expr, n: nw.Expr, z: float) -> dict[str, nw.Expr]:
-    middle = share + z * z / (2 * n)
-    half = z * (share * (1 - share) / n + z * z / (4 * n * n)).sqrt()
-    below = 1 + z * z / n
-    return {"low": (middle - half) / below, "high": (middle + half) / below}
 
 
 def read_events(

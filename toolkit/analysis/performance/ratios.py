@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.analysis.common.bootstrap import bootstrap_interval, draw_blocks
+from toolkit.analysis.common.estimate import wilson_interval
 
 Floats = npt.NDArray[np.float64]
 NAN = float("nan")
@@ -247,11 +248,8 @@ def share_figure(name: str, hits: int, n: int, level: float) -> Figure:
         return Figure(name, NAN, NAN, NAN, 0, "share", "Wilson")
     z = float(stats.norm.ppf((1 + level) / 2))
     share = hits / n
-    middle, below = share + z * z / (2 * n), 1 + z * z / n
-    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Figure(
-        name, share, (middle - half) / below, (middle + half) / below, n, "share", "Wilson"
-    )
+    low, high = wilson_interval(share, n, z)
+    return Figure(name, share, low, high, n, "share", "Wilson")
 
 
 def median_figure(name: str, values: Floats, unit: str, level: float) -> Figure:
