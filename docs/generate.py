@@ -45,8 +45,6 @@ def documents() -> dict[str, str]:
     texts["docs/analysis.md"] = analysis_page()
     texts["docs/assumptions.md"] = assumptions_page()
     texts["docs/live_service.md"] = live_service_page()
-    if "<!-- operations:begin -->" in (ROOT / "README.md").read_text():
-        texts["README.md"] = readme_page()
     return texts
 
 
@@ -66,12 +64,6 @@ def read_samples() -> dict[str, Any]:
             f"data/samples has no sample of {', '.join(missing)}: run python docs/samples.py"
         )
     return samples
-
-
-def readme_page() -> str:
-    """Return README.md with the table of operations between its markers."""
-    table = reference_pages.operations_table("docs/reference/")
-    return reference_pages.replace_block((ROOT / "README.md").read_text(), "operations", table)
 
 
 def run_example() -> tuple[str, str]:
@@ -315,7 +307,8 @@ def main(arguments: list[str]) -> int:
     texts = documents()
     if "--example" in arguments:
         block, texts["docs/pictures/waterfall.svg"] = run_example()
-        texts["README.md"] = reference_pages.replace_block(texts["README.md"], "example", block)
+        readme = (ROOT / "README.md").read_text()
+        texts["README.md"] = reference_pages.replace_block(readme, "example", block)
     is_stale = False
     for path, text in ((ROOT / name, text) for name, text in texts.items()):
         if path.exists() and path.read_text() == text:

@@ -96,17 +96,11 @@ def replace_block(text: str, name: str, block: str) -> str:
     return f"{head}{begin}\n{block.strip()}\n{end}{tail}"
 
 
-def operations_table(folder: str = "") -> str:
-    """Return the table of all operations.
-
-    Parameters
-    ----------
-    folder : str
-        The path from the document with the table to the folder of the topic pages.
-    """
+def operations_table() -> str:
+    """Return the table of all operations."""
     rows = [
         (
-            f"[`{operation.function}`]({folder}{operation.topic}.md#{operation.function})",
+            f"[`{operation.function}`]({operation.topic}.md#{operation.function})",
             f"`{operation.type}`",
             operation.summary,
             _points_text(operation),

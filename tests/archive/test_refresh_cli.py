@@ -222,3 +222,16 @@ def test_command_archives_every_operation(tmp_path: Path) -> None:
     assert set(status["operation"]) == set(OPERATIONS)
     for_dex = call(tmp_path, "meta", "--dex", world["dexes"][1], "--size", "tiny", "--json")
     assert world["dexes"][1] in json.loads(for_dex.stdout)["subject"]
+
+
+def test_refresh_takes_subjects_as_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve_fills(monkeypatch):
+        done = call(tmp_path, "userFillsByTime", "--user", USER, "--user", OTHER, "--start", START)
+    assert done.exit_code == 0, done.output
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_refresh_names_fitting_option(tmp_path: Path) -> None:
+    done = call(tmp_path, "userFillsByTime", "--coin", "BTC", "--size", "tiny")
+    assert done.exit_code == 2
+    assert "userFillsByTime has no --coin: use --user" in done.output

@@ -1,8 +1,10 @@
-"""The example of README.md has the printed output."""
+"""The examples of README.md and of the pages in docs/ run; the first has the printed output."""
 
 import re
 import runpy
 from pathlib import Path
+
+import pytest
 
 from toolkit.client import current_session, forget
 from toolkit.service import read_keys
@@ -19,8 +21,23 @@ def test_readme_example_output() -> None:
     assert (ROOT / "docs/pictures/waterfall.svg").exists()
 
 
-def test_readme_keys_file(tmp_path) -> None:
-    (text,) = re.findall(r"^```toml\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+@pytest.mark.parametrize("page", ["how_to", "accounting"])
+@pytest.mark.filterwarnings("ignore:userNonFundingLedgerUpdates")  # starts before the first day
+def test_code_of_page_runs(page: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    text = (ROOT / f"docs/{page}.md").read_text()
+    names: dict[str, object] = {}
+    try:
+        for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            exec(compile(block, f"docs/{page}.md", "exec"), names)
+    finally:
+        forget()
+
+
+def test_service_keys_file(tmp_path) -> None:
+    page = (ROOT / "docs/service.md").read_text()
+    text, _ = re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "keys.toml").write_text(text)
     (key,) = read_keys(tmp_path / "keys.toml")
     assert (key.name, key.add_ons, key.points_per_minute) == ("desk", {"currentDepth"}, 1_000)

@@ -54,8 +54,15 @@ def refresh(
         list[str] | None,
         typer.Argument(
             help="Accounts, builders, validators, coins or dexes, one series each. If one request "
-            "takes many accounts, tokens or markets, all of them are one series."
+            "takes many accounts, tokens or markets, all of them are one series. Or use "
+            "the options --user, --builder, --coin and --validator, as in `toolkit fetch`."
         ),
+    ] = None,
+    user: Annotated[list[str] | None, typer.Option(help="An account; can be repeated.")] = None,
+    builder: Annotated[list[str] | None, typer.Option(help="A builder; can be repeated.")] = None,
+    coin: Annotated[list[str] | None, typer.Option(help="A coin; can be repeated.")] = None,
+    validator: Annotated[
+        list[str] | None, typer.Option(help="A validator; can be repeated.")
     ] = None,
     start: Annotated[
         str | None, typer.Option(help='First time, for example 2025-09-01 or "7d".')
@@ -89,6 +96,8 @@ def refresh(
 
     with _archive_errors():
         found, target = find_operation(operation), _open_archive(path)
+    named = {"user": user, "builder": builder, "coin": coin, "validator": validator}
+    subjects = [*(subject or []), *_named_subjects(found, named)]
     options = {"start": start, "end": end, "amount": amount, "dex": dex}
     arguments: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
     source = {
@@ -102,7 +111,7 @@ def refresh(
     }
     with report_errors(), open_session(source) as session:
         try:
-            _refresh_all(target, found, subject or [], arguments, session, as_json=as_json)
+            _refresh_all(target, found, subjects, arguments, session, as_json=as_json)
         except KeyboardInterrupt as interrupt:
             fail("; ".join(["interrupted", *getattr(interrupt, "__notes__", [])]), code=130)
 
@@ -254,6 +263,18 @@ def _archive_errors() -> Iterator[None]:
     except (ToolkitError, ValueError, TypeError, OSError) as error:
         typer.echo(f"toolkit: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def _named_subjects(
+    operation: "Operation", named: Mapping[str, Sequence[str] | None]
+) -> Iterator[str]:
+    """Yield the subjects of the options; an option of another kind of subject ends the command."""
+    takes = operation.parameters[0].python.removesuffix("s") if operation.parameters else ""
+    for name, values in named.items():
+        if values and name != takes:
+            own = f"--{takes}" if takes in named else "SUBJECT after the operation"
+            fail(f"{operation.type} has no --{name}: use {own if takes else 'no subject'}", code=2)
+        yield from values or ()
 
 
 def _refresh_all(
