@@ -7,6 +7,7 @@
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -29,9 +30,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 from reference_pages import replace_block
 
 from toolkit.local_service import simulated_store
+from toolkit.service import Store
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs/service.md"
 KEYS: Final = "".join(f'[[key]]\nname = "{name}"\nsecret = "{name}"\n' for name in ("one", "two"))
+ENCODINGS: Final = ("identity", "zstd", "gzip")
 HEALTH: Final = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 HALF_OPEN: Final = b"POST /info HTTP/1.1\r\nHost: localhost\r\nX-"
 
@@ -84,10 +87,10 @@ def run_service(size: str, files: int | None = None) -> Iterator[Server]:
 
 
 class Client(asyncio.Protocol):
-    """A connection that sends one request after the other and measures each."""
+    """A connection that sends one request after the other, round and round, and measures each."""
 
-    def __init__(self, request: bytes, tally: "Tally") -> None:
-        self.request, self.tally = request, tally
+    def __init__(self, requests: Sequence[bytes], tally: "Tally") -> None:
+        self.requests, self.tally = itertools.cycle(requests), tally
         self.is_ending = False
         self._missing = 0
         self._head = b""
@@ -99,7 +102,7 @@ class Client(asyncio.Protocol):
     def send(self) -> None:
         self.began = time.perf_counter()
         self.is_waiting = True
-        self._transport.write(self.request)
+        self._transport.write(next(self.requests))
 
     def data_received(self, data: bytes) -> None:
         if not self._missing:
@@ -133,6 +136,8 @@ class Tally:
     seconds: list[float] = field(default_factory=list)
     cut: int = 0
     """Requests without a complete response."""
+    tasks: set[asyncio.Task[object]] = field(default_factory=set)
+    """Connections that are opened again."""
 
     def percentile(self, share: float) -> float:
         """Return a quantile of the durations, in milliseconds."""
@@ -140,11 +145,13 @@ class Tally:
         return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1_000
 
 
-async def open_clients(port: int, count: int, request: bytes, tally: Tally) -> list[Client]:
+async def open_clients(
+    port: int, count: int, requests: Sequence[bytes], tally: Tally
+) -> list[Client]:
     loop = asyncio.get_running_loop()
     clients = []
     for _ in range(count):
-        made = await loop.create_connection(lambda: Client(request, tally), "127.0.0.1", port)
+        made = await loop.create_connection(lambda: Client(requests, tally), "127.0.0.1", port)
         clients.append(made[1])
     return clients
 
@@ -174,9 +181,10 @@ async def open_strangers(server: Server, count: int) -> list[asyncio.StreamWrite
     return writers
 
 
-def page_request(user: str, key: str, encoding: str) -> bytes:
+def page_request(user: str, key: str, encoding: str, cursor: str | None = None) -> bytes:
     """Return the request of a page of 2,000 fills."""
-    body = json.dumps({"type": "userFillsByTime", "user": user, "startTime": 0}).encode()
+    start = {"startTime": 0} if cursor is None else {"cursor": cursor}
+    body = json.dumps({"type": "userFillsByTime", "user": user, **start}).encode()
     head = (
         f"POST /info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
         f"Accept-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -184,11 +192,23 @@ def page_request(user: str, key: str, encoding: str) -> bytes:
     return head.encode() + body
 
 
+def whole_pages(store: Store, key: str, encoding: str) -> list[bytes]:
+    """Return a request for every whole page of 2,000 fills: more than the service keeps ready."""
+    sql = (
+        "SELECT address, time, tx FROM (SELECT account, time, tx, row_number() OVER "
+        "(PARTITION BY account ORDER BY row) AS place, count(*) OVER (PARTITION BY account) AS "
+        "total FROM fill) JOIN account ON id = account WHERE place % 2000 = 1 AND "
+        "total - place > 2000 ORDER BY account, place"
+    )
+    rows = store.select_rows(sql)
+    return [page_request(user, key, encoding, f"{time}_{tx}") for user, time, tx in rows]
+
+
 async def measure_load(server: Server, count: int, request: bytes, seconds: float) -> list[str]:
     """Return the row of a load beside strangers, ended by SIGTERM."""
     tally = Tally()
     until = time.monotonic() + seconds
-    clients = await open_clients(server.port, count, request, tally)
+    clients = await open_clients(server.port, count, [request], tally)
     health = asyncio.create_task(probe_health(server, until))
     memory = []
     while time.monotonic() < until:
@@ -220,10 +240,12 @@ async def measure_load(server: Server, count: int, request: bytes, seconds: floa
     ]
 
 
-async def measure_pages(server: Server, request: bytes, seconds: float) -> tuple[float, Tally]:
+async def measure_pages(
+    server: Server, requests: Sequence[bytes], seconds: float
+) -> tuple[float, Tally]:
     """Return pages per processor second of the server, asked by one client."""
     tally = Tally()
-    (client,) = await open_clients(server.port, 1, request, tally)
+    (client,) = await open_clients(server.port, 1, requests, tally)
     await asyncio.sleep(0.3)
     tally.seconds.clear()
     began = server.cpu_seconds
@@ -234,25 +256,43 @@ async def measure_pages(server: Server, request: bytes, seconds: float) -> tuple
     return rate, tally
 
 
-async def measure_turns(server: Server, user: str, seconds: float) -> tuple[float, float]:
-    """Return p99 of a modest key alone, and beside a greedy key with 60 connections."""
-    modest, greedy = (page_request(user, key, "zstd") for key in ("one", "two"))
-    _, quiet = await measure_pages(server, modest, seconds)
+async def measure_turns(
+    server: Server, user: str, greedy: bytes, seconds: float
+) -> tuple[float, float]:
+    """Return p99 of a modest key alone, and beside 60 connections that repeat a request."""
+    modest = page_request(user, "one", "zstd")
+    _, quiet = await measure_pages(server, [modest], seconds)
     # In a process of its own: otherwise the modest client would wait for the greedy one itself.
     process = multiprocessing.Process(target=run_greedy, args=(server.port, greedy), daemon=True)
     process.start()
     await asyncio.sleep(2)  # for its imports
-    _, beside = await measure_pages(server, modest, seconds)
+    _, beside = await measure_pages(server, [modest], seconds)
     process.terminate()
     process.join()
     return quiet.percentile(0.99), beside.percentile(0.99)
+
+
+class GreedyClient(Client):
+    """A client that connects again when the service closes its connection."""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        port = self._transport.get_extra_info("peername")[1]
+        request = next(self.requests)
+        loop = asyncio.get_running_loop()
+        again = loop.create_connection(
+            lambda: GreedyClient([request], self.tally), "127.0.0.1", port
+        )
+        self.tally.tasks.add(task := loop.create_task(again))
+        task.add_done_callback(self.tally.tasks.discard)
 
 
 def run_greedy(port: int, request: bytes) -> None:
     """Run 60 clients without end."""
 
     async def run() -> None:
-        await open_clients(port, 60, request, Tally())
+        loop, tally = asyncio.get_running_loop(), Tally()
+        for _ in range(60):
+            await loop.create_connection(lambda: GreedyClient([request], tally), "127.0.0.1", port)
         await asyncio.sleep(3_600)
 
     asyncio.run(run())
@@ -297,6 +337,7 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
     store = simulated_store(7, size)
     sql = "SELECT address FROM fill JOIN account ON id = account GROUP BY account"
     user = store.select_value(f"{sql} ORDER BY count(*) DESC LIMIT 1")
+    every = {encoding: whole_pages(store, "one", encoding) for encoding in ENCODINGS}
     store.close()
     print_line(
         f"Measured on {date.today()}: {platform.machine()}, {os.cpu_count()} processors, Python "
@@ -322,15 +363,23 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
     print_line("| what | figure |")
     print_line("| --- | --- |")
     with run_service(size) as server:
-        for encoding in ("identity", "zstd", "gzip"):
-            request = page_request(user, "one", encoding)
-            rate, _ = asyncio.run(measure_pages(server, request, seconds / 6))
-            print_line(f"| pages of 2,000 fills a processor second, {encoding} | {rate:.0f} |")
-        quiet, beside = asyncio.run(measure_turns(server, user, seconds / 3))
-        print_line(
-            f"| p99 of a modest key: alone; beside a greedy key with 60 connections | {quiet:.1f} "
-            f"ms; {beside:.1f} ms ({beside / quiet:.1f} times) |"
-        )
+        for encoding, requests in every.items():
+            again = [page_request(user, "one", encoding)]
+            rates = [
+                asyncio.run(measure_pages(server, asked, seconds / 6))[0]
+                for asked in (again, requests)
+            ]
+            print_line(
+                f"| pages of 2,000 fills a processor second, {encoding}: the same page again; "
+                f"{len(requests)} pages in turn | {rates[0]:.0f}; {rates[1]:.0f} |"
+            )
+        for what, key in (("a greedy key with", "two"), ("a flood with a wrong key on", "none")):
+            greedy = page_request(user, key, "zstd")
+            quiet, beside = asyncio.run(measure_turns(server, user, greedy, seconds / 3))
+            print_line(
+                f"| p99 of a modest key: alone; beside {what} 60 connections | {quiet:.1f} ms; "
+                f"{beside:.1f} ms ({beside / quiet:.1f} times) |"
+            )
         for what, data in (
             ("12,000 headers", many_headers()),
             ("110,000 patterns", many_patterns()),

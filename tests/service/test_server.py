@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 import random
@@ -17,10 +18,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolkit.contract.sources import Sources
 from toolkit.service import Access, Key, ServiceLimits, Site, Store, build_store
 from toolkit.service.http import HttpServer, bind_socket, run_server
+from toolkit.service.refusals import RefusalSchedule
 from toolkit.service.request_queue import RequestQueue
 
 KEY = "Authorization: Bearer s3cret\r\n"
@@ -114,6 +118,72 @@ def test_limits_are_documented() -> None:
     page = (Path(__file__).parents[2] / "docs/service.md").read_text("utf-8")
     for limit in fields(ServiceLimits):
         assert f"| `{limit.name}` | {limit.default:g} |" in page.replace("1048576", "1.04858e+06")
+
+
+# --- floods of refusals ---
+
+STRANGER = f"POST /info HTTP/1.1\r\n{HOST}Content-Length: 0\r\n\r\n"
+
+
+def test_refusals_beyond_limit_are_dropped(serve: Serve) -> None:
+    limits = {"refusals_at_once": 3, "refusals_per_second": 1e-3, "refusal_wait_seconds": 0}
+    wrong = GOOD.replace(b"s3cret", b"guess")
+    with serve(**limits) as address, Wire(address) as known, Wire(address) as stranger:
+        assert known.send(GOOD).read_response()[0] == 200
+        for data in (STRANGER, wrong, "GET /nope HTTP/1.1\r\n" + HOST + "\r\n"):
+            assert stranger.send(data).read_response()[0] in (401, 404)
+        for data in (STRANGER, wrong, "nonsense\r\n\r\n"):
+            with Wire(address) as another:
+                assert another.send(data).is_closed()
+        assert known.send(GOOD).read_response()[0] == 200
+        assert known.send(HEALTH).read_response()[0] == 200
+
+
+def test_refusals_wait_their_turn(serve: Serve) -> None:
+    """The second refusal waits, requests with a key do not, and nothing is lost."""
+    limits = {"refusals_at_once": 1, "refusals_per_second": 2.0}
+    with serve(**limits) as address, Wire(address) as known, Wire(address) as stranger:
+        stranger.send(STRANGER).send(STRANGER)
+        assert stranger.read_response()[0] == 401
+        stranger.socket.setblocking(False)
+        assert known.send(GOOD).read_response()[0] == 200
+        with pytest.raises(BlockingIOError):
+            stranger.socket.recv(1)
+        stranger.socket.settimeout(60)
+        assert stranger.read_response()[0] == 401
+
+
+@given(
+    steps=st.lists(st.floats(0, 3), max_size=60),
+    rate=st.sampled_from([0.5, 1.0, 7.0]),
+    at_once=st.integers(1, 5),
+    longest=st.sampled_from([0.0, 2.0]),
+)
+def test_refusal_rate_is_bounded(
+    steps: list[float], rate: float, at_once: int, longest: float
+) -> None:
+    now = 0.0
+    limits = ServiceLimits(
+        refusals_per_second=rate, refusals_at_once=at_once, refusal_wait_seconds=longest
+    )
+    schedule = RefusalSchedule(limits, lambda: now)
+    sent = []
+    for step in steps:
+        now += step
+        wait = schedule.plan_refusal("192.0.2.1")
+        if wait is not None:
+            assert wait <= longest
+            sent.append(now + wait)
+    assert sent == sorted(sent)
+    for first, last in itertools.combinations(range(len(sent)), 2):
+        assert last - first <= at_once + rate * (sent[last] - sent[first]) + 1e-6
+
+
+def test_refusals_by_network() -> None:
+    schedule = RefusalSchedule(ServiceLimits(refusals_at_once=1, refusal_wait_seconds=0), lambda: 0)
+    neighbours = ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "fe80::1%eth0", "192.0.2.1")
+    plans = [schedule.plan_refusal(address) for address in neighbours]
+    assert plans == [0.0, None, 0.0, 0.0, 0.0]
 
 
 # --- every form of request ---

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Final
 
+from toolkit.errors import BadRequest
 from toolkit.service.access import Key
 from toolkit.service.messages import Response
 
@@ -32,6 +33,15 @@ class ArrivingRequest:
     """The response, if the headers alone decide it. The body is then not kept."""
     is_last: bool = False
     """Whether the connection closes after the response."""
+
+    def add_header(self, name: str, value: str) -> None:
+        """Add a header; its name is in lower case. Values of the same name become a list."""
+        if name not in self.headers:
+            self.headers[name] = value
+            return
+        if name == "host":
+            raise BadRequest("The request has two Host headers")
+        self.headers[name] += ", " + value
 
 
 def response_head(request: ArrivingRequest, response: Response) -> bytes:

@@ -1,27 +1,32 @@
 """Blocks of texts: the compressed texts of neighbouring rows of a table.
 
 Rows of one table are similar: a block takes a tenth of its size, and reading it is faster than
-encoding its rows again. A page for a client that reads zstd has the blocks as they are stored.
+encoding its rows again. A page for a client that reads zstd has the blocks as they are stored; for
+gzip, the blocks of the latest pages are in memory.
 """
 
 import itertools
+import operator
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final, Literal
 
 import zstandard
 
 from toolkit.contract.answers import encode_lines
+from toolkit.service.gzip_pieces import compress_texts, join_pieces, recompress_blocks
 
-__all__ = ["SEPARATOR", "TextWriter", "block_bounds", "read_page", "read_texts"]
+__all__ = ["SEPARATOR", "PageEncoding", "TextWriter", "block_bounds", "read_page", "read_texts"]
+
+PageEncoding = Literal["identity", "gzip", "zstd"]
 
 _BLOCK_ROWS: Final = 64
 SEPARATOR: Final = b",\n"
 """Between the texts of a block. A JSON text has no line break, so it can be split there."""
 
-_OPEN_FRAME, _SEPARATOR_FRAME, _CLOSE_FRAME = (
-    zstandard.ZstdCompressor().compress(text) for text in (b"[", SEPARATOR, b"]")
-)
+_PUNCTUATION: Final = (b"[", SEPARATOR, b"]")
+_OPEN_FRAME, _SEPARATOR_FRAME, _CLOSE_FRAME = map(zstandard.ZstdCompressor().compress, _PUNCTUATION)
+_OPEN_PIECE, _SEPARATOR_PIECE, _CLOSE_PIECE = (compress_texts([text]) for text in _PUNCTUATION)
 
 
 def read_texts(read_block: Callable[[int], bytes], rows: Sequence[int]) -> list[bytes]:
@@ -60,10 +65,11 @@ def read_page(
     rows: range,
     edited: Collection[int],
     edit: Callable[[int, list[bytes]], list[bytes]],
-    *,
-    is_compressed: bool,
+    encoding: PageEncoding,
 ) -> bytes:
-    """Return a JSON array of the texts of neighbouring rows.
+    """Return a JSON array of the texts of neighbouring rows, in a content encoding.
+
+    A block whose rows are all on the page, and unchanged, is not compressed again.
 
     Parameters
     ----------
@@ -75,28 +81,46 @@ def read_page(
         The rows whose texts are changed.
     edit : callable
         Returns the changed texts of a block's rows from the number of the first row and its texts.
-    is_compressed : bool
-        Whether to return zstd frames. A block whose rows are all on the page, and unchanged, is
-        then returned as it is stored.
+    encoding : str
+        The content encoding of the result.
     """
-    compress = zstandard.ZstdCompressor(level=1).compress
+    parts = _page_parts(blocks, rows, edited, edit)
+    if encoding == "gzip":
+        pieces = [_OPEN_PIECE]
+        for is_stored, run in itertools.groupby(parts, key=operator.itemgetter(0)):
+            contents = tuple(content for _, content in run)
+            make = recompress_blocks if is_stored else compress_texts
+            pieces += [make(contents, SEPARATOR), _SEPARATOR_PIECE]
+        pieces[-1] = _CLOSE_PIECE
+        return join_pieces(pieces)
+    if encoding == "zstd":
+        compress = zstandard.ZstdCompressor(level=1).compress
+        frames = (content if is_stored else compress(content) for is_stored, content in parts)
+        return _OPEN_FRAME + _SEPARATOR_FRAME.join(frames) + _CLOSE_FRAME
+    decompress = zstandard.ZstdDecompressor().decompress
+    texts = (decompress(content) if is_stored else content for is_stored, content in parts)
+    return b"[" + SEPARATOR.join(texts) + b"]"
+
+
+def _page_parts(
+    blocks: Iterable[tuple[int, bytes]],
+    rows: range,
+    edited: Collection[int],
+    edit: Callable[[int, list[bytes]], list[bytes]],
+) -> Iterator[tuple[bool, bytes]]:
+    """Yield each block of a page: whether it is as stored, and its data; or else its text."""
     decompress = zstandard.ZstdDecompressor().decompress
     changed = {row // _BLOCK_ROWS for row in edited}
-    parts = []
     for number, data in blocks:
         begin = number * _BLOCK_ROWS
         first, last = max(rows.start, begin), min(rows.stop, begin + _BLOCK_ROWS)
         if last - first == _BLOCK_ROWS and number not in changed:
-            parts.append(data if is_compressed else decompress(data))
+            yield True, data
             continue
         texts = decompress(data).split(SEPARATOR)[first - begin : last - begin]
         if number in changed:
             texts = edit(first, texts)
-        text = SEPARATOR.join(texts)
-        parts.append(compress(text) if is_compressed else text)
-    if is_compressed:
-        return _OPEN_FRAME + _SEPARATOR_FRAME.join(parts) + _CLOSE_FRAME
-    return b"[" + SEPARATOR.join(parts) + b"]"
+        yield False, SEPARATOR.join(texts)
 
 
 class TextWriter:

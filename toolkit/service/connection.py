@@ -1,7 +1,6 @@
 """One connection of a client: bytes become requests, and responses become bytes.
 
-A connection is in one phase at a time, and every phase has a time limit. The phases and their
-limits are in `_Phase`; docs/service.md describes them.
+A connection is in one phase at a time, and every phase has a time limit: see `_Phase`.
 """
 
 import asyncio
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection"]
 
-_JOINED_BYTES: Final = 65_536
-"""A smaller body is sent in one piece with its headers."""
+_JOINED_BYTES: Final = 65_536  # a smaller body is sent in one piece with its headers
 
 
 class _Phase(enum.Enum):
@@ -85,6 +83,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=0)  # so that `resume_writing` means: all sent
         self._server.connections[self] = None
+        self._address: str = (transport.get_extra_info("peername") or ("",))[0]
         self._enter(_Phase.SILENT)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -162,13 +161,7 @@ class Connection(asyncio.Protocol):
             raise ServiceError(
                 f"The request has more than {self._limits.header_count} headers", status=431
             )
-        text = name.decode("latin-1").lower()
-        if text in request.headers:
-            if text == "host":
-                raise BadRequest("The request has two Host headers")
-            request.headers[text] += ", " + value.decode("latin-1")
-        else:
-            request.headers[text] = value.decode("latin-1")
+        request.add_header(name.decode("latin-1").lower(), value.decode("latin-1"))
 
     def on_headers_complete(self) -> None:
         """Decide whether the body is read."""
@@ -284,13 +277,25 @@ class Connection(asyncio.Protocol):
         request = self._requests[0]
         self._enter(_Phase.ANSWER)
         if request.response is not None:
-            self._send(
-                request, self._site.add_source_headers(request.response, self._site.now_ms())
-            )
+            self._plan_response(request, request.response)
             return
         assert request.key is not None
         compute = partial(self._compute, request.key, request)
         self._server.queue.add(request.key.name, compute, partial(self._deliver, request))
+
+    def _plan_response(self, request: ArrivingRequest, response: Response) -> None:
+        """Send a response that needs no worker; refusals wait if the address has many."""
+        response = self._site.add_source_headers(response, self._site.now_ms())
+        wait: float | None = 0.0
+        if response.status >= 400:
+            wait = self._server.refusals.plan_refusal(self._address)
+        if wait is None:
+            self.abort()
+        elif wait:
+            deliver = partial(self._deliver, request, response)
+            self._timer = self._server.loop.call_later(wait, deliver)
+        else:
+            self._send(request, response)
 
     def _compute(self, key: Key, request: ArrivingRequest) -> Response | None:
         """Return the response to a request, on a worker thread; None if the client has gone."""

@@ -12,6 +12,7 @@ from typing import Final
 import zstandard
 from isal import igzip
 
+from toolkit.service.blocks import PageEncoding
 from toolkit.service.messages import Response
 
 __all__ = ["choose_encoding", "compress_response"]
@@ -48,7 +49,7 @@ def compress_response(response: Response, accepted: str) -> Response:
 
 
 @functools.lru_cache(maxsize=256)
-def choose_encoding(accepted: str) -> str:
+def choose_encoding(accepted: str) -> PageEncoding:
     """Return the encoding that a client prefers, out of those that the service writes.
 
     Parameters
@@ -124,5 +125,5 @@ def _zstd(content: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=1).compress(content)
 
 
-_COMPRESS: Final[dict[str, Callable[[bytes], bytes]]] = {"gzip": _gzip, "zstd": _zstd}
+_COMPRESS: Final[dict[PageEncoding, Callable[[bytes], bytes]]] = {"gzip": _gzip, "zstd": _zstd}
 """The encodings that the service writes, the preferred one first."""

@@ -17,6 +17,7 @@ from typing import Final
 from toolkit.service.connection import Connection
 from toolkit.service.hosts import is_loopback
 from toolkit.service.limits import connection_limit
+from toolkit.service.refusals import RefusalSchedule
 from toolkit.service.request_queue import RequestQueue
 from toolkit.service.site import Site
 
@@ -78,6 +79,8 @@ class HttpServer:
         Whether the server accepts no more requests.
     is_full : bool
         Whether a client waits for a connection. Connections then close after a response.
+    refusals : RefusalSchedule
+        When refusals are sent.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class HttpServer:
         self._listener = listener
         local = is_loopback(listener.getsockname()[0])
         self.hosts = frozenset(map(str.lower, allowed_hosts)) if local else None
+        self.refusals = RefusalSchedule(site.limits, time.monotonic)
         self._most = connection_limit(site.limits)
         self._logged = -_LOG_SECONDS
         self._started = threading.Event()

@@ -31,6 +31,12 @@ class ServiceLimits:
         Entries of a list in a request.
     pipelined_requests : int
         Requests that a connection may send before it has the first response.
+    refusals_at_once : int
+        Refusals for one address that are sent at once.
+    refusals_per_second : float
+        Refusals for one address that are sent in a second, beyond those at once.
+    refusal_wait_seconds : float
+        For which a refusal may wait. The connection is closed without a further one.
     first_byte_seconds : float
         From the start of a connection to its first byte.
     header_seconds : float
@@ -64,6 +70,9 @@ class ServiceLimits:
     body_bytes: int = 2**20
     list_entries: int = 2_000
     pipelined_requests: int = 100
+    refusals_at_once: int = 200
+    refusals_per_second: float = 50.0
+    refusal_wait_seconds: float = 5.0
     first_byte_seconds: float = 10.0
     header_seconds: float = 10.0
     body_seconds: float = 30.0

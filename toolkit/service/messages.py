@@ -14,6 +14,7 @@ from toolkit.contract.answers import encode_error
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import BadRequest, RateLimited, ServiceError
+from toolkit.service.blocks import PageEncoding
 from toolkit.service.live import LiveDocuments
 from toolkit.service.store import Store
 
@@ -79,7 +80,7 @@ class CheckedRequest:
     now_ms: int
     inclusive: bool = False
     live: LiveDocuments | None = None
-    encoding: str = "identity"
+    encoding: PageEncoding = "identity"
     answer_seconds: float = math.inf
 
     def read_batches(self, rows: Iterator[_Row]) -> Iterator[list[_Row]]:

@@ -18,6 +18,7 @@ from toolkit.contract.requests import check_request
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
 from toolkit.service.access import Access, Key
 from toolkit.service.answers import HANDLERS
+from toolkit.service.blocks import PageEncoding
 from toolkit.service.encodings import choose_encoding, compress_response
 from toolkit.service.evidence import state_completeness
 from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
@@ -136,7 +137,9 @@ class Site:
         response = compress_response(response, accepted)
         return self.add_source_headers(response, now_ms)
 
-    def _answer_body(self, key: Key, content: bytes, now_ms: int, encoding: str) -> Response:
+    def _answer_body(
+        self, key: Key, content: bytes, now_ms: int, encoding: PageEncoding
+    ) -> Response:
         """Return the answer to a request body.
 
         The checks run in this order: size (413), JSON (400), type (400), points (429), parameters

@@ -22,7 +22,7 @@ import zstandard
 
 from toolkit.contract.fields import drop_beyond_fields
 from toolkit.contract.sources import Sources
-from toolkit.service.blocks import block_bounds, read_page, read_texts
+from toolkit.service.blocks import PageEncoding, block_bounds, read_page, read_texts
 from toolkit.service.tables import (
     create_tables,
     fill_tables,
@@ -113,13 +113,12 @@ class Store:
         rows: range,
         edited: Collection[int],
         edit: Callable[[int, list[bytes]], list[bytes]],
-        *,
-        is_compressed: bool,
+        encoding: PageEncoding,
     ) -> bytes:
         """Return a JSON array of the texts of neighbouring rows; see `read_page`."""
         sql = f"SELECT block, data FROM {kind}_text WHERE block BETWEEN ? AND ? ORDER BY block"
         blocks = self.select_rows(sql, *block_bounds(rows))
-        return read_page(blocks, rows, edited, edit, is_compressed=is_compressed)
+        return read_page(blocks, rows, edited, edit, encoding)
 
     def select_texts(self, kind: str, sql: str, *values: Any) -> bytes:
         """Return a JSON array of the rows whose numbers a query selects."""

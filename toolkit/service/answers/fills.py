@@ -90,12 +90,12 @@ def _unfiltered_page(store: Store, request: CheckedRequest, account: int | None)
         )
         return _remove_field("builder", texts, places)
 
-    is_compressed = request.encoding == "zstd" and len(rows) >= _FEWEST_FINISHED
-    content = store.page("fill", rows, routed, remove_builders, is_compressed=is_compressed)
-    response = json_response(content)
-    if not is_compressed:
+    encoding = request.encoding if len(rows) >= _FEWEST_FINISHED else "identity"
+    response = json_response(store.page("fill", rows, routed, remove_builders, encoding))
+    if encoding == "identity":
         return response
-    return Response(200, {**response.headers, "content-encoding": "zstd"}, content)
+    headers = {**response.headers, "content-encoding": encoding}
+    return Response(200, headers, response.content)
 
 
 def builder_approved_fills_by_time(store: Store, request: CheckedRequest) -> Response:
