@@ -20,7 +20,7 @@ ifneq ($(SETTLED),True $(shell pwd -P))
 endif
 
 .PHONY: help demo test lab check format lint types directions agreement doctests coverage bench \
-	mutate notebooks lock clean
+	mutate sbom notebooks lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s%s\n", $$1, $$2}' Makefile
@@ -73,6 +73,9 @@ bench: $(STAMP)  ## measure the ratios of tests/benchmarks, side by side
 mutate: $(STAMP)  ## change the code of MODULE, and list the changes that no test of TESTS notices; slow
 	@echo "mutate: $(MODULE) under $(TESTS); tests/mutation.md explains the known survivors"
 	@bash .ci/mutate $(MODULE) $(TESTS)
+
+sbom: $(STAMP)  ## write the bill of materials and the licences of all dependencies into build/
+	@bash .ci/sbom
 
 notebooks: $(STAMP)  ## write every notebook's .ipynb anew from the .py that is its source
 	@.venv/bin/jupytext --quiet --to ipynb --update --update-metadata '{"language_info": {"name": "python"}}' notebooks/*.py

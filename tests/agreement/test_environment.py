@@ -27,6 +27,21 @@ CONDA_NAMES = {
 }
 """Name of a distribution in the package registry -> its different name in conda-forge."""
 
+BOUNDED = {
+    "deltalake": "its log and its errors: toolkit/archive",
+    "duckdb": "an engine: each version changes what a relation can do",
+    "httpcore": "the streams below httpx: toolkit/client/wire.py",
+    "httptools": "the callbacks and errors of its parser: toolkit/service/connection.py",
+    "httpx": "its connections are private: toolkit/client/wire.py",
+    "msgspec": "versions before 1: the records and their errors",
+    "narwhals": "each version changes what an engine can do",
+    "numpy": "dtypes and casts of every frame",
+    "pandas": "dtypes of every frame",
+    "polars": "an engine: each version changes what a lazy frame can do",
+    "zstandard": "versions before 1: frames and their errors",
+}
+"""Libraries with an upper bound -> what of them this project depends on and may change."""
+
 
 def requirement_names(*extras: str) -> list[Requirement]:
     texts = list(PROJECT["dependencies"])
@@ -65,6 +80,15 @@ def test_conda_environment_repeats_dependencies():
 @pytest.mark.parametrize("item", requirement_names("lab", "scale", "dev"), ids=str)
 def test_lock_is_within_bounds(item: Requirement):
     assert locked_versions()[canonicalize_name(item.name)] in item.specifier
+
+
+def test_fast_changing_libraries_are_bounded():
+    bounded = {
+        item.name
+        for item in requirement_names("lab", "scale")
+        if any(part.operator == "<" for part in item.specifier)
+    }
+    assert bounded == BOUNDED.keys()
 
 
 def test_lock_pins_with_hashes():

@@ -148,10 +148,11 @@ def bound_answer(seconds: float) -> Iterator[None]:
 
 def bound_streams(client: httpx.Client) -> None:
     """Let the streams of a client keep to the deadline of the thread that reads them."""
-    # httpx has no public way to its connections; `tests/client/test_slow_services.py` tests this.
+    # httpx has no public way to its connections, so pyproject.toml bounds its version. With another
+    # one this raises an error; `tests/client/test_slow_services.py` tests the deadline.
     for transport in (client._transport, *client._mounts.values()):
-        pool = getattr(transport, "_pool", None)
-        if pool is not None:
+        if isinstance(transport, httpx.HTTPTransport):
+            pool: Any = transport._pool
             pool._network_backend = _BoundedBackend(pool._network_backend)
 
 

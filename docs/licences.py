@@ -1,0 +1,108 @@
+"""Write the licences of every pinned dependency to build/licences.csv; fail if one is not allowed.
+
+`make sbom` runs it beside the bill of materials.
+"""
+
+import csv
+import re
+import sys
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+
+ALLOWED: Final = {
+    "0BSD",
+    "Apache-2.0",
+    "BSD",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CC0-1.0",
+    "CNRI-Python",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "MIT-CMU",
+    "MPL-2.0",
+    "PSF-2.0",
+    "Public Domain",
+    "Python-2.0",
+    "Unlicense",
+    "Zlib",
+}
+"""Licences that may stand beside ours, MIT; most have their SPDX names."""
+
+NAMES: Final = {
+    "Apache 2.0": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
+    "Apache License, Version 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "BSD License": "BSD",
+    "BSD 3-Clause License": "BSD-3-Clause",
+    "ISC License (ISCL)": "ISC",
+    "MIT License": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+}
+"""Other names of these licences in the metadata of packages -> SPDX names."""
+
+READ: Final = {"axe-playwright-python": "MIT"}
+"""Packages whose metadata name no licence -> the licence in their files."""
+
+
+def pinned_names() -> list[str]:
+    """Return the names of the packages in requirements.lock."""
+    text = (ROOT / "requirements.lock").read_text("utf-8")
+    return re.findall(r"^([A-Za-z0-9_.-]+)==", text, flags=re.MULTILINE)
+
+
+def licences_of(package: Distribution) -> list[str]:
+    """Return the SPDX names of the licences that the metadata of a package name."""
+    metadata = package.metadata
+    if (read := READ.get(package.name.lower())) is not None:
+        return [read]
+    classifiers = metadata.get_all("Classifier", [])
+    texts = [text.split(" :: ")[-1] for text in classifiers if text.startswith("License ::")]
+    if metadata["License-Expression"] or texts in ([], ["OSI Approved"]):
+        text = metadata["License-Expression"] or metadata["License"] or ""
+        texts = re.split(r"[()]| AND | OR ", text.strip().partition("\n")[0])
+    names = [NAMES.get(name.strip(), name.strip()) for name in texts if name.strip()]
+    return names or ["not named"]
+
+
+def installed_licences() -> dict[tuple[str, str], list[str]]:
+    """Return name and version of each pinned package that is installed -> its licences.
+
+    Packages for other operating systems or versions of Python are not installed.
+    """
+    licences = {}
+    for name in pinned_names():
+        try:
+            package = distribution(name)
+        except PackageNotFoundError:
+            continue
+        licences[name, package.version] = licences_of(package)
+    return licences
+
+
+def main() -> None:
+    """Write the list, and exit with an error that names licences that are not allowed."""
+    licences = installed_licences()
+    path = ROOT / "build/licences.csv"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(("package", "version", "licences"))
+        for (name, version), names in licences.items():
+            writer.writerow((name, version, ", ".join(names)))
+    print(f"{len(licences)} packages in {path.relative_to(ROOT)}")
+    unknown = {name: names for (name, _), names in licences.items() if not set(names) <= ALLOWED}
+    if unknown:
+        sys.exit(
+            f"Licences that are not allowed: {unknown}. Read them, then add them to {__file__}"
+        )
+
+
+if __name__ == "__main__":
+    main()
