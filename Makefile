@@ -20,7 +20,7 @@ ifneq ($(SETTLED),True $(shell pwd -P))
 endif
 
 .PHONY: help demo test lab check format lint types directions agreement doctests coverage bench \
-	mutate sbom notebooks lock clean
+	mutate fuzz sbom notebooks lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s%s\n", $$1, $$2}' Makefile
@@ -73,6 +73,10 @@ bench: $(STAMP)  ## measure the ratios of tests/benchmarks, side by side
 mutate: $(STAMP)  ## change the code of MODULE, and list the changes that no test of TESTS notices; slow
 	@echo "mutate: $(MODULE) under $(TESTS); tests/mutation.md explains the known survivors"
 	@bash .ci/mutate $(MODULE) $(TESTS)
+
+fuzz: $(STAMP)  ## send 100,000 random requests to the service and 10,000 random answers to the client
+	@echo "fuzz: docs/faults.md has the figures of such a run"
+	@.venv/bin/python -m tests.faults.fuzz $(ARGS)
 
 sbom: $(STAMP)  ## write the bill of materials and the licences of all dependencies into build/
 	@bash .ci/sbom

@@ -109,7 +109,7 @@ def test_active_account_of_builder(tmp_path: Path) -> None:
     """No account alone has 100,000 of the fills."""
     archive, users = open_archive(tmp_path), (USER, "0x" + "b" * 40)
     rows = [
-        {**msgspec.to_builtins(fill), "user": users[n % 2]}
+        {**msgspec.to_builtins(fill), "user": users[n % 2], "startPosition": f"{n // 2}.0"}
         for n, fill in enumerate(make_fills(100_001))
     ]
     call = (tk.builder_approved_fills_by_time, USER, "2025-09-01")

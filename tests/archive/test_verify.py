@@ -12,6 +12,7 @@ from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.storage import ArchiveTables
 from toolkit.errors import ArchiveError
+from toolkit.fetch.pull import IncompleteWarning
 from toolkit.times import to_iso
 
 FILLS = make_fills(600)
@@ -56,7 +57,8 @@ def test_verify_finds_missing_fills(archive: Archive) -> None:
     assert error_kinds(archive) == []
     holed = open_archive(Path(archive.tables.location).with_name("holed"))
     without = [*FILLS[:100], *FILLS[130:]]
-    holed.refresh(tk.user_fills_by_time, USER, START, session=fill_session(without))
+    with pytest.warns(IncompleteWarning, match="fills are missing in between"):
+        holed.refresh(tk.user_fills_by_time, USER, START, session=fill_session(without))
     assert error_kinds(holed) == ["chain"]
 
 

@@ -1,6 +1,6 @@
 """The checks of the rows of one history, for `Archive.verify`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -15,12 +15,19 @@ from toolkit.completeness.row_checks import HistoryChecks, RowBreak
 from toolkit.times import to_iso
 
 __all__ = [
+    "CHECKED_COLUMNS",
     "Finding",
     "check_history",
     "error_finding",
     "notice_finding",
     "span_of_rows",
 ]
+
+CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "fills": ("coin", "side", "tid", "px", "sz", "start_position", "fee", "fee_token", "oid"),
+    "funding": ("user", "coin", "szi", "n_samples"),
+}
+"""Table -> the columns that the checks of its rows need, in addition to its key."""
 
 _TIMES_SHOWN: Final = 3
 Place = tuple[str, str]

@@ -31,7 +31,8 @@ from toolkit.archive.schemas import (
     operation_table,
 )
 from toolkit.archive.storage import ArchiveTables, compact_table
-from toolkit.completeness.covered_ranges import TimeRange, join_ranges
+from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
+from toolkit.completeness.row_checks import BreakLog
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.times import to_ms
@@ -46,8 +47,10 @@ __all__ = [
     "is_run_complete",
     "log_ranges",
     "log_refresh",
+    "missing_ranges",
     "missing_rows_message",
     "present_ms",
+    "proved_ranges",
     "read_log",
     "read_runs",
     "read_series_log",
@@ -260,9 +263,13 @@ class Refreshed:
 
 
 def log_refresh(
-    tables: ArchiveTables, done: Refreshed, origin: RowOrigin, handle: Any = None
+    tables: ArchiveTables,
+    done: Refreshed,
+    origin: RowOrigin,
+    handle: Any = None,
+    breaks: BreakLog | None = None,
 ) -> None:
-    """Append an entry to the log: the complete range, and the number of rows.
+    """Append an entry to the log: the pulled range, the number of rows, and where rows are missing.
 
     Call it after the rows are committed. A kill in between then claims too little, never too much.
     """
@@ -273,6 +280,8 @@ def log_refresh(
         "until": done.until_ms,
         "rows": done.rows,
         "total": done.total if is_history(OPERATIONS[done.operation]) else None,
+        "breaks": json.dumps(join_ranges(breaks.spans)) if breaks and breaks.spans else None,
+        "why": breaks.reason if breaks and breaks.spans else None,
         **origin.columns,
     }
     handle = handle or tables.open_for_append(PULLS)
@@ -319,8 +328,19 @@ def read_series_log(
 
 
 def log_ranges(entries: LogEntries) -> list[TimeRange]:
-    """Return the ranges that log entries prove complete, joined where they touch."""
+    """Return the ranges that were pulled according to log entries, joined where they touch."""
     return join_ranges((entry["start"], entry["until"]) for entry in entries)
+
+
+def proved_ranges(entries: LogEntries) -> list[TimeRange]:
+    """Return the pulled ranges in which no rows contradict each other."""
+    return subtract_ranges(log_ranges(entries), missing_ranges(entries))
+
+
+def missing_ranges(entries: LogEntries) -> list[TimeRange]:
+    """Return the ranges in which, according to log entries, rows contradict each other."""
+    holes = (hole for entry in entries for hole in json.loads(entry.get("breaks") or "[]"))
+    return join_ranges((first, last) for first, last in holes)
 
 
 def count_gaps(covered: Sequence[TimeRange], span: Mapping[str, Any]) -> int:

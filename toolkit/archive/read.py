@@ -15,11 +15,12 @@ import pyarrow.dataset as ds
 
 from toolkit.archive.errors import explain_missing_library
 from toolkit.archive.pulls import (
+    LogEntries,
     count_gaps,
     count_logged_rows,
-    log_ranges,
     missing_rows_message,
     present_ms,
+    proved_ranges,
     read_log,
     read_series_log,
     select_table_log,
@@ -73,10 +74,6 @@ RowSpan = Mapping[str, Any]
 """Number of ``rows``, and the time of the ``first`` and ``last`` in Unix milliseconds."""
 
 _TEXTS_AT_ONCE: Final = 20_000
-_NOT_PROVED: Final = {
-    "complete": "no",
-    "why": "the archive is not proved complete there: see covered",
-}
 _STORED_FAMILIES: Final = ("number", "time", "integer", "flag", "text")
 
 
@@ -148,7 +145,7 @@ def _history_frames(
         for texts in _text_chunks(tables, series, first, last):
             decoded = decode(operation, 200, {}, b"[%b]" % b",".join(texts), numbers=numbers)
             collector.add(answer_rows(operation, decoded, series.parameters))
-    ranges, newest = log_ranges(log), max(log, key=operator.itemgetter("_fetched"))
+    ranges, newest = proved_ranges(log), max(log, key=operator.itemgetter("_fetched"))
     times = {"start": first, "end": last}
     frames = collector.frames(_make_provenance(tables, series, numbers, newest, times, ranges))
     moments = frames[0][series.keys[0]]
@@ -157,13 +154,20 @@ def _history_frames(
     proved = find_covered_range(coverage, operation, first, last, present)
     handle = tables.open_table(series.table)
     found = 0 if handle is None else tables.count_rows(handle, series)
-    facts = {"complete": "yes"} if proved else _NOT_PROVED
+    facts = {"complete": "yes"} if proved else _explain_unproved(log)
     if message := missing_rows_message(found, count_logged_rows(log)):
         facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
     elif proved:
         announce(operation, coverage_remarks(proved[1], last, present), frames)
     frames[0].attrs["toolkit"] |= facts
     return frames
+
+
+def _explain_unproved(log: LogEntries) -> dict[str, str]:
+    """Return the facts of a range that is not proved, with the breaks that refreshes found."""
+    why = "the archive is not proved complete there: see covered"
+    reasons = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
+    return {"complete": "no", "why": "; ".join([why, *reasons])}
 
 
 def _make_provenance(
@@ -328,7 +332,7 @@ def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
         for pair in sorted(spans if name == ANSWERS else {*spans, *entries}):
             span = spans.get(pair, {"rows": 0, "first": None, "last": None})
             # An answer is a moment, and no range.
-            covered = [] if name == ANSWERS else log_ranges(entries.get(pair, ()))
+            covered = [] if name == ANSWERS else proved_ranges(entries.get(pair, ()))
             rows.append(
                 {
                     "table": name,

@@ -26,13 +26,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from toolkit.archive.checks import CHECKED_COLUMNS
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.pulls import (
     Refreshed,
     Run,
     RunOverlap,
+    count_logged_rows,
     log_ranges,
     log_refresh,
+    missing_ranges,
     read_runs,
     read_series_log,
     select_runs,
@@ -49,14 +52,21 @@ from toolkit.archive.schemas import (
 )
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
-from toolkit.completeness.covered_ranges import TimeRange
+from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.completeness.remarks import Remark
+from toolkit.completeness.row_checks import BreakLog, HistoryChecks
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.requests import request_body
 from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError, ToolkitError
-from toolkit.fetch.pull import announce, answer_remarks, read_pages
+from toolkit.fetch.pull import (
+    IncompleteWarning,
+    announce,
+    answer_remarks,
+    read_pages,
+    warn_caller,
+)
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.request import Request, prepare_request, request_remarks
 from toolkit.times import HOUR, to_iso, to_ms
@@ -73,6 +83,9 @@ __all__ = [
 
 ROWS_PER_COMMIT: Final = 50_000
 """A commit costs as much time as a few pages, so several pages share one."""
+
+_ROWS_BEFORE: Final = 100_000
+"""The archived rows against which the rows of a refresh are checked."""
 
 MAX_TRIES: Final = 50
 """How often an append is tried again after another process has committed first."""
@@ -166,7 +179,14 @@ def refresh_history(
     times = request.times if has_start else {**request.times, "start": done.start_ms}
     whole = prepare_request(operation.type, session=session, **series.parameters, **times)
     remarks = request_remarks(whole, has_start=has_start)
-    return _announce_remarks(done, whole, remarks, [_archived_rows(tables, series, done.total)])
+    archived = _archived_rows(tables, series, done.total)
+    archived.attrs["toolkit"] = pull.breaks.facts()
+    done = _announce_remarks(done, whole, remarks, [archived])
+    # Gaps of a source that has not all rows, such as recordings, are noted and no fault.
+    if (reason := pull.breaks.reason) and not session.source.history:
+        warn_caller(f"incomplete: {series.name}: {reason}", IncompleteWarning)
+        done = replace(done, history="; ".join(filter(None, (done.history, reason))))
+    return done
 
 
 def _check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
@@ -202,6 +222,10 @@ def _first_missing_ms(
     return min(start, max((last + 1 for first, last in ranges if first <= start), default=start))
 
 
+class _RowsDisagree(CommitConflict):
+    """Rows contradict each other: they are pulled once more before they are archived."""
+
+
 class _HistoryPull:
     """One refresh of a history: it pulls runs and counts the rows that are new.
 
@@ -213,6 +237,8 @@ class _HistoryPull:
         The time up to which the history is complete afterwards.
     new_rows : int
         How many rows were appended so far.
+    breaks : BreakLog
+        Where the rows that were appended contradict each other.
     """
 
     def __init__(
@@ -226,6 +252,11 @@ class _HistoryPull:
         self.origin = RowOrigin(session.label, session.simulated, now)
         self.until_ms = now if request.end_ms is None else min(request.end_ms, now)
         self.new_rows = 0
+        self.breaks = BreakLog()
+        self._checks: HistoryChecks | None = None
+        self._noted: Sequence[TimeRange] = ()
+        self._unlogged = 0
+        self._is_second_pull = False
         self._tables = tables
         self._request = request
         self._series = request.series
@@ -244,19 +275,40 @@ class _HistoryPull:
         handle = tables.open_for_append(series.table)
         runs, new_before = read_runs(tables, handle, series), self.new_rows
         log = tables.open_for_append(PULLS)
-        covered = log_ranges(read_series_log(tables, series, log))
+        entries = read_series_log(tables, series, log)
+        covered = log_ranges(entries)
         if self._request.end_ms is None:
             _check_clock(series, self.origin.fetched_ms, [until for _, until in covered])
         start = _first_missing_ms(self._request, runs, covered)
         with self._session.show_progress(f"archive {series.operation.type}") as count_rows:
+            self._noted = missing_ranges(entries)
+            self._unlogged = sum(run.rows for run in runs) - count_logged_rows(entries)
             for run in select_runs(handle, series, runs, covered, start):
+                self._checks = None
+                if self._unlogged > 0:  # a refresh was killed before it noted its breaks
+                    self._checks = self._begin_checks(handle, run)
                 self.pull_run(handle, run, count_rows)
         total = sum(run.rows for run in runs) + self.new_rows - new_before
         done = Refreshed(
             series.operation.type, series.subject, self.new_rows, total, start, self.until_ms
         )
-        log_refresh(tables, done, self.origin, log)
+        log_refresh(tables, done, self.origin, log, self.breaks)
         return done
+
+    def _begin_checks(self, handle: Any, run: Run) -> HistoryChecks:
+        """Return the checks of a run, which have seen its last archived rows."""
+        series = self._series
+        checks = HistoryChecks(series.operation, series.parameters)
+        if run.rows:
+            first = run.rows - max(_ROWS_BEFORE, self._unlogged)
+            is_late = (ds.field("_part") == run.start) & (ds.field("_row") >= first)
+            names = [*dict.fromkeys([*series.keys, *CHECKED_COLUMNS.get(series.table, ())]), "_row"]
+            rows = self._tables.read_rows(handle, names, is_late, series).sort_by("_row")
+            breaks = checks.add_page(_checked_columns(rows))
+            noted = [enclosing_range(self._noted, found.time, found.time) for found in breaks]
+            pairs = zip(breaks, noted, strict=True)
+            self.breaks.add([found for found, range in pairs if found.is_certain and not range])
+        return checks
 
     def pull_run(self, handle: Any, run: Run, count_rows: Callable[[int], object]) -> None:
         """Pull the pages of a run from its last row on, check them, and append the new rows."""
@@ -279,7 +331,8 @@ class _HistoryPull:
         except (ToolkitError, KeyboardInterrupt) as error:
             # The rows pulled so far follow the archived ones, so they are kept.
             if overlap.is_matched:
-                self._commit_rows(run, pending)
+                with contextlib.suppress(_RowsDisagree):
+                    self._commit_rows(run, pending)
             error.add_note(
                 f"{self._series.name}: {self.new_rows} new rows are archived; refresh again to "
                 "continue"
@@ -305,6 +358,7 @@ class _HistoryPull:
         if not texts and not is_complete:
             return
         rows = arrow_rows(self._series, texts, run.start, first, self.origin)
+        self._check_rows(pending.handle, run, rows)
         count = first + len(texts)
         counts = {self._series.name: count, self._series.run_transaction(run.start): count}
         if is_complete:
@@ -312,6 +366,23 @@ class _HistoryPull:
         notes = {"series": self._series.name}
         self._tables.append_rows(pending.handle, rows, counts=counts, notes=notes)
         self.new_rows += len(texts)
+
+    def _check_rows(self, handle: Any, run: Run, rows: pa.Table) -> None:
+        """Note where rows contradict each other; the first time, ask for them again.
+
+        If the service sends the same rows again, they are its own, and are archived.
+        """
+        self._checks = self._checks or self._begin_checks(handle, run)
+        breaks = self._checks.add_page(_checked_columns(rows))
+        if any(found.is_certain for found in breaks) and not self._is_second_pull:
+            self._is_second_pull = True
+            raise _RowsDisagree
+        self.breaks.add(breaks)
+
+
+def _checked_columns(rows: pa.Table) -> dict[str, Any]:
+    """Return the columns of the record of rows, without those of the archive."""
+    return {name: rows[name] for name in rows.column_names if not name.startswith("_")}
 
 
 class _PendingRows:

@@ -109,6 +109,8 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
         [
             *_SERIES_COLUMNS,
             *((name, pa.int64()) for name in ("start", "until", "rows", "total")),
+            ("breaks", pa.string()),  # JSON: the ranges in which rows contradict each other
+            ("why", pa.string()),
             *_ORIGIN_COLUMNS,
         ]
     ),

@@ -24,6 +24,7 @@ from toolkit.archive.pulls import (
     log_ranges,
     missing_rows_message,
     present_ms,
+    proved_ranges,
     read_log,
 )
 from toolkit.archive.read import RowSpan, read_texts, row_spans
@@ -67,14 +68,14 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
         raise ArchiveError(f"there is no archive in {folder}")
     tables = archive.tables.pin_versions()
     content, log = ArchiveContent(), read_log(tables)
-    ranges = {pair: log_ranges(entries) for pair, entries in log.items()}
+    ranges = {pair: proved_ranges(entries) for pair, entries in log.items()}
     spans: dict[tuple[str, str], RowSpan] = {}
     for name in RECORDS:
         table_spans = row_spans(tables, name)
         for pair in table_spans:
             series = Series(OPERATIONS[pair[0]], pair[1])
-            # Only complete ranges are served: a service leaves out no row between its rows.
-            covered = ranges.get(pair, ())
+            # Only pulled ranges are served: a service leaves out no row between its rows.
+            covered = log_ranges(log.get(pair, ()))
             texts = [text for bounds in covered for text in read_texts(tables, series, *bounds)]
             HISTORY_READERS[name](content, series, texts)
         content.origins |= _row_origins(tables, name)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from toolkit.archive.checks import (
+    CHECKED_COLUMNS,
     Finding,
     check_history,
     error_finding,
@@ -23,8 +24,8 @@ from toolkit.archive.pulls import (
     LogEntries,
     count_gaps,
     count_logged_rows,
-    log_ranges,
     missing_rows_message,
+    proved_ranges,
     read_log,
     select_table_log,
 )
@@ -45,11 +46,6 @@ from toolkit.errors import ArchiveError
 
 __all__ = ["verify_tables"]
 
-# The columns that the checks of a history need, in addition to its key.
-_CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "fills": ("coin", "side", "tid", "px", "sz", "start_position", "fee", "fee_token"),
-    "funding": ("user", "coin", "szi", "n_samples"),
-}
 _ALWAYS_THERE: Final = ("_operation", "_subject", "_part", "_row", "_json", "_body", "_fetched")
 _REPETITIVE_COLUMNS: Final = ("coin", "user", "side", "fee_token")  # few values, many rows
 
@@ -137,7 +133,7 @@ def _check_table(
         return
     for pair in sorted({*spans, *logged}):
         span = spans.get(pair, {"first": None, "last": None})
-        if gaps := count_gaps(log_ranges(logged.get(pair, ())), span):  # known, and no damage
+        if gaps := count_gaps(proved_ranges(logged.get(pair, ())), span):  # known, and no damage
             what = f"ranges that are not proved complete: {gaps}; refresh again"
             yield notice_finding(name, " ".join(pair), "gap", what)
 
@@ -214,7 +210,7 @@ class CollectedRows:
 def _select_checked_columns(name: str, series: Series, rows: pa.Table) -> pa.Table:
     sort_keys = [*series.keys, "_part", "_row"]
     # An archive of an older version may lack a column.
-    more = [column for column in _CHECKED_COLUMNS.get(name, ()) if column in rows.column_names]
+    more = [column for column in CHECKED_COLUMNS.get(name, ()) if column in rows.column_names]
     checked = rows.select(list(dict.fromkeys(["_subject", *sort_keys, *more])))
     for index, column in enumerate(checked.column_names):
         # Arrow cannot sort by a dictionary column, so sort keys stay as they are.

@@ -68,9 +68,9 @@ def connect(
         Seconds to wait for the next bytes of an answer. A complete answer may take 600 seconds
         (`Session.patience`).
     confirm_end : bool, optional
-        Whether the end of a history is confirmed by one more request, if it has several pages whose
-        size is known: a page shorter than requested is the end only if nothing follows it. By
-        default only if a request costs at most 10 points.
+        Whether the end of a history is confirmed by one more request: a page shorter than requested
+        is the end only if nothing follows it. By default only if the history has several pages and
+        a request costs at most 10 points. True also confirms a history of one page, or none.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional

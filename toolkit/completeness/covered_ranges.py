@@ -10,7 +10,14 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.sources import HistoryCoverage
 from toolkit.times import to_ms
 
-__all__ = ["TimeRange", "enclosing_range", "find_covered_range", "join_ranges", "make_coverage"]
+__all__ = [
+    "TimeRange",
+    "enclosing_range",
+    "find_covered_range",
+    "join_ranges",
+    "make_coverage",
+    "subtract_ranges",
+]
 
 TimeRange = tuple[int, int]
 """First and last millisecond, both inclusive."""
@@ -35,6 +42,23 @@ def join_ranges(ranges: Iterable[TimeRange]) -> list[TimeRange]:
         else:
             joined.append((start, end))
     return joined
+
+
+def subtract_ranges(ranges: Iterable[TimeRange], holes: Iterable[TimeRange]) -> list[TimeRange]:
+    """Return the ranges without the times of the holes, in ascending order.
+
+    Examples
+    --------
+    >>> subtract_ranges([(1, 9), (20, 30)], [(3, 4), (8, 22)])
+    [(1, 2), (5, 7), (23, 30)]
+    """
+    left = join_ranges(ranges)
+    for first, last in join_ranges(holes):
+        parts = ((start, min(end, first - 1), max(start, last + 1), end) for start, end in left)
+        left = join_ranges(
+            part for low, high, later, end in parts for part in ((low, high), (later, end))
+        )
+    return left
 
 
 def enclosing_range(ranges: Iterable[TimeRange], start: int, end: int) -> TimeRange | None:

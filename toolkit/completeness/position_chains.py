@@ -13,7 +13,7 @@ both fills start from the same position and cancel each other.
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -71,11 +71,14 @@ class ChainBreak:
         The position from which it starts.
     expected
         The position that the fill before it left; NaN if it is not known.
+    since
+        The time of the last fill of the chain at an earlier time, in Unix milliseconds.
     """
 
     row: int
     start: float
     expected: float
+    since: int = 0
 
 
 class LastValues:
@@ -116,7 +119,7 @@ class PositionChains:
     """The position after the last fill of each chain, and the breaks of the fills that follow."""
 
     def __init__(self) -> None:
-        self._ends = LastValues()
+        self._ends, self._times = LastValues(), LastValues()
 
     def add_fills(self, fills: PositionColumns) -> list[ChainBreak]:
         """Add the fills of complete ties that follow, and return their breaks.
@@ -128,7 +131,7 @@ class PositionChains:
         ...     none, np.arange(3), np.array([0.0, 1.0, 5.0]), ones, ones, none, none > 0
         ... )
         >>> PositionChains().add_fills(fills)
-        [ChainBreak(row=2, start=5.0, expected=2.0)]
+        [ChainBreak(row=2, start=5.0, expected=2.0, since=1)]
         """
         if not len(fills.chain):
             return []
@@ -136,6 +139,7 @@ class PositionChains:
         order = np.argsort(fills.chain.astype(np.uint16 if is_short else np.int64), kind="stable")
         chain, start, change = fills.chain[order], fills.start[order], fills.change[order]
         before = self._ends.shift(chain, start + change)
+        time_before = self._times.shift(chain, fills.time[order].astype(np.float64))
         distance = np.abs(start - before)
         if not np.any(distance > _PERP_UNIT / 2):  # NaN, where nothing is known, is not larger
             return []
@@ -150,7 +154,20 @@ class PositionChains:
                 found, end = _follow_ties(fills, rows, float(expected[0]))
                 self._ends.replace(broken, end)
                 breaks += found
-        return sorted(breaks, key=lambda found: found.row)
+        times = np.empty(len(order))
+        times[order] = time_before
+        dated = (replace(found, since=_time_before(fills, found.row, times)) for found in breaks)
+        return sorted(dated, key=lambda found: found.row)
+
+
+def _time_before(fills: PositionColumns, row: int, times: Floats) -> int:
+    """Return the last time of a chain before the tie of a row, or that of the row if none is known.
+
+    `times` has the time of the fill before each row, which may be of the same tie.
+    """
+    is_tie = (fills.chain == fills.chain[row]) & (fills.time == fills.time[row])
+    before = float(times[np.flatnonzero(is_tie)[0]])
+    return int(fills.time[row]) if np.isnan(before) else int(before)
 
 
 def _token_breaks(

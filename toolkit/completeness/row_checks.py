@@ -8,7 +8,7 @@ and again when it is verified.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
@@ -152,6 +152,10 @@ class RowBreak:
         The trade id or the order id of the row; 0 if the row has none.
     fault
         What is wrong.
+    is_usual
+        Whether the other cause is a usual one.
+    since
+        The time after which rows are missing, in Unix milliseconds; None: only this row is wrong.
     """
 
     kind: BreakKind
@@ -163,6 +167,7 @@ class RowBreak:
     id: int
     fault: str
     is_usual: bool = False
+    since: int | None = None
 
     @property
     def group(self) -> Literal["breaks", "gaps", "unproved"]:
@@ -187,11 +192,16 @@ class BreakLog:
     def __init__(self) -> None:
         self._first: dict[str, list[RowBreak]] = {}
         self._counts: Counter[str] = Counter()
+        self.spans: list[tuple[int, int]] = []
+        """The time ranges of certain breaks, in Unix milliseconds, both ends inclusive."""
 
     def add(self, breaks: Sequence[RowBreak]) -> None:
         """Add the breaks of a page."""
         for found in breaks:
             self._counts[found.group] += 1
+            if found.is_certain:
+                since = found.time if found.since is None else found.since
+                self.spans.append((since, found.time))
             first = self._first.setdefault(found.group, [])
             if len(first) < _MOST_SHOWN:
                 first.append(found)
@@ -357,7 +367,10 @@ class HistoryChecks:
         for found in self._chains.add_fills(fills):
             is_certain, is_usual = self._is_one_account, False
             cause = "fills are missing in between"
-            if is_token[found.row]:
+            if _is_inside_order(rows, fills, found.row):
+                # No tokens are transferred, and no approval is revoked, while an order is filled.
+                is_certain = is_certain and not is_token[found.row]
+            elif is_token[found.row]:
                 is_certain, is_usual = False, True
                 cause = "fills are missing, or tokens were transferred"
             elif not is_certain:
@@ -367,9 +380,10 @@ class HistoryChecks:
                 f"starts from {found.start:.10g}, but the fill before it left "
                 f"{found.expected:.10g}: {cause}"
             )
-            yield rows.make_break(
+            made = rows.make_break(
                 "chain", found.row, fault, is_certain=is_certain, is_usual=is_usual
             )
+            yield replace(made, since=found.since)
 
     def _hour_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
         """Yield hours with two payments, and hours without one while the position is the same.
@@ -415,6 +429,14 @@ class HistoryChecks:
 def _is_token_coin(coin: str) -> bool:
     """Return whether a coin is a spot pair or an outcome, not a perp."""
     return coin[:1] in ("@", "#") or "/" in coin
+
+
+def _is_inside_order(rows: "_RowArrays", fills: PositionColumns, row: int) -> bool:
+    """Return whether a fill and the fill before it are of one order and one millisecond."""
+    earlier = np.flatnonzero(fills.chain[:row] == fills.chain[row])[-1:]
+    orders = rows.integers("oid")
+    is_same = (fills.time[earlier] == fills.time[row]) & (orders[earlier] == orders[row])
+    return bool(orders[row]) and bool(is_same.any())
 
 
 def _has_pause(rows: "_RowArrays", fills: PositionColumns, row: int) -> bool:

@@ -59,7 +59,8 @@ class PageReader:
       cursors.
     - ``confirm_until``: a page that is shorter than its limit and ends before this time is not yet
       the end: the rows after it are requested once more. Later rows arrived during the pull. None:
-      no end is confirmed. The first page needs no confirmation.
+      no end is confirmed.
+    - ``confirm_first``: whether a first page is confirmed, too, also if it is empty
     """
 
     operation: Operation
@@ -70,7 +71,9 @@ class PageReader:
     ties: int = 0
     by_time: bool = False
     confirm_until: int | None = None
+    confirm_first: bool = False
     _after: Key | None = None
+    _earliest: int = 0
     _last_tie: tuple[Key, int] | None = None
     _is_confirming: bool = False
     _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
@@ -134,7 +137,11 @@ class PageReader:
         is_only_page = len(self._sent) == 1
         is_confirmed = is_unchanged and self._is_confirming
         is_early = bool(keys) and keys[-1][0] < (self.confirm_until or 0)
-        if is_only_page or is_confirmed or not is_early or not self._has_cursors:
+        if is_confirmed or (is_only_page and not self.confirm_first):
+            pass
+        elif not keys and is_only_page:
+            after = self._request_range_again()
+        elif not is_early or self.operation.paging != "cursor" or self.by_time:
             pass
         elif cut > start:
             after = self._cut_tie(keys, cut)
@@ -165,7 +172,27 @@ class PageReader:
     def _has_cursors(self) -> bool:
         return self.operation.paging in ("cursor", "open cursor") and not self.by_time
 
+    def _request_range_again(self) -> dict[str, Any] | None:
+        """Return the change that requests an empty range once more, with other words.
+
+        A cache would answer the same request with the same page.
+        """
+        until, start, end = (self.confirm_until, *map(self.parameters.get, ("start", "end")))
+        first = self._after[0] if self._after is not None else start
+        if until is None or (first or 0) >= until:
+            return None
+        if end is None or end > until:
+            return {"end": until}
+        if first is None or self._edge == "end":
+            return None
+        if self._after is not None:
+            return {"start": first, "cursor": None}
+        self._earliest = first  # the range begins earlier, and its first rows are dropped
+        return {"start": abs(first - 1)}
+
     def _is_new(self, key: Key) -> bool:
+        if key[0] < self._earliest:
+            return False
         if self.last_kept_key is None:
             # An inclusive service sends the rows of the user's cursor again.
             return self._after is None or self.by_time or key > self._after
@@ -297,7 +324,11 @@ class PageReader:
 
 
 def page_reader(
-    operation: Operation, parameters: Mapping[str, Any], confirm_until: int | None = None
+    operation: Operation,
+    parameters: Mapping[str, Any],
+    confirm_until: int | None = None,
+    *,
+    confirm_first: bool = False,
 ) -> PageReader:
     """Return a reader for a request with these parameters, in Python names."""
     page, size, most = operation.page, None, None
@@ -309,7 +340,8 @@ def page_reader(
         dict(parameters),
         size,
         most,
-        confirm_until=confirm_until if operation.paging == "cursor" else None,
+        confirm_until=confirm_until,
+        confirm_first=confirm_first,
         _after=parse_cursor(operation, cursor) if cursor else None,
     )
 

@@ -10,7 +10,7 @@ from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid, Operation
 from toolkit.contract.requests import request_body
-from toolkit.fetch.pull import confirm_until, read_pages
+from toolkit.fetch.pull import confirm_until, confirms_first_page, read_pages
 from toolkit.fetch.request import Request, request_of
 
 __all__ = ["Plan", "plan"]
@@ -197,7 +197,8 @@ def _count_requests(request: Request, rows: int) -> int:
     size: int = request.parameters[page.python]
     if request.operation.paging == "cursor":
         pages = max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
-        return pages + 1 if pages > 1 and confirm_until(request) is not None else pages
+        is_confirmed = pages > 1 or confirms_first_page(request)
+        return pages + 1 if is_confirmed and confirm_until(request) is not None else pages
     return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
 
 

@@ -48,6 +48,7 @@ __all__ = [
     "announce",
     "answer_remarks",
     "confirm_until",
+    "confirms_first_page",
     "fetch_frame",
     "fetch_frames",
     "pop_held_warning",
@@ -216,7 +217,12 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
     ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent
     """
     left = request.max_rows
-    reader = page_reader(request.operation, request.parameters, confirm_until(request))
+    reader = page_reader(
+        request.operation,
+        request.parameters,
+        confirm_until(request),
+        confirm_first=confirms_first_page(request),
+    )
     completeness: Completeness | None = None
     seeming_end: tuple[Page, Page] | None = None  # the page before: all its rows, the certain rows
     while True:
@@ -263,6 +269,12 @@ def confirm_until(request: Request) -> int | None:
     if confirm_end is None:
         confirm_end = request.operation.points <= _CHEAP
     return request.asked_ms if confirm_end else None
+
+
+def confirms_first_page(request: Request) -> bool:
+    """Return whether the only page is confirmed: by default an empty one of a grid (rare)."""
+    confirm_end = request.session.confirm_end
+    return request.operation.grid is not None if confirm_end is None else confirm_end
 
 
 def _ask_page(
