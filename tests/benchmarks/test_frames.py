@@ -5,6 +5,7 @@ import random
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from tests.benchmarks.side_by_side import Ratio, side_by_side
 from toolkit.contract.answers import decode
 from toolkit.contract.deviations import UnknownField
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import OPERATIONS
 from toolkit.frames import Collector, Extra
 
@@ -47,21 +49,22 @@ def _fill(draw: random.Random, number: int) -> dict[str, object]:
     }
 
 
-def as_users_write_it(pages: list[bytes]) -> pd.DataFrame:
+def as_users_write_it(pages: list[bytes], numbers: Numbers = "float") -> pd.DataFrame:
     rows: list[dict[str, object]] = []
     for page in pages:
         rows.extend(json.loads(page))
     frame = pd.DataFrame(rows)
-    for column in NUMBERS:
-        frame[column] = frame[column].astype(float)
+    for column in () if numbers == "text" else NUMBERS:
+        is_exact = numbers == "exact"
+        frame[column] = frame[column].map(Decimal) if is_exact else frame[column].astype(float)
     frame["time"] = pd.to_datetime(frame["time"], unit="ms", utc=True)
     return frame
 
 
-def as_the_toolkit_does(pages: list[bytes]) -> pd.DataFrame:
-    collector = Collector(FILLS, "float")
+def as_the_toolkit_does(pages: list[bytes], numbers: Numbers = "float") -> pd.DataFrame:
+    collector = Collector(FILLS, numbers)
     for page in pages:
-        collector.add((decode(FILLS, 200, {}, page, numbers="float"),))
+        collector.add((decode(FILLS, 200, {}, page, numbers=numbers),))
     return collector.frames({})[0]
 
 
@@ -77,6 +80,21 @@ def test_fills_to_a_frame(pages: int, rounds: int, report: Callable[[Ratio], Non
             "toolkit",
             lambda: as_the_toolkit_does(content),
             rounds=rounds,
+        )
+    )
+
+
+@pytest.mark.parametrize("numbers", ["exact", "text"])
+def test_fills_with_other_numbers(numbers: Numbers, report: Callable[[Ratio], None]) -> None:
+    content = [page_of_fills(2_000)]
+    report(
+        side_by_side(
+            f"2,000 fills, numbers={numbers!r}",
+            "json + pandas",
+            lambda: as_users_write_it(content, numbers),
+            "toolkit",
+            lambda: as_the_toolkit_does(content, numbers),
+            rounds=40,
         )
     )
 

@@ -11,7 +11,7 @@ from toolkit.contract.columns import Column, record_columns
 from toolkit.contract.fields import is_record
 from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 
-__all__ = ["EXACT", "TEXT", "cell_type", "cell_value"]
+__all__ = ["EXACT", "TEXT", "cell_type", "cell_value", "field_type"]
 
 EXACT: Final = pa.decimal128(EXACT_PRECISION, EXACT_SCALE)
 """The Arrow type of exact numbers."""
@@ -49,7 +49,7 @@ def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -
         around = (*inside, annotation)
         return pa.struct(
             [
-                (column.name, _field_type(column, numbers, around))
+                (column.name, field_type(column, numbers, around))
                 for column in record_columns(annotation)
             ]
         )
@@ -84,7 +84,10 @@ def cell_value(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any,
     return _number_value(value, numbers)
 
 
-def _field_type(column: Column, numbers: Numbers, inside: tuple[Any, ...]) -> pa.DataType:
+def field_type(
+    column: Column, numbers: Numbers, inside: tuple[Any, ...] = ()
+) -> pa.DataType:
+    """Return the Arrow type of the values of a column."""
     if column.kind.family == "nested":
         return cell_type(column.type, numbers, inside)
     if column.kind.family == "number":
