@@ -311,7 +311,7 @@ def test_interrupted_page_keeps_earlier_pages(at: int) -> None:
     collector = Collector(operation, "float")
     collector.add((records,))
     with pytest.raises(KeyboardInterrupt):
-        collector.add(([records[0], Interrupted(records[1], at)],))
+        collector.add(([Interrupted(records[0], at), records[1]],))
     assert collector.rows == 2
     (result,) = collector.frames({})
     assert result.equals(frame("userFills", [FILL, BARE]))

@@ -46,6 +46,8 @@ class ApiKey(httpx.Auth):
     def is_in(self, content: bytes | memoryview) -> bool:
         """Return whether bytes contain the key, also as JSON, HTML and addresses write it."""
         forms = [form.encode() for form in self._forms]
+        if isinstance(content, bytes):
+            return any(form in content for form in forms)
         longest = max(map(len, forms), default=0)
         return any(  # part by part, so that a large snapshot is not in memory twice
             form in part

@@ -154,15 +154,15 @@ class PageReader:
 
     def _keys(self, rows: Sequence[Any]) -> list[Key]:
         """Return the keys of rows; only their times if a part of a key is missing."""
-        keys = list(map(key_getter(self.operation), rows))
-        lacking = next((row for row, key in enumerate(keys) if None in key), None)
-        if lacking is not None and not self.by_time:
+        parts = [list(map(operator.attrgetter(path), rows)) for path in self.operation.key]
+        keys = list(zip(*parts, strict=True))
+        if not self.by_time and any(None in part for part in parts):
             if self.last_kept_key is not None:
                 raise AnswerInvalid(
                     f"the row lacks a part of {', '.join(self.operation.key)}, but rows of earlier "
                     "pages have it, so the row's place is unknown. Fetch this time separately",
                     operation=self.operation.type,
-                    row=lacking,
+                    row=next(row for row, key in enumerate(keys) if None in key),
                 )
             self.by_time = True
         # Paging by time needs all rows of a time as one tie.
@@ -311,7 +311,10 @@ class PageReader:
         )
 
     def _check_order(self, keys: list[Key]) -> None:
-        ordered = operator.ge if self.operation.paging == "backward" else operator.le
+        is_backward = self.operation.paging == "backward"
+        if keys == sorted(keys, reverse=is_backward):
+            return
+        ordered = operator.ge if is_backward else operator.le
         for row, (key, next_key) in enumerate(itertools.pairwise(keys)):
             if not ordered(key, next_key):
                 raise AnswerInvalid(

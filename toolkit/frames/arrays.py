@@ -26,6 +26,7 @@ _REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
 
 _STR = pd.StringDtype("pyarrow", na_value=np.nan)
 _UTC = pd.DatetimeTZDtype("ms", "UTC")
+_UTC_TYPE = pa.timestamp("ms", "UTC")
 _NAT = np.iinfo(np.int64).min
 _LAST_DIGIT = Decimal(1).scaleb(-EXACT.scale)
 _WIDE = Context(prec=400)
@@ -203,8 +204,15 @@ def _missing_array(column: Column, count: int, numbers: Numbers) -> Any:
 
 
 def _float_array(values: Any) -> np.ndarray:
-    array = np.array(values, dtype=np.float64)  # None becomes NaN
-    if isinstance(values, list) and not np.isfinite(array).all():
+    if not isinstance(values, list):
+        return np.array(values, dtype=np.float64)
+    try:
+        numbers = pa.array(values, pa.float64())
+    except pa.ArrowException:  # text, as the second parts of pairs are
+        floats = [None if value is None else float(value) for value in values]
+        numbers = pa.array(floats, pa.float64())
+    array = np.asarray(numbers.to_numpy(zero_copy_only=False))  # null becomes NaN
+    if not np.isfinite(array).all():
         for i in np.flatnonzero(~np.isfinite(array)):
             if values[i] is not None:
                 raise ValueError(f"{values[i]} is not a number")
@@ -250,7 +258,7 @@ def _exact_text(value: Any) -> str | None:
 def _millisecond_array(values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values.astype(np.int64)
-    array = pa.array(values, pa.int64())
+    array = _arrow_array(values, pa.int64())
     return np.asarray(array.fill_null(_NAT) if array.null_count else array)
 
 
@@ -260,11 +268,16 @@ def _second_array(values: Any) -> np.ndarray:
 
 
 def _iso_array(values: Any) -> np.ndarray:
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        values = values.to_pylist()
-    moments = [None if text is None else datetime.fromisoformat(text) for text in values]
-    index = pd.to_datetime(pd.Series(moments, dtype="object"), utc=True)
-    return np.asarray(index.to_numpy(dtype="M8[ms]")).view(np.int64)
+    texts = _arrow_array(values, TEXT)
+    try:
+        array = pc.cast(texts, _UTC_TYPE)
+    except pa.ArrowInvalid:  # another form of ISO 8601, such as one without a zone
+        moments = [
+            None if text is None else datetime.fromisoformat(text) for text in texts.to_pylist()
+        ]
+        index = pd.to_datetime(pd.Series(moments, dtype="object"), utc=True)
+        return np.asarray(index.to_numpy(dtype="M8[ms]")).view(np.int64)
+    return _millisecond_array(array.cast(pa.int64()))
 
 
 def _cell_array(column: Column, values: Any, numbers: Numbers) -> pa.Array:

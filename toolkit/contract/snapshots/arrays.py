@@ -1,7 +1,6 @@
 """Arrays of columns: from rows, and joined from parts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
 from typing import Any, Final
 
 import msgspec
@@ -68,12 +67,22 @@ def build_columns(
     - ``rows``: the rows
     - ``first_row``: the number of the first row, for messages
     """
-    # Some rows have unknown values behind the known ones.
-    turned = zip(*map(msgspec.structs.astuple, rows), strict=False) if rows else repeat(())
     return {
         name: make(values, name, first_row) if make in _WITH_ROW_NUMBERS else make(values)
-        for (name, make), values in zip(makers.items(), turned, strict=False)
+        for (name, make), values in zip(makers.items(), _turn_rows(rows, len(makers)), strict=True)
     }
+
+
+def _turn_rows(rows: Sequence[msgspec.Struct], width: int) -> list[Sequence[Any]]:
+    """Return the values of rows by field."""
+    # One long list of all values is several times as fast as a look at each field.
+    flat: list[Any] = []
+    for row in rows:
+        flat += msgspec.structs.astuple(row)
+    if len(flat) == width * len(rows):
+        return [flat[place::width] for place in range(width)]
+    # Some rows have unknown values after the known ones.
+    return list(zip(*map(msgspec.structs.astuple, rows), strict=False))[:width]
 
 
 def unknown_columns(rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array]:
