@@ -35,6 +35,11 @@ _NUMBER: Final[dict[str, Any]] = {
     "exact": pd.ArrowDtype(EXACT),
     "text": _STR,
 }
+_ARROW_TYPES: Final[dict[Family, pa.DataType]] = {
+    "integer": pa.int64(),
+    "flag": pa.bool_(),
+    "text": TEXT,
+}
 # Family -> the dtype if no value is missing, and if values may be missing.
 _DTYPES: Final[dict[Family, tuple[Any, Any]]] = {
     "time": (_UTC, _UTC),
@@ -171,10 +176,8 @@ def _typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
         return _TIME_ARRAYS[family](values)
     if family == "nested":
         return _cell_array(column, values, numbers)
-    if family == "text":
-        return _arrow_array(values, TEXT)
-    array = _arrow_array(values, pa.int64() if family == "integer" else pa.bool_())
-    if column.missing:
+    array = _arrow_array(values, _ARROW_TYPES[family])
+    if column.missing or family == "text":
         return array
     if array.null_count:
         raise ValueError("a value is missing")
@@ -200,7 +203,7 @@ def _missing_array(column: Column, count: int, numbers: Numbers) -> Any:
         return np.full(count, _NAT)
     if isinstance(target, np.dtype):
         return np.full(count, np.nan)
-    return pa.nulls(count, field_type(column, numbers))
+    return pa.nulls(count, _ARROW_TYPES.get(column.kind.family) or field_type(column, numbers))
 
 
 def _float_array(values: Any) -> np.ndarray:

@@ -84,9 +84,7 @@ def cell_value(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any,
     return _number_value(value, numbers)
 
 
-def field_type(
-    column: Column, numbers: Numbers, inside: tuple[Any, ...] = ()
-) -> pa.DataType:
+def field_type(column: Column, numbers: Numbers, inside: tuple[Any, ...] = ()) -> pa.DataType:
     """Return the Arrow type of the values of a column."""
     if column.kind.family == "nested":
         return cell_type(column.type, numbers, inside)

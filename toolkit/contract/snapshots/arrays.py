@@ -73,7 +73,7 @@ def build_columns(
     }
 
 
-def _turn_rows(rows: Sequence[msgspec.Struct], width: int) -> list[Sequence[Any]]:
+def _turn_rows(rows: Sequence[msgspec.Struct], width: int) -> Sequence[Sequence[Any]]:
     """Return the values of rows by field."""
     # One long list of all values is several times as fast as a look at each field.
     flat: list[Any] = []
