@@ -1,5 +1,6 @@
 """Builders: their revenue, their users, and the share of trading routed through them."""
 
+from toolkit.analysis.builders.activity import activity
 from toolkit.analysis.builders.approvals import approval_spans
 from toolkit.analysis.builders.cohorts import LifetimeValue, cohorts, lifetime_value
 from toolkit.analysis.builders.revenue import attach_rate, revenue, routing
@@ -7,6 +8,7 @@ from toolkit.public_path import set_public_path
 
 __all__ = [
     "LifetimeValue",
+    "activity",
     "approval_spans",
     "attach_rate",
     "cohorts",

@@ -1,12 +1,27 @@
-"""Execution quality: fills against prices before and after, spreads, and quotes."""
+"""Execution quality: fills against prices, spreads, quotes, and both sides of trades."""
 
+from toolkit.analysis.execution.copy_trading import copy_trading
+from toolkit.analysis.execution.counterparties import counterparties, toxicity
 from toolkit.analysis.execution.fills import fill_quality
 from toolkit.analysis.execution.markout import Markout, markout
+from toolkit.analysis.execution.shortfall import Shortfall, shortfall
 from toolkit.analysis.execution.spreads import Spreads, spreads
 from toolkit.analysis.execution.tape import quotes
 from toolkit.public_path import set_public_path
 
-__all__ = ["Markout", "Spreads", "fill_quality", "markout", "quotes", "spreads"]
+__all__ = [
+    "Markout",
+    "Shortfall",
+    "Spreads",
+    "copy_trading",
+    "counterparties",
+    "fill_quality",
+    "markout",
+    "quotes",
+    "shortfall",
+    "spreads",
+    "toxicity",
+]
 
 set_public_path(globals())
 

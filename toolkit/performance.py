@@ -3,13 +3,16 @@
 from toolkit.analysis.performance.leaderboard import leaderboard
 from toolkit.analysis.performance.returns import returns
 from toolkit.analysis.performance.sheet import sheet
+from toolkit.analysis.performance.skill import Skill, skill
 from toolkit.analysis.performance.trips import trip_sheet
 from toolkit.public_path import set_public_path
 
 __all__ = [
+    "Skill",
     "leaderboard",
     "returns",
     "sheet",
+    "skill",
     "trip_sheet",
 ]
 

@@ -72,7 +72,7 @@ def cohorts(
     0    0      2     2.0        1.0
     1    1      2     1.0        0.5
     """
-    rows, begin, end = _read_builder_fills(fills, builder, since, until)
+    rows, begin, end = read_builder_fills(fills, builder, since, until)
     week = (rows["ms"] - MONDAY) // WEEK
     first = week.groupby(rows["user"]).transform("min")
     rows = rows.assign(cohort=first, age=week - first)
@@ -194,7 +194,7 @@ def lifetime_value(
     check_level(level)
     if weeks < 1:
         raise ValueError(f"weeks must be at least 1, not {weeks}")
-    rows, _, end = _read_builder_fills(fills, builder, None, until)
+    rows, _, end = read_builder_fills(fills, builder, None, until)
     first = rows["ms"].groupby(rows["user"]).transform("min")
     age = ((rows["ms"] - first) // WEEK).astype("int64")
     users, codes = np.unique(rows["user"].to_numpy(dtype=str), return_inverse=True)
@@ -254,10 +254,13 @@ def _value_curve(money: Array, watched: Array, level: float) -> pd.DataFrame:
     )
 
 
-def _read_builder_fills(
-    fills: IntoFrame, builder: str, since: Time | None, until: Time | None
+def read_builder_fills(
+    fills: IntoFrame, builder: str | None, since: Time | None, until: Time | None
 ) -> tuple[pd.DataFrame, float, float]:
-    """Return a builder's fills with `ms`, `volume`, `usd`, and when all fills begin and end."""
+    """Return the fills of a builder, or of all (None), and when all fills begin and end.
+
+    The rows have `user`, `builder`, `ms`, `volume` and `usd`.
+    """
     fills = count_once(fills, "fills")
     frame = columns.open_as_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
     columns.require_columns(frame, NEEDED, "fills")
@@ -275,7 +278,9 @@ def _read_builder_fills(
     usd_values.warn_missing_builder_fees(frame, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
     frame = frame.with_columns(**earning_columns(frame.collect_schema().names(), "float"))
-    kept = frame.select("user", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue"))
-    rows = columns.pandas_columns(nw.to_native(kept), "fills", ["user", "ms", "volume", "usd"])
+    kept = frame.select(
+        "user", "builder", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue")
+    )
+    rows = columns.pandas_columns(nw.to_native(kept), "fills", kept.collect_schema().names())
     rows["ms"] = rows["ms"].astype("float64")
     return rows[rows["ms"] < end].reset_index(drop=True), begin, end

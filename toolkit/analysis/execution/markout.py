@@ -21,7 +21,6 @@ from toolkit.analysis.execution.fills import (
     read_marks,
 )
 from toolkit.analysis.execution.prices import span_ms
-from toolkit.times import DAY
 
 Floats = npt.NDArray[np.float64]
 FIGURES = {
@@ -91,8 +90,8 @@ def markout(
     by : str, list of str or None, default ("liquidity",)
         Groups, as for `fill_quality`.
     cluster : str, default "day"
-        What the resamples draw for the intervals: ``day`` (UTC), ``user``, or another column. Fills
-        of one cluster move together.
+        What the resamples draw for the intervals: ``hour``, ``day`` or ``week`` (UTC), ``user``, or
+        another column. Fills of one cluster move together.
     level, draws, seed
         Level of the intervals; number of resamples; their seed.
 
@@ -160,9 +159,8 @@ def markout(
 
 def read_clusters(fills: IntoFrame, keys: list[str], cluster: str) -> pd.DataFrame:
     """Return the fills as `read_fills` does, with the number of each fill's cluster."""
-    extra = [] if cluster == "day" else [cluster]
-    rows = read_fills(fills, [*keys, *extra])
-    names = rows["_ms"] // DAY if cluster == "day" else rows[cluster]
+    rows = read_fills(fills, list(dict.fromkeys([*keys, cluster])))
+    names = rows[cluster]
     return rows.assign(_cluster=pd.factorize(names, sort=True)[0].astype("int64"))
 
 

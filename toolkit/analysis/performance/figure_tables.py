@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import cast
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame
@@ -11,7 +12,9 @@ from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.repeated_rows import count_once, warn_user
 from toolkit.analysis.performance.ratios import Figure
 from toolkit.errors import HistoryWarning
+from toolkit.times import DAY
 
+_YEAR = 365 * DAY
 _COMPLETE = ("closed", "liquidated")
 _COLUMNS = ("figure", "value", "low", "high", "n", "unit", "basis", "method")
 
@@ -40,6 +43,15 @@ def add_month(rows: pd.DataFrame, time: str) -> pd.DataFrame:
     )
     start = stamps.dt.normalize() - pd.to_timedelta(stamps.dt.day - 1, unit="D")
     return rows.assign(month=start.astype("datetime64[ms, UTC]"))
+
+
+def periods_per_year(rows: pd.DataFrame) -> float:
+    """Return how many periods a year has, from the distance of the rows; days if unknown."""
+    keys = ["user"] if "user" in rows.columns else [np.zeros(len(rows))]
+    gaps = rows.sort_values("time").groupby(keys)["time"].diff().dropna()
+    if gaps.empty:
+        return _YEAR / DAY
+    return _YEAR / float(gaps.min() / pd.Timedelta(milliseconds=1))
 
 
 def iterate_groups(

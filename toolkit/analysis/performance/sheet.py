@@ -15,6 +15,7 @@ from toolkit.analysis.performance.figure_tables import (
     complete_trips,
     figure_table,
     iterate_groups,
+    periods_per_year,
 )
 from toolkit.analysis.performance.ratios import (
     NAN,
@@ -34,9 +35,7 @@ from toolkit.analysis.performance.ratios import (
     volatility_figure,
 )
 from toolkit.analysis.performance.trips import trip_figures
-from toolkit.times import DAY
 
-_YEAR = 365 * DAY
 _COSTS = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
 
 By = Literal["month"] | None
@@ -162,7 +161,7 @@ def sheet(
     rows = columns.pandas_columns(
         returns, "returns", ("time", "return_"), optional, ("return_", *optional[1:])
     )
-    periods = _periods_per_year(rows)
+    periods = periods_per_year(rows)
     keys = [*(["user"] if "user" in rows.columns else []), *([by] if by else [])]
     rows = add_month(rows, "time")
     closed = None if trips is None else add_month(complete_trips(trips), "closed")
@@ -182,15 +181,6 @@ def sheet(
         table, {"returns": returns}, helper="performance.sheet", by=by, level=level
     )
     return result
-
-
-def _periods_per_year(rows: pd.DataFrame) -> float:
-    """Return how many periods a year has, from the distance of the rows; days if unknown."""
-    keys = ["user"] if "user" in rows.columns else [np.zeros(len(rows))]
-    gaps = rows.sort_values("time").groupby(keys)["time"].diff().dropna()
-    if gaps.empty:
-        return _YEAR / DAY
-    return _YEAR / float(gaps.min() / pd.Timedelta(milliseconds=1))
 
 
 def _read_costs(costs: IntoFrame) -> pd.DataFrame:
@@ -286,7 +276,7 @@ def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame) -> list[Figure]:
     ]
     if "capital" not in returns.columns or returns["capital"].isna().all():
         return figures
-    years = len(returns["capital"].dropna()) / _periods_per_year(returns)
+    years = len(returns["capital"].dropna()) / periods_per_year(returns)
     capital = float(returns["capital"].mean())
     yearly = 1 / (capital * years) if capital > 0 else NAN
     figures += [

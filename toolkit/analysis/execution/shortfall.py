@@ -1,0 +1,319 @@
+"""Implementation shortfall: what each order cost against the price at its decision."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from narwhals.typing import IntoFrame
+
+from toolkit.analysis.common import columns, timestamps, usd_values
+from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
+from toolkit.analysis.common.repeated_rows import count_once, warn_user
+from toolkit.analysis.execution.orders import events_in_order
+from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
+from toolkit.analysis.execution.tape import check_prices
+from toolkit.errors import HistoryWarning
+from toolkit.times import DAY
+
+Floats = npt.NDArray[np.float64]
+PARTS: Final = ("delay", "trading", "opportunity", "fees")
+_SLICE: Final = "Twap Slice"
+_ORDERS: Final = {
+    "kind": "str", "parent": "int64", "coin": "str", "side": "str", "placed": "datetime64[ms, UTC]",
+    "ended": "datetime64[ms, UTC]", "size": "float64", "filled": "float64",
+    "maker_share": "float64", "decision_px": "float64", "first_px": "float64", "end_px": "float64",
+    "delay": "float64", "trading": "float64", "opportunity": "float64", "fees": "float64",
+    "total": "float64", "total_bps": "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shortfall(Estimate):
+    """Implementation shortfall of orders, in parts.
+
+    Attributes
+    ----------
+    orders : DataFrame
+        One row per order, in the order of placing; amounts in USD, positive if good for the
+        account:
+
+        - ``kind``: ``order`` or ``twap``
+        - ``parent``: the order id, or the TWAP id
+        - ``coin``, ``side``: B for a buy, A for a sell
+        - ``placed``, ``ended``: times of the decision and of the end; ``ended`` is missing for an
+          order that is still open
+        - ``size``, ``filled``: decided and filled size, in coins
+        - ``maker_share``: share of the filled size that rested in the book
+        - ``decision_px``: price at the decision, in USD
+        - ``first_px``: price before the first fill, in USD; missing without fills
+        - ``end_px``: price at the end of the order, in USD
+        - ``delay``, ``trading``, ``opportunity``, ``fees``: the parts, in USD
+        - ``total``: their sum, in USD
+        - ``total_bps``: the sum in basis points of the decided value
+    price_source : str
+        Column of the prices.
+    """
+
+    orders: pd.DataFrame
+    price_source: str
+
+    picture: ClassVar[str] = "shortfall"
+
+
+def shortfall(
+    orders: IntoFrame,
+    fills: IntoFrame,
+    prices: IntoFrame,
+    *,
+    price: str | None = None,
+    max_age: str | float = "60s",
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Shortfall:
+    """Split what orders cost against their decision price: delay, trading, opportunity, fees.
+
+    A paper order is filled at once, entirely, at the price of the decision. The shortfall is the
+    gain of the real order less the gain of the paper order, both up to the end of the order.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events of one account: ``oid, status, status_timestamp, timestamp, coin, side,
+        orig_sz``, with ``order_type`` and ``is_trigger`` if known, from `tk.historical_orders`
+        (pandas, Polars, DuckDB). Repeated events count once.
+    fills : DataFrame
+        Fills of the same account and time: ``oid, coin, px, sz, side, time, crossed, fee``, with
+        ``twap_id`` and the fee columns if known. Repeated rows count once.
+    prices : DataFrame
+        Mids of the market, as for `markout`: asset contexts with times, or `quotes` of the tape.
+        Prices of trades are refused, because each is a bid or an ask.
+    price : str, optional
+        Column of the price, as for `markout`.
+    max_age : str or float, default "60s"
+        Largest age of a price. An order without a fresh decision price has no figures.
+    level, draws, seed
+        Level of the intervals; number of resamples; their seed.
+
+    Returns
+    -------
+    Shortfall
+        ``params`` has the rows ``delay``, ``trading``, ``opportunity``, ``fees`` and ``total``:
+        ``estimate`` in basis points of the decided value, negative for a cost, ``low``, ``high``,
+        ``usd``, ``n`` (orders with figures), ``missing`` (orders without), ``clusters`` (days).
+        ``orders`` has a row for each order.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `max_age` or `level` is not valid, or the prices are those of trades.
+
+    Warns
+    -----
+    HistoryWarning
+        If the fills of an order do not add up to what its last event says was filled.
+
+    Notes
+    -----
+    Perold (1988), "The implementation shortfall: paper versus reality". With s = 1 for buys and -1
+    for sells, decided size S, fills (px, sz) of total size F, decision price d, price f before the
+    first fill, price e at the end:
+
+    - delay = -s * F * (f - d)
+    - trading = -s * sum(sz * (px - f))
+    - opportunity = -s * (S - F) * (e - d)
+    - fees = -sum(fee)
+
+    Their sum is ``s * sum(sz * (e - px)) - fees - s * S * (e - d)``. The decision is the time of
+    placing, or of triggering for trigger orders. Rejected orders and triggers that never fired are
+    left out. The slices of a TWAP are one order of kind ``twap``: its size is what was filled, so
+    its opportunity cost is 0. Fees in tokens without a price count as 0. Intervals: bootstrap by
+    the day of the decision.
+
+    Examples
+    --------
+    A buy of 4 is decided at 100. Before its first fill the mid is 101; 3 are filled at 102 for a
+    fee of 1; then it is canceled, with the mid at 105.
+
+    >>> import pandas as pd
+    >>> ms = lambda *at: pd.to_datetime(at, unit="ms", utc=True)
+    >>> orders = pd.DataFrame({"oid": 1, "status": ["open", "canceled"], "coin": "XYZ",
+    ...     "status_timestamp": ms(1000, 9000), "timestamp": ms(1000, 1000), "side": "B",
+    ...     "orig_sz": 4.0})
+    >>> fills = pd.DataFrame({"oid": 1, "coin": "XYZ", "px": [102.0], "sz": 3.0, "side": "B",
+    ...     "time": ms(5000), "crossed": True, "fee": 1.0})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0, 101.0, 105.0],
+    ...     "time": ms(900, 4000, 8000)})
+    >>> found = shortfall(orders, fills, mids)
+    >>> found.orders[["delay", "trading", "opportunity", "fees", "total", "total_bps"]]
+       delay  trading  opportunity  fees  total  total_bps
+    0   -3.0     -3.0         -5.0  -1.0  -12.0     -300.0
+    """
+    check_level(level)
+    age_ms = span_ms(max_age, "max_age")
+    marks = read_prices(prices, price)
+    parents, late = _read_parents(orders)
+    rows = _read_executions(fills)
+    check_prices(rows, marks)
+    table = _price_parents(_add_executions(parents, rows), marks, age_ms, late)
+    params = _sum_parts(table, level, draws, seed)
+    facts = result_provenance({"orders": orders, "fills": fills, "prices": prices})
+    facts |= {"helper": "execution.shortfall", "price_source": marks.source}
+    table = table[list(_ORDERS)].astype(_ORDERS)
+    table.attrs["toolkit"] = params.attrs["toolkit"] = facts
+    return Shortfall(
+        params=params,
+        n=int(table["total"].notna().sum()),
+        level=level,
+        method=f"implementation shortfall; bootstrap by day; prices: {marks.source}",
+        orders=table,
+        price_source=marks.source,
+    )
+
+
+def _read_parents(orders: IntoFrame) -> tuple[pd.DataFrame, float]:
+    """Return one row per order that reached the market, and the time of the last event."""
+    needed = ("coin", "side", "timestamp", "orig_sz")
+    optional = ("order_type", "is_trigger", "sz")
+    events = events_in_order(orders, needed, optional, ("orig_sz",))
+    fired = events["ms"].where(events["status"] == "triggered").groupby(events["oid"]).min()
+    first, last = (events.groupby("oid").nth(place).set_index("oid") for place in (0, -1))
+    trigger = first.get("is_trigger", pd.Series(False, first.index)).astype("boolean").fillna(False)
+    kind = first.get("order_type", pd.Series("", first.index)).fillna("")
+    table = pd.DataFrame(
+        {
+            "coin": first["coin"].astype("str"),
+            "side": first["side"].astype("str"),
+            "_placed": fired.reindex(first.index).where(trigger, first["placed"]),
+            "_ended": last["ms"].where(last["_group"] != "active"),
+            "size": first["orig_sz"].astype("float64"),
+            "_open": last["sz"].astype("float64") if "sz" in last else np.nan,
+        }
+    )
+    kept = (last["_group"] != "rejected") & (kind != _SLICE) & table["_placed"].notna()
+    return table[kept].reset_index(names="parent"), float(events["ms"].max())
+
+
+def _read_executions(fills: IntoFrame) -> pd.DataFrame:
+    """Return the fills with their fee in USD, and the id of their order or TWAP."""
+    fills = count_once(fills, "fills")
+    amounts = ("px", "sz", "fee")
+    frame = columns.open_as_floats(fills, "fills", amounts)
+    columns.require_columns(frame, ("oid", "coin", "side", "time", "crossed"), "fills")
+    have = frame.collect_schema().names()
+    usd_values.warn_missing_tokens(frame, "fills")
+    frame = frame.with_columns(_paid=usd_values.fees_in_usd(have, "float")["_fee"])
+    kept = ("oid", "coin", "px", "sz", "side", "time", "crossed", "_paid")
+    rows = columns.pandas_columns(nw.to_native(frame), "fills", kept, ("twap_id",))
+    rows["_ms"] = timestamps.ms_from_times(rows["time"]).astype("float64")
+    twap = rows["twap_id"] if "twap_id" in rows else pd.Series(pd.NA, rows.index)
+    is_twap = twap.notna()
+    rows["kind"] = np.where(is_twap, "twap", "order")
+    rows["parent"] = twap.where(is_twap, rows["oid"]).astype("int64")
+    rows["coin"] = rows["coin"].astype("str")
+    rows["_value"] = rows["px"] * rows["sz"]
+    rows["_rested"] = rows["sz"].where(~rows["crossed"].astype("boolean").fillna(True), 0.0)
+    return rows.sort_values(["_ms", "parent", "px", "sz"], kind="stable", ignore_index=True)
+
+
+def _add_executions(parents: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the orders, and TWAPs from their fills, with the sums of their fills."""
+    sums = rows.groupby(["kind", "parent"], sort=True).agg(
+        filled=("sz", "sum"),
+        _value=("_value", "sum"),
+        _paid=("_paid", "sum"),
+        _rested=("_rested", "sum"),
+        _first=("_ms", "min"),
+        _last=("_ms", "max"),
+        coin=("coin", "first"),
+        side=("side", "first"),
+    )
+    twaps = sums.loc[sums.index.get_level_values("kind") == "twap"].reset_index()
+    twaps = twaps.assign(_placed=twaps["_first"], _ended=twaps["_last"], size=twaps["filled"])
+    own = ["filled", "_value", "_paid", "_rested", "_first"]
+    singles = parents.assign(kind="order").merge(
+        sums[own].reset_index(), on=["kind", "parent"], how="left"
+    )
+    singles[own[:-1]] = singles[own[:-1]].fillna(0.0)
+    wrong = (singles["size"] - singles["_open"] - singles["filled"]).abs() > 1e-9 * singles["size"]
+    if wrong.any():
+        warn_user(
+            f"fills: the fills of {int(wrong.sum()):,} of {len(singles):,} orders do not add up to "
+            "what the orders say was filled. Fetch the fills of the whole time of the orders",
+            HistoryWarning,
+        )
+    both = pd.concat([singles, twaps], ignore_index=True) if len(twaps) else singles
+    return both.sort_values(["_placed", "kind", "parent"], kind="stable", ignore_index=True)
+
+
+def _price_parents(
+    table: pd.DataFrame, marks: PriceHistory, age_ms: int, late: float
+) -> pd.DataFrame:
+    """Return the orders with their prices and the parts of their shortfall."""
+
+    def price_at(ms: pd.Series) -> Floats:
+        at = ms.to_numpy(np.float64)
+        px, when = marks.last_at(table["coin"], np.where(np.isnan(at), -np.inf, at))
+        return np.where(at - when <= age_ms, px, np.nan)
+
+    is_twap = (table["kind"] == "twap").to_numpy()
+    # A TWAP's decision is its first fill: the price is from before its millisecond.
+    decision = price_at(table["_placed"] - is_twap)
+    first = price_at(table["_first"] - 1)
+    end = price_at(table["_ended"].fillna(late))
+    sign = np.where(table["side"] == "B", 1.0, -1.0)
+    size, filled = (table[name].to_numpy(np.float64) for name in ("size", "filled"))
+    rest = np.where(is_twap, 0.0, np.maximum(size - filled, 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts: dict[str, Any] = {
+            "delay": np.where(filled > 0, -sign * filled * (first - decision), 0.0),
+            "trading": np.where(
+                filled > 0, -sign * (table["_value"].to_numpy() - filled * first), 0.0
+            ),
+            "opportunity": np.where(rest > 0, -sign * rest * (end - decision), 0.0),
+            "fees": -table["_paid"].to_numpy(np.float64),
+        }
+        share = table["_rested"].to_numpy(np.float64) / np.where(filled > 0, filled, np.nan)
+    known = ~np.isnan(decision) & ~np.isnan(sum(parts[name] for name in PARTS)) & (size > 0)
+    parts = {name: np.where(known, value, np.nan) + 0.0 for name, value in parts.items()}
+    total = sum(parts[name] for name in PARTS)
+    return table.assign(
+        placed=timestamps.timestamps_from_ms(table["_placed"]),
+        ended=timestamps.timestamps_from_ms(table["_ended"]),
+        maker_share=share,
+        decision_px=decision,
+        first_px=first,
+        end_px=end,
+        **parts,
+        total=total,
+        _decided=np.where(known, size * decision, np.nan),
+        total_bps=1e4 * total / (size * decision),
+    )
+
+
+def _sum_parts(table: pd.DataFrame, level: float, draws: int, seed: int) -> pd.DataFrame:
+    known = table[table["total"].notna()]
+    names = (*PARTS, "total")
+    above = [1e4 * known[name].to_numpy(np.float64) for name in names]
+    base = known["_decided"].to_numpy(np.float64)
+    _, days = np.unique(known["_placed"].to_numpy(np.float64) // DAY, return_inverse=True)
+    whole, values, count = bootstrap_ratios(above, base, days, draws=draws, seed=seed)
+    made = [
+        (
+            name, float(estimate), *bootstrap_interval(drawn, count, level),
+            float(known[name].sum(min_count=1)), len(known), len(table) - len(known), count,
+        )
+        for name, estimate, drawn in zip(names, whole, values.T, strict=True)
+    ]  # fmt: skip
+    types = {
+        "name": "str", "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64",
+        "n": "int64", "missing": "int64", "clusters": "int64",
+    }  # fmt: skip
+    return pd.DataFrame(made, columns=list(types)).astype(types)

@@ -1,0 +1,221 @@
+"""Skill or luck: which accounts are better than chance, and how much of a ranking lasts."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from narwhals.typing import IntoFrame
+
+from toolkit.analysis.common import columns
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.shrinkage import shrink_estimates
+from toolkit.analysis.performance.figure_tables import periods_per_year
+from toolkit.analysis.performance.ratios import sharpe_error, sharpe_ratio
+
+Floats = npt.NDArray[np.float64]
+Measure = Literal["sharpe", "mean"]
+NAN = float("nan")
+_COLUMNS = {
+    "rank": "Int64", "user": "str", "n": "int64", "value": "float64", "error": "float64",
+    "shrunk": "float64", "low": "float64", "high": "float64", "p": "float64", "q": "float64",
+    "first_half": "float64", "second_half": "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Skill(Estimate):
+    """Performance of many accounts, with the part that luck explains removed.
+
+    Attributes
+    ----------
+    accounts : DataFrame
+        One row per account, the highest ``shrunk`` value first: ``rank``, ``user``, ``n`` (number
+        of returns), ``value`` (annual), ``error`` (its standard error), ``shrunk`` with ``low`` and
+        ``high``, ``p``, ``q``, ``first_half``, ``second_half``. Accounts with too few returns are
+        last, without values.
+    measure : str
+        ``sharpe`` or ``mean``.
+    """
+
+    accounts: pd.DataFrame
+    measure: str
+
+
+def skill(
+    returns: IntoFrame,
+    *,
+    measure: Measure = "sharpe",
+    min_periods: int = 20,
+    level: float = 0.95,
+) -> Skill:
+    """Separate skill from luck in the returns of many accounts.
+
+    The highest of many values is high partly by luck. Three answers: each account's value after
+    shrinkage towards the mean of all accounts, the false discovery rate among the accounts that
+    look good, and the correlation between the first and the second half of the time.
+
+    Parameters
+    ----------
+    returns : DataFrame
+        As `returns` makes them for several accounts: ``user, time, return_`` (pandas, Polars,
+        DuckDB). Missing returns are left out.
+    measure : {"sharpe", "mean"}, default "sharpe"
+        The Sharpe ratio, or the mean return, both per year. The mean return is higher for an
+        account with more leverage, also without skill.
+    min_periods : int, default 20
+        Accounts with fewer returns have no value.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    Skill
+        ``accounts``: ``shrunk`` is the best guess of the true value of an account, and its interval
+        contains the true value in the share `level` of accounts. ``p`` is the probability of such
+        a mean, or a higher one, if the true mean is 0 (Student's test). ``q`` is
+        the false discovery rate: among the accounts with this q or a lower one, at most this share
+        has no skill. ``params``:
+
+        - ``mean``: mean of the true values of the accounts
+        - ``spread``: standard deviation of the true values; 0 if luck explains all differences
+        - ``persistence``: rank correlation between the values of the two halves
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or contains text.
+    ValueError
+        If `measure`, `min_periods` or `level` is not valid.
+
+    Notes
+    -----
+    Standard error of the Sharpe ratio: Lo (2002), equation 9, for independent returns. Shrinkage:
+    Morris (1983), with the spread of Paule and Mandel (1982). ``q``: Benjamini and Hochberg (1995);
+    it holds for independent accounts. Persistence: Spearman's correlation with the interval of
+    Bonett and Wright (2000); the halves meet in the middle of the time of all accounts. With fewer
+    than five accounts there is no shrinkage and no persistence.
+
+    Accounts that trade the same market on the same side win and lose together. Then fewer accounts
+    are independent than there are rows, and the intervals of ``params`` are too short.
+
+    Examples
+    --------
+    Six accounts whose daily returns differ in their mean:
+
+    >>> import numpy as np, pandas as pd
+    >>> noise = np.tile([0.01, -0.01], 20)
+    >>> parts = [pd.DataFrame({"user": f"0x{k}", "return_": noise + k / 1000,
+    ...     "time": pd.date_range("2025-09-01", periods=40, tz="UTC")}) for k in range(6)]
+    >>> found = skill(pd.concat(parts))
+    >>> found.accounts[["rank", "user", "value", "shrunk"]].head(2).round(1).values.tolist()
+    [[1, '0x5', 9.4, 7.2], [2, '0x4', 7.5, 6.2]]
+    >>> found["persistence"]
+    1.0
+    """
+    check_level(level)
+    if measure not in ("sharpe", "mean"):
+        raise ValueError(f"measure must be 'sharpe' or 'mean', not {measure!r}")
+    if min_periods < 3:
+        raise ValueError(f"min_periods must be at least 3, not {min_periods!r}")
+    returns = count_once(returns, "returns")
+    rows = columns.pandas_columns(
+        returns, "returns", ("user", "time", "return_"), amounts=("return_",)
+    )
+    rows = rows.sort_values(["user", "time", "return_"], kind="stable", ignore_index=True)
+    table, halves = _account_table(rows, measure, min_periods)
+    known = table["value"].notna().to_numpy()
+    shrunk = shrink_estimates(
+        table.loc[known, "value"].to_numpy(np.float64),
+        table.loc[known, "error"].to_numpy(np.float64),
+        level,
+    )
+    table.loc[known, "shrunk"] = shrunk.values
+    table.loc[known, "low"], table.loc[known, "high"] = shrunk.low, shrunk.high
+    table.loc[known, "q"] = _discovery_rates(table.loc[known, "p"].to_numpy(np.float64))
+    order = "shrunk" if table["shrunk"].notna().any() else "value"
+    table = table.sort_values([order, "user"], ascending=[False, True], ignore_index=True)
+    table["rank"] = table[order].rank(ascending=False, method="min").astype("Int64")
+    params = pd.DataFrame(
+        [
+            ("mean", *shrunk.mean),
+            ("spread", *shrunk.spread),
+            ("persistence", *_persistence(halves, level)),
+        ],
+        columns=["name", "estimate", "low", "high"],
+    ).astype({"name": "str"})
+    accounts = table[list(_COLUMNS)].astype(_COLUMNS)
+    facts = {**result_provenance({"returns": returns}), "helper": "performance.skill"}
+    params.attrs["toolkit"] = accounts.attrs["toolkit"] = {**facts, "measure": measure}
+    return Skill(
+        params=params,
+        n=int(known.sum()),
+        level=level,
+        method=f"{measure} per year; shrinkage of Morris (1983)",
+        accounts=accounts,
+        measure=measure,
+    )
+
+
+def _account_table(
+    rows: pd.DataFrame, measure: Measure, min_periods: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return each account's values, and the values of the halves of the accounts that have both."""
+    from scipy import stats
+
+    periods = periods_per_year(rows)
+    rows = rows[rows["return_"].notna()]
+    middle = rows["time"].min() + (rows["time"].max() - rows["time"].min()) / 2
+    made = []
+    for user, account in rows.groupby("user", sort=True):
+        values = account["return_"].to_numpy(np.float64)
+        is_first = (account["time"] <= middle).to_numpy()
+        value, error = _measure(values, measure, periods, min_periods)
+        halves = [
+            _measure(part, measure, periods, -(-min_periods // 2))[0]
+            for part in (values[is_first], values[~is_first])
+        ]
+        p = NAN if np.isnan(value) else stats.ttest_1samp(values, 0.0, alternative="greater").pvalue
+        made.append((str(user), len(values), value, error, p, *halves))
+    table = pd.DataFrame(
+        made, columns=["user", "n", "value", "error", "p", "first_half", "second_half"]
+    )
+    table = table.assign(shrunk=NAN, low=NAN, high=NAN, q=NAN)
+    return table, table[["first_half", "second_half"]].dropna()
+
+
+def _measure(
+    values: Floats, measure: Measure, periods: float, min_periods: int
+) -> tuple[float, float]:
+    """Return a value per year and its standard error; NaN if there are too few different values."""
+    n = len(values)
+    if n < max(min_periods, 2) or not values.std() > 0:
+        return NAN, NAN
+    if measure == "mean":
+        return float(values.mean()) * periods, float(values.std(ddof=1)) / sqrt(n) * periods
+    return float(sharpe_ratio(values)) * sqrt(periods), sharpe_error(values) * sqrt(periods)
+
+
+def _discovery_rates(p: Floats) -> Floats:
+    from scipy import stats
+
+    return np.asarray(stats.false_discovery_control(p)) if len(p) else p
+
+
+def _persistence(halves: pd.DataFrame, level: float) -> tuple[float, float, float]:
+    """Return Spearman's correlation of two halves with its interval (Bonett and Wright, 2000)."""
+    from scipy import stats
+
+    n = len(halves)
+    if n < 5 or (halves.nunique() < 2).any():
+        return NAN, NAN, NAN
+    found = float(stats.spearmanr(halves["first_half"], halves["second_half"]).statistic)
+    if abs(found) == 1:
+        return found, NAN, NAN
+    reach = stats.norm.ppf((1 + level) / 2) * sqrt((1 + found**2 / 2) / (n - 3))
+    low, high = (float(np.tanh(np.arctanh(found) + side * reach)) for side in (-1, 1))
+    return found, low, high
