@@ -371,3 +371,67 @@ class TestSimulatedExchange:
         assert returns["gain"].sum() == pytest.approx(last["pnl"], rel=1e-9)
         assert returns["flows"].sum() == pytest.approx(last["flows"])
         assert returns["growth"].iloc[-1] == pytest.approx(np.prod(1 + returns["return_"].dropna()))
+
+
+def accounts_of(values: np.ndarray) -> pd.DataFrame:
+    """Return daily returns, one row of `values` per account."""
+    return pd.concat([days_of(list(row), user=f"0x{k:02d}") for k, row in enumerate(values)])
+
+
+class TestSkill:
+    def test_mean_by_hand(self) -> None:
+        # Means of 0 to 4 per mille with the same spread: shrinkage as in tests of shrink_estimates.
+        noise = np.tile([0.01, -0.01], 12)
+        rows = accounts_of(noise + np.arange(5)[:, None] / 1000)
+        found = tk.performance.skill(rows, measure="mean")
+        error = 365 * 0.01 * sqrt(24 / 23) / sqrt(24)
+        assert found["mean"] == pytest.approx(0.002 * 365)
+        assert found.accounts["value"].tolist() == pytest.approx(
+            [365 * k / 1000 for k in (4, 3, 2, 1, 0)]
+        )
+        assert found.accounts["error"].tolist() == pytest.approx([error] * 5)
+
+    def test_few_returns_have_no_value(self) -> None:
+        found = tk.performance.skill(accounts_of(np.tile([0.01, -0.02], (3, 5))))
+        assert found.n == 0
+        assert found.accounts["value"].isna().all()
+        assert found.accounts["rank"].isna().all()
+
+    def test_unknown_measure_raises(self) -> None:
+        with pytest.raises(ValueError, match="'sharpe' or 'mean'"):
+            tk.performance.skill(days_of([0.1], user="a"), measure="sortino")  # type: ignore[arg-type]  # wrong on purpose
+
+    def test_persistence_has_sign(self) -> None:
+        first, second = np.arange(6) / 1000, np.arange(6)[::-1] / 1000
+        noise = np.tile([0.01, -0.01], 15)
+        halves = [
+            np.concatenate([noise + a, noise + b]) for a, b in zip(first, second, strict=True)
+        ]
+        found = tk.performance.skill(accounts_of(np.array(halves)))
+        assert found["persistence"] == pytest.approx(-1.0)
+
+    def test_luck_alone_gives_few_discoveries(self) -> None:
+        """Without skill a discovery at q <= 0.1 happens in at most 10 % of worlds."""
+        rng = np.random.default_rng(2)
+        found = [
+            tk.performance.skill(accounts_of(rng.normal(0, 0.02, (15, 60)))) for _ in range(40)
+        ]
+        assert np.mean([(each.accounts["q"] <= 0.1).any() for each in found]) <= 0.2
+        around = [each.params.set_index("name").loc["persistence"] for each in found]
+        assert 0.9 <= np.mean([row["low"] <= 0 <= row["high"] for row in around]) <= 1.0
+
+    def test_intervals_hold_planted_skill(self) -> None:
+        """Planted mean returns are inside 92 to 98 % of the shrunk intervals."""
+        rng = np.random.default_rng(4)
+        held, spreads = [], []
+        for _ in range(40):
+            truth = 0.001 + 0.004 * rng.normal(size=15)
+            values = truth[:, None] + rng.normal(0, 0.02, (15, 60))
+            found = tk.performance.skill(accounts_of(values), measure="mean")
+            rows = found.accounts.sort_values("user")
+            yearly = 365 * truth
+            held += list((rows["low"].to_numpy() <= yearly) & (yearly <= rows["high"].to_numpy()))
+            row = found.params.set_index("name").loc["spread"]
+            spreads.append(row["low"] <= 365 * 0.004 <= row["high"])
+        assert 0.92 <= np.mean(held) <= 0.98
+        assert np.mean(spreads) >= 0.87

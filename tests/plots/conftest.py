@@ -33,6 +33,7 @@ def empty_results(
     empty = {
         name: rows.iloc[:0] for name, rows in results.items() if isinstance(rows, pd.DataFrame)
     }
+    empty["skill"] = tk.performance.skill(empty["growth_curve"].assign(user="0xa"))
     empty |= compute_market_results(_without_rows(market_frames))
     return empty | compute_trading_results(_without_rows(trading_frames), builder)
 
@@ -92,12 +93,20 @@ def accounts(session: Session) -> Results:
         ]
     )
     sheets = tk.performance.sheet(_with_provenance(daily, of_users))
+    by_hour = tk.performance.returns(tk.pnl.equity(fills, None, ledger), "hour", value="realised")
+    hourly = pd.concat(
+        [
+            by_hour.assign(user=user, return_=by_hour["return_"] + 0.001 * place)
+            for place, user in enumerate(users[:6])
+        ]
+    )
     levels = tk.liquidations.levels(states.positions, contexts, reach=0.9, width=0.05)
     return {
         "equity_curve": tk.pnl.drawdown(tk.pnl.equity(fills), of="realised"),
         "growth_curve": daily,
         "leaderboard": tk.performance.leaderboard(sheets),
         "return_calendar": daily,
+        "skill": tk.performance.skill(_with_provenance(daily, hourly)),
         "liquidation_map": _first_coin(levels),
         "lorenz_curve": tk.accounts.lorenz(snapshot),
         "migration_map": tk.accounts.migration(snapshot, snapshot),
@@ -154,9 +163,11 @@ def compute_market_results(frames: Frames) -> Results:
         "funding_accrual": tk.funding.accrual(frames["funding"]),
         "markout": tk.execution.markout(fills, horizons=["10m", "1h"], **spans),
         "resilience": tk.depth.resilience(frames["depth"]),
+        "counterparties": tk.execution.counterparties(fills, horizon="1h", **spans),
         "slippage_fit": tk.slippage.fit(samples),
         "slippage_heatmap": tk.slippage.heatmap(one_size),
         "spreads": tk.execution.spreads(fills, **spans),
+        "toxicity": tk.execution.toxicity(fills, horizon="1h", max_age="1h"),
     }
 
 
@@ -189,8 +200,13 @@ def trading(trading_frames: Frames, builder: str) -> Results:
 
 
 def compute_trading_results(frames: Frames, builder: str) -> Results:
-    mine = frames["builder"]
+    mine, fills = frames["builder"], frames["fills"]
+    activity = tk.builders.activity(mine, "day")
+    own = frames["orders"][frames["orders"]["user"].isin(fills["user"].unique())]
+    mids = fills[["coin", "time"]].assign(mid_px=1.001 * fills["px"])
     return {
+        "builder_activity": activity[activity["builder"] == builder],
+        "shortfall": tk.execution.shortfall(own, fills, mids, max_age="1h"),
         "auction_line": tk.auctions.decay(frames["auction"]),
         "builder_cohorts": tk.builders.cohorts(mine, builder),
         "builder_routing": tk.builders.routing(mine, builder, by="user"),

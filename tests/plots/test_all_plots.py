@@ -18,6 +18,8 @@ PLOTS_OF_ESTIMATES = (
     "lifetime_value",
     "markout",
     "resilience",
+    "shortfall",
+    "skill",
     "slippage_fit",
     "spreads",
     "validator_ranks",

@@ -35,16 +35,21 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "accounts.lorenz": ("snapshot",),
     "accounts.migration": ("start_values", "end_values"),
     "accounts.values": ("snapshot",),
+    "builders.activity": ("fills",),
     "builders.approval_spans": ("approved", "fills"),
     "builders.attach_rate": ("fills",),
     "builders.cohorts": ("fills",),
     "builders.lifetime_value": ("fills",),
     "builders.revenue": ("fills",),
     "builders.routing": ("fills",),
+    "execution.copy_trading": ("fills", "prices"),
+    "execution.counterparties": ("fills",),
     "execution.fill_quality": ("fills",),
     "execution.markout": ("fills",),
     "execution.quotes": ("tape",),
+    "execution.shortfall": ("orders", "fills", "prices"),
     "execution.spreads": ("fills",),
+    "execution.toxicity": ("fills",),
     "funding.accrual": ("funding",),
     "funding.annualised": ("funding",),
     "funding.implied_oracle": ("funding",),
@@ -95,6 +100,7 @@ NOT_RECORDED: Mapping[str, str] = {
     "performance.leaderboard": "figures that another helper returns",
     "performance.returns": "a curve that another helper returns",
     "performance.sheet": "returns that another helper returns",
+    "performance.skill": "returns that another helper returns",
     "performance.trip_sheet": "trips that another helper returns",
     "pnl.drawdown": "a curve that another helper returns",
     "slippage.asymmetry": "slippage samples",
@@ -189,7 +195,15 @@ def recordings() -> dict[str, Frames]:
 def _sources() -> Iterator[dict[str, Frames]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the tests of the readers cover missing and unknown fields
-        yield examples() | recordings()
+        yield {name: add_mids(frames) for name, frames in (examples() | recordings()).items()}
+
+
+def add_mids(frames: Frames) -> Frames:
+    """Add invented mids at the times of the fills, for helpers that need prices."""
+    if "fills" not in frames:
+        return frames
+    mids = frames["fills"][["coin", "time"]].assign(mid_px=1.001 * frames["fills"]["px"])
+    return {**frames, "prices": mids}
 
 
 def public_helpers() -> list[str]:

@@ -10,15 +10,22 @@ notebook shows the plot if a cell ends in it. In a script, ``ax.figure.savefig(.
 
 from toolkit.plots.accounts import lorenz_curve, migration_map
 from toolkit.plots.auctions import auction_line
-from toolkit.plots.builders import builder_cohorts, builder_routing, lifetime_value
+from toolkit.plots.builders import (
+    builder_activity,
+    builder_cohorts,
+    builder_routing,
+    lifetime_value,
+)
+from toolkit.plots.counterparties import counterparties, toxicity
 from toolkit.plots.depth import depth_profile, resilience
 from toolkit.plots.equity import equity_curve, positions_over_time
 from toolkit.plots.execution import markout, spreads
 from toolkit.plots.funding import funding_accrual, funding_by_coin, funding_over_time
 from toolkit.plots.liquidations import liquidation_map, trip_returns
 from toolkit.plots.orders import fill_times, order_mix, order_transitions
-from toolkit.plots.performance import growth_curve, leaderboard, return_calendar
+from toolkit.plots.performance import growth_curve, leaderboard, return_calendar, skill
 from toolkit.plots.pnl import cumulative_pnl, waterfall
+from toolkit.plots.shortfall import shortfall
 from toolkit.plots.slippage import slippage_curve
 from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
 from toolkit.plots.staking import validator_ranks, validator_yields
@@ -28,8 +35,10 @@ from toolkit.plots.twaps import twap_adherence, twap_pressure, twap_quality
 __all__ = [
     "alt",
     "auction_line",
+    "builder_activity",
     "builder_cohorts",
     "builder_routing",
+    "counterparties",
     "cumulative_pnl",
     "depth_profile",
     "equity_curve",
@@ -49,10 +58,13 @@ __all__ = [
     "positions_over_time",
     "resilience",
     "return_calendar",
+    "shortfall",
+    "skill",
     "slippage_curve",
     "slippage_fit",
     "slippage_heatmap",
     "spreads",
+    "toxicity",
     "trip_returns",
     "twap_adherence",
     "twap_pressure",

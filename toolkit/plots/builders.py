@@ -60,6 +60,85 @@ def builder_routing(
     return style.finish_axes(ax, colours, _describe_routing(rows), style.is_simulated(routing))
 
 
+def builder_activity(
+    activity: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes:
+    """Draw the new and the returning users of a builder over time.
+
+    Parameters
+    ----------
+    activity : DataFrame
+        `tk.builders.activity` of one builder.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+
+    Returns
+    -------
+    Axes
+        A bar for each period: users who came back, and new users above them. The number above is
+        the share of the users of the period before that came back. Periods that are not complete
+        are hatched.
+
+    Raises
+    ------
+    ValueError
+        If there are several builders.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"builder": "0xb", "new": [2, 1], "returning": [0, 1],
+    ...     "time": pd.date_range("2025-09-01", periods=2, freq="W-MON", tz="UTC"),
+    ...     "retention": [float("nan"), 0.5], "volume_share": [0.5, 0.6], "complete": True})
+    >>> builder_activity(rows).get_ylabel()
+    'active users, share that came back'
+    """
+    colours = style.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    simulated = style.is_simulated(activity)
+    if not len(activity):
+        style.draw_no_data(ax, colours)
+        return style.finish_axes(ax, colours, "Users of a builder: no data.", simulated)
+    if (count := activity["builder"].nunique()) > 1:
+        raise ValueError(f"the figure shows one builder, not {count}: select one")
+    rows = activity.sort_values("time", ignore_index=True)
+    _draw_activity(ax, colours, rows)
+    last = rows.iloc[-1]
+    words = (
+        f"Users of a builder in {len(rows)} periods: {int(last['returning'])} returning and "
+        f"{int(last['new'])} new in the last one; its share of the routed volume is "
+        f"{last['volume_share']:.0%}."
+    )
+    return style.finish_axes(ax, colours, words, simulated)
+
+
+def _draw_activity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
+    places = np.arange(len(rows))
+    returning, new = (rows[name].to_numpy(np.float64) for name in ("returning", "new"))
+    is_open = ~rows["complete"].to_numpy(bool)
+    bars = (("returning", theme.good, returning, 0.0), ("new", theme.accent, new, returning))
+    for label, colour, height, bottom in bars:
+        ax.bar(places, height, bottom=bottom, width=0.74, color=colour, label=label)
+    whole = (returning + new)[is_open]
+    ax.bar(
+        places[is_open], whole, width=0.74, fill=False, hatch="///", edgecolor=theme.background,
+        linewidth=0,
+    )  # fmt: skip
+    for place, total, share in zip(places, returning + new, rows["retention"], strict=True):
+        if share == share and len(rows) <= _MOST:
+            axes.label_point(ax, theme, f"{share:.0%}", (place, total), (0, 3), fontsize=8)
+    every = max(1, -(-len(rows) // 10))
+    ax.set_xticks(places[::every], rows["time"].dt.strftime("%d %b")[::every])
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_ylabel("active users, share that came back")
+    ax.set_xlabel("start of the period, UTC")
+    ax.set_ylim(0, 1.12 * max(1.0, float((returning + new).max())))
+    axes.add_legend(ax, theme, ncols=2)
+
+
 def _name_rows(routing: pd.DataFrame) -> pd.DataFrame:
     key = routing.iloc[:, 0]
     if key.name == "fills":

@@ -1,6 +1,6 @@
-"""Performance: growth and drawdown, a calendar of returns, and a ranking of accounts."""
+"""Performance: growth and drawdown, a calendar of returns, rankings of accounts."""
 
-from typing import Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,9 @@ from toolkit.errors import MissingColumns
 from toolkit.plots import axes, style
 from toolkit.plots.formats import MINUS
 from toolkit.plots.style import Theme, ThemeName
+
+if TYPE_CHECKING:
+    from toolkit.performance import Skill
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MAX_LABELLED_WEEKS: Final = 9
@@ -194,18 +197,9 @@ def leaderboard(
     style.style_axes(ax, colours, "x")
     name = str(rows["figure"].iloc[0])
     values, low, high = (rows[key].to_numpy(np.float64) for key in ("value", "low", "high"))
-    places = np.arange(len(rows))
     if np.isfinite([low[0], high[0]]).all():
         ax.axvspan(low[0], high[0], color=colours.grid, alpha=0.5, linewidth=0)
-    ax.hlines(places, low, high, color=colours.good, linewidth=1.6)
-    ax.plot(values, places, "o", color=colours.good, markersize=5)
-    ax.axvline(0, color=colours.muted, linewidth=0.8)
-    names = [
-        f"{rank}  {_short_name(user)}"
-        for rank, user in zip(rows["rank"], rows["user"], strict=True)
-    ]
-    ax.set_yticks(places, names, parse_math=False)
-    ax.set_ylim(len(rows) - 0.4, -0.6)
+    _draw_ranking(ax, colours, rows["rank"], rows["user"], (values, low, high))
     ax.set_ylabel("rank and account")
     ax.set_xlabel(f"{name.replace('_', ' ')} with its interval")
     best = _short_name(rows["user"].iloc[0])
@@ -214,6 +208,83 @@ def leaderboard(
         f"{values[0]:.3g}, interval {low[0]:.3g} to {high[0]:.3g}."
     )
     return style.finish_axes(ax, colours, words, style.is_simulated(ranking))
+
+
+def skill(
+    skill: "Skill", *, ax: Axes | None = None, theme: ThemeName = "light", transparent: bool = False
+) -> Axes:
+    """Draw the performance of accounts before and after shrinkage, the best account at the top.
+
+    Parameters
+    ----------
+    skill : Skill
+        `tk.performance.skill`. The first 30 accounts are drawn.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+
+    Returns
+    -------
+    Axes
+        One row per account: the measured value as a hollow dot, the value after shrinkage as a full
+        dot with its interval. The vertical band is the mean of all accounts with its interval.
+
+    Examples
+    --------
+    >>> from toolkit import performance
+    >>> noise = np.tile([0.01, -0.01], 20)
+    >>> parts = [pd.DataFrame({"user": f"0x{k}", "return_": noise + k / 1000,
+    ...     "time": pd.date_range("2025-09-01", periods=40, tz="UTC")}) for k in range(6)]
+    >>> skill(performance.skill(pd.concat(parts))).get_xlabel()
+    'Sharpe ratio per year'
+    """
+    colours = style.get_theme(theme)
+    table = skill.accounts
+    rows = table[table["shrunk"].notna()].head(_MAX_RANKED)
+    height = max(1.9, 0.26 * len(rows) + 1.2)
+    ax = style.new_axes(colours, ax=ax, size=(7.2, height), transparent=transparent)
+    if rows.empty:
+        style.draw_no_data(ax, colours)
+        return style.finish_axes(ax, colours, "Skill: no data.", style.is_simulated(table))
+    style.style_axes(ax, colours, "x")
+    _, mean, low, high = next(skill.params.itertuples(index=False, name=None))
+    ax.axvspan(low, high, color=colours.grid, alpha=0.5, linewidth=0)
+    ax.axvline(mean, color=colours.muted, linewidth=0.8, linestyle="--", label="mean of all")
+    ax.plot(
+        rows["value"], np.arange(len(rows)), "o", markerfacecolor=colours.background,
+        color=colours.muted, markersize=5, label="measured",
+    )  # fmt: skip
+    bounds = tuple(rows[key].to_numpy(np.float64) for key in ("shrunk", "low", "high"))
+    _draw_ranking(ax, colours, rows["rank"], rows["user"], bounds, "after shrinkage")
+    ax.set_ylabel("rank and account")
+    name = "Sharpe ratio per year" if skill.measure == "sharpe" else "mean return per year"
+    ax.set_xlabel(name)
+    axes.add_legend(ax, colours, ncols=3)
+    best = rows.iloc[0]
+    words = (
+        f"Skill of {len(rows)} accounts, {name}: the best {_short_name(best['user'])} with "
+        f"{best['value']:.3g} measured and {best['shrunk']:.3g} after shrinkage "
+        f"({best['low']:.3g} to {best['high']:.3g}); mean of all accounts {mean:.3g}."
+    )
+    return style.finish_axes(ax, colours, words, style.is_simulated(table))
+
+
+def _draw_ranking(
+    ax: Axes,
+    theme: Theme,
+    ranks: "pd.Series[Any]",
+    users: "pd.Series[Any]",
+    bounds: tuple[Any, ...],
+    label: str = "",
+) -> None:
+    """Draw values with their intervals, one row per account, the first at the top."""
+    values, low, high = bounds
+    places = np.arange(len(values))
+    ax.hlines(places, low, high, color=theme.good, linewidth=1.6)
+    ax.plot(values, places, "o", color=theme.good, markersize=5, label=label or None)
+    ax.axvline(0, color=theme.muted, linewidth=0.8)
+    names = [f"{rank}  {_short_name(user)}" for rank, user in zip(ranks, users, strict=True)]
+    ax.set_yticks(places, names, parse_math=False)
+    ax.set_ylim(len(values) - 0.4, -0.6)
 
 
 def _require_columns(frame: pd.DataFrame, names: tuple[str, ...]) -> None:

@@ -116,6 +116,20 @@ def spans_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 MONEY = ("volume", "revenue")
 UNTIL = MONDAY + 28 * DAY
+
+
+def activity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """All 50 users are active in each of the four weeks, and a quarter of the fills is routed."""
+    mine = result[result["builder"] == ME]
+    assert (mine["active"] == USERS).all()
+    assert mine["new"].tolist() == [USERS, 0, 0, 0]
+    assert (mine["retention"].iloc[1:] == 1).all()
+    routed = frames["fills"]["builder"] == ME
+    assert mine["fills"].sum() == routed.sum()
+    assert np.isclose(mine["revenue"].sum(), 0.01 * routed.sum())
+    assert np.allclose(mine["revenue_share"], 1 / 3, atol=0.01)
+
+
 CASES = [
     case("revenue", revenue_at_scale, EARNED, same),
     case(
@@ -150,6 +164,14 @@ CASES = [
         ("user", *EARNED),
         same,
         arguments={"builder": ME, "since": MONDAY, "until": UNTIL},
+        gives="pandas",
+    ),
+    case(
+        "activity",
+        activity_at_scale,
+        ("user", *EARNED),
+        same,
+        arguments={"since": MONDAY, "until": UNTIL},
         gives="pandas",
     ),
     case(

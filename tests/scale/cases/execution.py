@@ -78,6 +78,103 @@ def tape(n: int) -> Frames:
     }
 
 
+def both_sides(n: int) -> Frames:
+    """Return trades of 1: taker k % 6 buys from one maker at 100; a minute later the mid is 101."""
+    k = np.arange(n) // 2
+    taken = np.arange(n) % 2 == 0
+    user = np.where(taken, k % 6, 9)
+    at = MONDAY + 7_200_000 * k
+    count = -(-n // 2)
+    return {
+        "fills": pd.DataFrame(
+            {
+                "user": pd.array([f"0x{each:040x}" for each in user], dtype="str"),
+                "coin": pd.array(["XYZ"] * n, dtype="str"),
+                "px": 100.0,
+                "sz": 1.0,
+                "side": pd.array(np.where(taken, "B", "A"), dtype="str"),
+                "time": times(at),
+                "crossed": taken,
+                "tid": 1 + k,
+                "oid": 1 + np.arange(n),
+            }
+        ),
+        "prices": pd.DataFrame(
+            {
+                "coin": pd.array(["XYZ"] * count, dtype="str"),
+                "time": times(MONDAY + 7_200_000 * np.arange(count) + 60_000),
+                "mid_px": 101.0 + 0.01 * (np.arange(count) % 5),
+            }
+        ),
+    }
+
+
+def pairs_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert len(result) == 6
+    assert result["trades"].sum() == len(frames["fills"]) // 2
+    assert (result["maker"] == f"0x{9:040x}").all()
+    assert np.allclose(result["gain_bps"], 102, atol=0.5)
+
+
+def toxicity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert len(result) == 6
+    assert result["fills"].sum() == len(frames["fills"]) // 2
+    assert np.allclose(result["shrunk_bps"], 102, atol=0.5)
+    assert (result["clusters"] == result["fills"]).all()
+
+
+def copies_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """The fill costs 101, the copy a minute later 102, the last mid is 102."""
+    n = len(frames["fills"])
+    assert result["priced"].tolist() == [0, n]
+    assert np.isclose(result["own_usd"].iloc[1], 2.0 * n)
+    assert np.isclose(result["delay_usd"].iloc[1], -2.0 * n)
+    assert np.isclose(result["slippage_usd"].iloc[1], -2.04 * n)
+
+
+def parents(n: int) -> Frames:
+    """Return orders to buy 2 at a mid of 100: 1 is filled at 102 after a mid of 101, then canceled.
+
+    The mid at the end is 104. The fee is 0.5.
+    """
+    at = MONDAY + 600_000 * np.arange(n)
+    orders = {
+        "oid": np.repeat(np.arange(n), 2),
+        "coin": pd.array(["XYZ"] * 2 * n, dtype="str"),
+        "side": pd.array(["B"] * 2 * n, dtype="str"),
+        "orig_sz": 2.0,
+        "sz": 1.0,
+        "status": pd.array(["open", "canceled"] * n, dtype="str"),
+        "timestamp": times(np.repeat(at, 2)),
+        "status_timestamp": times(np.repeat(at, 2) + np.tile([0, 90_000], n)),
+    }
+    fills = {
+        "oid": np.arange(n),
+        "coin": pd.array(["XYZ"] * n, dtype="str"),
+        "px": 102.0,
+        "sz": 1.0,
+        "side": pd.array(["B"] * n, dtype="str"),
+        "time": times(at + 60_000),
+        "crossed": True,
+        "fee": 0.5,
+        "tid": 1 + np.arange(n),
+    }
+    mids = {
+        "coin": pd.array(["XYZ"] * 3 * n, dtype="str"),
+        "time": times(np.repeat(at, 3) + np.tile([-1000, 50_000, 89_000], n)),
+        "mid_px": np.tile([100.0, 101.0, 104.0], n),
+    }
+    frames = {"orders": orders, "fills": fills, "prices": mids}
+    return {name: pd.DataFrame(columns) for name, columns in frames.items()}
+
+
+def shortfall_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["fills"])
+    assert result["name"].tolist() == ["delay", "trading", "opportunity", "fees", "total"]
+    assert np.allclose(result["usd"], np.array([-1.0, -1.0, -4.0, -0.5, -6.5]) * n)
+    assert np.allclose(result["estimate"], [-50.0, -50.0, -200.0, -25.0, -325.0])
+
+
 def tape_as(name: str) -> Callable[[int], Frames]:
     def made(n: int) -> Frames:
         return {name: tape(n)["fills"]}
@@ -145,5 +242,50 @@ CASES = [
         doubled=same,
         gives="pandas",
         table=lambda result: result.params,
+    ),
+    Case(
+        helper="execution.counterparties",
+        frames=both_sides,
+        arguments={"horizon": "1m", "draws": 20},
+        at_scale=pairs_at_scale,
+        needed={"fills": (*NEEDED["fills"], "tid", "user"), "prices": NEEDED["prices"]},
+        doubled=same,
+        gives="pandas",
+        most=100_000,
+    ),
+    Case(
+        helper="execution.toxicity",
+        frames=both_sides,
+        arguments={"horizon": "1m"},
+        at_scale=toxicity_at_scale,
+        needed={"fills": (*NEEDED["fills"], "user"), "prices": NEEDED["prices"]},
+        doubled=same,
+        gives="pandas",
+        rows=160,
+        most=100_000,
+    ),
+    Case(
+        helper="execution.copy_trading",
+        frames=trades,
+        arguments={"delays": ["10s", "1m"], "slippage_bps": 100.0, "draws": 20},
+        at_scale=copies_at_scale,
+        needed={"fills": NEEDED["fills"][:-1], "prices": NEEDED["prices"]},
+        doubled=same,
+        gives="pandas",
+    ),
+    Case(
+        helper="execution.shortfall",
+        frames=parents,
+        arguments={"draws": 20},
+        at_scale=shortfall_at_scale,
+        needed={
+            "orders": ("oid", "coin", "side", "orig_sz", "timestamp", "status_timestamp"),
+            "fills": ("oid", "coin", "px", "sz", "side", "time", "crossed", "fee"),
+            "prices": NEEDED["prices"],
+        },
+        doubled=same,
+        gives="pandas",
+        table=lambda result: result.params,
+        most=100_000,
     ),
 ]

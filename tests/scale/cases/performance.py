@@ -83,6 +83,27 @@ def figures(n: int) -> pd.DataFrame:
     )
 
 
+def two_halves(n: int) -> pd.DataFrame:
+    """Return 40 days of n // 40 accounts: account k earns k basis points a day, plus noise."""
+    count = -(-n // 40)
+    k, day = np.divmod(np.arange(n), 40)
+    return pd.DataFrame(
+        {
+            "user": pd.array([f"0x{each:040x}" for each in k], dtype="str"),
+            "time": times(DAY * day),
+            "return_": np.where(day % 2 == 0, 0.01, -0.01) + 1e-4 * k / max(count, 1),
+        }
+    )
+
+
+def skill_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["returns"]) // 40
+    assert (result["rank"] == np.arange(1, n + 1)).all()
+    assert (result["n"] == 40).all()
+    assert (result["value"].diff().dropna() < 0).all()
+    assert result["user"].iloc[0] == f"0x{n - 1:040x}"
+
+
 def leaderboard_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     n = len(frames["figures"])
     assert result["value"].tolist() == [1.0 * each for each in range(n - 1, -1, -1)]
@@ -123,5 +144,16 @@ CASES = [
         needed={"figures": ("user", "figure", "value", "low", "high", "n")},
         doubled=same,
         most=2_000,
+    ),
+    Case(
+        helper="performance.skill",
+        frames=lambda n: {"returns": two_halves(n)},
+        at_scale=skill_at_scale,
+        needed={"returns": ("user", "time", "return_")},
+        doubled=same,
+        gives="pandas",
+        table=lambda result: result.accounts,
+        rows=240,
+        most=100_000,
     ),
 ]

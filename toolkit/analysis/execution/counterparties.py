@@ -10,12 +10,10 @@ from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import check_count, check_level
-from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.analysis.common.shrinkage import shrink_estimates
 from toolkit.analysis.execution.fills import prices_after, read_marks
 from toolkit.analysis.execution.markout import estimate_gains, read_clusters, result_facts
 from toolkit.analysis.execution.prices import span_ms
-from toolkit.errors import HistoryWarning
 
 Floats = npt.NDArray[np.float64]
 Names = str | Mapping[str, str]
@@ -83,11 +81,6 @@ def counterparties(
         If a column is missing or holds text.
     ValueError
         If a span of time or `level` is not valid, or the prices are those of trades.
-
-    Warns
-    -----
-    HistoryWarning
-        If one side of trades is not in the frame.
 
     Notes
     -----
@@ -265,13 +258,6 @@ def _join_sides(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
         trades["maker"] = sides[False]
     # A trade of which only the maker is in the frame is seen from the other side.
     trades["_sign"] = trades["_sign"].where(trades["_taken"], -trades["_sign"])
-    both = table.groupby(["_id", "coin"])["_taken"].nunique().reindex(trades.index) == 2
-    if one_sided := int((~both).sum()):
-        warn_user(
-            f"fills: the other side of {one_sided:,} of {len(trades):,} trades is not in the "
-            "frame. Add the fills of more accounts to see it",
-            HistoryWarning,
-        )
     trades = trades.reset_index()
     order = ["_ms", "coin", "_id"]
     return trades.sort_values(order, kind="stable", ignore_index=True)

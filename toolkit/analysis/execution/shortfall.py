@@ -193,7 +193,8 @@ def _read_parents(orders: IntoFrame) -> tuple[pd.DataFrame, float]:
             "side": first["side"].astype("str"),
             "_placed": fired.reindex(first.index).where(trigger, first["placed"]),
             "_ended": last["ms"].where(last["_group"] != "active"),
-            "size": first["orig_sz"].astype("float64"),
+            # A reduce-only order shrinks to the position that is left when it executes.
+            "size": last["orig_sz"].astype("float64"),
             "_open": last["sz"].astype("float64") if "sz" in last else np.nan,
         }
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,8 @@ class Skill(Estimate):
 
     accounts: pd.DataFrame
     measure: str
+
+    picture: ClassVar[str] = "skill"
 
 
 def skill(

@@ -1,0 +1,120 @@
+"""Implementation shortfall: hand-worked parts, the identity of their sum, what is left out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.errors import HistoryWarning, ToolkitError
+
+
+def at(*ms: int) -> pd.DatetimeIndex:
+    return pd.to_datetime(list(ms), unit="ms", utc=True)
+
+
+def events(oid: int, side: str, size: float, *steps: tuple[str, int, float]) -> pd.DataFrame:
+    """Return the events of one order from (status, ms, open size)."""
+    status, ms, rest = zip(*steps, strict=True)
+    return pd.DataFrame(
+        {"oid": oid, "coin": "XYZ", "side": side, "orig_sz": size, "status": status, "sz": rest,
+         "timestamp": at(*[ms[0]] * len(ms)), "status_timestamp": at(*ms), "order_type": "Limit",
+         "is_trigger": False}
+    )  # fmt: skip
+
+
+def fills_of(oid: int, side: str, *rows: tuple[int, float, float, bool, float]) -> pd.DataFrame:
+    """Return fills from (ms, px, sz, crossed, fee)."""
+    ms, px, sz, crossed, fee = zip(*rows, strict=True)
+    return pd.DataFrame(
+        {"oid": oid, "coin": "XYZ", "side": side, "px": px, "sz": sz, "crossed": crossed,
+         "fee": fee, "time": at(*ms)}
+    )  # fmt: skip
+
+
+MIDS = pd.DataFrame({"coin": "XYZ", "time": at(900, 4_000, 8_000), "mid_px": [100.0, 99.0, 97.0]})
+# A sale of 5 decided at 100; 2 rest and fill at 99.5, 1 takes at 98.5; 2 are canceled at 97.
+SALE = events(1, "A", 5.0, ("open", 1_000, 5.0), ("canceled", 9_000, 2.0))
+SOLD = fills_of(1, "A", (5_000, 99.5, 2.0, False, -0.1), (6_000, 98.5, 1.0, True, 0.4))
+
+
+class TestShortfall:
+    def test_sale_by_hand(self) -> None:
+        row = tk.execution.shortfall(SALE, SOLD, MIDS).orders.iloc[0]
+        assert row["delay"] == -3.0  # 3 * (99 - 100)
+        assert row["trading"] == pytest.approx(0.5)  # 2 * 0.5 - 1 * 0.5
+        assert row["opportunity"] == -6.0  # 2 * (97 - 100): not sold before the fall
+        assert row["fees"] == pytest.approx(-0.3)
+        assert row["maker_share"] == pytest.approx(2 / 3)
+        assert row["total_bps"] == pytest.approx(1e4 * -8.8 / 500)
+
+    def test_total_is_real_less_paper_gain(self) -> None:
+        row = tk.execution.shortfall(SALE, SOLD, MIDS).orders.iloc[0]
+        real = (99.5 * 2 + 98.5) - 3 * 97.0 - 0.3
+        paper = 5 * (100.0 - 97.0)
+        assert row["total"] == pytest.approx(real - paper)
+
+    def test_rejected_order_is_left_out(self) -> None:
+        rejected = events(2, "B", 1.0, ("perpMarginRejected", 2_000, 1.0))
+        found = tk.execution.shortfall(pd.concat([SALE, rejected]), SOLD, MIDS)
+        assert found.orders["parent"].tolist() == [1]
+
+    def test_trigger_decides_when_it_fires(self) -> None:
+        stop = events(
+            3, "A", 1.0, ("open", 1_000, 1.0), ("triggered", 4_500, 1.0), ("filled", 5_000, 0.0)
+        ).assign(is_trigger=True)
+        waiting = events(4, "A", 1.0, ("open", 1_000, 1.0)).assign(is_trigger=True)
+        sold = fills_of(3, "A", (5_000, 98.0, 1.0, True, 0.0))
+        found = tk.execution.shortfall(pd.concat([stop, waiting]), sold, MIDS).orders
+        assert found["parent"].tolist() == [3]
+        assert found["decision_px"].tolist() == [99.0]
+
+    def test_open_order_is_valued_at_last_event(self) -> None:
+        still = events(5, "B", 2.0, ("open", 1_000, 2.0))
+        row = tk.execution.shortfall(pd.concat([SALE, still]), SOLD, MIDS).orders.iloc[1]
+        assert pd.isna(row["ended"])
+        assert row["opportunity"] == 6.0  # not bought, and 3 cheaper at the last event
+
+    def test_twap_slices_are_one_order(self) -> None:
+        slices = [events(n, "B", 1.0, ("filled", 1_000 * n, 0.0)) for n in (5, 6)]
+        orders = pd.concat(slices).assign(order_type="Twap Slice")
+        bought = [fills_of(n, "B", (1_000 * n, 99.0 + n, 1.0, True, 0.1)) for n in (5, 6)]
+        found = tk.execution.shortfall(orders, pd.concat(bought).assign(twap_id=8), MIDS).orders
+        assert found[["kind", "parent", "filled"]].values.tolist() == [["twap", 8, 2.0]]
+        assert found["trading"].tolist() == [-(5.0 + 6.0)]
+        assert found["opportunity"].tolist() == [0.0]
+
+    def test_missing_fills_warn(self) -> None:
+        with pytest.warns(HistoryWarning, match="fills of 1 of 1 orders do not add up"):
+            tk.execution.shortfall(SALE, SOLD.iloc[:1], MIDS)
+
+    def test_stale_decision_price_is_missing(self) -> None:
+        found = tk.execution.shortfall(SALE, SOLD, MIDS, max_age=0.05)
+        assert found.params["missing"].tolist() == [1] * 5
+        assert np.isnan(found["total"])
+
+    def test_prices_of_trades_are_refused(self) -> None:
+        with pytest.raises((ValueError, ToolkitError), match="bid or an ask"):
+            tk.execution.shortfall(SALE, SOLD, SOLD[["coin", "time", "px"]])
+
+    def test_intervals_hold_planted_cost(self) -> None:
+        """60 samples of 40 days with a planted cost: 88 % of the 95 % intervals or more hold it."""
+        rng = np.random.default_rng(3)
+        held = []
+        day = 86_400_000
+        for _ in range(60):
+            n = 40
+            start = 1_000 + day * np.arange(n)
+            cost = 5.0 + 8.0 * rng.normal(size=n)  # bps
+            orders = pd.DataFrame(
+                {"oid": np.arange(n), "coin": "XYZ", "side": "B", "orig_sz": 1.0,
+                 "status": "filled", "timestamp": at(*start), "status_timestamp": at(*start + 9)}
+            )  # fmt: skip
+            fills = pd.DataFrame(
+                {"oid": np.arange(n), "coin": "XYZ", "side": "B", "sz": 1.0, "crossed": True,
+                 "px": 100 + cost / 100, "fee": 0.02, "time": at(*start + 9)}
+            )  # fmt: skip
+            prices = pd.DataFrame({"coin": "XYZ", "time": at(*start - 1), "mid_px": 100.0})
+            params = tk.execution.shortfall(orders, fills, prices, draws=199).params
+            total = params.set_index("name").loc["total"]
+            held.append(total["low"] <= -7.0 <= total["high"])
+        assert np.mean(held) >= 0.88

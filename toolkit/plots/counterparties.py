@@ -1,0 +1,184 @@
+"""Both sides of trades: who gained from whom, and whose trades prices follow."""
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+from toolkit.plots import axes, formats, style
+from toolkit.plots.style import Theme, ThemeName
+
+_MOST_NAMES: Final = 8
+_MOST_RANKED: Final = 20
+
+
+def counterparties(
+    pairs: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes:
+    """Draw what takers gained from makers: one cell for each pair.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        `tk.execution.counterparties`. The eight takers and the eight makers with the largest
+        volume are drawn.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+
+    Returns
+    -------
+    Axes
+        Rows are takers, columns are makers. The shade and the first number are the gain of the
+        taker in basis points, the second number is the volume in USD.
+
+    Examples
+    --------
+    >>> pairs = pd.DataFrame({"taker": ["0xa"], "maker": ["0xb"], "volume_usd": [200.0],
+    ...     "gain_bps": [50.0]})
+    >>> counterparties(pairs).get_ylabel()
+    'taker'
+    """
+    colours = style.get_theme(theme)
+    rows = _name_sides(pairs) if len(pairs) else pairs
+    takers, makers = (_largest(rows, side) for side in ("taker", "maker"))
+    size = (1.9 + 0.85 * max(3, len(makers)), 1.5 + 0.42 * max(3, len(takers)))
+    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    if not len(rows):
+        style.draw_no_data(ax, colours)
+        words = "Who trades against whom: no data."
+        return style.finish_axes(ax, colours, words, style.is_simulated(pairs))
+    gains, volumes = (
+        rows.pivot_table(
+            index="taker", columns="maker", values=name, aggfunc="first", dropna=False
+        ).reindex(index=takers, columns=makers)
+        for name in ("gain_bps", "volume_usd")
+    )
+    _draw_gains(ax, colours, gains.to_numpy(np.float64), volumes.to_numpy(np.float64))
+    ax.set_yticks(range(len(takers)), takers, parse_math=False)
+    ax.set_xticks(range(len(makers)), makers, parse_math=False)
+    for label in ax.get_xticklabels():
+        label.set(rotation=30, ha="right", rotation_mode="anchor")
+    ax.set_ylabel("taker")
+    ax.set_xlabel("maker")
+    axes.set_title(ax, colours, "gain of the taker in bps, and volume")
+    most = rows.iloc[0]
+    words = (
+        f"Who trades against whom: {len(rows)} pairs. The largest is {most['taker']} taking from "
+        f"{most['maker']}: {formats.usd_amount(most['volume_usd'])} USD, gain of the taker "
+        f"{formats.signed_number(round(most['gain_bps'], 2))} bps."
+    )
+    return style.finish_axes(ax, colours, words, style.is_simulated(pairs))
+
+
+def _name_sides(pairs: pd.DataFrame) -> pd.DataFrame:
+    names = {
+        side: [formats.short_name(name) if isinstance(name, str) else "not known" for name in each]
+        for side, each in pairs[["taker", "maker"]].items()
+    }
+    return pairs.assign(**{str(side): each for side, each in names.items()})
+
+
+def _largest(rows: pd.DataFrame, side: str) -> list[str]:
+    if not len(rows):
+        return []
+    volume = rows.groupby(side)["volume_usd"].sum().sort_values(ascending=False, kind="stable")
+    return [str(name) for name in volume.head(_MOST_NAMES).index]
+
+
+def _draw_gains(ax: Axes, theme: Theme, gains: Any, volumes: Any) -> None:
+    """Draw the cells; the shade of a gain and of a loss have the same scale."""
+    style.style_axes(ax, theme)
+    ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    known = np.abs(gains[np.isfinite(gains)])
+    most = float(known.max()) if len(known) and known.max() > 0 else 1.0
+    scale = LinearSegmentedColormap.from_list("", [theme.bad, theme.background, theme.good])
+    shades = scale.with_extremes(bad=(0, 0, 0, 0))
+    ax.imshow(gains, cmap=shades, vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
+    for (row, column), volume in np.ndenumerate(volumes):
+        if not np.isfinite(volume):
+            continue
+        gain = gains[row, column]
+        has_gain = np.isfinite(gain)
+        text = formats.signed_number(round(gain, 1)) if has_gain else "no price"
+        is_dark = has_gain and abs(gain) > 0.65 * most
+        usd = formats.short_usd(float(f"{volume:.3g}"))
+        ax.text(
+            column, row, f"{text}\n{usd}", ha="center", va="center",
+            fontsize=7.5, color=theme.background if is_dark else theme.text, parse_math=False,
+        )  # fmt: skip
+
+
+def toxicity(
+    ranking: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes:
+    """Draw how far prices follow the trades of each account, the most toxic at the top.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        `tk.execution.toxicity`. The first 20 names are drawn.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+
+    Returns
+    -------
+    Axes
+        One row per name: the measured gain as a hollow dot, the gain after shrinkage as a full dot
+        with its interval, in basis points.
+
+    Examples
+    --------
+    >>> ranking = pd.DataFrame({"name": ["0xa"], "fills": [9], "gain_bps": [3.0],
+    ...     "shrunk_bps": [2.0], "low": [1.0], "high": [3.0]})
+    >>> toxicity(ranking).get_xlabel()
+    'gain after the trade, bps'
+    """
+    colours = style.get_theme(theme)
+    rows = ranking.head(_MOST_RANKED)
+    size = (7.2, max(1.9, 0.27 * len(rows) + 1.1))
+    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    if not len(rows) or rows["gain_bps"].isna().all():
+        style.draw_no_data(ax, colours)
+        words = "Gain after trades by account: no data."
+        return style.finish_axes(ax, colours, words, style.is_simulated(ranking))
+    style.style_axes(ax, colours, "x")
+    places = np.arange(len(rows))
+    ax.axvline(0, color=colours.muted, linewidth=0.8)
+    ax.plot(
+        rows["gain_bps"], places, "o", color=colours.muted, markerfacecolor=colours.background,
+        markersize=5, label="measured",
+    )  # fmt: skip
+    if rows["shrunk_bps"].notna().any():
+        ax.hlines(places, rows["low"], rows["high"], color=colours.bad, linewidth=1.6)
+        ax.plot(
+            rows["shrunk_bps"], places, "o", color=colours.bad, markersize=5,
+            label="after shrinkage, with interval",
+        )  # fmt: skip
+    names = rows["name"].map(lambda name: formats.short_name(str(name)), na_action="ignore")
+    texts = [
+        f"{name} ({fills:,})"
+        for name, fills in zip(names.fillna("no name"), rows["fills"], strict=True)
+    ]
+    ax.set_yticks(places, texts, parse_math=False)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_ylabel("name (fills)")
+    ax.set_xlabel("gain after the trade, bps")
+    axes.add_legend(ax, colours, ncols=2)
+    top = rows.iloc[0]
+    words = (
+        f"Gain after trades of {len(ranking)} names. The highest is {texts[0]} fills: "
+        f"{formats.signed_number(round(top['gain_bps'], 2))} bps measured."
+    )
+    return style.finish_axes(ax, colours, words, style.is_simulated(ranking))

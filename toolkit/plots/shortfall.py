@@ -1,0 +1,85 @@
+"""Implementation shortfall: the parts of what orders cost."""
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+from toolkit.plots import axes, formats, style
+from toolkit.plots.style import ThemeName
+
+if TYPE_CHECKING:
+    from toolkit.execution import Shortfall
+
+_PARTS: Final = ("delay", "trading", "opportunity", "fees", "total")
+
+
+def shortfall(
+    shortfall: "Shortfall",
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "light",
+    transparent: bool = False,
+) -> Axes:
+    """Draw the parts of the implementation shortfall, with intervals.
+
+    Parameters
+    ----------
+    shortfall : Shortfall
+        `tk.execution.shortfall`.
+    ax, theme, transparent
+        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+
+    Returns
+    -------
+    Axes
+        A bar for each part and one for the total, in basis points of the decided value. Costs are
+        negative. Lines are intervals.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toolkit import execution
+    >>> at = pd.to_datetime([1000, 9000], unit="ms", utc=True)
+    >>> orders = pd.DataFrame({"oid": 1, "status": ["open", "filled"], "coin": "XYZ", "side": "B",
+    ...     "status_timestamp": at, "timestamp": at[[0, 0]], "orig_sz": 1.0})
+    >>> fills = pd.DataFrame({"oid": 1, "coin": "XYZ", "px": [101.0], "sz": 1.0, "side": "B",
+    ...     "time": at[1:], "crossed": True, "fee": 0.1})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0], "time": at[:1]})
+    >>> found = execution.shortfall(orders, fills, mids)
+    >>> shortfall(found).get_ylabel()
+    'gain of the account, bps of the decided value'
+    """
+    colours = style.get_theme(theme)
+    rows = shortfall.params.set_index("name").loc[list(_PARTS)]
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    values, low, high = (rows[key].to_numpy(np.float64) for key in ("estimate", "low", "high"))
+    is_simulated = style.is_simulated(shortfall.params)
+    if not np.isfinite(values).any():
+        style.draw_no_data(ax, colours)
+        words = "Implementation shortfall: no data."
+        return style.finish_axes(ax, colours, words, is_simulated)
+    places = np.arange(len(rows))
+    bars = [colours.good if value >= 0 else colours.bad for value in values[:-1]]
+    ax.bar(places, values, width=0.62, color=[*bars, colours.total], linewidth=0)
+    ax.vlines(places, low, high, color=colours.text, linewidth=1.3)
+    axes.add_zero_line(ax, colours)
+    for place, value, upper, lower in zip(places, values, high, low, strict=True):
+        is_up = value >= 0
+        end = np.nanmax([value, upper]) if is_up else np.nanmin([value, lower])
+        text = formats.signed_number(round(value, 2))
+        axes.label_point(ax, colours, text, (place, end), (0, 4 if is_up else -12))
+    ax.margins(y=0.16)
+    ax.set_xticks(places, _PARTS)
+    ax.set_xlabel("part of the shortfall")
+    ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_number))
+    ax.set_ylabel("gain of the account, bps of the decided value")
+    n, missing = int(rows["n"].iloc[0]), int(rows["missing"].iloc[0])
+    axes.set_title(ax, colours, f"{n:,} orders, {missing:,} without a price")
+    parts = ", ".join(
+        f"{name} {formats.signed_number(round(value, 2))} bps"
+        for name, value in zip(_PARTS, values, strict=True)
+    )
+    words = f"Implementation shortfall of {n:,} orders: {parts}."
+    return style.finish_axes(ax, colours, words, is_simulated)
