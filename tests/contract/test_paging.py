@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.operations import Operation, get_operation
-from toolkit.contract.paging import PageDecision, page_reader
+from toolkit.contract.paging import PageDecision, PageReader, page_reader
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
 CURSORS = ["userFillsByTime", "builderApprovedFillsByTime", "builderApprovedFundingByTime"]
 Rows = list[Any]
+DAY = 86_400_000
 READINGS = pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
 
 
@@ -390,3 +391,136 @@ def test_largest_page_of_one_tie_is_incomplete() -> None:
     with pytest.raises(Incomplete) as first:
         page_reader(operation, {}).read(make_rows(operation, [(2, 2)] * 2000))
     assert first.value.cursor is None
+
+
+def read_keys(where: PageReader, *pages: list[tuple[int, ...]]) -> list[PageDecision]:
+    """Return the decision on each page, from the keys of its rows."""
+    return [where.read(make_rows(where.operation, keys)) for keys in pages]
+
+
+def test_end_of_single_tie_is_confirmed() -> None:
+    """The short third page seems to be the end; the empty fourth page confirms it."""
+    where = page_reader(get_operation("userFillsByTime"), {"start": 0, "page_size": 4}, 10)
+    first, second, last = (1, 0), (1, 1), (2, 0)
+    assert read_keys(where, [*[first] * 3, second], [*[second] * 3, last], [last], []) == [
+        PageDecision(0, 3, {"cursor": "1_0"}),
+        PageDecision(0, 3, {"cursor": "1_1"}),
+        PageDecision(0, 1, {"cursor": "2_0"}, certain=1),
+        PageDecision(0, 0, None, is_confirmed=True),
+    ]
+    assert (where.last_kept_key, where.ties) == (last, 2)
+
+
+def test_end_of_two_ties_is_confirmed() -> None:
+    """The last tie of the short page came again with the same rows."""
+    where = page_reader(get_operation("userFillsByTime"), {"page_size": 5, "end": 99}, 10)
+    pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1), (3, 1)], [(3, 1), (3, 1)]]
+    assert read_keys(where, *pages) == [
+        PageDecision(0, 4, {"cursor": "1_3"}),
+        PageDecision(0, 3, {"cursor": "2_1"}, certain=1),
+        PageDecision(0, 2, None, is_confirmed=True),
+    ]
+    assert where.last_kept_key == (2, 1)
+
+
+def test_confirmation_that_brings_rows_goes_on() -> None:
+    """The end is not confirmed: the same tie grew, and the pull asks again."""
+    where = page_reader(get_operation("userFillsByTime"), {"page_size": 5}, 10)
+    pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1)], [(3, 1), (3, 1)], []]
+    assert read_keys(where, *pages)[1:] == [
+        PageDecision(0, 2, {"cursor": "2_1"}, certain=1),
+        PageDecision(0, 2, {"cursor": "3_1"}, certain=2),
+        PageDecision(0, 0, None, is_confirmed=True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("confirm_until", "keys"),
+    [(3, [(1, 1), (3, 1)]), (2, [(1, 1), (3, 1)]), (None, [(1, 1), (3, 1)]), (None, [(0, 1)] * 2)],
+)
+def test_late_end_needs_no_confirmation(
+    confirm_until: int | None, keys: list[tuple[int, ...]]
+) -> None:
+    where = page_reader(get_operation("userFillsByTime"), {"page_size": 3}, confirm_until)
+    before = [(0, 0), (0, 0), keys[0]]
+    assert read_keys(where, before, keys)[1] == PageDecision(0, 2, None)
+
+
+def test_only_page_needs_no_confirmation() -> None:
+    where = page_reader(get_operation("userFillsByTime"), {"page_size": 3}, 10)
+    assert read_keys(where, [(1, 1), (2, 1)]) == [PageDecision(0, 2, None)]
+
+
+def test_rows_without_index_need_no_confirmation() -> None:
+    operation = get_operation("userFillsByTime")
+    rows = _without_index(make_rows(operation, [(1, 1), (2, 1)]), 1)
+    where = page_reader(operation, {"page_size": 2}, 10)
+    assert where.read(rows).after == {"start": 2, "cursor": None}
+    assert where.read(rows[1:]) == PageDecision(0, 1, None)
+
+
+def test_only_fills_and_funding_confirm_their_end() -> None:
+    assert page_reader(get_operation("userFillsByTime"), {}, 10).confirm_until == 10
+    assert page_reader(get_operation(ORDERS), {}, 10).confirm_until is None
+
+
+def test_parameters_of_next_request() -> None:
+    """A cursor replaces the start; a time replaces a cursor; the end stays."""
+    where = page_reader(get_operation("userFillsByTime"), {"start": 1, "end": 9, "page_size": 2})
+    read_keys(where, [(1, 1), (2, 1)])
+    assert where.parameters == {"cursor": "1_1", "end": 9, "page_size": 2}
+    operation = get_operation("userFillsByTime")
+    where = page_reader(operation, {"start": 1, "end": 9, "page_size": 2})
+    where.read(_without_index(make_rows(operation, [(1, 1), (2, 1)]), 1))
+    assert where.parameters == {"start": 2, "end": 9, "page_size": 2, "cursor": None}
+
+
+@pytest.mark.parametrize(
+    ("type_", "asked", "keys", "row", "place"),
+    [
+        (LEDGER, {"start": 5}, [(4,), (5,), (6,)], 0, "before the requested start 5"),
+        (LEDGER, {"end": 9}, [(6,), (10,), (11,)], 2, "after the requested end 9"),
+        (ORDERS, {"cursor": "5_2"}, [(5, 1), (6, 0)], 0, "before the requested cursor 5_2"),
+        (ORDERS, {"cursor": "5_2", "start": 7}, [(5, 1), (8, 0)], 0, "requested cursor 5_2"),
+        (WEEKS, {"end": 9}, [(10,), (9,), (8,)], 0, "after the requested end 9"),
+        (WEEKS, {"start": 7 * DAY + 6}, [(9 * DAY,), (6,)], 1, "before the requested start 7"),
+    ],
+)
+def test_row_outside_of_request_is_refused(
+    type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]], row: int, place: str
+) -> None:
+    operation = get_operation(type_)
+    with pytest.raises(AnswerInvalid, match=place) as refused:
+        page_reader(operation, asked).read(make_rows(operation, keys))
+    assert (refused.value.column, refused.value.row) == (operation.key[0], row)
+
+
+@pytest.mark.parametrize(
+    ("type_", "asked", "keys"),
+    [
+        (LEDGER, {"start": 5, "end": 9}, [(5,), (6,), (9,)]),
+        (ORDERS, {"cursor": "5_2"}, [(5, 2), (5, 3)]),
+        (WEEKS, {"start": 7 * DAY + 6, "end": 9 * DAY}, [(9 * DAY,), (7,)]),
+    ],
+)
+def test_rows_at_edge_of_request_are_kept(
+    type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]]
+) -> None:
+    operation = get_operation(type_)
+    assert page_reader(operation, asked).read(make_rows(operation, keys)).after is not None
+
+
+@pytest.mark.parametrize(
+    ("again", "count"), [([], 0), ([(2, 1)], 1), ([(2, 1), (2, 2)], 1), ([(2, 2), (2, 3)], 0)]
+)
+def test_lost_rows_of_cut_tie_are_refused(again: list[tuple[int, ...]], count: int) -> None:
+    where = page_reader(get_operation(ORDERS), {})
+    with pytest.raises(AnswerInvalid, match=f"2 rows .* 2_1 .* and {count} of them came again"):
+        read_keys(where, [(1, 1), (2, 1), (2, 1)], again)
+
+
+def test_late_rows_cut_a_tie_again() -> None:
+    """Rows that arrive before the cut tie fill the page, so that it is cut earlier."""
+    where = page_reader(get_operation("userFillsByTime"), {"page_size": 3})
+    pages = [[(1, 1), (2, 1), (2, 1)], [(1, 2), (1, 3), (2, 1)]]
+    assert read_keys(where, *pages)[1] == PageDecision(0, 2, {"cursor": "1_3"})

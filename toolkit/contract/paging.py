@@ -148,7 +148,7 @@ class PageReader:
         elif start < len(keys):
             self.last_kept_key = keys[-1]
             after = self._request_after(keys[-1])
-        if after is None or after.items() <= self.parameters.items():
+        if after is None:
             return PageDecision(start, len(keys), None, is_confirmed=is_confirmed)
         return PageDecision(start, len(keys), after, certain=cut if cut > start else len(keys))
 
