@@ -2,8 +2,9 @@
 
 import random
 import tracemalloc
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import msgpack
 import pandas as pd
@@ -14,6 +15,7 @@ import zstandard
 from tests.benchmarks.side_by_side import Ratio, side_by_side
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns
+from toolkit.contract.deviations import UnknownField
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.snapshots import (
     WireAccountSnapshot,
@@ -22,7 +24,7 @@ from toolkit.contract.snapshots import (
     encode,
     pack,
 )
-from toolkit.frames import Collector
+from toolkit.frames import Collector, Extra
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
 TWAPS = OPERATIONS["perpTwapSnapshots"]
@@ -133,6 +135,75 @@ def test_accounts_of_decimal_text(report: Report) -> None:
             rounds=5,
         )
     )
+
+
+UNKNOWN_VALUES: dict[str, tuple[Any, ...]] = {
+    "a number": (1.5,),
+    "a text": ("of some length",),
+    "nested values": ({"a": [1.5, None]},),
+}
+
+
+def read_extra(operation: Operation, content: bytes, extra: Extra) -> pd.DataFrame:
+    collector = Collector(operation, "float", extra)
+    collector.add((decode(operation, 200, {}, content),))
+    return collector.frames({})[0]
+
+
+def compare_with_unknown(
+    report: Report, operation: Operation, what: str, plain: bytes, strange: bytes
+) -> None:
+    """Report the cost of unknown values; if they are dropped, it is at most 1.3 times."""
+    for extra in get_args(Extra):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnknownField)
+            unknown = set(read_extra(operation, strange, extra)) - set(names(operation))
+        assert bool(unknown) is (extra == "keep")
+        ratio = side_by_side(
+            f"{what}, extra={extra!r}",
+            "with it",
+            lambda extra=extra: read_extra(operation, strange, extra),
+            "without",
+            lambda extra=extra: read_extra(operation, plain, extra),
+            rounds=9,
+        )
+        report(ratio)
+        if extra == "drop":
+            assert ratio.slow_ms / ratio.fast_ms <= 1.3
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["tuples", "objects"])
+@pytest.mark.parametrize("unknown", list(UNKNOWN_VALUES))
+def test_accounts_with_unknown_values(unknown: str, keyed: bool, report: Report) -> None:
+    draw = random.Random(7)
+    users = {f"0x{draw.randbytes(20).hex()}": account(draw) for _ in range(200_000)}
+
+    def content(further: tuple[Any, ...]) -> bytes:
+        values = {user: (*values, *further) for user, values in users.items()}
+        if not keyed:
+            return zstandard.compress(msgpack.packb(["s", "USDC", values]), 1)
+        keys = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
+        later = {"later": further[0]} if further else {}
+        named = {user: dict(zip(keys, row, strict=False)) | later for user, row in users.items()}
+        return zstandard.compress(msgpack.packb({"i": "s", "t": "USDC", "u": named}), 1)
+
+    what = f"200,000 accounts as {'objects' if keyed else 'tuples'} with {unknown} more"
+    compare_with_unknown(report, ACCOUNTS, what, content(()), content(UNKNOWN_VALUES[unknown]))
+
+
+@pytest.mark.parametrize("unknown", list(UNKNOWN_VALUES))
+def test_twaps_with_unknown_values(unknown: str, report: Report) -> None:
+    draw = random.Random(7)
+    twaps = {f"COIN{n}": [twap(draw, f"COIN{n}") for _ in range(25)] for n in range(200)}
+
+    def content(further: tuple[Any, ...]) -> bytes:
+        snapshots = [
+            ["s", name, [(*row, *further) for row in rows]] for name, rows in twaps.items()
+        ]
+        return assemble([zstandard.compress(msgpack.packb(item), 1) for item in snapshots])[1]
+
+    what = f"5,000 TWAPs in 200 snapshots with {unknown} more"
+    compare_with_unknown(report, TWAPS, what, content(()), content(UNKNOWN_VALUES[unknown]))
 
 
 def test_twaps_to_a_frame(twaps: list[bytes], report: Report) -> None:

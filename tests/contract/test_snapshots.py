@@ -27,6 +27,7 @@ from toolkit.contract.snapshots.account_values import entry_spans, read_one_by_o
 from toolkit.contract.snapshots.arrays import join_columns
 from toolkit.contract.snapshots.entry_reader import SLACK
 from toolkit.contract.snapshots.messagepack import read_head
+from toolkit.contract.snapshots.unknown_values import LazyColumns, value_text
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
@@ -338,7 +339,39 @@ MODES = st.integers(0, 3).map(msgpack.packb)
 TOKENS = st.sampled_from(["USDC", "", "é", "0x" + "f" * 40, "0x" + "f" * 20, "x" * 31])
 PAIRS = st.lists(st.tuples(TOKENS, st.floats(allow_nan=False)), max_size=17).map(msgpack.packb)
 NIL = st.just(msgpack.packb(None))
-LATER = st.lists(st.sampled_from([USER, 1, "0x", {OTHER: PLAIN}]).map(msgpack.packb), max_size=2)
+
+
+def packed_list(values: list[bytes]) -> bytes:
+    return msgpack.Packer().pack_array_header(len(values)) + b"".join(values)
+
+
+def packed_dict(values: dict[str, bytes]) -> bytes:
+    pairs = [msgpack.packb(key) + value for key, value in values.items()]
+    return msgpack.Packer().pack_map_header(len(pairs)) + b"".join(pairs)
+
+
+SCALARS = st.one_of(
+    NUMBERS,
+    FLAGS,
+    NIL,
+    TOKENS.map(msgpack.packb),
+    st.sampled_from(["x" * 31, "x" * 32, "é" * 200, USER, "0x"]).map(msgpack.packb),
+    st.sampled_from([b"", b"x" * 300]).map(msgpack.packb),
+    st.integers(1, 20).map(lambda size: msgpack.packb(msgpack.ExtType(5, b"x" * size))),
+)
+UNKNOWN = st.one_of(
+    SCALARS,
+    st.recursive(
+        SCALARS,
+        lambda inner: (
+            st.lists(inner, max_size=18).map(packed_list)
+            | st.dictionaries(TOKENS | st.just(OTHER), inner, max_size=17).map(packed_dict)
+        ),
+        max_leaves=30,
+    ),
+)
+
+
 KEYS = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
 NAMES = [column.name for column in record_columns(ACCOUNTS.tables[0].record)][3:]
 
@@ -351,17 +384,14 @@ def entries_of_all_forms(draw: st.DrawFn) -> list[bytes]:
     return values
 
 
-def snapshot(users: list[list[bytes]], *, keyed: bool) -> bytes:
-    """Return a snapshot of packed values."""
+def snapshot(users: list[Any], *, keyed: bool) -> bytes:
+    """Return a snapshot of packed values: lists of values, or dicts of keys and values."""
     packer = msgpack.Packer(autoreset=False)
     body = b""
     for number, values in enumerate(users):
+        named = values if isinstance(values, dict) else dict(zip(KEYS, values, strict=False))
         body += msgpack.packb(f"0x{number:040x}")
-        if keyed:
-            pairs = [msgpack.packb(key) + item for key, item in zip(KEYS, values, strict=False)]
-            body += bytes([0x80 + len(pairs)]) + b"".join(pairs)
-        else:
-            body += bytes([0x90 + len(values)]) + b"".join(values)
+        body += packed_dict(named) if keyed else packed_list(values)
     packer.pack_map_header(len(users))
     names = [msgpack.packb(item) for item in ("i", "s", "t", "USDC", "u")]
     if keyed:
@@ -378,22 +408,46 @@ def is_same(left: Any, right: Any) -> bool:
     )
 
 
-@given(st.lists(entries_of_all_forms(), max_size=40), st.booleans(), st.data())
+@st.composite
+def layouts_of_entries(draw: st.DrawFn) -> tuple[bool, list[Any]]:
+    """Draw whether entries are objects, and entries of a few layouts with unknown values."""
+    keyed = draw(st.booleans())
+    names = draw(st.lists(st.sampled_from(["later", "é", "a name with spaces"]), unique=True))
+    users: list[Any] = draw(st.lists(entries_of_all_forms(), max_size=30))
+    for at, user in enumerate(users):
+        if not keyed:
+            longest = 2 if len(user) == 5 else 10
+            users[at] = [*user, *draw(st.lists(UNKNOWN, max_size=longest))]
+        elif draw(st.booleans()):
+            pairs = list(zip(KEYS, user, strict=False)) + [(name, draw(UNKNOWN)) for name in names]
+            users[at] = dict(draw(st.permutations(pairs)))
+    return keyed, users
+
+
+def packed_with(unknown: bytes, *, keyed: bool) -> Any:
+    """Return the values of a usual entry, and one more."""
+    if keyed:
+        return dict(zip(KEYS, packed_values(), strict=False)) | {"later": unknown}
+    return [*packed_values(), unknown]
+
+
+@given(layouts_of_entries(), st.none() | UNKNOWN)
 def test_scan_equals_reading_one_by_one(
-    users: list[list[bytes]], keyed: bool, data: st.DataObject
+    drawn: tuple[bool, list[Any]], unknown: bytes | None
 ) -> None:
-    if not keyed:
-        users = [[*user, *(data.draw(LATER) if len(user) == 8 else [])] for user in users]
+    keyed, users = drawn
     # Entries that fit surround the odd ones, so that most draws are read at once.
-    users = [*[packed_values()] * 40, *users, *[packed_values()] * 8]
+    usual = packed_values() if unknown is None else packed_with(unknown, keyed=keyed)
+    users = [*[usual] * 40, *users, *[packed_values()] * 8]
     payload = memoryview(snapshot(users, keyed=keyed))
     head = read_head(payload, "token", "map")
     with warnings.catch_warnings(action="ignore"):
-        singly = join_columns(
-            list(read_one_by_one(payload, head, entry_spans(payload, head), 0)), {}
+        singly = LazyColumns(
+            join_columns(list(read_one_by_one(payload, head, entry_spans(payload, head), 0)), {})
         )
-        at_once = dict(decode(ACCOUNTS, {}, bytes(payload)))
+        at_once = decode(ACCOUNTS, {}, bytes(payload))
     assert len(at_once["user"]) == len(users)
+    assert singly.keys() == at_once.keys() - {"snapshot_id", "collateral_token"}
     assert is_same(singly, at_once)
 
 
@@ -417,6 +471,94 @@ def test_usual_entries_are_scanned(keyed: bool) -> None:
     assert read_at_once is not None
     assert read_at_once["account_mode"].tolist() == [0, 3, 2, 2] * 30
     assert read_at_once["total_long_notional"].tolist() == [100.0, 0.0, 300.0, -2e-06] * 30
+
+
+def bytes_of(value: Any) -> bytes:
+    packed: bytes = msgpack.packb(value)
+    return packed
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [7],
+        [1, 200, -70_000, 2**40],
+        [1.5, None, True],
+        ["", "é", "x" * 31, "x" * 400],
+        [USER, OTHER],
+        [b"x" * 300, msgpack.ExtType(5, b"x")],
+        [{"a": [1.5, None], "b": "x"}],
+        [{"a": [1]}, {"a": [1_000]}, [], {}, [[[["deep"]]]]],
+        [{"a": ["x" * number]} for number in range(12)],
+        [[OTHER, {USER: 1.0}]],
+        [[1] * 20, {str(number): "x" for number in range(20)}],
+    ],
+    ids=lambda values: repr(values)[:30],
+)
+def test_unknown_values_are_scanned(keyed: bool, values: list[Any]) -> None:
+    """No entry is read one by one if all have an unknown value, of any type."""
+    packed = [bytes_of(value) for value in values]
+    users = [packed_with(packed[number % len(packed)], keyed=keyed) for number in range(120)]
+    payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
+    head = read_head(payload[:-SLACK], "token", "map")
+    scanned = scan_accounts(payload, head, refuse)
+    assert scanned is not None
+    name = "entry.later" if keyed else "entry.value_5"
+    expected = [value_text(packed[number % len(packed)]) for number in range(120)]
+    assert LazyColumns(scanned)[name].to_pylist() == expected
+    assert scanned["pm_ratio"].tolist() == pytest.approx([np.nan] * 120, nan_ok=True)
+    assert scanned["account_value"].tolist() == [150.5] * 120
+
+
+def test_mixed_layouts_are_scanned() -> None:
+    """Tuples of five lengths in turn, among them one of 20 values."""
+    one, margin = msgpack.packb(1), [msgpack.packb(item) for item in MARGIN]
+    forms = [
+        packed_values(),
+        [*packed_values(), one],
+        margin,
+        [*margin, one],
+        [*margin, *[one] * 12],
+    ]
+    users = [forms[number % 5] for number in range(100)]
+    payload = memoryview(snapshot(users, keyed=False) + bytes(SLACK))
+    scanned = scan_accounts(payload, read_head(payload[:-SLACK], "token", "map"), refuse)
+    assert scanned is not None
+    texts = LazyColumns(scanned)
+    assert texts["entry.value_5"].to_pylist() == [None, "1", None, None, None] * 20
+    assert texts["entry.value_8"].to_pylist() == [None, None, None, "1", "1"] * 20
+    assert texts["entry.value_19"].to_pylist() == [None, None, None, None, "1"] * 20
+    assert texts["pm_total_account_value"][2:5].tolist() == [9.0] * 3
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.parametrize("others", [0, 60])
+@pytest.mark.parametrize("further", [(7,), ("new",), (0.5, [["USDC"]])])
+def test_values_of_short_tuples_are_unknown(others: int, further: tuple[Any, ...]) -> None:
+    """Only tuples of 8 values have a ratio of the margin (specification, index 5)."""
+    users = {f"0x{number:040x}": PLAIN for number in range(others)} | {USER: (*PLAIN, *further)}
+    row = read_rows(ACCOUNTS, ["s", "USDC", users])[-1]
+    assert (row["account_mode"], row["pm_ratio"], row["pm_avail_by_branch"]) == (0, None, None)
+    assert row["entry.value_5"] == str(further[0])
+    assert row.get("entry.value_6") == (None if len(further) == 1 else '[["USDC"]]')
+
+
+def test_unknown_values_of_many_twaps() -> None:
+    """Unknown values that some snapshots have, and others do not, stand in their rows."""
+    with pytest.warns(UnknownField) as warned:
+        got = read_rows(
+            TWAPS,
+            *[["s", f"C{number}", [(*TWAP, number, "x")] * 3] for number in range(5)],
+            ["s", "ETH", [TWAP, (*TWAP, {"a": 1})]],
+            ["s", "SOL", [TWAP]],
+        )
+    assert len(warned) == 2
+    numbers = [str(number) for number in range(5) for _ in range(3)]
+    assert [row["entry.value_21"] for row in got] == [*numbers, None, '{"a":1}', None]
+    assert [row["entry.value_22"] for row in got] == ["x"] * 15 + [None] * 3
+    (plain,) = read_rows(TWAPS, ["s", "BTC", [TWAP]])
+    assert "entry.value_21" not in plain
 
 
 @pytest.mark.parametrize("keyed", [False, True])
@@ -556,8 +698,8 @@ def test_wrong_counts_are_refused(content: bytes, words: str) -> None:
         (ACCOUNTS, ([1.5], *PLAIN[1:]), "account_value"),
         (ACCOUNTS, (*PLAIN[:3], 7, 0), "is_unified"),
         (ACCOUNTS, (*PLAIN[:4], 2**63), "account_mode"),
-        (ACCOUNTS, (*PLAIN, 0.5, [["USDC"]]), "pm_avail_by_branch"),
-        (ACCOUNTS, (*PLAIN, 0.5, [["USDC", 1.0]] * 70_000), "pm_avail_by_branch"),
+        (ACCOUNTS, (*PLAIN, 0.5, [["USDC"]], 1.0), "pm_avail_by_branch"),
+        (ACCOUNTS, (*PLAIN, 0.5, [["USDC", 1.0]] * 70_000, 1.0), "pm_avail_by_branch"),
         (TWAPS, (*TWAP[:7], "much", *TWAP[8:]), "executed_ntl"),
         (TWAPS, (*TWAP[:10], 2**63, *TWAP[11:]), "start_time_ms"),
     ],

@@ -17,7 +17,8 @@ nested       Arrow ``list<struct<token: large_string, available: double>>``
 
 Unknown values are further columns of text, after the known ones: ``entry.<name>`` for a value of an
 entry, and ``snapshot.<name>`` for a value of the snapshot, which all of its rows repeat. The
-name is the key, or ``value_8`` for the value at place 8 of a tuple.
+name is the key, or ``value_8`` for the value at place 8 of a tuple. The texts of ``entry.<name>``
+are made when the column is read, so that values which nobody reads cost almost nothing.
 
 `encode` is the inverse. `pack` and `assemble` are its two halves, for a service that compresses a
 snapshot once and sends it many times.
@@ -124,10 +125,12 @@ def decode(
     from toolkit.contract.snapshots.account_values import account_columns
     from toolkit.contract.snapshots.envelope import open_envelope
     from toolkit.contract.snapshots.twaps import twap_columns
+    from toolkit.contract.snapshots.unknown_values import LazyColumns
 
     readers = {"accountValueSnapshots": account_columns, "perpTwapSnapshots": twap_columns}
     try:
-        return readers[operation.type](open_envelope(headers, content, limit), limit)
+        columns = readers[operation.type](open_envelope(headers, content, limit), limit)
+        return LazyColumns(columns)
     except AnswerInvalid as error:
         error.operation = operation.type
         raise

@@ -5,40 +5,49 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from toolkit.contract.deviations import report_unknown
 from toolkit.contract.snapshots.account_scan import EntrySpan, scan_accounts
 from toolkit.contract.snapshots.arrays import (
     PAIRS,
-    TEXT,
     build_columns,
     join_columns,
     nullable_flag_array,
     nullable_integer_array,
     number_array,
     repeat_texts,
-    unknown_columns,
 )
 from toolkit.contract.snapshots.entries import EntryDecoder, decode_addresses, read_snapshot_values
+from toolkit.contract.snapshots.entry_layouts import KEYS, known_length
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
+from toolkit.contract.snapshots.unknown_values import TEXT, unknown_columns
 from toolkit.errors import AnswerInvalid
+
+Places = npt.NDArray[np.int64]
 
 _OPERATION: Final = "accountValueSnapshots"
 _ROWS: Final = 8_192
 _BYTES: Final = 4 << 20
 # More branches than there can be collateral tokens; it limits the memory for hostile bytes.
 _Pairs = Annotated[list[tuple[str, float | None]], msgspec.Meta(max_length=65_536)]
-_FIELDS: Final[tuple[tuple[Any, ...], ...]] = (
-    ("account_value", "v", float),
-    ("total_long_notional", "l", float),
-    ("total_short_notional", "s", float),
-    ("is_unified", "m", bool),
-    ("account_mode", "am", int),
-    ("pm_ratio", "pm", float | None, None),
-    ("pm_avail_by_branch", "pa", _Pairs | None, None),
-    ("pm_total_account_value", "pt", float | None, None),
+_TYPES: Final[tuple[tuple[Any, ...], ...]] = (
+    (float,),
+    (float,),
+    (float,),
+    (bool,),
+    (int,),
+    (float | None, None),
+    (_Pairs | None, None),
+    (float | None, None),
+)
+_FIELDS: Final[tuple[tuple[Any, ...], ...]] = tuple(
+    (name, key, *kind) for (key, name), kind in zip(KEYS.items(), _TYPES, strict=True)
 )
 _TUPLES: Final = EntryDecoder(_OPERATION, _FIELDS, array_like=True)
+_SHORT_TUPLES: Final = EntryDecoder(_OPERATION, _FIELDS[: known_length(0)], array_like=True)
 _OBJECTS: Final = EntryDecoder(_OPERATION, _FIELDS, array_like=False)
 
 
@@ -68,15 +77,16 @@ def account_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any
 def _entry_columns(payload: memoryview, head: SnapshotHead, row: int) -> Iterator[dict[str, Any]]:
     columns = scan_accounts(payload, head, functools.partial(_read_spans, payload, head))
     if columns is not None:
+        for name in columns:
+            if name.startswith("entry."):
+                report_unknown(_OPERATION, name.removeprefix("entry."))
         yield columns
     else:
         yield from read_one_by_one(payload, head, entry_spans(payload, head), row)
 
 
 def _read_spans(payload: memoryview, head: SnapshotHead, spans: list[EntrySpan]) -> dict[str, Any]:
-    return join_columns(
-        list(read_one_by_one(payload, head, iter(spans), 0)), _value_columns([], [], 0)
-    )
+    return join_columns(list(read_one_by_one(payload, head, iter(spans), 0)), _no_entries())
 
 
 def read_one_by_one(
@@ -100,14 +110,12 @@ def read_one_by_one(
     mapping of str to array
         The columns of a batch.
     """
-    form = _OBJECTS if head.keyed else _TUPLES
     for batch in _batches(spans):
-        count = len(batch)
         addresses = b"".join([payload[a:b] for a, b, _ in batch])
-        values = b"".join([payload[b:c] for _, b, c in batch])
-        users = decode_addresses(addresses, count, "user", row)
-        yield _value_columns(users, form.read(values, count, row), row)
-        row += count
+        users = decode_addresses(addresses, len(batch), "user", row)
+        values = [payload[b:c] for _, b, c in batch]
+        yield {"user": pa.array(users, TEXT), **_value_columns(values, row, keyed=head.keyed)}
+        row += len(batch)
 
 
 def _batches(spans: Iterator[EntrySpan]) -> Iterator[list[EntrySpan]]:
@@ -135,9 +143,46 @@ def entry_spans(payload: memoryview, head: SnapshotHead) -> Iterator[EntrySpan]:
         raise AnswerInvalid(f"{head.finish - walk.at} bytes follow the last of {head.count} users")
 
 
-def _value_columns(users: list[str], entries: list[Any], row: int) -> dict[str, Any]:
-    known = build_columns(_MAKERS, entries, row)
-    return {"user": pa.array(users, TEXT), **known, **unknown_columns(entries)}
+def _value_columns(values: list[memoryview], row: int, *, keyed: bool) -> dict[str, Any]:
+    """Return the columns of the values of entries.
+
+    Values behind the known ones of short tuples are no ratios of a margin, so they are read apart.
+    """
+    is_short = np.array([not keyed and _is_short(value) for value in values], np.bool_)
+    places = [np.flatnonzero(is_short == short) for short in (False, True)]
+    forms = (_OBJECTS if keyed else _TUPLES, _SHORT_TUPLES)
+    parts = [
+        _columns_in_form(form, [values[place] for place in where], row + where)
+        for form, where in zip(forms, places, strict=True)
+        if len(where)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate(places))
+    columns = join_columns(parts, build_columns(_MAKERS, [], 0))
+    return {name: column.take(order) for name, column in columns.items()}
+
+
+def _is_short(value: memoryview) -> bool:
+    size = {0xDC: 2, 0xDD: 4}.get(value[0], 0)
+    length = int.from_bytes(value[1 : 1 + size], "big") if size else value[0] - 0x90
+    return 0 <= length < len(_FIELDS)
+
+
+def _columns_in_form(form: EntryDecoder, values: list[memoryview], rows: Places) -> dict[str, Any]:
+    """Return the columns of the values of entries in one form; `rows` are for messages."""
+    try:
+        entries = form.read(b"".join(values), len(values), 0)
+        known = build_columns({name: _MAKERS[name] for name in form.names}, entries, 0)
+    except AnswerInvalid as error:
+        if error.row is not None:
+            error.row = int(rows[error.row])
+        raise
+    # The makers of these columns are those without row numbers.
+    absent = {
+        name: make([None] * len(values)) for name, make in _MAKERS.items() if name not in known
+    }
+    return {**known, **absent, **unknown_columns(entries)}
 
 
 def _pair_array(values: Sequence[list[tuple[str, float | None]] | None]) -> pa.Array:
@@ -160,6 +205,10 @@ _MAKERS_BY_TYPE: Final[dict[Any, Callable[..., Any]]] = {
 _MAKERS: Final = {name: _MAKERS_BY_TYPE[kind] for name, _, kind, *_ in _FIELDS}
 
 
+def _no_entries() -> dict[str, Any]:
+    return {"user": pa.array([], TEXT), **build_columns(_MAKERS, [], 0)}
+
+
 def _empty_columns() -> dict[str, Any]:
     texts = {name: pa.array([], TEXT) for name in ("snapshot_id", "collateral_token")}
-    return texts | _value_columns([], [], 0)
+    return texts | _no_entries()

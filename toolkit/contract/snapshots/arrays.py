@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from toolkit.contract.snapshots.unknown_values import TEXT, RawValues
 from toolkit.errors import AnswerInvalid
 
-TEXT: Final = pa.large_string()
 NO_TIME: Final = np.iinfo(np.int64).min
 """The milliseconds of a missing time, as in pandas' NaT."""
 PAIRS: Final = pa.list_(pa.struct([("token", TEXT), ("available", pa.float64())]))
@@ -26,21 +26,26 @@ def join_columns(parts: list[dict[str, Any]], empty: Mapping[str, Any]) -> dict[
     counts = [len(next(iter(part.values()))) for part in parts]
     names = dict.fromkeys((*empty, *(name for part in parts for name in part)))
     return {
-        name: _join_arrays(
-            [
-                part.pop(name) if name in part else pa.nulls(count, TEXT)
-                for part, count in zip(parts, counts, strict=True)
-            ],
-            empty[name] if name in empty else pa.array([], TEXT),
-        )
+        name: _join_arrays([part.pop(name, None) for part in parts], counts, empty.get(name))
         for name in names
     }
 
 
-def _join_arrays(arrays: list[Any], empty: Any) -> Any:
+def _join_arrays(arrays: list[Any], counts: list[int], empty: Any) -> Any:
     if isinstance(empty, np.ndarray):
         return np.concatenate([empty, *arrays])
-    return pa.concat_arrays([empty, *arrays])
+    if empty is None and any(isinstance(array, RawValues) for array in arrays):
+        return RawValues.join(
+            [
+                RawValues.absent(count) if array is None else array
+                for array, count in zip(arrays, counts, strict=True)
+            ]
+        )
+    known = [
+        pa.nulls(count, TEXT) if array is None else array
+        for array, count in zip(arrays, counts, strict=True)
+    ]
+    return pa.concat_arrays([pa.array([], TEXT) if empty is None else empty, *known])
 
 
 def repeat_texts(runs: Sequence[tuple[str | None, int]], limit: int) -> pa.Array:
@@ -79,45 +84,11 @@ def _turn_rows(rows: Sequence[msgspec.Struct], width: int) -> Sequence[Sequence[
     flat: list[Any] = []
     for row in rows:
         flat += msgspec.structs.astuple(row)
-    if len(flat) == width * len(rows):
-        return [flat[place::width] for place in range(width)]
-    # Some rows have unknown values after the known ones.
-    return list(zip(*map(msgspec.structs.astuple, rows), strict=False))[:width]
-
-
-def unknown_columns(rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array]:
-    """Return the columns of unknown values of entries: ``entry.<name>`` -> their texts."""
-    kinds: Any = {type(row) for row in rows}
-    names = dict.fromkeys(name for kind in kinds for name in kind.__extras__.values())
-    attributes = {
-        kind: {name: attribute for attribute, name in kind.__extras__.items()} for kind in kinds
-    }
-    return {
-        f"entry.{name}": pa.array(
-            [
-                value_text(getattr(row, attributes[type(row)].get(name, ""), msgspec.UNSET))
-                for row in rows
-            ],
-            TEXT,
-        )
-        for name in names
-    }
-
-
-def value_text(raw: Any) -> str | None:
-    """Return the text of a MessagePack value: a string itself, or the JSON text of another value.
-
-    A value that has no JSON text is shown as bytes. An absent or null value is None.
-    """
-    if raw is msgspec.UNSET:
-        return None
-    try:
-        value = msgspec.msgpack.decode(raw)
-        if value is None or isinstance(value, str):
-            return value
-        return msgspec.json.encode(value).decode()
-    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-        return repr(bytes(raw))
+    if len(flat) != width * len(rows):  # some rows have unknown values after the known ones
+        flat = []
+        for row in rows:
+            flat += msgspec.structs.astuple(row)[:width]
+    return [flat[place::width] for place in range(width)]
 
 
 def number_array(values: Sequence[float | None]) -> np.ndarray:

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, get_args
 import msgspec
 
 from toolkit.contract.deviations import MOST_UNKNOWN, UNSUITABLE, report_missing, report_unknown
-from toolkit.contract.snapshots.arrays import value_text
 from toolkit.contract.snapshots.messagepack import LONGEST_NAME, SnapshotHead
+from toolkit.contract.snapshots.unknown_values import value_text
 from toolkit.errors import AnswerInvalid
 
 _PLACE: Final = re.compile(r" - at `\$\[(?P<row>\d+)\](?:\[(?P<index>\d+)\]|\.(?P<key>\w+))?")
@@ -53,6 +53,7 @@ class EntryDecoder:
             if not (name in keys or default or NoneType in get_args(kind))
         ]
         self._liberal_fields = [self._liberal_field(*field) for field in self._fields]
+        self._likely: tuple[dict[str, str], Any, Any] | None = None
 
     def read(self, body: bytes, count: int, first_row: int) -> list[Any]:
         """Return entries that follow each other.
@@ -66,6 +67,11 @@ class EntryDecoder:
             return self._strict.decode(array)
         except _BROKEN:
             pass
+        if self._likely:  # most pages have the unknown values of the page before
+            try:
+                return self._report_names(self._likely[1].decode(array))
+            except _BROKEN:
+                pass
         try:
             rows = self._nullable.decode(array)
         except _BROKEN:
@@ -83,8 +89,25 @@ class EntryDecoder:
             rows = self._decoder(fields, forbid=False, unknown=names).decode(array)
         except _BROKEN as error:
             raise self._invalid_entry(error, first_row) from None
-        for name in names.values():
-            report_unknown(self.operation, name)
+        self._remember_names(names)
+        return self._report_names(rows)
+
+    def _remember_names(self, names: dict[str, str]) -> None:
+        """Make decoders for entries that have these unknown values and no others."""
+        if names and (self._likely is None or self._likely[0] != names):
+            fields = [*self._fields, *((name, *_MAY_BE_ABSENT) for name in names)]
+            entry = self._entry_type(fields, forbid=True, unknown=names)
+            self._likely = (
+                names,
+                msgspec.msgpack.Decoder(list[entry], strict=False),  # type: ignore[valid-type]
+                msgspec.msgpack.Decoder(tuple[str, str, list[entry]], strict=False),  # type: ignore[valid-type]
+            )
+
+    def _report_names(self, rows: list[Any]) -> list[Any]:
+        """Report the unknown values that the rows have, and return the rows."""
+        for attribute, name in rows[0].__extras__.items() if rows else ():
+            if any(getattr(row, attribute) is not msgspec.UNSET for row in rows):
+                report_unknown(self.operation, name)
         return rows
 
     def _liberal_field(self, name: str, kind: Any, *default: Any) -> tuple[Any, ...]:
@@ -95,11 +118,14 @@ class EntryDecoder:
 
     def snapshot(self, payload: memoryview) -> tuple[str, str, list[Any]] | None:
         """Return a regular snapshot in array form, or None if it is not regular."""
-        try:
-            snapshot = self._regular_snapshot.decode(payload)
-        except _BROKEN:
-            return None
-        return snapshot if max(map(len, snapshot[:2])) <= LONGEST_NAME else None
+        for decoder in (self._regular_snapshot, *(self._likely or ())[2:]):
+            try:
+                snapshot = decoder.decode(payload)
+            except _BROKEN:
+                continue
+            self._report_names(snapshot[2])
+            return snapshot if max(map(len, snapshot[:2])) <= LONGEST_NAME else None
+        return None
 
     @functools.cached_property
     def _regular_snapshot(self) -> "msgspec.msgpack.Decoder[tuple[str, str, list[Any]]]":

@@ -46,6 +46,9 @@ _TYPES: Final = {
 }
 
 
+_LOW_BYTES: Final = [np.uint64((1 << 8 * count) - 1) for count in range(9)]
+
+
 def _marker_widths() -> Bytes:
     widths = np.zeros(256, np.uint8)
     widths[:0x80] = widths[0xE0:] = 1  # whole numbers inside their marker
@@ -58,19 +61,23 @@ def _marker_widths() -> Bytes:
 _WIDTHS: Final = _marker_widths()
 
 
-def find_addresses(data: Bytes, start: int, finish: int) -> Places:
+def find_addresses(data: Bytes, start: int, finish: int, may_follow: Mask) -> Places:
     """Return the positions of texts of 42 characters that begin with ``0x``.
 
     Every entry begins with such a text, but a value inside an entry can be one, too.
+
+    - ``start``, ``finish``: the positions between which they are
+    - ``may_follow`` (array of bool): which bytes can follow the text
     """
     found = [
         np.flatnonzero(data[at : min(at + _BLOCK, finish)] == _STR8) + at
         for at in range(start, finish, _BLOCK)
     ]
     starts: Places = np.concatenate(found) if found else np.empty(0, np.int64)
-    starts = starts[starts <= finish - ADDRESS - 2]
-    is_address: Mask = _unaligned_view(data, "<u4")[starts] == _ADDRESS_BEGINS
-    return starts[is_address]
+    starts = starts[starts < finish - ADDRESS - 2]
+    is_address: Mask = unaligned_view(data, "<u4")[starts] == _ADDRESS_BEGINS
+    starts = starts[is_address]
+    return starts[may_follow[data[starts + ADDRESS + 2]]]
 
 
 def copy_addresses(data: Bytes, starts: Places) -> Bytes:
@@ -119,10 +126,18 @@ class EntryReader:
         self.at = self.at + 1
         return markers
 
+    def check_room(self) -> None:
+        """Take entries at a position too close to the end of the bytes as not fitting."""
+        self.fits &= self.at <= len(self.data) - SLACK
+        self.at = np.where(self.fits, self.at, 0)
+
     def skip_literal(self, expected: bytes) -> None:
         """Skip bytes that must be the same in all entries."""
-        for byte in expected:
-            self.fits &= self.next_byte() == byte
+        for first in range(0, len(expected), 8):
+            part = expected[first : first + 8]
+            words = unaligned_view(self.data, "<u8")[self.at + first].astype(np.uint64, copy=False)
+            self.fits &= words & _LOW_BYTES[len(part)] == int.from_bytes(part, "little")
+        self.at = self.at + len(expected)
 
     def read_flags(self) -> Mask:
         """Return a flag of each entry."""
@@ -145,7 +160,7 @@ class EntryReader:
         Raise AnswerInvalid, pyarrow.ArrowInvalid if a text is not a plain decimal number.
         """
         markers = self.markers()
-        values = _unaligned_view(self.data, ">f8")[self.at + 1].astype(np.float64)
+        values = unaligned_view(self.data, ">f8")[self.at + 1].astype(np.float64)
         others = np.flatnonzero(markers != _FLOAT64)
         if not len(others):
             self.at = self.at + 9
@@ -167,7 +182,7 @@ class EntryReader:
         for marker in np.flatnonzero(np.bincount(markers, minlength=256)):
             if kind := _TYPES.get(int(marker)):
                 where = np.flatnonzero(markers == marker)
-                values[where] = _unaligned_view(self.data, kind)[at[where] + 1]
+                values[where] = unaligned_view(self.data, kind)[at[where] + 1]
         return values
 
     def _read_text_numbers(self, values: Numbers, markers: Bytes) -> None:
@@ -181,7 +196,7 @@ class EntryReader:
             values[where] = texts.cast(pa.float64())
 
 
-def _unaligned_view(data: Bytes, kind: str) -> npt.NDArray[np.generic]:
+def unaligned_view(data: Bytes, kind: str) -> npt.NDArray[np.generic]:
     """Return a view in which a value of a type begins at every byte."""
     size = np.dtype(kind).itemsize
     return np.ndarray((max(len(data) - size + 1, 0),), kind, data, strides=(1,))

@@ -6,7 +6,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from toolkit.contract.snapshots.arrays import (
-    TEXT,
     build_columns,
     flag_array,
     integer_array,
@@ -16,10 +15,10 @@ from toolkit.contract.snapshots.arrays import (
     number_array,
     repeat_texts,
     time_array,
-    unknown_columns,
 )
 from toolkit.contract.snapshots.entries import EntryDecoder, read_snapshot_values
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
+from toolkit.contract.snapshots.unknown_values import TEXT, unknown_columns
 
 _OPERATION: Final = "perpTwapSnapshots"
 _BYTES: Final = 4 << 20
