@@ -19,7 +19,7 @@ ifneq ($(SETTLED),True $(shell pwd -P))
 .PHONY: $(STAMP)
 endif
 
-.PHONY: help demo test lab check format lint types directions agreement doctests coverage bench \
+.PHONY: help demo test lab docs check format lint types directions agreement doctests coverage bench \
 	mutate fuzz sbom notebooks lock clean
 
 help:  ## list the targets
@@ -39,6 +39,10 @@ coverage: test  ## the same, twice as slow, and which lines and branches no test
 lab: $(STAMP)  ## open JupyterLab on the notebooks, the local service ready in each of them
 	@echo "lab: JupyterLab on notebooks/ (Ctrl-C stops it)"
 	@.venv/bin/toolkit lab
+
+docs: $(STAMP)  ## build the documentation as a site, build/site/index.html, offline
+	@echo "docs: executing the notebooks, drawing the figures, checking the links"
+	@.venv/bin/python docs/build_site.py
 
 check: format lint types directions agreement doctests  ## run the six checks below; `make -k check` does not stop at the first failure
 
@@ -87,7 +91,7 @@ notebooks: $(STAMP)  ## write every notebook's .ipynb anew from the .py that is 
 lock:  ## pin the newest versions that pyproject.toml allows (needs uv)
 	@echo "lock: writing requirements.lock"
 	@uv pip compile pyproject.toml --quiet --upgrade --universal --fork-strategy fewest \
-		--python-version 3.11 --extra lab --extra scale --extra dev --generate-hashes \
+		--python-version 3.11 --extra all --extra docs --extra dev --generate-hashes \
 		--no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		--output-file requirements.lock
 

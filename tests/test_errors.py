@@ -36,6 +36,7 @@ EXAMPLES: list[ToolkitError] = [
     errors.BudgetSpent("100 points"),
     errors.NotConnected("call tk.connect"),
     MissingColumns("closed_pnl"),
+    errors.MissingExtra("this needs scipy"),
     errors.ArchiveError("damaged"),
     errors.ReportFailed("a cell failed"),
 ]

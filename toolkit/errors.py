@@ -16,6 +16,7 @@
     ├── Incomplete              some rows could not be fetched; carries the others
     ├── BudgetSpent             the points budget does not allow the request
     ├── NotConnected            no session: call tk.connect or tk.local first
+    ├── MissingExtra            a library of an extra is not installed; names the command
     ├── MissingColumns          a helper got a frame without a column that it needs
     ├── ArchiveError            the archive refuses the request, or it is damaged
     └── ReportFailed            a report could not be built
@@ -37,6 +38,7 @@ __all__ = [
     "Incomplete",
     "InvalidKey",
     "MissingColumns",
+    "MissingExtra",
     "NotConnected",
     "NotPermitted",
     "NotReady",
@@ -259,6 +261,10 @@ class NotConnected(ToolkitError):
 
 class MissingColumns(ToolkitError, ValueError):
     """A helper got a frame without a column that it needs."""
+
+
+class MissingExtra(ToolkitError, ModuleNotFoundError):
+    """A library is not installed that is part of an extra; the message has the command for it."""
 
 
 class ArchiveError(ToolkitError):

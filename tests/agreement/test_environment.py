@@ -12,6 +12,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from toolkit.installation import EXTRAS
+
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
@@ -33,21 +35,26 @@ BOUNDED = {
     "httpcore": "the streams below httpx: toolkit/client/wire.py",
     "httptools": "the callbacks and errors of its parser: toolkit/service/connection.py",
     "httpx": "its connections are private: toolkit/client/wire.py",
+    "jupyterlab": "the format of its workspaces and extensions: toolkit/lab",
     "msgspec": "versions before 1: the records and their errors",
     "narwhals": "each version changes what an engine can do",
     "numpy": "dtypes and casts of every frame",
     "pandas": "dtypes of every frame",
     "polars": "an engine: each version changes what a lazy frame can do",
+    "typer": "versions before 1: the classes of commands: toolkit/cli/operations.py",
     "zstandard": "versions before 1: frames and their errors",
 }
 """Libraries with an upper bound -> what of them this project depends on and may change."""
 
 
 def requirement_names(*extras: str) -> list[Requirement]:
-    texts = list(PROJECT["dependencies"])
+    """Return the requirements of the core and of extras, with those of the extras in them."""
+    items = [Requirement(text) for text in PROJECT["dependencies"]]
     for extra in extras:
-        texts += PROJECT["optional-dependencies"][extra]
-    return [Requirement(text) for text in texts]
+        for item in map(Requirement, PROJECT["optional-dependencies"][extra]):
+            own = item.name == PROJECT["name"]
+            items += requirement_names(*sorted(item.extras)) if own else [item]
+    return list(dict.fromkeys(items))
 
 
 def locked_versions() -> dict[str, str]:
@@ -71,13 +78,13 @@ def test_conda_environment_repeats_dependencies():
     listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     wanted = {
         f"{CONDA_NAMES.get(item.name, item.name)}{item.specifier}"
-        for item in requirement_names("lab", "scale")
+        for item in requirement_names("all")
     }
     given = {str(Requirement(line)) for line in listed}
     assert given == wanted | {f"python{PROJECT['requires-python']}", "pip"}
 
 
-@pytest.mark.parametrize("item", requirement_names("lab", "scale", "dev"), ids=str)
+@pytest.mark.parametrize("item", requirement_names("all", "docs", "dev"), ids=str)
 def test_lock_is_within_bounds(item: Requirement):
     assert locked_versions()[canonicalize_name(item.name)] in item.specifier
 
@@ -85,7 +92,7 @@ def test_lock_is_within_bounds(item: Requirement):
 def test_fast_changing_libraries_are_bounded():
     bounded = {
         item.name
-        for item in requirement_names("lab", "scale")
+        for item in requirement_names("all")
         if any(part.operator == "<" for part in item.specifier)
     }
     assert bounded == BOUNDED.keys()
@@ -99,7 +106,7 @@ def test_lock_pins_with_hashes():
 
 
 def test_every_import_is_declared():
-    declared = {canonicalize_name(item.name) for item in requirement_names("lab", "scale")}
+    declared = {canonicalize_name(item.name) for item in requirement_names("all")}
     distributions = packages_distributions()
     undeclared = {
         name
@@ -110,4 +117,14 @@ def test_every_import_is_declared():
 
 
 def test_wheel_contains_package():
-    assert SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["toolkit"]}
+    assert SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"] == {
+        "packages": ["toolkit"],
+        "force-include": {"notebooks": "toolkit/notebooks"},
+    }
+
+
+def test_extras_have_a_purpose():
+    assert set(EXTRAS) | {"all", "dev", "docs"} == set(PROJECT["optional-dependencies"])
+    assert {f"{item.name}" for item in requirement_names(*EXTRAS)} == {
+        item.name for item in requirement_names("all")
+    }

@@ -1,17 +1,12 @@
-"""The results of helpers on the tiny simulated exchange, for every plot."""
+"""The results that the plots draw, and the same results without rows."""
 
-from typing import Any
-
-import numpy as np
 import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.plots import results as computed
+from tests.plots.results import Frames, Results
 from toolkit.client import Session
-
-Frames = dict[str, pd.DataFrame]
-Results = dict[str, Any]
-SIZES = (1e3, 1e4, 1e5, 1e6)
 
 
 @pytest.fixture(scope="session")
@@ -34,189 +29,45 @@ def empty_results(
         name: rows.iloc[:0] for name, rows in results.items() if isinstance(rows, pd.DataFrame)
     }
     empty["skill"] = tk.performance.skill(empty["growth_curve"].assign(user="0xa"))
-    empty |= compute_market_results(_without_rows(market_frames))
-    return empty | compute_trading_results(_without_rows(trading_frames), builder)
-
-
-def _without_rows(frames: Frames) -> Frames:
-    return {name: _with_provenance(frame, frame.iloc[:0]) for name, frame in frames.items()}
-
-
-def _with_provenance(frame: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with the provenance of a frame."""
-    rows.attrs = frame.attrs
-    return rows
-
-
-# Profit, funding, the cost of sizes.
+    empty |= computed.compute_market_results(computed.without_rows(market_frames))
+    return empty | computed.compute_trading_results(computed.without_rows(trading_frames), builder)
 
 
 @pytest.fixture(scope="session")
 def fills(session: Session) -> pd.DataFrame:
-    user = tk.reports.example_account(session)
-    return tk.user_fills_by_time(user, 0, session=session)
+    return computed.fetch_example_fills(session)
 
 
 @pytest.fixture(scope="session")
 def profit(session: Session, fills: pd.DataFrame) -> Results:
-    builder = session.world["builders"][0]
-    payments = tk.builder_approved_funding_by_time(builder, 0, session=session)
-    own = payments[payments["user"] == payments["user"].iloc[0]]
-    samples = [tk.slippage_history("HPOS", usd, "1d", session=session) for usd in (1e3, 3e4, 1e6)]
-    return {
-        "waterfall": tk.pnl.attribution(fills, own),
-        "cumulative_pnl": tk.pnl.attribution(fills, own, by="hour"),
-        "funding_by_coin": tk.funding.sums(payments),
-        "funding_over_time": tk.funding.sums(payments, by="day"),
-        "slippage_curve": tk.slippage.curve(_with_provenance(samples[0], pd.concat(samples))),
-    }
-
-
-# Accounts.
+    return computed.compute_profit_results(session, fills)
 
 
 @pytest.fixture(scope="session")
 def accounts(session: Session) -> Results:
-    users, dexes = session.world["users"], session.world["dexes"]
-    fills = tk.user_fills_by_time(users[8], 0, session=session)
-    meta = tk.many(tk.meta, dexes, session=session)
-    contexts = tk.many(tk.meta_and_asset_ctxs, dexes, session=session)
-    snapshot = tk.account_value_snapshots(["ALL"], session=session)
-    states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", session=session)
-    perps = _with_provenance(fills, fills[fills["coin"].isin(fills["coin"].unique()[:4])])
-    ledger = tk.user_non_funding_ledger_updates(users[8], 0, session=session)
-    daily = tk.performance.returns(tk.pnl.equity(fills, None, ledger), value="realised")
-    of_users = pd.concat(
-        [
-            daily.assign(user=user, return_=daily["return_"] + 0.001 * place)
-            for place, user in enumerate(users[:5])
-        ]
-    )
-    sheets = tk.performance.sheet(_with_provenance(daily, of_users))
-    by_hour = tk.performance.returns(tk.pnl.equity(fills, None, ledger), "hour", value="realised")
-    hourly = pd.concat(
-        [
-            by_hour.assign(user=user, return_=by_hour["return_"] + 0.001 * place)
-            for place, user in enumerate(users[:6])
-        ]
-    )
-    levels = tk.liquidations.levels(states.positions, contexts, reach=0.9, width=0.05)
-    return {
-        "equity_curve": tk.pnl.drawdown(tk.pnl.equity(fills), of="realised"),
-        "growth_curve": daily,
-        "leaderboard": tk.performance.leaderboard(sheets),
-        "return_calendar": daily,
-        "skill": tk.performance.skill(_with_provenance(daily, hourly)),
-        "liquidation_map": _first_coin(levels),
-        "lorenz_curve": tk.accounts.lorenz(snapshot),
-        "migration_map": tk.accounts.migration(snapshot, snapshot),
-        "positions_over_time": tk.pnl.positions(perps, meta),
-        "trip_returns": tk.pnl.round_trips(fills),
-    }
-
-
-def _first_coin(levels: pd.DataFrame) -> pd.DataFrame:
-    placed = levels.dropna(subset="distance")
-    return _with_provenance(levels, placed[placed["coin"] == placed["coin"].iloc[0]])
-
-
-# Markets.
+    return computed.compute_account_results(session)
 
 
 @pytest.fixture(scope="session")
 def market_frames(session: Session) -> Frames:
-    """Return frames of a market; its depth has an artificial shock every 200 seconds."""
-    depth = tk.current_depth(session=session)
-    samples = [tk.slippage_history("PURR", usd, 0, session=session) for usd in SIZES]
-    fills = tk.many(tk.user_fills_by_time, session.world["users"][:12], 0, session=session)
-    builder = session.world["builders"][0]
-    return {
-        "depth": _with_provenance(depth, _add_shocks(depth[depth["coin"] == "BTC"])),
-        "samples": _with_provenance(samples[0], pd.concat(samples)),
-        "fills": _with_provenance(fills, fills[~fills["coin"].str.contains("^@|/|#")]),
-        "funding": tk.builder_approved_funding_by_time(builder, 0, session=session),
-    }
-
-
-def _add_shocks(market: pd.DataFrame) -> pd.DataFrame:
-    batches = []
-    for second in range(0, 800, 10):
-        lost = 0.6 * 2.0 ** (-(second % 200) / 30) if second >= 200 else 0.0
-        batch = market.copy()
-        batch["timestamp_ms"] += pd.Timedelta(seconds=second)
-        batch[["bid_depth_usd", "ask_depth_usd"]] *= (1 - lost) * (1 + 0.01 * np.sin(second))
-        batches.append(batch)
-    return pd.concat(batches)
+    return computed.fetch_market_frames(session)
 
 
 @pytest.fixture(scope="session")
 def market(market_frames: Frames) -> Results:
-    return compute_market_results(market_frames)
-
-
-def compute_market_results(frames: Frames) -> Results:
-    samples, fills = frames["samples"], frames["fills"]
-    one_size = samples[samples["amount_usd"] == 1e4]
-    spans: dict[str, Any] = {"max_age": "1h", "cluster": "user"}
-    return {
-        "depth_profile": tk.depth.profile(frames["depth"]),
-        "funding_accrual": tk.funding.accrual(frames["funding"]),
-        "markout": tk.execution.markout(fills, horizons=["10m", "1h"], **spans),
-        "resilience": tk.depth.resilience(frames["depth"]),
-        "counterparties": tk.execution.counterparties(fills, horizon="1h", **spans),
-        "slippage_fit": tk.slippage.fit(samples),
-        "slippage_heatmap": tk.slippage.heatmap(one_size),
-        "spreads": tk.execution.spreads(fills, **spans),
-        "toxicity": tk.execution.toxicity(fills, horizon="1h", max_age="1h"),
-    }
-
-
-# TWAPs, orders, builders, staking, auctions.
+    return computed.compute_market_results(market_frames)
 
 
 @pytest.fixture(scope="session")
 def builder(session: Session) -> str:
-    address: str = session.world["builders"][1]
-    return address
+    return computed.second_builder(session)
 
 
 @pytest.fixture(scope="session")
 def trading_frames(session: Session, builder: str) -> Frames:
-    world = session.world
-    return {
-        "twaps": tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=session),
-        "fills": tk.many(tk.user_fills_by_time, world["users"][:12], 0, session=session),
-        "marks": tk.many(tk.meta_and_asset_ctxs, world["dexes"], session=session),
-        "orders": tk.many(tk.historical_orders, world["users"], session=session),
-        "builder": tk.builder_approved_fills_by_time(builder, 0, session=session),
-        "history": tk.many(tk.validator_apr_history, world["validators"], session=session),
-        "auction": tk.spot_pair_deploy_auction_status(session=session),
-    }
+    return computed.fetch_trading_frames(session, builder)
 
 
 @pytest.fixture(scope="session")
 def trading(trading_frames: Frames, builder: str) -> Results:
-    return compute_trading_results(trading_frames, builder)
-
-
-def compute_trading_results(frames: Frames, builder: str) -> Results:
-    mine, fills = frames["builder"], frames["fills"]
-    activity = tk.builders.activity(mine, "day")
-    own = frames["orders"][frames["orders"]["user"].isin(fills["user"].unique())]
-    mids = fills[["coin", "time"]].assign(mid_px=1.001 * fills["px"])
-    return {
-        "builder_activity": activity[activity["builder"] == builder],
-        "shortfall": tk.execution.shortfall(own, fills, mids, max_age="1h"),
-        "auction_line": tk.auctions.decay(frames["auction"]),
-        "builder_cohorts": tk.builders.cohorts(mine, builder),
-        "builder_routing": tk.builders.routing(mine, builder, by="user"),
-        "fill_times": tk.orders.time_to_fill(frames["orders"]),
-        "lifetime_value": tk.builders.lifetime_value(mine, builder, until="2025-10-20"),
-        "order_mix": tk.orders.mix(frames["orders"]),
-        "order_transitions": tk.orders.transitions(frames["orders"]),
-        "twap_adherence": tk.twaps.adherence(frames["twaps"]),
-        "twap_pressure": tk.twaps.pressure(frames["twaps"], frames["marks"]),
-        "twap_quality": tk.twaps.quality(frames["fills"], frames["fills"]),
-        "validator_ranks": tk.staking.rank_stability(frames["history"]),
-        "validator_yields": tk.staking.apy(frames["history"]),
-    }
+    return computed.compute_trading_results(trading_frames, builder)

@@ -16,6 +16,7 @@ from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.installation import explain_missing
 from toolkit.rules import staking as rules
 from toolkit.times import DAY, Time
 
@@ -72,7 +73,8 @@ def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> 
        n     apr      apy
     0  2  0.0365  0.03716
     """
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     check_level(level)
     rows = _read_weeks(history, now)
@@ -304,7 +306,8 @@ def _jackknife(
     ranks: Ranks, figure: Callable[[Ranks], float], level: float, least: float
 ) -> tuple[float, float, float]:
     """Return a figure of all weeks and its interval, from the figures without one week each."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     estimate, n = figure(ranks), len(ranks)
     if n < 3 or estimate != estimate:

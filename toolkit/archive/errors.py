@@ -18,6 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from toolkit.errors import ArchiveError, ToolkitError
+from toolkit.installation import install_command
 
 __all__ = [
     "CommitConflict",
@@ -74,8 +75,8 @@ def explain_missing_library() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ArchiveError(
-            f"the archive needs {error.name}, which is part of the extra scale: run "
-            "pip install '.[scale]' in the clone"
+            f"the archive needs {error.name}, which is part of the extra scale. "
+            f"Run: {install_command('scale')}"
         ) from None
 
 

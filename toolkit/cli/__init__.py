@@ -3,27 +3,44 @@
 There is one module per topic. A command imports slow modules only when it runs.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from toolkit.cli.archive import archive_app
+from toolkit.cli.doctor import doctor
 from toolkit.cli.fetch import fetch_app, info, plan_app
 from toolkit.cli.report import report_app
-from toolkit.cli.service import lab, serve, world
+from toolkit.cli.service import lab, notebooks, serve, world
 
 __all__ = ["app"]
 
+FIRST_STEPS: Final = """\
+Complete, typed data of the Hyperliquid data service, offline or live.
+
+Without a key, on a simulated exchange:
+  toolkit world --size tiny                         accounts and coins to choose from
+  toolkit report wallet --size tiny                 a report of an example account
+  toolkit fetch userFills --size tiny --user 0x...  fills as a table, or a file with -o fills.csv
+  toolkit lab                                       the notebooks in JupyterLab
+  toolkit serve --size tiny                         the service on a port, for other programs
+
+Against the live service:
+  export TOOLKIT_API_KEY=... TOOLKIT_BASE_URL=https://...
+  toolkit plan userFillsByTime --user 0x... --start 7d   what it costs, before you fetch
+
+toolkit doctor checks this machine. toolkit --help lists all commands.
+toolkit --install-completion completes commands with the Tab key."""
+
 app = typer.Typer(
     help="Fetch, simulate and report: a research toolkit for an exchange's data query service.",
-    no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
 @app.callback(invoke_without_command=True)
 def main(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Fetch, simulate and report: a research toolkit for an exchange's data query service."""
@@ -32,11 +49,15 @@ def main(
 
         typer.echo(version_of("exchange-toolkit"))
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(FIRST_STEPS)
 
 
 app.command()(serve)
 app.command()(world)
 app.command()(lab)
+app.command()(notebooks)
+app.command()(doctor)
 app.command()(info)
 app.add_typer(fetch_app, name="fetch")
 app.add_typer(plan_app, name="plan")

@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,7 +23,7 @@ from toolkit.cli.options import (
 if TYPE_CHECKING:
     from toolkit.service import Key, Upstream
 
-__all__ = ["lab", "serve", "world"]
+__all__ = ["lab", "notebooks", "serve", "world"]
 
 
 def serve(
@@ -75,10 +76,16 @@ def serve(
     ] = None,
 ) -> None:
     """Run the query service on a port."""
+    from toolkit.errors import MissingExtra
+    from toolkit.installation import explain_missing
     from toolkit.local_service import site_of
     from toolkit.service import Access
-    from toolkit.service.http import HttpServer, bind_socket
 
+    try:
+        with explain_missing("serve"):
+            from toolkit.service.http import HttpServer, bind_socket
+    except MissingExtra as error:
+        fail(str(error))
     accepted, new_secret = _accepted_keys(keys)
     upstream_server = _find_upstream(upstream)
     try:
@@ -108,18 +115,45 @@ def lab(
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
     seed: SeedOption = 7,
     size: SizeOption = SizeChoice.demo,
-    folder: Annotated[Path, typer.Option(help="Folder of notebooks.")] = Path("notebooks"),
+    folder: Annotated[
+        Path,
+        typer.Option(help="Folder of notebooks. If ./notebooks does not exist, it is made."),
+    ] = Path("notebooks"),
 ) -> None:
     """Open the notebooks in JupyterLab, with the query service running beside it."""
-    from toolkit.lab import LabMissing, run_lab
+    from toolkit.errors import MissingExtra
+    from toolkit.installation import find_shadow
+    from toolkit.lab import run_lab
 
+    if folder == Path("notebooks") and not folder.exists():
+        notebooks(folder)
     if not folder.is_dir():
         fail(f"there is no folder {folder}: name the folder of notebooks with --folder", code=2)
+    if (shadow := find_shadow(folder)) is not None:
+        warn(f"notebooks in {folder} import {shadow} instead of this package: rename it")
     try:
         code = run_lab(open_store(seed, size), folder, port=port, browser=browser)
-    except LabMissing as error:
+    except MissingExtra as error:
         fail(str(error))
     raise typer.Exit(code)
+
+
+def notebooks(
+    folder: Annotated[Path, typer.Argument(help="Where to copy them; made if it is missing.")],
+) -> None:
+    """Copy the notebooks of this package into a folder; files that exist there stay."""
+    from toolkit.installation import notebook_folder
+
+    sources = sorted(notebook_folder().glob("*.ipynb"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        new = [path for path in sources if not (folder / path.name).exists()]
+        for path in new:
+            shutil.copy(path, folder)
+    except OSError as error:
+        fail(f"cannot write into {folder}: {error.strerror or error}")
+    there = f"; {len(sources) - len(new)} were there already" if len(new) < len(sources) else ""
+    typer.echo(f"{len(new)} notebooks copied to {folder}{there}", err=True)
 
 
 def world(

@@ -1,6 +1,5 @@
 """JupyterLab with the query service beside it, both on free ports of this machine."""
 
-import importlib.util
 import os
 import secrets
 import signal
@@ -11,19 +10,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NoReturn
 
+from toolkit.installation import explain_missing
 from toolkit.lab.workspace import make_note, save_workspace
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key, Store
 from toolkit.service.http import run_server
 from toolkit.times import to_iso
 
-__all__ = ["LabMissing", "run_lab"]
+__all__ = ["run_lab"]
 
 _MOST_TABS: Final = 20  # hundreds of open tabs would help nobody
-
-
-class LabMissing(Exception):
-    """JupyterLab is not installed."""
 
 
 def run_lab(
@@ -44,10 +40,10 @@ def run_lab(
 
     Returns: JupyterLab's exit code.
 
-    Raise LabMissing if JupyterLab is not installed.
+    Raise MissingExtra if JupyterLab is not installed.
     """
-    if importlib.util.find_spec("jupyterlab") is None:
-        raise LabMissing("JupyterLab is not installed: pip install 'exchange-toolkit[lab]'")
+    with explain_missing("lab"):
+        import jupyterlab  # noqa: F401 - it runs as a program of its own
     key = secrets.token_urlsafe(24)
     with (
         run_server(site_of(store, Access([Key("lab", key)]))) as address,
@@ -123,7 +119,10 @@ def _end_program(program: subprocess.Popen[bytes]) -> None:
         try:
             program.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            os.killpg(program.pid, signal.SIGKILL)
+            if os.name == "posix":
+                os.killpg(program.pid, signal.SIGKILL)
+            else:  # Windows has no process groups of this kind; the kernels end with their parent
+                program.kill()
             program.wait()
 
 

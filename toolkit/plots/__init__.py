@@ -8,29 +8,32 @@ Plots have a light and a dark theme, mark simulated data, and have an alternativ
 notebook shows the plot if a cell ends in it. In a script, ``ax.figure.savefig(...)`` writes it.
 """
 
-from toolkit.plots.accounts import lorenz_curve, migration_map
-from toolkit.plots.auctions import auction_line
-from toolkit.plots.builders import (
-    builder_activity,
-    builder_cohorts,
-    builder_routing,
-    lifetime_value,
-)
-from toolkit.plots.counterparties import counterparties, toxicity
-from toolkit.plots.depth import depth_profile, resilience
-from toolkit.plots.equity import equity_curve, positions_over_time
-from toolkit.plots.execution import markout, spreads
-from toolkit.plots.funding import funding_accrual, funding_by_coin, funding_over_time
-from toolkit.plots.liquidations import liquidation_map, trip_returns
-from toolkit.plots.orders import fill_times, order_mix, order_transitions
-from toolkit.plots.performance import growth_curve, leaderboard, return_calendar, skill
-from toolkit.plots.pnl import cumulative_pnl, waterfall
-from toolkit.plots.shortfall import shortfall
-from toolkit.plots.slippage import slippage_curve
-from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
-from toolkit.plots.staking import validator_ranks, validator_yields
-from toolkit.plots.style import alt
-from toolkit.plots.twaps import twap_adherence, twap_pressure, twap_quality
+from toolkit.installation import explain_missing
+
+with explain_missing("plots"):
+    from toolkit.plots.accounts import lorenz_curve, migration_map
+    from toolkit.plots.auctions import auction_line
+    from toolkit.plots.builders import (
+        builder_activity,
+        builder_cohorts,
+        builder_routing,
+        lifetime_value,
+    )
+    from toolkit.plots.counterparties import counterparties, toxicity
+    from toolkit.plots.depth import depth_profile, resilience
+    from toolkit.plots.equity import equity_curve, positions_over_time
+    from toolkit.plots.execution import markout, spreads
+    from toolkit.plots.funding import funding_accrual, funding_by_coin, funding_over_time
+    from toolkit.plots.liquidations import liquidation_map, trip_returns
+    from toolkit.plots.orders import fill_times, order_mix, order_transitions
+    from toolkit.plots.performance import growth_curve, leaderboard, return_calendar, skill
+    from toolkit.plots.pnl import cumulative_pnl, waterfall
+    from toolkit.plots.shortfall import shortfall
+    from toolkit.plots.slippage import slippage_curve
+    from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
+    from toolkit.plots.staking import validator_ranks, validator_yields
+    from toolkit.plots.style import alt
+    from toolkit.plots.twaps import twap_adherence, twap_pressure, twap_quality
 
 __all__ = [
     "alt",

@@ -1,9 +1,12 @@
 """Reports: self-contained HTML files; the same data gives the same bytes."""
 
-from toolkit.reports import blocks
-from toolkit.reports.build import template
-from toolkit.reports.example import example_account
-from toolkit.reports.standard_reports import builder, market, market_quality, run, wallet
+from toolkit.installation import explain_missing
+
+with explain_missing("reports"):
+    from toolkit.reports import blocks
+    from toolkit.reports.build import template
+    from toolkit.reports.example import example_account
+    from toolkit.reports.standard_reports import builder, market, market_quality, run, wallet
 
 __all__ = [
     "blocks",

@@ -141,12 +141,10 @@ def _hidden_cell(code: str) -> Any:
 
 
 def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) -> None:
-    try:
-        import nbclient
-        from nbclient.exceptions import CellExecutionError
-        from traitlets.config import Config
-    except ImportError:
-        raise ReportFailed("reports need a kernel: pip install 'exchange-toolkit[lab]'") from None
+    import nbclient
+    from nbclient.exceptions import CellExecutionError
+    from traitlets.config import Config
+
     # An empty profile: the user's own IPython profile must not change a report.
     with tempfile.TemporaryDirectory(prefix="report-") as profile:
         connection = {

@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from toolkit.errors import ReportFailed
+from toolkit.installation import find_browser
 
-_BROWSERS: Final = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-    "msedge",
-)
 _OPTIONS: Final = (
     "--headless",
     "--disable-gpu",
@@ -43,7 +36,7 @@ def print_pdf(page: str | os.PathLike[str], out: str | os.PathLike[str] | None =
     """
     source = Path(page).absolute()
     path = source.with_suffix(".pdf") if out is None else Path(out)
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    browser = find_browser()
     if browser is None:
         raise ReportFailed(
             "No browser on this machine prints PDF. Install Chromium, or print the HTML file."

@@ -6,9 +6,12 @@ come on any thread. Views are computed on background threads; of several request
 shown.
 """
 
-from toolkit.widgets.live_monitor import LiveMonitor, live_monitor
-from toolkit.widgets.slippage_explorer import SlippageExplorer, slippage_explorer
-from toolkit.widgets.wallet_explorer import WalletExplorer, wallet_explorer
+from toolkit.installation import explain_missing
+
+with explain_missing("plots"):
+    from toolkit.widgets.live_monitor import LiveMonitor, live_monitor
+    from toolkit.widgets.slippage_explorer import SlippageExplorer, slippage_explorer
+    from toolkit.widgets.wallet_explorer import WalletExplorer, wallet_explorer
 
 __all__ = [
     "LiveMonitor",

@@ -11,6 +11,7 @@ from toolkit.analysis.common.estimate import check_level, wilson_interval
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.timestamps import timestamps_from_ms
+from toolkit.installation import explain_missing
 from toolkit.times import Time
 
 Period = Literal["day", "week", "month"]
@@ -163,7 +164,8 @@ def _builder_periods(name: str, rows: pd.DataFrame, last: int) -> pd.DataFrame:
 
 
 def _add_retention(table: pd.DataFrame, level: float) -> None:
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     before, kept = (table[name].to_numpy(np.float64) for name in ("before", "kept"))
     n = np.where((before > 0) & table["complete"].to_numpy(bool), before, np.nan)

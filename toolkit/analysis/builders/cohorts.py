@@ -14,6 +14,7 @@ from toolkit.analysis.common import columns, directions, grouping, timestamps, u
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.installation import explain_missing
 from toolkit.times import DAY, Time, to_ms
 
 WEEK = 7 * DAY
@@ -227,7 +228,8 @@ def lifetime_value(
 
 def _value_curve(money: Array, watched: Array, level: float) -> pd.DataFrame:
     """Return the sums of the weekly means over the users observed in each week, with intervals."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     n, weeks = money.shape
     seen = watched[:, None] > np.arange(weeks)

@@ -21,6 +21,7 @@ from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.owners import lower_address
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.installation import explain_missing
 
 NUMBERS = ("px", "sz", "fee", "builder_fee")
 ROUTES = ("routed", "elsewhere", "direct", "unroutable")
@@ -272,7 +273,8 @@ def attach_rate(
 def _attach_rates(
     rows: pd.DataFrame, keys: Sequence[str], above: str, below: str, level: float
 ) -> pd.DataFrame:
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     groups: Any = list(keys) or (lambda _: 0)
     top = rows.groupby(groups, dropna=False)[above].transform("sum") if len(rows) else rows[above]

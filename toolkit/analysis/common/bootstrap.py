@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.installation import explain_missing
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -76,7 +78,8 @@ def bootstrap_interval(
     values. So for fewer than ten clusters the interval is at least Student's interval around the
     median. If values are always `positive`, this interval is computed from their logarithms.
     """
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     kept = values[np.isfinite(values)]
     if clusters < MIN_CLUSTERS or not len(kept):

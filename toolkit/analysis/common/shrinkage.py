@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.installation import explain_missing
+
 Floats = npt.NDArray[np.float64]
 MIN_ACCOUNTS = 5
 """With fewer accounts the spread of the true values cannot be estimated."""
@@ -33,7 +35,8 @@ def shrink_estimates(values: Floats, errors: Floats, level: float) -> Shrinkage:
     The shrunk values and their intervals are those of Morris (1983), which count that mean and
     spread are estimates, too.
     """
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     k = len(values)
     if k < MIN_ACCOUNTS:
@@ -73,7 +76,8 @@ def _mean_error(values: Floats, weights: Floats, mean: float) -> float:
 
 def _solve_spread(values: Floats, variances: Floats, wanted: float) -> float:
     """Return the variance between accounts at which the weighted squares sum to `wanted`; or 0."""
-    from scipy import optimize
+    with explain_missing("analysis"):
+        from scipy import optimize
 
     def excess(between: float) -> float:
         weights = 1 / (variances + between)

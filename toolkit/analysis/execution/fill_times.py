@@ -16,6 +16,7 @@ from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.analysis.execution.orders import events_in_order
+from toolkit.installation import explain_missing
 from toolkit.times import SECOND, Time, to_ms
 
 CAUSES: Final = ("filled", "canceled", "rejected")
@@ -306,13 +307,15 @@ def _window_begins(rows: pd.DataFrame, last: pd.DataFrame) -> "pd.Series[float]"
 
 def _incidence_curves(seconds: Array, status: npt.NDArray[Any], level: float) -> pd.DataFrame:
     """Return the cumulative incidence of each cause at each age with an event."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     names = ["cause", "seconds", "probability", "low", "high"]
     types: dict[str, Any] = {"cause": "str"} | dict.fromkeys(names[1:], "float64")
     if not status.any():
         return pd.DataFrame({name: pd.Series(dtype=types[name]) for name in names})
-    from statsmodels.duration.survfunc import CumIncidenceRight
+    with explain_missing("analysis"):
+        from statsmodels.duration.survfunc import CumIncidenceRight
 
     # If all remaining orders end at once, the variance divides by zero.
     with np.errstate(divide="ignore", invalid="ignore"):

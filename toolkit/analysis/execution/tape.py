@@ -25,6 +25,7 @@ from toolkit.analysis.common import columns, directions, grouping, markets, time
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.execution.prices import PriceHistory, span_ms
+from toolkit.installation import explain_missing
 from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED
 from toolkit.times import SECOND
 
@@ -61,7 +62,8 @@ class SpreadParts:
 
     def intervals(self, level: float) -> list[tuple[float, float]]:
         """Return low and high of each part; NaN if the variance is not known."""
-        from scipy import stats
+        with explain_missing("analysis"):
+            from scipy import stats
 
         reach = stats.t.ppf((1 + level) / 2, self.freedom) * np.sqrt(self.variances)
         return list(zip(self.values - reach, self.values + reach, strict=True))

@@ -13,6 +13,7 @@ from toolkit.analysis.common import columns, grouping
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution.orders import events_in_order
+from toolkit.installation import explain_missing
 from toolkit.times import SECOND
 
 Array = npt.NDArray[np.float64]
@@ -133,7 +134,8 @@ def _quantile(values: Array, q: float) -> float:
 
 def _median_interval(values: Array, level: float) -> tuple[float, float]:
     """Return the values whose ranks contain the median with at least that probability."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     n = len(values)
     below = int(stats.binom.ppf((1 - level) / 2, n, 0.5)) if n else 0

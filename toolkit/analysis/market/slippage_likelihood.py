@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.analysis.common.bootstrap import resample_sums
+from toolkit.installation import explain_missing
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,7 +55,8 @@ def _search(start: Floats, rows: BoundedCosts, free: int) -> Floats | None:
     The search stops early if a parameter leaves its range. The result is None if it does not
     converge.
     """
-    from scipy import optimize
+    with explain_missing("analysis"):
+        from scipy import optimize
 
     fixed = start[free:]
 
@@ -177,7 +179,8 @@ def _likelihood_of_rows(
 
 
 def _truncated_moments(low: Floats, high: Floats) -> tuple[Floats, tuple[Floats, ...]]:
-    from scipy.special import log_ndtr
+    with explain_missing("analysis"):
+        from scipy.special import log_ndtr
 
     # In the upper tail both probabilities round to 1, so compute in the lower tail.
     mirrored = low > 0

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from toolkit.analysis.common.bootstrap import bootstrap_interval, draw_blocks
 from toolkit.analysis.common.estimate import wilson_interval
+from toolkit.installation import explain_missing
 
 Floats = npt.NDArray[np.float64]
 NAN = float("nan")
@@ -86,7 +87,8 @@ def probabilistic_sharpe(returns: Floats, benchmark: float = 0.0) -> float:
 
     Bailey and López de Prado (2012), "The Sharpe ratio efficient frontier", equation 11.
     """
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     n = len(returns)
     ratio = float(sharpe_ratio(returns)) if n > 1 else NAN
@@ -125,7 +127,8 @@ def long_run_error(influence: Floats) -> float:
 
 def reach_of(error: float, n: int, level: float) -> float:
     """Return half the length of Student's interval with a standard error."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     return float(stats.t.ppf((1 + level) / 2, n - 1)) * error if n > 1 else NAN
 
@@ -191,7 +194,8 @@ def _exp(value: float) -> float:
 
 def value_at_risk_figure(returns: Floats, level: float, share: float = 0.05) -> Figure:
     """Return a quantile of returns; its interval lies between two ranks, by the binomial law."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     n, ranks = len(returns), np.sort(returns)
     tail = (1 - level) / 2
@@ -242,7 +246,8 @@ def resample_figure(
 
 def share_figure(name: str, hits: int, n: int, level: float) -> Figure:
     """Return a share with its interval by Wilson (1927)."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     if not n:
         return Figure(name, NAN, NAN, NAN, 0, "share", "Wilson")
@@ -254,7 +259,8 @@ def share_figure(name: str, hits: int, n: int, level: float) -> Figure:
 
 def median_figure(name: str, values: Floats, unit: str, level: float) -> Figure:
     """Return a median with the interval between two ranks (exact, by the binomial law)."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     n = len(values)
     if not n:
@@ -268,7 +274,8 @@ def median_figure(name: str, values: Floats, unit: str, level: float) -> Figure:
 
 def mean_figure(name: str, values: Floats, unit: str, level: float) -> Figure:
     """Return a mean with Student's interval."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     n = len(values)
     if n < 2:

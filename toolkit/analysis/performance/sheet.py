@@ -35,6 +35,7 @@ from toolkit.analysis.performance.ratios import (
     volatility_figure,
 )
 from toolkit.analysis.performance.trips import trip_figures
+from toolkit.installation import explain_missing
 
 _COSTS = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
 
@@ -245,7 +246,8 @@ def _money_weighted(rows: pd.DataFrame) -> float:
     It is the constant return per period with which the first equity and the flows become the last
     equity: ``end = start + flows + return * capital`` for each period.
     """
-    from scipy import optimize
+    with explain_missing("analysis"):
+        from scipy import optimize
 
     needed = ("start", "flows", "capital")
     if not set(needed) <= set(rows.columns) or rows[list(needed)].isna().to_numpy().any():

@@ -16,6 +16,7 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.common.shrinkage import shrink_estimates
 from toolkit.analysis.performance.figure_tables import periods_per_year
 from toolkit.analysis.performance.ratios import sharpe_error, sharpe_ratio
+from toolkit.installation import explain_missing
 
 Floats = npt.NDArray[np.float64]
 Measure = Literal["sharpe", "mean"]
@@ -167,7 +168,8 @@ def _account_table(
     rows: pd.DataFrame, measure: Measure, min_periods: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return each account's values, and the values of the halves of the accounts that have both."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     periods = periods_per_year(rows)
     rows = rows[rows["return_"].notna()]
@@ -203,14 +205,16 @@ def _measure(
 
 
 def _discovery_rates(p: Floats) -> Floats:
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     return np.asarray(stats.false_discovery_control(p)) if len(p) else p
 
 
 def _persistence(halves: pd.DataFrame, level: float) -> tuple[float, float, float]:
     """Return Spearman's correlation of two halves with its interval (Bonett and Wright, 2000)."""
-    from scipy import stats
+    with explain_missing("analysis"):
+        from scipy import stats
 
     n = len(halves)
     if n < 5 or (halves.nunique() < 2).any():

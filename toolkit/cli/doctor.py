@@ -1,0 +1,198 @@
+"""``toolkit doctor``: check what this machine has, and say what to do."""
+
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from toolkit.installation import (
+    EXTRAS,
+    clone_folder,
+    extra_requirements,
+    find_browser,
+    find_shadow,
+    install_command,
+)
+
+__all__ = ["doctor"]
+
+_LARGEST_SKEW: Final = 60  # seconds; ages such as "7d" count back from the clock
+_LEAST_FREE: Final = 1 << 30  # bytes; the demo exchange and its answers need some 200 MB
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of a check; its state is ``ok``, ``problem``, or ``note`` for what is optional."""
+
+    name: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def doctor(
+    archive: Annotated[str | None, typer.Option(help="Check this archive, too.")] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not ask the address for its clock.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check Python, libraries, extras, key, address, clock, cache, Jupyter and Chromium.
+
+    No request with the key is sent. Exit code 1: something is wrong.
+    """
+    checks = [
+        *_python_checks(),
+        *_extra_checks(),
+        *_service_checks(offline=offline),
+        *_file_checks(archive),
+        *_program_checks(),
+    ]
+    problems = [check for check in checks if check.state == "problem"]
+    if as_json:
+        typer.echo(json.dumps([asdict(check) for check in checks]))
+    else:
+        for check in checks:
+            typer.echo(f"{check.state:8}{check.name:20}{check.found}")
+            if check.advice:
+                typer.echo(f"{'':28}-> {check.advice}")
+        typer.echo("ready" if not problems else f"{len(problems)} problems")
+    raise typer.Exit(1 if problems else 0)
+
+
+def _python_checks() -> Iterator[Check]:
+    place = clone_folder()
+    yield Check("Python", "ok", f"{platform.python_version()} at {sys.executable}")
+    try:
+        found = version("exchange-toolkit")
+    except PackageNotFoundError:
+        yield Check("toolkit", "problem", "not installed", "install it: docs/install.md")
+        return
+    yield Check("toolkit", "ok", f"{found}, {f'the clone {place}' if place else 'installed'}")
+    wrong = _wrong_versions("")
+    if wrong:
+        yield Check("libraries", "problem", "; ".join(wrong), "install the package again")
+    else:
+        yield Check("libraries", "ok", f"{len(extra_requirements(''))} of the core")
+    if (shadow := find_shadow(Path.cwd())) is not None:
+        yield Check("import", "problem", f"{shadow} hides this package here", "rename it")
+
+
+def _extra_checks() -> Iterator[Check]:
+    for extra, purpose in EXTRAS.items():
+        wrong = _wrong_versions(extra)
+        name = f"extra {extra}"
+        if wrong:
+            found = f"{purpose}; {'; '.join(wrong)}"
+            yield Check(name, "note", found, install_command(extra))
+        else:
+            yield Check(name, "ok", purpose)
+
+
+def _wrong_versions(extra: str) -> list[str]:
+    """Return the libraries of an extra that are missing or too old, with what is installed."""
+    from packaging.requirements import Requirement
+
+    wrong = []
+    for item in map(Requirement, extra_requirements(extra)):
+        try:
+            found = version(item.name)
+        except PackageNotFoundError:
+            wrong.append(f"{item.name} is missing")
+            continue
+        if not item.specifier.contains(found, prereleases=True):
+            wrong.append(f"{item.name} is {found}, not {item.specifier}")
+    return wrong
+
+
+def _service_checks(*, offline: bool) -> Iterator[Check]:
+    if os.environ.get("TOOLKIT_API_KEY"):
+        yield Check("key", "ok", "TOOLKIT_API_KEY is set")
+    else:
+        advice = "only a live service needs one: export TOOLKIT_API_KEY=..."
+        yield Check("key", "note", "TOOLKIT_API_KEY is not set", advice)
+    address = os.environ.get("TOOLKIT_BASE_URL")
+    if not address:
+        advice = 'tk.local() needs none; a live service: tk.connect("https://...")'
+        yield Check("address", "note", "TOOLKIT_BASE_URL is not set", advice)
+        return
+    if offline:
+        yield Check("address", "ok", f"{address}, not asked")
+        return
+    yield from _clock_checks(address)
+
+
+def _clock_checks(address: str) -> Iterator[Check]:
+    """Ask an address for its clock, without the key and without points."""
+    import httpx
+
+    try:
+        answer = httpx.head(address, timeout=10, follow_redirects=False)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        reason = str(error) or type(error).__name__
+        yield Check("address", "problem", f"{address}: {reason}", "check TOOLKIT_BASE_URL")
+        return
+    yield Check("address", "ok", f"{address} answers")
+    try:
+        theirs = parsedate_to_datetime(answer.headers["date"])
+    except (KeyError, ValueError):
+        yield Check("clock", "note", f"{address} does not say its time")
+        return
+    seconds = abs((datetime.now(UTC) - theirs).total_seconds())
+    if seconds > _LARGEST_SKEW:
+        yield Check("clock", "problem", f"{seconds:,.0f} s off", "set the clock of this machine")
+    else:
+        yield Check("clock", "ok", f"within {_LARGEST_SKEW} s of the service")
+
+
+def _file_checks(archive: str | None) -> Iterator[Check]:
+    from toolkit.client import find_cache_folder
+
+    folder = find_cache_folder("worlds")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_writable = os.access(folder, os.W_OK)
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        is_writable, free = False, 0
+    if not is_writable:
+        yield Check("cache", "problem", f"{folder} is not writable", "set XDG_CACHE_HOME")
+    elif free < _LEAST_FREE:
+        yield Check("cache", "problem", f"{folder}: {free >> 20} MB are free", "make room")
+    else:
+        yield Check("cache", "ok", f"{folder}, {free >> 30} GB free")
+    if archive is not None:
+        yield _archive_check(archive)
+
+
+def _archive_check(path: str) -> Check:
+    from toolkit.archive.archive import open_existing
+    from toolkit.errors import ToolkitError
+
+    try:
+        table = open_existing(path).status()
+    except (ToolkitError, ValueError, OSError) as error:
+        return Check("archive", "problem", str(error))
+    return Check("archive", "ok", f"{path}: {len(table)} series, {table['rows'].sum():,} rows")
+
+
+def _program_checks() -> Iterator[Check]:
+    try:
+        yield Check("Jupyter", "ok", f"JupyterLab {version('jupyterlab')}")
+    except PackageNotFoundError:
+        yield Check("Jupyter", "note", "JupyterLab is missing", install_command("lab"))
+    if (browser := find_browser()) is not None:
+        yield Check("Chromium", "ok", browser)
+    else:
+        advice = "reports as PDF and the browser tests need it (Debian: apt-get install chromium)"
+        yield Check("Chromium", "note", "not found", advice)
