@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.costs import describe_cost
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
-from toolkit.contract.requests import check_request
+from toolkit.contract.requests import check_request, describe_cost
 from toolkit.errors import BadRequest
 
 __all__ = [

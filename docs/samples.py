@@ -21,6 +21,7 @@ import msgpack
 import msgspec
 import zstandard
 
+from toolkit.contract.answers import answer_type
 from toolkit.contract.fields import AnnotationParts, split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation
@@ -108,7 +109,7 @@ def answer_branches(operation: Operation, request: Json, response: Json) -> Iter
         for row in snapshot_rows(operation, response):
             yield from _record_branches(operation.tables[0].record, row)
     else:
-        yield from value_branches(operation.answer_type(request), response, operation.type)
+        yield from value_branches(answer_type(operation, request), response, operation.type)
 
 
 def snapshot_rows(operation: Operation, snapshots: Json) -> Iterator[dict[str, Json]]:

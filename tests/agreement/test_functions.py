@@ -12,8 +12,8 @@ import pytest
 
 import toolkit as tk
 from toolkit import fetch
-from toolkit.contract.costs import describe_cost
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.contract.requests import describe_cost
 
 EVERY = pytest.mark.parametrize(
     "operation", [*OPERATIONS.values(), *VIEWS.values()], ids=[*OPERATIONS, *VIEWS]

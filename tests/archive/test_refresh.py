@@ -214,8 +214,7 @@ def test_page_texts_are_unchanged() -> None:
             seen.append(answer.read())
             return answer
 
-    from toolkit.fetch.pull import read_pages
-    from toolkit.fetch.request import prepare_request
+    from toolkit.fetch.pull import prepare_request, read_pages
 
     session = fill_session(FILLS[:200], through=Watch, inclusive=True)
     session.confirm_end = False  # the confirmation brings rows that came before

@@ -207,8 +207,7 @@ def test_store_refuses_writes(
 
 def session_texts(session: tk.Session) -> list[str]:
     """Return the texts of an undisturbed pull."""
-    from toolkit.fetch.pull import read_pages
-    from toolkit.fetch.request import prepare_request
+    from toolkit.fetch.pull import prepare_request, read_pages
 
     request = prepare_request("userFillsByTime", user=USERS[0], start=START, session=session)
     return [text.decode() for page in read_pages(request) for text in page.texts()]

@@ -8,7 +8,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.client.source import DataSource
+from toolkit.client.session import DataSource
 
 NOW = 1_759_276_800_000  # 2025-10-01
 TOLD = {

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from tests.worlds import world_of
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak, row_proof
-from toolkit.contract.answers import decode, encode
+from toolkit.contract.answers import answer_rows, decode, encode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.rows import answer_rows
-from toolkit.frames.arrays import FrameBuilder
+from toolkit.frames.collect import FrameBuilder
 from toolkit.times import HOUR, MINUTE
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"

@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.contract import records as r
-from toolkit.contract.answers import decode, encode, encode_error
+from toolkit.contract.answers import answer_rows, answer_type, decode, encode, encode_error
 from toolkit.contract.columns import table_columns
 from toolkit.contract.deviations import UnknownField, forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation, get_operation
-from toolkit.contract.rows import answer_rows
 from toolkit.errors import (
     AnswerInvalid,
     BadRequest,
@@ -111,7 +110,7 @@ def _is_equal(read: Any, written: Any, as_float: bool) -> bool:
 
 
 def example_answer(row: Operation, parameters: dict[str, Any]) -> st.SearchStrategy[Any]:
-    return type_values(row.answer_type(parameters), False, row.tables[0].omits)
+    return type_values(answer_type(row, parameters), False, row.tables[0].omits)
 
 
 @EVERY

@@ -21,7 +21,7 @@ import zstandard
 
 import toolkit as tk
 from toolkit.contract import records as r
-from toolkit.contract.answers import decode
+from toolkit.contract.answers import answer_rows, answer_type, decode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
@@ -29,7 +29,6 @@ from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
-from toolkit.contract.rows import answer_rows
 from toolkit.errors import AnswerInvalid
 from toolkit.frames import Collector
 
@@ -130,7 +129,7 @@ def field_places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Ite
 
 def full_answer(operation: Operation, parameters: dict[str, Any]) -> Any:
     """Return an answer with every field that the operation has."""
-    result = full_value(operation.answer_type(parameters))
+    result = full_value(answer_type(operation, parameters))
     for name in operation.tables[0].omits:
         for row in result if isinstance(result, list) else [result]:
             words = name.split("_")
@@ -185,7 +184,7 @@ def frame_columns(made: tuple[pd.DataFrame, ...]) -> list[dict[str, str]]:
 @pytest.mark.parametrize("null", [True, False], ids=["null", "absent"])
 def test_every_field_may_be_missing(case: str, null: bool) -> None:
     operation, parameters = CASES[case]
-    annotation = operation.answer_type(parameters)
+    annotation = answer_type(operation, parameters)
     answer = full_answer(operation, parameters)
     all_there = {
         form: frame_columns(decoded_frames(operation, parameters, answer, form)) for form in FORMS
@@ -219,7 +218,7 @@ def test_odd_value_beyond_is_missing(case: str) -> None:
     operation, parameters = CASES[case]
     answer = full_answer(operation, parameters)
     usual = {form: decoded_frames(operation, parameters, answer, form) for form in FORMS}
-    places = field_places(operation.answer_type(parameters), ())
+    places = field_places(answer_type(operation, parameters), ())
     forms = zip(ODD, itertools.cycle(FORMS), strict=False)
     for place, (odd, form) in itertools.product(places, forms):
         if not place.is_beyond or place.path[-1] in operation.tables[0].omits:
@@ -417,7 +416,7 @@ def snapshot_entries(name: str, usual: Any, last: Any, others: int) -> Any:
 
 
 def key_fields(operation: Operation, parameters: dict[str, Any]) -> list[str]:
-    found = field_places(operation.answer_type(parameters), ())
+    found = field_places(answer_type(operation, parameters), ())
     names = (
         ".".join(str(step) for step in item.path if isinstance(step, str))
         for item in found

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from toolkit.contract.answers import decode
+from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check_request, request_body
-from toolkit.contract.rows import answer_rows
 from toolkit.errors import BadRequest
 
 EVERY = pytest.mark.parametrize("operation", EXTRA_OPERATIONS.values(), ids=list(EXTRA_OPERATIONS))

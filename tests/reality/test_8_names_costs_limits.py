@@ -15,9 +15,9 @@ import stamina
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.requests import request_points
 from toolkit.local_service import InProcess, simulated_store, site_of
 from toolkit.service import Access, Key
 

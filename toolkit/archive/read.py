@@ -29,10 +29,9 @@ from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, Series, column_se
 from toolkit.archive.storage import ArchiveTables, file_sizes
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.completeness.remarks import coverage_remarks
-from toolkit.contract.answers import decode
+from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.kinds import Numbers
-from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import announce
 from toolkit.frames import Collector, Extra

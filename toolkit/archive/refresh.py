@@ -55,20 +55,21 @@ from toolkit.client import Session
 from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.completeness.remarks import Remark
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks
-from toolkit.contract.answers import decode
+from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.requests import request_body
-from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError, ToolkitError
 from toolkit.fetch.pull import (
     IncompleteWarning,
+    Request,
     announce,
     answer_remarks,
+    prepare_request,
     read_pages,
+    request_remarks,
     warn_caller,
 )
 from toolkit.fetch.registry import operation_of
-from toolkit.fetch.request import Request, prepare_request, request_remarks
 from toolkit.times import HOUR, to_iso, to_ms
 
 __all__ = [

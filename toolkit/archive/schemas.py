@@ -21,12 +21,11 @@ import pyarrow.dataset as ds
 
 from toolkit.completeness.subjects import history_subject, is_history
 from toolkit.contract import records as r
-from toolkit.contract.answers import decode
+from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
 from toolkit.contract.requests import request_body, wire_value
-from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector

@@ -15,9 +15,9 @@ from typer.core import TyperGroup
 
 from toolkit.cli.console import fail
 from toolkit.cli.options import keyword_option
-from toolkit.contract.costs import describe_cost
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
+from toolkit.contract.requests import describe_cost
 
 __all__ = [
     "OperationGroup",

@@ -14,8 +14,7 @@ from toolkit.client.key import ApiKey, budget_file
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.route import address_problem, is_this_machine, warn_of_exposure
-from toolkit.client.session import Session, use
-from toolkit.client.source import DataSource
+from toolkit.client.session import DataSource, Session, use
 from toolkit.client.wire import PATIENCE, bound_streams
 from toolkit.errors import NotConnected
 

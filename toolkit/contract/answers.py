@@ -1,7 +1,7 @@
 """Answers of the service: `encode` writes them, `decode` reads them.
 
 `decode` is the only way from a response to records: it checks the status, decompresses a binary
-snapshot, and decodes JSON directly into records.
+snapshot, and decodes JSON directly into records. `answer_rows` returns the records that are rows.
 
 Readers are liberal where writers are strict. The decoder of an operation accepts exactly the fields
 of the specification, which is fast. If it refuses an answer, the deviations of the answer are found
@@ -11,7 +11,7 @@ once, and from then on the operation has a decoder that accepts them.
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, get_args, get_origin
 
@@ -27,11 +27,13 @@ from toolkit.contract.deviations import (
     find_deviations,
     learn_deviations,
 )
+from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.fields import RecordField, is_record, record_fields
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
 from toolkit.contract.response_errors import check_no_web_page, response_error
+from toolkit.contract.rows import ROW_FUNCTIONS, Rows
 from toolkit.errors import AnswerInvalid
 
 _PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
@@ -96,29 +98,63 @@ def decode(
     if operation.binary:
         check_no_web_page(operation, headers, content)
         return snapshots.decode(operation, headers, content)
-    answer_type = operation.answer_type(parameters or {})
+    wanted = answer_type(operation, parameters or {})
     omits = operation.tables[0].omits if operation.tables else ()
-    place = operation.type, answer_type, omits
+    place = operation.type, wanted, omits
     known = KNOWN_DEVIATIONS.get(place, NO_DEVIATIONS)
     if not known.unknown or _is_readable_text(content):
         try:
-            return _decoder(answer_type, numbers, known, omits).decode(content)
+            return _decoder(wanted, numbers, known, omits).decode(content)
         except _UNREADABLE:
             pass  # the answer has further deviations, or it is invalid
     check_no_web_page(operation, headers, content)
     try:
-        answer = _decoder(answer_type, numbers, LIBERAL, omits).decode(content)
+        answer = _decoder(wanted, numbers, LIBERAL, omits).decode(content)
         # This also checks the unknown fields, so that others can decode what was accepted here.
         found = find_deviations(
-            answer_type, json.loads(content), functools.partial(_is_readable, numbers), omits
+            wanted, json.loads(content), functools.partial(_is_readable, numbers), omits
         )
     except (*_UNREADABLE, ValueError) as error:
         raise _invalid_answer(operation, error, content) from None
     known = learn_deviations(place, operation.type, found)
     try:
-        return _decoder(answer_type, numbers, known, omits).decode(content)
+        return _decoder(wanted, numbers, known, omits).decode(content)
     except _UNREADABLE:
         return answer
+
+
+def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
+    """Return the Python type of the answer to a request.
+
+    - ``operation``: the operation of the request
+    - ``parameters``: the parameters of the request, with Python names
+    """
+    if operation.answer_by_dex is not None and parameters.get("dex") == ALL_DEXES:
+        return operation.answer_by_dex
+    return operation.answer
+
+
+class AnswerTables(tuple[Sequence[Any], ...]):
+    """The rows of each table of a nested answer.
+
+    - ``answer``: the decoded answer, which has unknown fields that belong to no row
+    """
+
+    answer: Any
+
+
+def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
+    """Return the rows of an answer's frames: one sequence for each table of the operation.
+
+    The rows are records, or objects with the same attributes.
+    """
+    if make_rows := ROW_FUNCTIONS.get(operation.view or operation.type):
+        tables = AnswerTables(
+            () if rows is None else rows for rows in make_rows(answer, parameters)
+        )
+        tables.answer = answer
+        return tables
+    return (answer if isinstance(answer, list) else [answer],)
 
 
 def _is_readable(numbers: Numbers, field: RecordField, value: Any) -> bool:
@@ -144,11 +180,11 @@ def _is_readable_text(content: bytes) -> bool:
 
 @functools.cache
 def _decoder(
-    answer_type: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
+    wanted: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
 ) -> "msgspec.json.Decoder[Any]":
     # With strict=False decimal text becomes floats directly, and 1.0 a whole number.
     return msgspec.json.Decoder(
-        decoder_type(answer_type, numbers, deviations, omits),
+        decoder_type(wanted, numbers, deviations, omits),
         strict=False,
         dec_hook=_convert_if_readable,
     )

@@ -6,12 +6,10 @@ of nested answers, `toolkit.contract.requests` checks parameters that depend on 
 `toolkit.contract.snapshots` reads the binary snapshots.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from toolkit.contract import records as r
-from toolkit.contract.dexes import ALL_DEXES
 from toolkit.times import DAY, MINUTE
 
 ParameterKind = Literal[
@@ -148,6 +146,8 @@ class Operation:
       an answer
     - ``from_archive``: whether an archive or recorded answers contain all that the answer is
       computed from
+    - ``by_wire``: the parameters by their names on the wire
+    - ``page``: the parameter of the page size, if there is one
     """
 
     type: str
@@ -174,6 +174,7 @@ class Operation:
     unpublished: int = 0
     from_archive: bool = False
     by_wire: dict[str, Parameter] = field(init=False, repr=False, compare=False)
+    page: Parameter | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         by_wire = {parameter.name: parameter for parameter in self.parameters}
@@ -183,6 +184,7 @@ class Operation:
             if parameter.required and not parameter.selects_part
         )
         object.__setattr__(self, "by_wire", by_wire)
+        object.__setattr__(self, "page", by_wire.get("limit"))
         object.__setattr__(self, "subject", self.subject or tuple(required))
 
     @property
@@ -190,20 +192,6 @@ class Operation:
         """The name of the fetch function: the type in snake case."""
         name = self.view or self.type
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
-
-    @property
-    def page(self) -> Parameter | None:
-        """The parameter of the page size, if there is one."""
-        return self.by_wire.get("limit")
-
-    def answer_type(self, parameters: Mapping[str, Any]) -> Any:
-        """Return the Python type of the answer to a request.
-
-        - ``parameters``: the parameters of the request, with Python names
-        """
-        if self.answer_by_dex is not None and parameters.get("dex") == ALL_DEXES:
-            return self.answer_by_dex
-        return self.answer
 
 
 # ASSUMED: each of the two heavy snapshots has a limit of its own. The cheap timestamps, which are

@@ -1,7 +1,8 @@
 """Requests, for both sides: the client writes them with `request_body`, `check_request` reads them.
 
 For every operation ``check_request(operation, request_body(operation, p)) == p``, where `p` has the
-Python names and all defaults.
+Python names and all defaults. The client's budget, `tk.plan` and the local service count what a
+request costs with `request_points` (docs/live_service.md, section 8).
 """
 
 import re
@@ -21,6 +22,10 @@ INTERVALS: Final = (
 
 AMOUNTS: Final = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
 """The amounts in USD for which `slippageHistory` has samples."""
+
+# ASSUMED: there are at most 20 dexes. A request for ALL_DEXES counts with this number until an
+# answer has shown the number of dexes, so that a budget is never too low.
+DEXES_AT_MOST: Final = 20
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _CLOID = re.compile(r"0x[0-9a-fA-F]{32}")
@@ -56,6 +61,53 @@ def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[st
             holder[parameter.name] = wire_value(parameter, value)
     check_request(operation, request)
     return request
+
+
+def request_points(
+    operation: Operation, request: Mapping[str, Any], dexes: int = DEXES_AT_MOST
+) -> int:
+    """Return the points that a request costs.
+
+    - ``operation``: the operation of the request
+    - ``request``: the request body, with wire names. It may be invalid.
+    - ``dexes``: the number of dexes, with the native one
+
+    >>> from toolkit.contract.operations import get_operation
+    >>> batch = get_operation("batchClearinghouseStates")
+    >>> request_points(batch, {"users": ["0x1"] * 3})
+    6
+    >>> request_points(batch, {"users": ["0x1"] * 80})
+    100
+    >>> request_points(batch, {"users": ["0x1"] * 3, "dex": "ALL_DEXES"}, dexes=4)
+    24
+    """
+    scale = operation.scale
+    if scale is None:
+        return operation.points
+    entries = request.get(scale.entries)
+    number = len(entries) if isinstance(entries, list) and entries else 1
+    points = min(scale.each * number, operation.points)
+    return points * dexes if request.get(scale.dex) == ALL_DEXES else points
+
+
+def describe_cost(operation: Operation) -> str:
+    """Return one or two sentences about the cost and the limit of an operation.
+
+    >>> from toolkit.contract.operations import get_operation
+    >>> describe_cost(get_operation("userFills"))
+    'Costs 10 points a request.'
+    >>> describe_cost(get_operation("perpTwapSnapshots"))
+    'Costs 2 points a request. May be asked 5 times in 10 minutes.'
+    """
+    words = f"Costs {operation.points} points a request."
+    if (scale := operation.scale) is not None:
+        words = (
+            f"Costs {scale.each} points for each of the {scale.entries}, at most "
+            f"{operation.points}, times the number of dexes with {ALL_DEXES}."
+        )
+    if (limit := operation.limit) is not None:
+        words += f" May be asked {limit.calls} times in {limit.seconds // 60} minutes."
+    return words
 
 
 def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:

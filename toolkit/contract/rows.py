@@ -10,7 +10,6 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.dexes import dex_name_in
-from toolkit.contract.operations import Operation
 from toolkit.contract.records import (
     AccountRow,
     BatchStates,
@@ -37,15 +36,6 @@ from toolkit.errors import AnswerInvalid
 Rows = tuple[Sequence[Any], ...]
 
 
-class AnswerTables(tuple[Sequence[Any], ...]):
-    """The rows of each table of a nested answer.
-
-    - ``answer``: the decoded answer, which has unknown fields that belong to no row
-    """
-
-    answer: Any
-
-
 class ComposedRows(list[Any]):
     """Rows from the parts of a nested answer.
 
@@ -59,20 +49,6 @@ class ComposedRows(list[Any]):
         rows_and_parts = list(pairs)
         super().__init__(row for row, _ in rows_and_parts)
         self.parts = [parts for _, parts in rows_and_parts]
-
-
-def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
-    """Return the rows of an answer's frames: one sequence for each table of the operation.
-
-    The rows are records, or objects with the same attributes.
-    """
-    if make_rows := _ROW_FUNCTIONS.get(operation.view or operation.type):
-        tables = AnswerTables(
-            () if rows is None else rows for rows in make_rows(answer, parameters)
-        )
-        tables.answer = answer
-        return tables
-    return (answer if isinstance(answer, list) else [answer],)
 
 
 def _depth_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -315,7 +291,7 @@ def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 
 _RowFunction = Callable[[Any, Mapping[str, Any]], tuple[Sequence[Any] | None, ...]]
 
-_ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
+ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
     "currentDepth": _depth_rows,
     "meta": _meta_rows,
     "marginTables": _margin_table_rows,
@@ -335,3 +311,4 @@ _ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
     "outcomeMeta": _outcome_rows,
     "portfolio": _portfolio_rows,
 }
+"""Type of operation, or name of a view -> what makes the rows of its tables."""

@@ -7,9 +7,8 @@ import pandas as pd
 
 from toolkit.client import Session
 from toolkit.display import frames_html
-from toolkit.fetch.pull import fetch_frame, fetch_frames
+from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame, fetch_frames
 from toolkit.fetch.registry import fetches
-from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = [

@@ -3,9 +3,8 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.pull import Extra, Numbers, fetch_frame
 from toolkit.fetch.registry import fetches
-from toolkit.fetch.request import Extra, Numbers
 
 __all__ = ["perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
 

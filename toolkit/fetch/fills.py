@@ -3,9 +3,8 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame
 from toolkit.fetch.registry import fetches
-from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = ["builder_approved_fills_by_time", "user_fills", "user_fills_by_time"]

@@ -27,9 +27,14 @@ from toolkit.errors import (
     ToolkitError,
 )
 from toolkit.fetch.concat import concat_subjects, subjects_of
-from toolkit.fetch.pull import IncompleteWarning, pop_held_warning, subject_call, warn_caller
+from toolkit.fetch.pull import (
+    IncompleteWarning,
+    pop_held_warning,
+    prepare_request,
+    subject_call,
+    warn_caller,
+)
 from toolkit.fetch.registry import operation_of
-from toolkit.fetch.request import prepare_request
 from toolkit.times import to_ms
 
 __all__ = ["FATAL_ERRORS", "OnError", "many"]

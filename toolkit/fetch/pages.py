@@ -7,8 +7,16 @@ import pandas as pd
 from toolkit.completeness.certificate import Certificate
 from toolkit.completeness.remarks import gap_remarks
 from toolkit.errors import Incomplete
-from toolkit.fetch.pull import IncompleteWarning, announce, read_pages, warn_caller
-from toolkit.fetch.request import check_one_frame, request_facts, request_of, request_remarks
+from toolkit.fetch.pull import (
+    IncompleteWarning,
+    announce,
+    check_one_frame,
+    read_pages,
+    request_facts,
+    request_of,
+    request_remarks,
+    warn_caller,
+)
 from toolkit.frames import Collector
 
 __all__ = ["pages"]

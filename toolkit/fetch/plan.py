@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Final
 
-from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid, Operation
-from toolkit.contract.requests import request_body
-from toolkit.fetch.pull import confirm_until, confirms_first_page, read_pages
-from toolkit.fetch.request import Request, request_of
+from toolkit.contract.requests import request_body, request_points
+from toolkit.fetch.pull import Request, confirm_until, confirms_first_page, read_pages, request_of
 
 __all__ = ["Plan", "plan"]
 

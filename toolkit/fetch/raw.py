@@ -15,8 +15,7 @@ from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check_request, request_body
 from toolkit.contract.response_errors import check_no_web_page
 from toolkit.errors import AnswerInvalid, BadRequest
-from toolkit.fetch.pull import warn_incomplete
-from toolkit.fetch.request import request_of
+from toolkit.fetch.pull import request_of, warn_incomplete
 
 __all__ = ["info", "raw"]
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.pull import Extra, Numbers, fetch_frame
 from toolkit.fetch.registry import fetches
-from toolkit.fetch.request import Extra, Numbers
 
 __all__ = [
     "account_value_snapshot_timestamp",

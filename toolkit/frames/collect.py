@@ -1,34 +1,84 @@
-"""Frames from pages: the collector, `tk.frame` and `tk.provenance`."""
+"""From rows to frames: a `Collector` makes typed arrays of each page, and joins them at the end."""
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
-from pprint import pformat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Context, Decimal
 from typing import Any, Final, Literal, NamedTuple, get_origin
 
+import msgspec
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from toolkit.contract.answers import decode, encode
-from toolkit.contract.columns import table_columns
-from toolkit.contract.deviations import report_unknown
+from toolkit.contract.answers import AnswerTables, answer_rows, decode, encode
+from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.deviations import report_unknown, report_unreadable
 from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.fields import is_record
-from toolkit.contract.kinds import Numbers
+from toolkit.contract.kinds import Family, Numbers
 from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import Record
-from toolkit.contract.rows import AnswerTables, answer_rows
-from toolkit.display import facts_table
-from toolkit.frames.arrays import FrameBuilder
-from toolkit.frames.extras import Extras, gather_extras, gather_unplaced_fields
+from toolkit.errors import AnswerInvalid
+from toolkit.frames.cells import EXACT, TEXT, cell_type, cell_value, field_type
+from toolkit.frames.extras import (
+    Extras,
+    extra_columns,
+    gather_cell_extras,
+    gather_extras,
+    gather_unplaced_fields,
+)
 
-__all__ = ["Collector", "Extra", "frame", "provenance"]
+__all__ = ["Collector", "Extra", "FrameBuilder", "column_dtype", "frame"]
 
 Extra = Literal["drop", "keep"]
 """Whether unknown fields are dropped or kept as columns."""
 
-_SHOWN: Final = 10
-"""If there are more subjects than this, only the first few are shown."""
+_REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
+"""The errors that `_typed_array` raises for a value that its column cannot have."""
 
-_FIRST: Final = 3
+_STR = pd.StringDtype("pyarrow", na_value=np.nan)
+_UTC = pd.DatetimeTZDtype("ms", "UTC")
+_UTC_TYPE = pa.timestamp("ms", "UTC")
+_NAT = np.iinfo(np.int64).min
+_LAST_DIGIT = Decimal(1).scaleb(-EXACT.scale)
+_WIDE = Context(prec=400)
+_NUMBER: Final[dict[str, Any]] = {
+    "float": np.dtype("float64"),
+    "exact": pd.ArrowDtype(EXACT),
+    "text": _STR,
+}
+_ARROW_TYPES: Final[dict[Family, pa.DataType]] = {
+    "integer": pa.int64(),
+    "flag": pa.bool_(),
+    "text": TEXT,
+}
+# Family -> the dtype if no value is missing, and if values may be missing.
+_DTYPES: Final[dict[Family, tuple[Any, Any]]] = {
+    "time": (_UTC, _UTC),
+    "seconds": (_UTC, _UTC),
+    "iso": (_UTC, _UTC),
+    "integer": (np.dtype("int64"), pd.Int64Dtype()),
+    "flag": (np.dtype("bool"), pd.BooleanDtype()),
+    "text": (_STR, _STR),
+}
+
+
+def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
+    """Return the dtype of a column, which is the same in every frame.
+
+    Examples
+    --------
+    >>> from toolkit.contract.columns import record_columns
+    >>> from toolkit.contract.records import Fill
+    >>> [str(column_dtype(column)) for column in record_columns(Fill)[:5]]
+    ['str', 'float64', 'float64', 'str', 'datetime64[ms, UTC]']
+    """
+    if column.kind.family == "number":
+        return _NUMBER[numbers]
+    if column.kind.family == "nested":
+        return pd.ArrowDtype(cell_type(column.type, numbers))
+    return _DTYPES[column.kind.family][column.missing]
 
 
 class Collector:
@@ -106,6 +156,318 @@ class Collector:
         return frames
 
 
+class _Page(NamedTuple):
+    """One page: the rows up to its end, and the columns and extras of each table."""
+
+    rows: int
+    chunks: list[list[Any]]
+    extras: list[tuple[int, Extras]]
+
+
+class FrameBuilder:
+    """Builds the columns of one frame, page by page."""
+
+    def __init__(self, table: Table, operation: str, numbers: Numbers) -> None:
+        self.columns = table_columns(table)
+        self.operation = operation
+        self.numbers = numbers
+        self._paths = dict.fromkeys(
+            path for column in self.columns for path in (column.path, column.older) if path
+        )
+        self._joined: dict[str, Any] = {}
+
+    def chunks(self, rows: Any) -> list[Any]:
+        """Return the columns of a page."""
+        arrays = []
+        for column, values in zip(self.columns, self._by_column(rows), strict=True):
+            try:
+                arrays.append(_typed_array(column, values, self.numbers))
+            except _REFUSALS as error:
+                if not column.beyond:
+                    raise self._invalid(column, values, error) from None
+                arrays.append(_typed_array(column, self._readable(column, values), self.numbers))
+        return arrays
+
+    def cell_extras(self, rows: Any) -> Extras:
+        """Return the unknown fields of the records in cells."""
+        cells = [column for column in self.columns if column.kind.family == "nested"]
+        by_path = _values_by_path([column.path for column in cells], rows) if cells else {}
+        return {
+            path: values
+            for column in cells
+            for path, values in gather_cell_extras(column, by_path[column.path]).items()
+        }
+
+    def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
+        """Return the values of a column beyond the specification, with None for unreadable ones."""
+        kept = list(values)
+        for row, value in enumerate(kept):
+            try:
+                _typed_array(column, [value], self.numbers)
+            except _REFUSALS:
+                report_unreadable(self.operation, column.wire, value, column.kind.name)
+                kept[row] = None
+        return kept
+
+    def _by_column(self, rows: Any) -> list[Any]:
+        if isinstance(rows, Mapping):
+            return [rows[column.name] for column in self.columns]
+        by_path = _values_by_path(self._paths, rows)
+        return [_column_values(column, by_path) for column in self.columns]
+
+    def frame(
+        self, pages: Sequence[list[Any]], extras: Sequence[tuple[int, Extras]]
+    ) -> pd.DataFrame:
+        """Return the frame of all pages; this frees the columns of the pages column by column."""
+        for at, column in enumerate(self.columns):
+            if column.name not in self._joined:
+                self._joined[column.name] = _join_arrays(
+                    column, [page[at] for page in pages], self.numbers
+                )
+            for page in pages:
+                page[at] = None
+        has_extras = any(fields for _, fields in extras)
+        further = dict(extra_columns(extras, self._joined)) if has_extras else {}
+        return pd.DataFrame(self._joined | further, copy=False)
+
+    def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
+        row, value = _first_invalid(column, values, self.numbers)
+        return AnswerInvalid(
+            f"not a legal {column.kind.name}: {error}",
+            operation=self.operation,
+            column=column.name,
+            row=row,
+            value=value,
+        )
+
+
+def _typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
+    """Return the values of one page as a typed array.
+
+    Parameters
+    ----------
+    column : Column
+        The column of the values.
+    values : list, numpy.ndarray or pyarrow.Array
+        The values; a missing value is None, or NaN in arrays of floats.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
+
+    Returns
+    -------
+    numpy.ndarray or pyarrow.Array
+        Times are whole milliseconds.
+
+    Raises
+    ------
+    _REFUSALS
+        If a value is not of the column's kind.
+    """
+    family = column.kind.family
+    if column.missing and _is_all_missing(values):
+        return _missing_array(column, len(values), numbers)
+    if family == "number":
+        return _NUMBER_ARRAYS[numbers](values)
+    if family in _TIME_ARRAYS:
+        return _TIME_ARRAYS[family](values)
+    if family == "nested":
+        return _cell_array(column, values, numbers)
+    array = _arrow_array(values, _ARROW_TYPES[family])
+    if column.missing or family == "text":
+        return array
+    if array.null_count:
+        raise ValueError("a value is missing")
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
+    """Return the array of a frame from the arrays of all pages of a column."""
+    target = column_dtype(column, numbers)
+    chunks = chunks or [_typed_array(column, [], numbers)]
+    if target is _UTC:
+        moments = np.concatenate(chunks).view("M8[ms]")
+        return pd.DatetimeIndex(moments, copy=False).tz_localize("UTC").array
+    if isinstance(target, np.dtype):
+        return np.concatenate(chunks)
+    return target.__from_arrow__(pa.chunked_array(chunks))
+
+
+def _missing_array(column: Column, count: int, numbers: Numbers) -> Any:
+    """Return the array of a column in which every value is missing."""
+    target = column_dtype(column, numbers)
+    if target is _UTC:
+        return np.full(count, _NAT)
+    if isinstance(target, np.dtype):
+        return np.full(count, np.nan)
+    return pa.nulls(count, _ARROW_TYPES.get(column.kind.family) or field_type(column, numbers))
+
+
+def _float_array(values: Any) -> np.ndarray:
+    if not isinstance(values, list):
+        return np.array(values, dtype=np.float64)
+    try:
+        numbers = pa.array(values, pa.float64())
+    except pa.ArrowException:  # text, as the second parts of pairs are
+        floats = [None if value is None else float(value) for value in values]
+        numbers = pa.array(floats, pa.float64())
+    array = np.asarray(numbers.to_numpy(zero_copy_only=False))  # null becomes NaN
+    if not np.isfinite(array).all():
+        for i in np.flatnonzero(~np.isfinite(array)):
+            if values[i] is not None:
+                raise ValueError(f"{values[i]} is not a number")
+    return array
+
+
+def _exact_array(values: Any) -> pa.Array:
+    if isinstance(values, np.ndarray):
+        values = [None if value != value else Decimal(repr(float(value))) for value in values]
+    try:
+        texts = pa.array(values, TEXT)
+    except pa.ArrowException:  # a JSON number
+        texts = pa.array([_exact_text(value) for value in values], TEXT)
+    try:
+        return pc.cast(texts, EXACT)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"{error}; exact numbers have {EXACT.scale} digits after the point and "
+            f"{EXACT.precision - EXACT.scale} before it. Fetch with numbers='text' or 'float'"
+        ) from None
+
+
+def _number_text_array(values: Any) -> pa.Array:
+    """Return numbers as decimal text; for a float the shortest text with the same value."""
+    if isinstance(values, np.ndarray):
+        values = [None if value != value else repr(float(value)) for value in values]
+    try:
+        return pa.array(values, TEXT)
+    except pa.ArrowException:  # a JSON number
+        return pa.array([None if value is None else str(value) for value in values], TEXT)
+
+
+def _exact_text(value: Any) -> str | None:
+    """Return the text of a number for the exact form; JSON numbers are rounded to its last digit.
+
+    A JSON number is a binary float, and its digits after the 18th have no meaning.
+    """
+    if not isinstance(value, Decimal):
+        return None if value is None else str(value)
+    return format(value.quantize(_LAST_DIGIT, context=_WIDE), "f") if value.is_finite() else "nan"
+
+
+def _millisecond_array(values: Any) -> np.ndarray:
+    if isinstance(values, np.ndarray):
+        return values.astype(np.int64)
+    array = _arrow_array(values, pa.int64())
+    return np.asarray(array.fill_null(_NAT) if array.null_count else array)
+
+
+def _second_array(values: Any) -> np.ndarray:
+    array = _millisecond_array(values)
+    return np.where(array == _NAT, _NAT, array * 1_000)
+
+
+def _iso_array(values: Any) -> np.ndarray:
+    texts = _arrow_array(values, TEXT)
+    try:
+        array = pc.cast(texts, _UTC_TYPE)
+    except pa.ArrowInvalid:  # another form of ISO 8601, such as one without a zone
+        moments = [
+            None if text is None else datetime.fromisoformat(text) for text in texts.to_pylist()
+        ]
+        index = pd.to_datetime(pd.Series(moments, dtype="object"), utc=True)
+        return np.asarray(index.to_numpy(dtype="M8[ms]")).view(np.int64)
+    return _millisecond_array(array.cast(pa.int64()))
+
+
+def _cell_array(column: Column, values: Any, numbers: Numbers) -> pa.Array:
+    kind = cell_type(column.type, numbers)
+    if numbers != "float" and not isinstance(values, list):
+        values = values.to_pylist()  # Arrow's cast shows the noise of binary floats
+    if isinstance(values, list):
+        values = [cell_value(value, column.type, numbers) for value in values]
+    return _arrow_array(values, kind)
+
+
+def _arrow_array(values: Any, kind: pa.DataType) -> Any:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+_NUMBER_ARRAYS: Final[dict[str, Callable[[Any], Any]]] = {
+    "float": _float_array,
+    "exact": _exact_array,
+    "text": _number_text_array,
+}
+_TIME_ARRAYS: Final[dict[Family, Callable[[Any], Any]]] = {
+    "time": _millisecond_array,
+    "seconds": _second_array,
+    "iso": _iso_array,
+}
+
+
+def _column_values(column: Column, by_path: Mapping[str, list[Any]]) -> list[Any]:
+    """Return the values of one column, with its default or its older place for missing ones."""
+    values = by_path[column.path]
+    if column.default is not None and None in values:
+        values = [column.default if value is None else value for value in values]
+    if column.older and not _is_all_missing(older := by_path[column.older]):
+        values = [old if new is None else new for new, old in zip(values, older, strict=True)]
+    return values
+
+
+def _values_by_path(paths: Iterable[str], objects: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the values at some places of records; None if a nested record around is missing."""
+    inner: dict[str, list[str]] = {}
+    for path in paths:
+        name, _, rest = path.partition(".")
+        inner.setdefault(name, []).append(rest)
+    fields = _field_values(inner, objects)
+    found: dict[str, list[Any]] = {}
+    for name, rests in inner.items():
+        values = fields[name]
+        if rests == [""]:
+            found[name] = values
+        elif _is_all_missing(values):  # for example, most fills have no liquidation
+            found |= {f"{name}.{rest}": values for rest in rests}
+        else:
+            present = [value for value in values if value is not None]
+            for rest, parts in _values_by_path(rests, present).items():
+                if len(present) < len(values):
+                    part = iter(parts)
+                    parts = [None if value is None else next(part) for value in values]
+                found[f"{name}.{rest}"] = parts
+    return found
+
+
+def _field_values(names: Iterable[str], objects: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the values of some fields of the records of one table."""
+    kind = type(objects[0]) if len(objects) else None
+    if kind is not None and issubclass(kind, msgspec.Struct):
+        places = {name: place for place, name in enumerate(kind.__struct_fields__)}
+        # One long list of all fields: several times as fast as a look at each field.
+        flat: list[Any] = []
+        for record in objects:
+            flat += msgspec.structs.astuple(record)
+        # Some records may have unknown fields after the known ones, and others not.
+        if len(flat) == len(objects) * len(places):
+            return {name: flat[places[name] :: len(places)] for name in names}
+    return {name: [getattr(record, name) for record in objects] for name in names}
+
+
+def _is_all_missing(values: Sequence[Any]) -> bool:
+    return isinstance(values, list) and values[:1] == [None] and values.count(None) == len(values)
+
+
+def _first_invalid(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
+    for row, value in enumerate(values):
+        try:
+            _typed_array(column, [value], numbers)
+        except _REFUSALS:
+            return row, value
+    return None, None
+
+
 def frame(
     kind: str | type[Record], rows: Any, *, numbers: Numbers = "float", extra: Extra = "drop"
 ) -> pd.DataFrame | tuple[pd.DataFrame, ...]:
@@ -159,93 +521,6 @@ def frame(
     facts = {"operation": operation.type, **view, "source": "rows", "numbers": numbers}
     frames = collector.frames(facts)
     return frames if len(frames) > 1 else frames[0]
-
-
-class Provenance(dict[str, Any]):
-    """The origin of a frame: a dict that a notebook shows as a table.
-
-    The table shows only the first of many subjects; the dict has all of them.
-    """
-
-    def __repr__(self) -> str:
-        return pformat(self._shortened_facts(), sort_dicts=False, width=100)
-
-    def _repr_html_(self) -> str:
-        return facts_table("Where these rows come from", self._shortened_facts())
-
-    def _shortened_facts(self) -> dict[str, Any]:
-        return {name: _shorten_value(value) for name, value in self.items()}
-
-
-def provenance(frame: pd.DataFrame) -> Provenance:
-    """Return where a frame comes from, and whether it is complete.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A frame from a fetch function, or a frame that pandas derived from one.
-
-    Returns
-    -------
-    Provenance
-        A dict, shown as a table:
-
-        - ``operation``, ``parameters``, ``numbers``, ``source``, ``simulated``, ``asked_at``:
-          the request, its source and its time;
-        - ``complete``: ``yes``; ``latest`` if the operation is limited to the latest rows;
-          ``first n rows`` if `max_rows` cut the answer; ``no``, with ``why``;
-        - ``rows``, ``pages``, ``first``, ``last``: the numbers of rows and pages, and the keys of
-          the first and the last row, in the form of a cursor;
-        - ``proved``, ``believed``: what the rows prove, and what cannot be proved;
-        - ``breaks``, ``gaps``, ``unproved``: places where rows contradict each other, may be
-          missing or repeated, or are not proved for a usual reason such as a transfer;
-        - ``ties``: the number of ties (rows with one key) at the end of a page; they were fetched
-          again because the page may have cut them;
-        - ``requests``, ``points``: the number of requests with every retry, and their cost;
-        - ``retries``: cause (a status, or a failure of the connection) -> number of retries;
-        - ``waits``, ``waited_seconds``: how often and how long requests waited for the budget;
-        - ``unknown_fields``: with ``extra="keep"`` the unknown fields that belong to no row: place
-          in the answer -> texts of the values.
-
-    Raises
-    ------
-    ValueError
-        If the frame has no provenance, for example after a concat of different answers.
-
-    Examples
-    --------
-    >>> provenance(frame("delegations", []))["operation"]
-    'delegations'
-    """
-    try:
-        facts = Provenance(frame.attrs["toolkit"])
-    except KeyError:
-        raise ValueError(
-            "this frame has no provenance: it was not fetched, or pandas dropped frame.attrs when "
-            "it joined different answers. Join fetched frames with tk.concat"
-        ) from None
-    if facts.get("rows", len(frame)) != len(frame):
-        facts["complete"] = f"no longer: {len(frame)} rows, {facts['rows']} were fetched"
-    return facts
-
-
-def _shorten_value(value: Any) -> Any:
-    """Return a value with only the first few of many entries, such as hundreds of accounts."""
-    if isinstance(value, Mapping):
-        some = dict(islice(value.items(), len(value) if len(value) <= _SHOWN else _FIRST))
-        more = {"...": f"{len(value) - len(some)} more"} if len(some) < len(value) else {}
-        return {name: _shorten_value(item) for name, item in some.items()} | more
-    if isinstance(value, list) and len(value) > _SHOWN:
-        return [*value[:_FIRST], f"... {len(value) - _FIRST} more"]
-    return value
-
-
-class _Page(NamedTuple):
-    """One page: the rows up to its end, and the columns and extras of each table."""
-
-    rows: int
-    chunks: list[list[Any]]
-    extras: list[tuple[int, Extras]]
 
 
 def _operation_of(kind: Any) -> Operation:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolkit.completeness.headers import SourceStatement, write_completeness, write_source
-from toolkit.contract.costs import request_points
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import check_request
+from toolkit.contract.requests import check_request, request_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
 from toolkit.service.access import Access, Key
 from toolkit.service.answers import HANDLERS
