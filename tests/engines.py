@@ -13,8 +13,8 @@ ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
 class Engine:
     """An engine: conversion from pandas, and of its results to rows."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, session: Any = None) -> None:
+        self.name, self.session = name, session
         self.connection = duckdb.connect()
         # Days are those of UTC, independent of the time zone of the session.
         self.connection.execute("SET TimeZone = 'America/New_York'")
@@ -28,6 +28,8 @@ class Engine:
                 return pl.from_arrow(table)
             case "polars lazy":
                 return pl.from_arrow(table).lazy()
+            case "spark":
+                return self.session.createDataFrame(table)
             case _:
                 return self.connection.from_arrow(table)
 
@@ -42,6 +44,8 @@ class Engine:
 
     def owns(self, result: Any) -> bool:
         """Return whether a frame belongs to this engine."""
+        if self.session is not None:
+            return hasattr(result, "toArrow")
         kinds = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "polars lazy": pl.LazyFrame}
         return isinstance(result, kinds.get(self.name, duckdb.DuckDBPyRelation))
 
@@ -51,4 +55,6 @@ def as_table(result: Any) -> pa.Table:
         result = result.collect()
     if isinstance(result, pd.DataFrame):
         return pa.Table.from_pandas(result, preserve_index=False)
+    if hasattr(result, "toArrow"):
+        return result.toArrow()
     return result.to_arrow() if isinstance(result, pl.DataFrame) else result.to_arrow_table()

@@ -94,6 +94,8 @@ def _native_result(
         import duckdb
 
         return duckdb.from_arrow(table)
+    if engine.is_spark_like():
+        return nw.to_native(like).sparkSession.createDataFrame(table)
     return table
 
 

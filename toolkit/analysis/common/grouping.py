@@ -1,11 +1,12 @@
 """Groups of rows: by their own columns, by dex, by hour, day or week.
 
 Calendar groups are computed in integer milliseconds, so that they are equal on every engine. DuckDB
-needs SQL here: narwhals has no epoch milliseconds for it, and DuckDB truncates days in the time
-zone of the session.
+and Spark need SQL here: narwhals has no epoch milliseconds for them, and they truncate days in the
+time zone of the session.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import narwhals as nw
 
@@ -55,39 +56,51 @@ def add_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Fram
     wanted = {name: CALENDAR[name] for name in names if name in CALENDAR}
     if not wanted:
         return frame
+    is_integer = frame.collect_schema()[time].is_integer()
     if frame.implementation.is_duckdb():
-        return _duckdb_calendar(frame, wanted, time)
-    ms = nw.col(time)
-    if not frame.collect_schema()[time].is_integer():
-        ms = ms.dt.timestamp("ms")
+        ms = f'"{time}"' if is_integer else f'epoch_ms("{time}")'
+        return _add_sql(frame, _sql_periods(ms, wanted, "make_timestamptz(({}) * 1000)"))
+    if frame.implementation.is_spark_like():
+        ms = f"`{time}`" if is_integer else f"unix_millis(`{time}`)"
+        return _add_sql(frame, _sql_periods(ms, wanted, "timestamp_millis({})"))
+    moment = nw.col(time) if is_integer else nw.col(time).dt.timestamp("ms")
     return frame.with_columns(
         **{
-            name: (ms - (ms + into) % length).cast(nw.Datetime("ms", "UTC"))
+            name: (moment - (moment + into) % length).cast(nw.Datetime("ms", "UTC"))
             for name, (length, into) in wanted.items()
         }
     )
 
 
-def add_ms(frame: Frame, time: str = "time") -> Frame:
-    """Add each row's time in integer milliseconds, as `_ms`."""
+def add_ms(frame: Frame, time: str = "time", name: str = "_ms") -> Frame:
+    """Add each row's time in integer milliseconds, by default as `_ms`."""
     if frame.collect_schema()[time].is_integer():
-        return frame.with_columns(_ms=nw.col(time).cast(nw.Int64()))
+        return frame.with_columns(nw.col(time).cast(nw.Int64()).alias(name))
     if frame.implementation.is_duckdb():
-        added: Frame = nw.from_native(
-            nw.to_native(frame).project(f'*, epoch_ms("{time}") AS "_ms"')
-        )
-        return added
-    return frame.with_columns(_ms=nw.col(time).dt.timestamp("ms").cast(nw.Int64()))
+        return _add_sql(frame, {name: f'epoch_ms("{time}")'})
+    if frame.implementation.is_spark_like():
+        return _add_sql(frame, {name: f"unix_millis(`{time}`)"})
+    return frame.with_columns(nw.col(time).dt.timestamp("ms").cast(nw.Int64()).alias(name))
 
 
-def _duckdb_calendar(frame: Frame, wanted: Mapping[str, tuple[int, int]], time: str) -> Frame:
-    whole = frame.collect_schema()[time].is_integer()
-    ms = f'"{time}"' if whole else f'epoch_ms("{time}")'
-    # The remainder in DuckDB has the sign of the dividend; this form is never negative.
-    cut = ", ".join(
-        f"make_timestamptz(({ms} - (({ms} + {into}) % {length} + {length}) % {length}) * 1000)"
-        f' AS "{name}"'
+def _sql_periods(
+    ms: str, wanted: Mapping[str, tuple[int, int]], as_time: str
+) -> Mapping[str, str]:
+    """Return the SQL of the start of each period; `as_time` converts milliseconds to a time."""
+    # The remainder in SQL has the sign of the dividend; this form is never negative.
+    return {
+        name: as_time.format(f"{ms} - (({ms} + {into}) % {length} + {length}) % {length}")
         for name, (length, into) in wanted.items()
-    )
-    added: Frame = nw.from_native(nw.to_native(frame).project(f"*, {cut}"))
+    }
+
+
+def _add_sql(frame: Frame, expressions: Mapping[str, str]) -> Frame:
+    """Add columns to a frame of DuckDB or Spark: name -> expression in SQL."""
+    native: Any = nw.to_native(frame)
+    if frame.implementation.is_duckdb():
+        made = ", ".join(f'{sql} AS "{name}"' for name, sql in expressions.items())
+        native = native.project(f"*, {made}")
+    else:
+        native = native.selectExpr("*", *(f"{sql} AS `{n}`" for n, sql in expressions.items()))
+    added: Frame = nw.from_native(native)
     return added

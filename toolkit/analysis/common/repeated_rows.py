@@ -99,7 +99,7 @@ def count_once(native: Native, record: str, what: str = "") -> Native:
     Parameters
     ----------
     native : DataFrame
-        pandas, Polars eager or lazy, DuckDB relation; or None.
+        pandas, Polars eager or lazy, DuckDB relation, PySpark; or None.
     record : str
         A key of `ROW_IDENTITIES`.
     what : str, optional
@@ -138,6 +138,8 @@ def count_once(native: Native, record: str, what: str = "") -> Native:
         result = _polars_distinct(result, identity, names, what)
     elif names and engine.is_duckdb():
         result = _duckdb_distinct(result, identity, names, what)
+    elif names and engine.is_spark_like():
+        result = _spark_distinct(result, identity, names, what)
     distinct: Native = result
     return distinct
 
@@ -313,6 +315,23 @@ def _duckdb_hashes(native: Any, names: Sequence[str]) -> Keys:
     place = ", ".join(f'"{name}"' for name in names)
     found: Keys = native.project(f"hash({place}) AS _key").fetchnumpy()["_key"]
     return np.asarray(found, dtype=np.uint64)
+
+
+def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: str) -> Any:
+    known = "true"
+    if identity.number:
+        known = f"coalesce(`{identity.number}` <> 0, false)"
+    elif identity.text:
+        known = f"coalesce(`{identity.text}` <> '{_NO_HASH}', false)"
+    plain = columns.normalise_frame(native)
+    rows = plain.selectExpr("*", f"{known} AS _known")
+    counts = rows.groupBy("_known", *names).count()
+    again = "sum(if(_known, count - 1, 0)) AS again"
+    found = counts.selectExpr(again, "sum(count) AS every").toArrow().to_pylist()[0]
+    if not found["again"]:
+        return native
+    _warn_repeats(what, found["again"], found["every"], names)
+    return plain.filter(known).dropDuplicates(names).union(plain.filter(f"NOT ({known})"))
 
 
 def _warn_repeats(what: str, count: int, every: int, names: Sequence[str]) -> None:
