@@ -1,27 +1,51 @@
-"""Sessions of Spark for the tests: small, without pages of their own, in another time zone."""
+"""Sessions of Spark for the tests: small, without pages of their own, in another time zone.
 
+The first session runs on threads and also serves Spark Connect; the second one has two executors.
+"""
+
+import os
 from typing import Any
-
-
-def open_session(mode: str) -> Any:
-    """Return a session: of threads (`local[2]`), of two executors, or over Spark Connect."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master(mode).appName("tests")
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
 
 SETTINGS = {
     "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "America/New_York",
+    # Tiny frames: to compile takes longer than to run.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "America/New_York",
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
 }
+
+
+def open_session(master: str) -> Any:
+    """Return a session of threads (`local[2]`) or of two executors."""
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(master).appName("tests")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def connect_session(session: Any) -> Any:
+    """Return a session over Spark Connect to the process of another session."""
+    from pyspark.sql.connect.session import SparkSession
+
+    services = session._jvm.org.apache.spark.sql.connect.service
+    port = getattr(getattr(services, "SparkConnectService$"), "MODULE$").localPort()
+    remote = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+    remote.conf.set("spark.sql.session.timeZone", SETTINGS["spark.sql.session.timeZone"])
+    return remote

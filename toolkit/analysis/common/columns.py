@@ -140,7 +140,9 @@ def pandas_columns(
         number_kind(frame, [name], what)
     if isinstance(native, pd.DataFrame):
         return native.astype(dict.fromkeys(present, "float64")).reset_index(drop=True)
-    frame = frame.select(kept).with_columns(nw.col(name).cast(nw.Float64()) for name in present)
+    floats = [nw.col(name).cast(nw.Float64()) for name in present]
+    frame = frame.select(*(nw.col(name) for name in kept if name not in present), *floats)
+    frame = frame.select(kept)
     table = nw.to_native(frame.lazy().collect("pyarrow"))
     for place, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):

@@ -49,7 +49,9 @@ def to_pandas(native: Any, names: Iterable[str] | None = None) -> pd.DataFrame:
         if pa.types.is_timestamp(field.type):  # units and zones differ between engines
             table = table.set_column(place, field.name, table[place].cast(TIME))
     made: pd.DataFrame = table.to_pandas(types_mapper=_decimal_dtype)
-    return made
+    # A column of None has no type any more, and Arrow cannot join it.
+    flags = [field.name for field in table.schema if pa.types.is_boolean(field.type)]
+    return made.astype(dict.fromkeys((n for n in flags if table[n].null_count), "boolean"))
 
 
 def _decimal_dtype(dtype: pa.DataType) -> pd.ArrowDtype | None:

@@ -83,9 +83,7 @@ def add_ms(frame: Frame, time: str = "time", name: str = "_ms") -> Frame:
     return frame.with_columns(nw.col(time).dt.timestamp("ms").cast(nw.Int64()).alias(name))
 
 
-def _sql_periods(
-    ms: str, wanted: Mapping[str, tuple[int, int]], as_time: str
-) -> Mapping[str, str]:
+def _sql_periods(ms: str, wanted: Mapping[str, tuple[int, int]], as_time: str) -> Mapping[str, str]:
     """Return the SQL of the start of each period; `as_time` converts milliseconds to a time."""
     # The remainder in SQL has the sign of the dividend; this form is never negative.
     return {

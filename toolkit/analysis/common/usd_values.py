@@ -224,10 +224,13 @@ def apply_prices(
 def dex_tokens(meta: Any) -> dict[str, str]:
     """Return the collateral of each dex in `meta` whose collateral is not USDC.
 
-    - ``meta``: as `tk.meta` returns it, of one or more dexes: ``name``, ``collateral_token``
+    - ``meta``: as `tk.meta` returns it, of one or more dexes: ``name``, ``collateral_token``; or
+      the collateral by dex
     """
     if meta is None:
         return {}
+    if isinstance(meta, Mapping):
+        return dict(meta)
     frame = columns.open_frame(meta, "meta")
     columns.require_columns(frame, ("name", "collateral_token"), "meta")
     rows = frame.select("name", "collateral_token").lazy().collect("pyarrow")

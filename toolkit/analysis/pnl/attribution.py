@@ -218,11 +218,13 @@ def compute_attribution(
     prices: Prices | None = None,
     meta: Any = None,
     *,
+    owned_by: Any = None,
     warns: bool = False,
 ) -> Any:
     """Return the attribution of rows without repeats; without a `time` all funding counts.
 
-    With `warns` it warns of missing values in the fills.
+    Funding and ledger count for the accounts of the frame `owned_by`, by default the fills. With
+    `warns` it warns of missing values in the fills.
     """
     keys = grouping.list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
     opened = columns.open_frame(fills, "fills")
@@ -232,7 +234,8 @@ def compute_attribution(
         usd_values.warn_missing_amounts(opened, "fills")
         usd_values.warn_missing_tokens(opened, "fills")
         directions.warn_missing_directions(opened, "fills", outcomes_alone=True)
-    whose = owners.Accounts(opened, owners.account_names(fills, account))
+    traders = opened if owned_by is None else columns.open_frame(owned_by, "fills")
+    whose = owners.Accounts(traders, owners.account_names(fills, account))
     parts = [sum_groups(rows, keys, kind)]
     covers = {"fills": "fills"}
     if funding is not None:
@@ -244,7 +247,7 @@ def compute_attribution(
     hours = None
     if covers.get("funding") == "funding":
         columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
-        owners.check_owner(nw.from_native(funding), opened, "funding")
+        owners.check_owner(nw.from_native(funding), traders, "funding")
         marked = mark_inside(funding, fills, time)
         payments = sources.measure_funding(marked, keys, kind, whose, rates)
         hours = position_hours(fills, rows_inside(marked), keys, whose.names)

@@ -1,6 +1,7 @@
 """Audit: recompute the exchange's closed PnL from fills, and find missing fills."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 import narwhals as nw
@@ -9,7 +10,8 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, directions, fixed_point, usd_values
+from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
+from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.owners import refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
@@ -29,9 +31,9 @@ def audit(
     ----------
     fills : DataFrame
         Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
-        (pandas or eager Polars; numbers float or exact). Columns ``coin, px, sz, side, time,
-        start_position, closed_pnl``; ``user`` if there are several accounts; ``tx_index`` if there
-        are ties; ``fee`` and ``fee_token`` for spot.
+        (pandas, Polars eager or lazy, DuckDB relation, PySpark; numbers float or exact). Columns
+        ``coin, px, sz, side, time, start_position, closed_pnl``; ``user`` if there are several
+        accounts; ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot.
     sz_decimals : mapping of coin to int, or DataFrame
         Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
     rule : {"current", "2023"}
@@ -84,13 +86,23 @@ def audit(
     refuse_several_accounts(fills, "fills")
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}")
+    sizes = fill_order.size_decimals(sz_decimals)
+    run = partial(audit, sz_decimals=sizes, rule=rule)
+    made: Any = run_by_account(run, {"fills": fills})
+    opened: Any = nw.from_native(fills)
+    if made is None and isinstance(opened, nw.LazyFrame):
+        table = run(nw.to_native(opened.collect("pyarrow")))
+        made = engines.result_from_table(table, {"fills": fills})
+    if made is not None:
+        result: IntoFrameT = made
+        return result
     native: Any = columns.normalise_frame(fills)
     frame = nw.from_native(native, eager_only=True)
     columns.require_columns(frame, fill_order.NEEDED, "fills")
     kind = columns.number_kind(frame, fill_order.NUMBERS, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
+    read = fill_order.integer_fills(frame, sizes)
     order = fill_order.execution_order(frame, read)
     check_one_account(fills, frame, read, order)
     expected, broken = _replay_perps(read, order, rule)
@@ -100,7 +112,7 @@ def audit(
     for row in walk.gap:
         broken[row] = True
     difference = [None if e is None else c - e for c, e in zip(read.closed, expected, strict=True)]
-    result: IntoFrameT = _add_columns(
+    result = _add_columns(
         fills,
         {
             "expected_closed_pnl": _number_column(expected, read.decimals, kind),

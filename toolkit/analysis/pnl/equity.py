@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -17,14 +18,15 @@ from toolkit.analysis.common.account_values import (
     row_users,
     zero_amount,
 )
+from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.owners import account_names, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.common.usd_values import Prices
 from toolkit.analysis.pnl.attribution import compute_attribution
-from toolkit.analysis.pnl.fill_order import SizeDecimals
-from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.fill_order import SizeDecimals, size_decimals
+from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import positions
 from toolkit.errors import MissingColumns
 
@@ -113,12 +115,54 @@ def equity(
         raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
     if marks is not None and sz_decimals is None:
         raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
+    run = partial(
+        _trace_equity,
+        by=by,
+        marks=None if marks is None else engines.to_pandas(marks),
+        sz_decimals=None if sz_decimals is None else size_decimals(sz_decimals),
+        money={
+            "account": account,
+            "prices": prices,
+            "meta": _collateral(fills, funding, prices, meta),
+        },
+        time=time,
+    )
+    divided = run_by_account(run, {"fills": fills, "funding": funding, "ledger": ledger})
+    made: IntoFrameT = run(fills, funding, ledger) if divided is None else divided
+    return made
+
+
+def _collateral(fills: Any, funding: Any, prices: Prices | None, meta: Any) -> dict[str, str]:
+    """Return the collateral of dexes by `meta`, and by the fills of all accounts if it counts."""
+    dexes = usd_values.dex_tokens(meta)
+    if not usd_values.parse_prices(prices) or funding is None:
+        return dexes
+    return {**usd_values.dex_tokens_in_fills(columns.open_frame(fills, "fills")), **dexes}
+
+
+def _trace_equity(
+    fills: IntoFrameT,
+    funding: Any = None,
+    ledger: Any = None,
+    *,
+    by: str,
+    marks: pd.DataFrame | None,
+    sz_decimals: Mapping[str, int] | None,
+    money: dict[str, Any],
+    time: Period | None,
+) -> IntoFrameT:
+    """Return the equity of accounts without repeated rows; see `equity`.
+
+    - ``money``: further arguments of `compute_attribution`
+    - ``time``: the time of the fills of all accounts
+    """
     frame = engines.to_pandas(fills)
     columns.require_columns(columns.open_frame(frame, "fills"), ("coin", "time"), "fills")
     kind = columns.number_kind(columns.open_frame(frame, "fills"), ("px", "fee"), "fills")
     row_times(frame, "fills")  # raises if a time is missing: it has no place on a curve
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
+    every = frame
     frame, other = _split_markets(frame)
     # A curve cannot state for each point which amounts are missing, so it requires all of them.
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
@@ -126,12 +170,12 @@ def equity(
     columns.require_values(columns.open_frame(other, "fills"), amounts, "fills")
     if "side" in other.columns:
         usd_values.warn_missing_tokens(columns.open_frame(other, "fills"), "fills")
-    names = account_names(fills, account)
-    own = account or (names[0] if len(names) == 1 else None)
+    names = account_names(fills, money["account"])
+    own = money["account"] or (names[0] if len(names) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []
     paid = None if funding is None else engines.to_pandas(funding)
     moved = None if ledger is None else engines.to_pandas(ledger)
-    money: dict[str, Any] = {"account": own, "prices": prices, "meta": meta}
+    money = money | {"account": own, "owned_by": every}
     whole = compute_attribution(frame, paid, moved, keys or None, time, **money)
     if paid is not None:
         columns.require_columns(

@@ -1,6 +1,7 @@
 """Tax lots: each closing is matched to its opening, by FIFO, LIFO or average."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, directions, engines, usd_values
+from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.lot_book import METHODS, LotBook, Match, Method
@@ -128,6 +130,11 @@ def lots(
     fills = count_once(fills, "fills")
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    known = marks if marks is None or isinstance(marks, Mapping) else engines.to_pandas(marks)
+    run = partial(lots, method=method, marks=known)
+    if (divided := run_by_account(run, {"fills": fills})) is not None:
+        all_accounts: IntoFrameT = divided
+        return all_accounts
     frame, kind = read_fills(fills, [name for name in fill_order.NEEDED if name != "closed_pnl"])
     if "closed_pnl" not in frame.columns:
         frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
@@ -138,7 +145,7 @@ def lots(
     parts = _match_perps(read, rows, method)
     _match_spot(parts, read, rows, method, find_swaps(frame, read))
     parts = _sort_parts(parts, read, rows)
-    prices, decimals = ({}, 0) if marks is None else mark_prices(marks, 0)
+    prices, decimals = ({}, 0) if known is None else mark_prices(known, 0)
     coins = take_rows(frame["coin"].to_list(), parts.row)
     mark = [
         prices.get(coin) if closed is None else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -11,10 +12,8 @@ import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
-from toolkit.analysis.common.owners import (
-    lower_address,
-    refuse_several_accounts,
-)
+from toolkit.analysis.common.by_account import run_by_account
+from toolkit.analysis.common.owners import lower_address, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.analysis.pnl import fill_order
@@ -104,10 +103,15 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     2       1.0     100.3                 19.4
     """
     fills = count_once(fills, "fills")
+    sizes = fill_order.size_decimals(sz_decimals)
+    run = partial(positions, sz_decimals=sizes)
+    if (divided := run_by_account(run, {"fills": fills})) is not None:
+        all_accounts: IntoFrameT = divided
+        return all_accounts
     frame, kind = read_fills(fills)
     usd_values.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
+    read = fill_order.integer_fills(frame, sizes)
     order = order_by_chain(fills, frame, read)
     walk = walk_positions(read, order)
     entry, finer = _add_spot(frame, read, order, walk)
@@ -208,16 +212,21 @@ def unrealised(
     0  BTC -2.0            20.0
     """
     fills = count_once(fills, "fills")
-    frame, kind = read_fills(fills)
     sizes = fill_order.size_decimals(sz_decimals)
+    prices = marks if isinstance(marks, Mapping) else engines.to_pandas(marks)
+    run = partial(unrealised, marks=prices, sz_decimals=sizes, at=at)
+    if (divided := run_by_account(run, {"fills": fills})) is not None:
+        all_accounts: IntoFrameT = divided
+        return all_accounts
+    frame, kind = read_fills(fills)
     if at is not None:
         frame = _fills_until(frame, at)
     read = fill_order.integer_fills(frame, sizes)
     order = order_by_chain(fills, frame, read)
     walk = walk_positions(read, order)
     rows = _open_rows(read, order)
-    prices, decimals = mark_prices(marks, read.px_decimals)
-    mark = [prices.get(coin) for coin in take_rows(frame["coin"].to_list(), rows)]
+    known, decimals = mark_prices(prices, read.px_decimals)
+    mark = [known.get(coin) for coin in take_rows(frame["coin"].to_list(), rows)]
     finer = 10 ** (decimals - read.px_decimals)
     entry = [None if e is None else e * finer for e in take_rows(walk.entry, rows)]
     size = take_rows(read.end, rows)

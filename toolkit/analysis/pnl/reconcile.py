@@ -1,13 +1,14 @@
 """Reconciliation: account tables against the change of account values between two times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import engines
+from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.account_values import (
     UNIFIED,
     AccountValue,
@@ -18,9 +19,10 @@ from toolkit.analysis.common.account_values import (
     read_values,
     zero_amount,
 )
+from toolkit.analysis.common.by_account import divide_by_account
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.common.usd_values import CASH
+from toolkit.analysis.common.usd_values import CASH, is_cash
 from toolkit.analysis.funding.payments import sums as funding_sums
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.ledger import sums as ledger_sums
@@ -150,18 +152,17 @@ def reconcile(
         raise ValueError("start: the time of the values is not known. Pass start_time=")
     if before is not None and before.kind != after.kind:
         raise MissingColumns("start and end have different kinds of numbers. Fetch both alike")
-    tables = select_tables(account_bounds(before, after), fills, funding, ledger, account)
-    moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
-    traded = (
-        None if fills is None else compute_attribution(tables.perps, tables.funding, None, "user")
-    )
-    parts = _change_parts(tables, traded, moved, before, after)
-    reasons = {} if traded is None else find_causes(tables, traded, moved, before, after)
     limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
-    rows = [
-        _account_row(user, before, after, parts[user], reasons.get(user, {}), limit)
-        for user in after.worth
-    ]
+    other_quotes = set() if fills is None else _other_quote_coins(fills)
+    rows: list[dict[str, Any]] = []
+    for is_inside, part in divide_by_account(
+        {"fills": fills, "funding": funding, "ledger": ledger}
+    ):
+        begun = None if before is None else _select_accounts(before, is_inside)
+        ended = _select_accounts(after, is_inside)
+        bounds = account_bounds(begun, ended)
+        tables = select_tables(bounds, part["fills"], part["funding"], part["ledger"], account)
+        rows += _account_rows(tables, begun, ended, fills is not None, other_quotes, limit)
     first = end[0] if isinstance(end, tuple) else end
     inputs: dict[str, Any] = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
     table = _result_table(rows, after.kind)
@@ -169,6 +170,36 @@ def reconcile(
         table, inputs, nullable=["account_mode"], helper="pnl.reconcile"
     )
     return result
+
+
+def _select_accounts(values: AccountValues, is_inside: Callable[[str], bool]) -> AccountValues:
+    held = values.held
+    return AccountValues(
+        {user: worth for user, worth in values.worth.items() if is_inside(user)},
+        None if held is None else {key: each for key, each in held.items() if is_inside(key[0])},
+        values.kind,
+    )
+
+
+def _account_rows(
+    tables: AccountTables,
+    before: AccountValues | None,
+    after: AccountValues,
+    has_fills: bool,
+    other_quotes: set[str],
+    limit: float,
+) -> list[dict[str, Any]]:
+    """Return the rows of accounts, in the order of their values."""
+    moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
+    traded = None
+    if has_fills:
+        traded = compute_attribution(tables.perps, tables.funding, None, "user")
+    parts = _change_parts(tables, traded, moved, before, after, other_quotes)
+    reasons = {} if traded is None else find_causes(tables, traded, moved, before, after)
+    return [
+        _account_row(user, before, after, parts[user], reasons.get(user, {}), limit)
+        for user in after.worth
+    ]
 
 
 def _account_row(
@@ -229,8 +260,12 @@ def _change_parts(
     moved: pd.DataFrame | None,
     before: AccountValues | None,
     after: AccountValues,
+    other_quotes: set[str],
 ) -> dict[str, dict[str, Amount]]:
-    """Return all parts of each account's change; None if a part is not known."""
+    """Return all parts of each account's change; None if a part is not known.
+
+    - ``other_quotes``: spot markets that are not quoted in USDC
+    """
     zero = zero_amount(after.kind)
     trades = {
         name: None if traded is None else column_by_account(traded, "user", name)
@@ -243,7 +278,7 @@ def _change_parts(
     )
     perp = None if moved is None else column_by_account(moved, "account", "perp")
     wallet = None if moved is None else column_by_account(moved, "account", "spot_usdc")
-    spent = _spot_cash(tables.spots)
+    spent = _spot_cash(tables.spots, other_quotes)
     opened, closed = _unrealised_sums(before, zero), _unrealised_sums(after, zero)
     parts = {}
     for user, worth in after.worth.items():
@@ -276,7 +311,7 @@ def _unrealised_sums(values: AccountValues | None, zero: Amount) -> dict[str, Am
     return {user: add_amounts(each) for user, each in gains.items()}
 
 
-def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
+def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, Amount]:
     """Return the USDC by account that spot and outcome fills brought, less fees in USDC.
 
     Splits and merges of outcome tokens move USD, swaps do not (docs/live_service.md, section 7).
@@ -286,8 +321,8 @@ def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
     cash: dict[str, Amount] = {}
     if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC
         spots = spots[~spots["dir"].isin(SWAPS)]
-    if {"fee_token", "side", "coin"} <= set(spots.columns):
-        spots = spots[~spots["coin"].isin(_other_quote_coins(spots))]
+    if "coin" in spots.columns:
+        spots = spots[~spots["coin"].isin(other_quotes)]
     names = ("user", "side", "px", "sz", "fee", "fee_token", "tid", "dir")
     for user, *fill in zip(*(column_list(spots, name) for name in names), strict=True):
         got = _cash_of_fill(*fill)
@@ -295,11 +330,13 @@ def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
     return cash
 
 
-def _other_quote_coins(spots: pd.DataFrame) -> set[str]:
+def _other_quote_coins(fills: Any) -> set[str]:
     """Return the coins with another quote token than USDC: the fee of a sell is in this token."""
-    token = spots["fee_token"]
-    sells = (spots["side"] == "A").fillna(False) & token.notna() & ~token.isin(CASH)
-    return set(spots.loc[sells.astype(bool), "coin"])
+    frame = columns.open_frame(fills, "fills")
+    if not {"fee_token", "side", "coin"} <= set(frame.collect_schema().names()):
+        return set()
+    sells = frame.filter((nw.col("side") == "A") & ~is_cash())
+    return set(sells.select("coin").unique(["coin"]).lazy().collect("pyarrow")["coin"].to_list())
 
 
 def _cash_of_fill(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -9,12 +10,13 @@ import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
+from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.owners import Accounts, account_names, keep_own_rows, lower_address
 from toolkit.analysis.common.repeated_rows import count_once, warn_user
 from toolkit.analysis.common.usd_values import CASH, Prices
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import order_by_chain, read_fills, take_rows
 from toolkit.analysis.pnl.trips import (
     Conversions,
@@ -130,18 +132,44 @@ def round_trips(
     time = None if funding is None else covered_period(fills)
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
+    dexes = collateral = usd_values.dex_tokens(meta)
+    if known := usd_values.parse_prices(prices):
+        opened = columns.open_frame(fills, "fills")
+        usd_values.warn_unused_prices(known, opened, dexes)
+        if funding is not None:
+            collateral = {**usd_values.dex_tokens_in_fills(opened), **dexes}
+    run = partial(
+        _find_trips, account=account, known=known, dexes=dexes, collateral=collateral, time=time
+    )
+    divided = run_by_account(run, {"fills": fills, "funding": funding})
+    made: IntoFrameT = run(fills, funding) if divided is None else divided
+    return made
+
+
+def _find_trips(
+    fills: IntoFrameT,
+    funding: Any = None,
+    *,
+    account: str | None,
+    known: Mapping[str, Decimal],
+    dexes: Mapping[str, str],
+    collateral: Mapping[str, str],
+    time: Period | None,
+) -> IntoFrameT:
+    """Return the trips of fills without repeated rows; see `round_trips`.
+
+    - ``known``: prices by token
+    - ``dexes``: collateral by dex for the fills, as `meta` states it
+    - ``collateral``: the same for funding, completed from the fills of all accounts
+    - ``time``: the time of the fills of all accounts
+    """
     frame, kind = read_fills(fills, (*fill_order.NEEDED, "fee"))
     usd_values.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills")
     names = account_names(fills, account)
     whose = Accounts(frame, names)
-    known = usd_values.parse_prices(prices)
-    dexes = usd_values.dex_tokens(meta)
-    usd_values.warn_unused_prices(known, frame, dexes)
     worth = _token_prices(frame, known, dexes)
     facts: dict[str, Any] = {}
-    if known and funding is not None:
-        dexes = {**usd_values.dex_tokens_in_fills(frame), **dexes}
     if funding is not None:
         columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
         funding = mark_inside(funding, fills, time)
@@ -149,7 +177,7 @@ def round_trips(
         funding = rows_inside(funding)
     payments = _read_payments(funding, kind, whose, frame)
     if payments and known:
-        payments = _payments_in_usd(payments, known, dexes)
+        payments = _payments_in_usd(payments, known, collateral)
     read = fill_order.integer_fills(frame, {})
     least = max(0, payments.decimals - worth.decimals) if payments else 0
     cash = TripCash(frame, read, least, worth)
