@@ -22,9 +22,7 @@ def frames() -> dict[str, pd.DataFrame]:
     users = session.world["users"][:8]
     fills = tk.many(tk.user_fills_by_time, users, 0)
     ledger = tk.many(tk.user_non_funding_ledger_updates, users, 0)
-    funding = [
-        tk.builder_approved_funding_by_time(one, 0) for one in session.world["builders"][:2]
-    ]
+    funding = [tk.builder_approved_funding_by_time(one, 0) for one in session.world["builders"][:2]]
     paid = pd.concat(funding)
     paid = paid[paid["user"].isin(users)].drop_duplicates(["user", "coin", "time"])
     nested = ["liquidation", "twap", "delta"]
