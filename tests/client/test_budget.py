@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.client.budget import LEASE, Budget, LimitWarning
+from toolkit.client.budget import LEASE, Budget, Counts, LimitWarning
 from toolkit.client.key import budget_file
 from toolkit.client.spending import SpendingWindow
 from toolkit.contract.operations import OPERATIONS
@@ -504,3 +505,94 @@ def test_cost_of_all_dexes(tmp_path) -> None:
     assert plan.points == 300
     assert tk.plan(tk.batch_clearinghouse_states, [USER] * 3, session=session).points == 6
     session.close()
+
+
+def test_counts_of_pull_count_for_session() -> None:
+    session = Counts()
+    pull = Counts(session=session)
+    pull.add_request(10, 0.0)
+    pull.add_request(5, 2.5)
+    pull.add_retry("500", 1.25)
+    pull.add_retry("429", 0.0)
+    pull.add_retry("429", 0.0004)
+    facts = {"requests": 2, "points": 15, "retries": {"429": 2, "500": 1}, "waits": 3}
+    assert pull.facts() == session.facts() == facts | {"waited_seconds": 3.75}
+    assert (pull.retries, list(pull.facts()["retries"])) == (3, ["429", "500"])
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, True, "5"])
+@pytest.mark.parametrize("name", ["points_per_minute", "most_points"])
+def test_invalid_limits_are_refused(name: str, value: object) -> None:
+    limits = {"points_per_minute": (value, None), "most_points": (None, value)}[name]
+    with pytest.raises(ValueError, match=f"^{name} must be a whole number from 1"):
+        Budget(*limits, clock=lambda: 0.0, sleep=lambda seconds: None)  # type: ignore[arg-type]
+
+
+def test_smallest_limits_are_usable() -> None:
+    with Budget(1, 1, clock=lambda: 0.0, sleep=lambda seconds: None).spend(1) as spending:
+        assert spending.waited == 0.0
+
+
+def test_refused_request_spends_nothing() -> None:
+    """7 of 10 points are spent: 3 more fit, 4 do not, and 9 exceed the minute."""
+    budget = Budget(8, 10, clock=lambda: 0.0, sleep=lambda seconds: None)
+    budget.spend(7).settle()
+    with pytest.raises(tk.BudgetSpent, match="costs 4 points, and 3 of the session's 10 are left"):
+        budget.spend(4)
+    assert budget.spent == 7
+    with pytest.raises(tk.BudgetSpent, match=r"costs 9 points, more than .* allows \(8\)"):
+        Budget(8, None, clock=lambda: 0.0, sleep=lambda seconds: None).spend(9)
+
+
+def test_budget_can_be_spent_exactly() -> None:
+    world = World()
+    budget = Budget(10, 10, clock=world.clock, sleep=world.sleep)
+    budget.spend(7).settle()
+    budget.spend(3).settle()
+    assert (budget.spent, world.now) == (10, 1_000.0)
+
+
+def test_blocked_session_waits() -> None:
+    """The longest of several waits counts; none and negative ones do not."""
+    world = World()
+    budget = Budget(None, None, clock=world.clock, sleep=world.sleep)
+    for seconds in (30.0, 7.0, 0.0, -5.0):
+        budget.block(seconds)
+    assert budget.spend(2).waited == 30.0
+    assert (world.now, budget.spend(2).waited) == (1_030.0, 0.0)
+
+
+def test_blocked_quota_waits_once() -> None:
+    world = World()
+    budget = Budget(100, None, clock=world.clock, sleep=world.sleep)
+    budget.block(0.5)
+    assert budget.spend(2).waited == pytest.approx(0.5, abs=0.002)
+
+
+def test_interrupted_wait_returns_points() -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    budget = Budget(None, 100, clock=lambda: 0.0, sleep=interrupt)
+    budget.spend(7)
+    budget.block(9.0)
+    with pytest.raises(KeyboardInterrupt):
+        budget.spend(5)
+    assert budget.spent == 7
+
+
+def test_short_wait_for_snapshot_has_no_warning() -> None:
+    """The sixth call waits for the first one to leave the window, up to 5 s in silence."""
+    for early, warned in ((4.9, 0), (5.1, 1)):
+        world = World()
+        budget = Budget(1_000, None, clock=world.clock, sleep=world.sleep)
+        snapshots = OPERATIONS["accountValueSnapshots"]
+        assert snapshots.limit is not None
+        for _ in range(snapshots.limit.calls):
+            budget.spend(2, snapshots).settle()
+        world.now += snapshots.limit.seconds - early
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            waited = budget.spend(2, snapshots).waited
+        assert waited == pytest.approx(early, abs=0.01)
+        assert [w.category for w in caught] == [LimitWarning] * warned
