@@ -459,11 +459,6 @@ def test_rows_without_index_need_no_confirmation() -> None:
     assert where.read(rows[1:]) == PageDecision(0, 1, None)
 
 
-def test_only_fills_and_funding_confirm_their_end() -> None:
-    assert page_reader(get_operation("userFillsByTime"), {}, 10).confirm_until == 10
-    assert page_reader(get_operation(ORDERS), {}, 10).confirm_until is None
-
-
 def test_parameters_of_next_request() -> None:
     """A cursor replaces the start; a time replaces a cursor; the end stays."""
     where = page_reader(get_operation("userFillsByTime"), {"start": 1, "end": 9, "page_size": 2})
