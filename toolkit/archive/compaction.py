@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from toolkit.archive.errors import hide_panics, load_deltalake
 from toolkit.archive.external_sort import ExternalSort, KeySample
-from toolkit.archive.schemas import time_column
+from toolkit.archive.schemas import RECORDS, time_column
 from toolkit.archive.storage import (
     ROWS_IN_GROUP,
     ArchiveTables,
@@ -44,7 +44,7 @@ Action = Mapping[str, Any]
 _SORTED_PREFIX: Final = "sorted-"  # of the names of files that compaction wrote
 _TRANSACTION: Final = "compaction"
 _ROWS_IN_FILE: Final = 1_000_000
-_ROWS_IN_PART: Final = 40_000
+_ROWS_IN_PART: Final = 30_000
 _PART_BYTES: Final = 8 * 2**20  # compressed; in memory the rows are some ten times as large
 _LOOSE_FILES: Final = 32  # so many files of one size class are joined at once
 _SIZE_STEP: Final = 5  # the files of a size class differ by a factor of at most 2 ** 5
