@@ -32,7 +32,6 @@ from toolkit.archive.storage import (
     ArchiveTables,
     file_actions,
     format_digest,
-    statistics_columns,
 )
 from toolkit.errors import ArchiveError
 
@@ -151,7 +150,9 @@ def _rewrite_files(
     if moment:
         key = [*key[:2], moment, *key[2:]]
     with tables.translate_errors(handle.table_uri):
-        writer = _SortedFiles(dataset, name, is_sorted=is_sorted)
+        # Readers take a missing bound for a column without values, if other files have bounds.
+        bounded = [column[4:] for column in actions[0] if column.startswith("min.")]
+        writer = _SortedFiles(dataset, bounded, is_sorted=is_sorted)
         try:
             sample = KeySample(part_rows)
             for batch in tables.scan_batches(dataset, key[:3]):
@@ -205,16 +206,16 @@ class _SortedFiles:
     ----------
     dataset : pyarrow.dataset.FileSystemDataset
         The files of the table.
-    name : str
-        The table.
+    columns : sequence of str
+        The columns whose statistics the table's log has.
     is_sorted : bool
         Whether the names of the files say that compaction wrote them.
     """
 
-    def __init__(self, dataset: Any, name: str, *, is_sorted: bool) -> None:
+    def __init__(self, dataset: Any, columns: Sequence[str], *, is_sorted: bool) -> None:
         self._filesystem, self._schema = dataset.filesystem, dataset.schema
         self._prefix = _SORTED_PREFIX if is_sorted else "joined-"
-        self._columns = [c for c in statistics_columns(name) if c in dataset.schema.names]
+        self._columns = columns
         self._files: list[dict[str, Any]] = []
         self._pending: list[pa.Table] = []
         self._open_file: Any = None

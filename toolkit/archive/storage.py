@@ -34,7 +34,6 @@ __all__ = [
     "file_actions",
     "format_digest",
     "identity_columns",
-    "statistics_columns",
 ]
 
 _FREEZE_ID_LIKE: Final = re.compile(r"f[0-9a-fA-F]{7,}")
@@ -216,7 +215,7 @@ class ArchiveTables:
         existing = self.open_table(name)
         if existing is not None:
             return existing
-        delta, skipping = load_deltalake(), ",".join(statistics_columns(name))
+        delta, skipping = load_deltalake(), ",".join(_counted_columns(name))
         try:
             with self.translate_errors(self.table_uri(name)):
                 return delta.DeltaTable.create(
@@ -345,7 +344,7 @@ class ArchiveTables:
         return count
 
 
-def statistics_columns(name: str) -> list[str]:
+def _counted_columns(name: str) -> list[str]:
     """Return the columns by which readers skip files of a table: its series, and its times.
 
     The log repeats the statistics of each file, so those of all columns would be most of the log.
