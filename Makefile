@@ -70,9 +70,9 @@ doctests: $(STAMP)  ##   every example in a docstring
 	@echo "check: doctests"
 	@$(PYTEST) -q toolkit
 
-bench: $(STAMP)  ## measure the ratios of tests/benchmarks, side by side
+bench: $(STAMP)  ## measure against what users would otherwise install; write docs/benchmarks.md
 	@echo "bench: tests/benchmarks, alone on this machine for meaningful numbers"
-	@$(PYTEST) -q tests/benchmarks $(ARGS)
+	@$(PYTEST) -q tests/benchmarks --write-page $(ARGS)
 
 mutate: $(STAMP)  ## change the code of MODULE, and list the changes that no test of TESTS notices; slow
 	@echo "mutate: $(MODULE) under $(TESTS); tests/mutation.md explains the known survivors"

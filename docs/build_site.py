@@ -45,6 +45,8 @@ EXPLANATION: Final = {
     "docs/assumptions.md": "Assumptions",
     "docs/data_flow.md": "How data flows",
     "docs/comparison.md": "Other tools",
+    "docs/benchmarks.md": "Benchmarks",
+    "docs/scale.md": "A whole exchange, on paper",
     "SECURITY.md": "Security",
 }
 PROJECT: Final = {

@@ -114,7 +114,7 @@ def test_accounts_to_a_frame(accounts: bytes, report: Report) -> None:
     framed = ("toolkit", lambda: as_the_toolkit_does(ACCOUNTS, accounts))
     inflated = ("zstd alone", lambda: zstandard.decompress(accounts))
     what = f"{USERS:,} accounts"
-    report(side_by_side(f"{what}, bytes -> frame", *slow, *framed, rounds=5))
+    report(side_by_side(f"{what}, bytes -> frame", *slow, *framed, rounds=3, stated=15))
     report(side_by_side(f"{what}, bytes -> columns", *slow, *read, rounds=5))
     report(side_by_side(f"{what}, bytes -> bytes", *read, *inflated, rounds=7))
 

@@ -1,0 +1,262 @@
+"""The estimate of docs/scale.md: a whole exchange for a year, from measured growth.
+
+Every figure is computed from docs/benchmarks.json, which `make bench` writes, and from `EXCHANGE`.
+tests/agreement/test_benchmark_pages.py compares the page with a new computation.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+YEAR_DAYS: Final = 365
+FILLS: Final = 5_000_000_000
+ACCOUNTS: Final = 2_000_000
+PERPS: Final = 400
+PAGE: Final = 2_000
+PAGE_POINTS: Final = 10
+QUOTAS: Final = (1_000, 5_000, 20_000, 100_000)
+"""Points a minute."""
+MOVING: Final = 0.05
+"""Share of the accounts that trade on one day (assumed)."""
+LARGEST: Final = 0.01
+"""Share of all fills that the largest account has (assumed)."""
+SNAPSHOT_POINTS: Final = 2
+SNAPSHOTS_A_DAY: Final = 720
+"""Snapshots of all accounts that may be requested in a day: 5 in 10 minutes."""
+FILE_MB: Final = 256
+WANTED_SECONDS: Final = 60
+"""How long a question about everything should take on the cluster."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What a work costs: measured (rows, seconds, megabytes), the sizes in order."""
+
+    points: Sequence[Sequence[float]]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of one row at the largest measured size."""
+        rows, seconds, _ = self.points[-1]
+        return seconds / rows
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of memory of one row at the largest measured size."""
+        rows, _, megabytes = self.points[-1]
+        return megabytes * 1e6 / rows
+
+    def cost(self, rows: float) -> tuple[float, float]:
+        """Return seconds and bytes for some rows; few rows cost what the next size took.
+
+        Examples
+        --------
+        >>> rate = Rate([(10, 1.0, 1.0), (100, 5.0, 2.0)])
+        >>> rate.cost(3), rate.cost(11), rate.cost(1_000)
+        ((1.0, 1000000.0), (5.0, 2000000.0), (50.0, 20000000.0))
+        """
+        for size, seconds, megabytes in self.points:
+            if rows <= size:
+                return seconds, megabytes * 1e6
+        return rows * self.seconds, rows * self.bytes
+
+
+@dataclass(frozen=True)
+class Question:
+    """A common question: how many rows it reads, and which measured work it is like."""
+
+    text: str
+    rows: float
+    work: str
+
+
+A_DAY: Final = FILLS / YEAR_DAYS
+AN_ACCOUNT: Final = FILLS / ACCOUNTS
+QUESTIONS: Final = (
+    Question("the fills of one account as a frame", AN_ACCOUNT, "frame of the account"),
+    Question("PnL attribution of one account", AN_ACCOUNT, "pnl.attribution, pandas"),
+    Question("equity curve of one account", AN_ACCOUNT, "pnl.equity, pandas"),
+    Question("positions of the largest account", FILLS * LARGEST, "pnl.positions, pandas"),
+    Question("volume of one coin on one day", A_DAY / PERPS, "scan and sum fees by coin, duckdb"),
+    Question("liquidations of one day", A_DAY, "scan and sum fees by coin, duckdb"),
+    Question("fees of a builder in a month", FILLS / 12, "scan and sum fees by coin, duckdb"),
+    Question("fees and volume by coin", FILLS, "scan and sum fees by coin, duckdb"),
+    Question("PnL attribution of all accounts", FILLS, "pnl.attribution, pandas"),
+    Question("round trips of all accounts, for a ranking", FILLS, "pnl.round_trips, pandas"),
+)
+
+
+def growth_exponent(points: Sequence[Sequence[float]]) -> float:
+    """Return the exponent of time between the last two sizes: 1 is linear.
+
+    Examples
+    --------
+    >>> growth_exponent([(10, 1.0, 0), (100, 1.5, 0), (1_000, 15, 0)])
+    1.0
+    """
+    (rows, seconds, _), (more_rows, more_seconds, _) = points[-2:]
+    return math.log(more_seconds / seconds) / math.log(more_rows / rows)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def measured_rates(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Rate]:
+    """Return the cost of one row by the name of the work."""
+    return {growth["what"]: Rate(growth["points"]) for growth in sections["test_growth"]["growth"]}
+
+
+def scale_page(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the text of docs/scale.md."""
+    rates = measured_rates(sections)
+    figures = {figure["what"]: figure["value"] for figure in sections["test_growth"]["figures"]}
+    lines = [
+        "# A whole exchange for a year, on paper",
+        "",
+        f"The size: {FILLS:,} fills, {ACCOUNTS:,} accounts, {PERPS} perps, {YEAR_DAYS} days. "
+        "`python docs/benchmark_pages.py` computes this page from the growth that `make bench` "
+        f"measured ([benchmarks](benchmarks.md), {sections['test_growth']['date']}). It extends "
+        "the largest measured size in a straight line, so it is an estimate, and a disturbed "
+        "measurement makes it too high.",
+        "",
+        *_storage_lines(figures["bytes of an archived fill"]),
+        *_fetch_lines(rates),
+        *_question_lines(rates),
+        *_limit_lines(rates, figures["seconds of a refresh without new rows"]),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _storage_lines(bytes_a_row: float) -> list[str]:
+    total = FILLS * bytes_a_row
+    return [
+        "## Rows, bytes, files",
+        "",
+        *table(
+            ("what", "figure"),
+            [
+                ("fills a day", f"{A_DAY:,.0f}"),
+                ("fills of an account, mean", f"{AN_ACCOUNT:,.0f}"),
+                ("fills of the largest account, if it has 1 % of all", f"{FILLS * LARGEST:,.0f}"),
+                ("bytes of an archived fill, measured", f"{bytes_a_row:.0f}"),
+                ("bytes of the archive", _bytes(total)),
+                (f"files of {FILE_MB} MB", f"{total / FILE_MB / 1e6:,.0f}"),
+                ("files if each account is a commit, as today", f"{ACCOUNTS:,}"),
+                ("partitions by month; bytes of one", f"12; {_bytes(total / 12)}"),
+                ("partitions by day; bytes of one", f"{YEAR_DAYS}; {_bytes(total / YEAR_DAYS)}"),
+            ],
+        ),
+        "",
+    ]
+
+
+def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
+    requests = FILLS / (PAGE - 1) + ACCOUNTS
+    moving = ACCOUNTS * MOVING
+    loads = {
+        "the year, once": requests * PAGE_POINTS,
+        "each day, every account": (ACCOUNTS + A_DAY / PAGE) * PAGE_POINTS,
+        f"each day, the {MOVING:.0%} of the accounts that moved": (moving + A_DAY / PAGE)
+        * PAGE_POINTS
+        + SNAPSHOT_POINTS * SNAPSHOTS_A_DAY,
+    }
+    rows = [
+        (what, f"{points:,.0f}", *(f"{points / quota / 60:,.0f} h" for quota in QUOTAS))
+        for what, points in loads.items()
+    ]
+    fetch = rates["fetch from a service in the same process, rows checked"].seconds
+    append = rates["append: the first refresh, with its fetching"].seconds
+    return [
+        "## Points and hours",
+        "",
+        f"A page has {PAGE:,} rows and costs {PAGE_POINTS} points; each account has a last page. "
+        f"The year takes {requests:,.0f} requests.",
+        "",
+        *table(("what", "points", *(f"at {quota:,} a minute" for quota in QUOTAS)), rows),
+        "",
+        f"Processor time of the client: {_hours(FILLS * fetch)} to fetch and check all rows, "
+        f"{_hours(FILLS * append)} to fetch and archive them.",
+        "",
+    ]
+
+
+def _question_lines(rates: Mapping[str, Rate]) -> list[str]:
+    rows = []
+    most = 0.0
+    for question in QUESTIONS:
+        seconds, memory = rates[question.work].cost(question.rows)
+        most = max(most, seconds)
+        rows.append(
+            (
+                question.text,
+                f"{question.rows:,.0f}",
+                question.work,
+                _duration(seconds),
+                _bytes(memory),
+                f"{max(1, math.ceil(seconds / WANTED_SECONDS)):,}",
+            )
+        )
+    return [
+        "## The ten commonest questions",
+        "",
+        "Rows that a question needs, if the files are laid out so that only they are read. Memory "
+        "is what today's helper on pandas would add; engines that stream need less. Cores: how "
+        f"many answer within {WANTED_SECONDS} s. Few rows cost what the next measured size took.",
+        "",
+        *table(("question", "rows", "measured work", "one core", "memory", "cores"), rows),
+        "",
+        f"The largest question decides the size of the cluster: {_cores(most)} for an answer "
+        f"within {WANTED_SECONDS} s, or {_cores(most / 60)} within an hour.",
+        "",
+    ]
+
+
+def _limit_lines(rates: Mapping[str, Rate], refresh: float) -> list[str]:
+    compact, verify = rates["compact"], rates["verify"]
+    frame = rates["frame of the account"]
+    return [
+        "## Where today's design breaks first",
+        "",
+        f"1. **Compaction** orders a whole table at once. At {compact.bytes:,.0f} bytes a row it "
+        f"would need {_bytes(FILLS * compact.bytes)} of memory. With 16 GB it ends at "
+        f"{16e9 / max(compact.bytes, 1):,.0f} rows. Then: partitions by month, and one partition "
+        "after the other.",
+        f"2. **Asking every account each day** takes {ACCOUNTS * PAGE_POINTS / 1e6:,.0f} million "
+        f"points, {ACCOUNTS * PAGE_POINTS / 5_000 / 60:,.0f} h at 5,000 points a minute: more than "
+        "a day. Then: compare two snapshots of all accounts, and ask only those that moved.",
+        f"3. **One commit for each account**: {ACCOUNTS:,} commits and files a round. A refresh "
+        f"without new rows takes {refresh * 1e3:.0f} ms of processor, {_hours(ACCOUNTS * refresh)} "
+        "for all. Then: many accounts in a commit, and several workers with a partition each.",
+        f"4. **verify** reads every row: {_hours(FILLS * verify.seconds)} of one core. Then: only "
+        "the partitions that changed since the last freeze.",
+        f"5. **A frame of the largest account** takes {_bytes(FILLS * LARGEST * frame.bytes)} in "
+        "pandas. Then: helpers on a scan, which stream; history helpers account by account.",
+        "6. **The local service** keeps its store in one SQLite file on one machine. An exchange "
+        "of this size is read from the archive, not simulated.",
+    ]
+
+
+def _cores(seconds: float) -> str:
+    return f"{max(1, math.ceil(seconds / WANTED_SECONDS)):,} cores"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds * 1e3:,.1f} ms"
+    return f"{seconds:,.0f} s" if seconds < 600 else _hours(seconds)
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3_600:,.1f} h"
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1_000:
+            return f"{count:.0f} {unit}"
+        count /= 1_000
+    return f"{count:,.1f} TB"

@@ -1,0 +1,77 @@
+"""docs/benchmarks.md and docs/scale.md are what their figures give."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
+
+from benchmark_pages import DOCS, MEASURED, benchmarks_page
+from scale_estimate import (
+    ACCOUNTS,
+    FILLS,
+    PAGE_POINTS,
+    QUESTIONS,
+    Rate,
+    growth_exponent,
+    measured_rates,
+    scale_page,
+)
+
+SECTIONS = json.loads(MEASURED.read_text("utf-8"))
+
+
+def test_benchmarks_page_is_current():
+    assert (DOCS / "benchmarks.md").read_text("utf-8") == benchmarks_page(SECTIONS)
+
+
+def test_scale_page_is_current():
+    page = (DOCS / "scale.md").read_text("utf-8")
+    assert page == scale_page(SECTIONS), "run `python docs/benchmark_pages.py`"
+
+
+def test_scale_page_recomputed():
+    """The main figures, computed a second time without the code of the page."""
+    page = (DOCS / "scale.md").read_text("utf-8")
+    requests = 5e9 / 1_999 + 2e6
+    assert f"takes {requests:,.0f} requests" in page
+    once = next(line for line in page.splitlines() if line.startswith("| the year, once"))
+    assert f"| {requests * 10:,.0f} |" in once
+    assert f"| {requests * 10 / 5_000 / 60:,.0f} h |" in once
+    (growth,) = (
+        each for each in SECTIONS["test_growth"]["growth"] if each["what"].startswith("append")
+    )
+    rows, seconds, _ = growth["points"][-1]
+    assert f"{5e9 * seconds / rows / 3_600:,.1f} h to fetch and archive them" in page
+    size = SECTIONS["test_growth"]["figures"][0]["value"]
+    assert f"| {size * 5e9 / 1e9:.0f} GB |" in page
+
+
+def test_questions_are_measured():
+    rates = measured_rates(SECTIONS)
+    assert len(QUESTIONS) == 10
+    assert {question.work for question in QUESTIONS} <= rates.keys()
+    assert all(0 < question.rows <= FILLS for question in QUESTIONS)
+    assert (ACCOUNTS, PAGE_POINTS) == (2_000_000, 10)
+
+
+def test_page_without_history():
+    """A section with nothing but lines is written; two empty lines never follow each other."""
+    section = {"title": "t", "about": "", "date": "d", "machine": "m", "lines": ["a line"]}
+    page = benchmarks_page({"test_x": {**section, "ratios": [], "growth": [], "figures": []}})
+    assert "## t\n\n`tests/benchmarks/test_x.py`, d: m.\n\n- a line\n" in page
+    assert not re.search(r"\n\n\n", page)
+
+
+def test_cost_of_few_and_many_rows():
+    rate = Rate([(10, 1.0, 1.0), (100, 5.0, 2.0)])
+    assert rate.cost(3) == (1.0, 1e6)
+    assert rate.cost(1_000) == (50.0, 2e7)
+
+
+def test_growth_exponent():
+    square = [(rows, rows**2, 0.0) for rows in (10, 100, 1_000)]
+    assert growth_exponent(square) == pytest.approx(2.0)

@@ -1,0 +1,102 @@
+"""Long histories: a fill a second opens or closes a position in five coins.
+
+`python -m tests.benchmarks.history FILE` serves a store of them on a free port.
+"""
+
+import contextlib
+import itertools
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import toolkit as tk
+from tests.load import Server
+from toolkit.client import Session
+from toolkit.contract.records import Fill
+from toolkit.contract.sources import Sources
+from toolkit.local_service import InProcess
+from toolkit.service import Access, Key, Site, Store, build_store, open_store
+from toolkit.service.http import HttpServer, bind_socket
+
+START = 1_756_684_800_000
+USER = "0x" + "b" * 40
+COINS = ("BTC", "ETH", "SOL", "HYPE", "DOGE")
+
+
+def history_fills(rows: int, user: str = USER) -> Iterator[tuple[str, Fill]]:
+    """Yield user and fill. Fills come in pairs of a coin: the second one closes the first."""
+    for row in range(rows):
+        closes = row % 2 == 1
+        yield (
+            user,
+            Fill(
+                coin=COINS[row // 2 % len(COINS)],
+                px=f"{100 + row % 97}.5",
+                sz="1.25",
+                side="A" if closes else "B",
+                time=START + 1_000 * row,
+                start_position="1.25" if closes else "0.0",
+                dir="Close Long" if closes else "Open Long",
+                closed_pnl="1.25" if closes and row % 97 else "-120.0" if closes else "0.0",
+                hash=f"0x{row:064x}",
+                oid=10**9 + row,
+                crossed=row % 3 > 0,
+                fee="0.050625",
+                tid=10**14 + row,
+                fee_token="USDC",
+                twap_id=None,
+                tx_index=row % 40,
+            ),
+        )
+
+
+def history_store(path: Path, rows: int, users: Sequence[str] = (USER,)) -> Store:
+    """Build a store of the first rows of the history of some accounts."""
+    return build_store(
+        Sources(
+            start_ms=START,
+            now_ms=history_end(rows) + 1_000,
+            label="a long history",
+            simulated=True,
+            fills=itertools.chain.from_iterable(history_fills(rows, user) for user in users),
+        ),
+        path,
+    )
+
+
+def history_end(rows: int) -> int:
+    """Return the time of the last of some rows."""
+    return START + 1_000 * (rows - 1)
+
+
+def history_site(store: Store) -> Site:
+    """Return the service of a store; its key is s3cret."""
+    now = int(store.about["now_ms"])
+    return Site(store, Access([Key("all", "s3cret")]), now_ms=lambda: now, at_ms=lambda: 0)
+
+
+def history_session(store: Store) -> Session:
+    """Return a session whose service is in this process."""
+    site = history_site(store)
+    return tk.connect(
+        "http://local", "s3cret", transport=InProcess(site), now_ms=site.now_ms, default=False
+    )
+
+
+@contextlib.contextmanager
+def serve_history(path: Path) -> Iterator[Server]:
+    """Serve the file of a store from a process of its own."""
+    command = [sys.executable, "-m", "tests.benchmarks.history", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Server(process, int(process.stdout.readline()), path)
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    listener = bind_socket("127.0.0.1", 0)
+    print(listener.getsockname()[1], flush=True)
+    HttpServer(history_site(open_store(Path(sys.argv[1]))), listener).run()

@@ -1,0 +1,176 @@
+"""Growth with the number of rows.
+
+Fills of one account. The peak of memory is what a work adds to its process. An exponent of 1 is
+linear, 0 is independent of the size.
+"""
+
+import functools
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.benchmarks.growth import Figure, measure_growth
+from tests.benchmarks.history import (
+    COINS,
+    START,
+    USER,
+    history_end,
+    history_session,
+    history_store,
+)
+from tests.benchmarks.test_frames import as_the_toolkit_does, page_of_fills
+from toolkit.client import Session
+from toolkit.service import Access, Key, Site
+
+Report = Callable[[object], None]
+FETCH = tk.user_fills_by_time
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory, sizes: list[int]) -> Iterator[Session]:
+    store = history_store(tmp_path_factory.mktemp("growth") / "history.db", sizes[-1])
+    with history_session(store) as session:
+        yield session
+
+
+@functools.lru_cache
+def pull_once(session: Session, rows: int) -> pd.DataFrame:
+    return pull(session, rows)
+
+
+def pull(session: Session, rows: int) -> pd.DataFrame:
+    frame = FETCH(USER, START, history_end(rows), session=session)
+    assert len(frame) == rows
+    return frame
+
+
+def test_decode(sizes: list[int], report: Report) -> None:
+    pages = [page_of_fills(1_000, 1_000 * number) for number in range(20)]
+    report(
+        measure_growth(
+            "decode pages into a frame",
+            lambda rows: list(itertools.islice(itertools.cycle(pages), rows // 1_000)),
+            as_the_toolkit_does,
+            sizes,
+        )
+    )
+
+
+def test_fetch(session: Session, sizes: list[int], report: Report) -> None:
+    report(
+        measure_growth(
+            "fetch from a service in the same process, rows checked",
+            lambda rows: rows,
+            partial(pull, session),
+            sizes,
+            rounds=1,
+        )
+    )
+
+
+def test_service_page(tmp_path: Path, sizes: list[int], report: Report) -> None:
+    """A page in the middle of a store of so many rows."""
+
+    def prepare(rows: int) -> Callable[[], object]:
+        store = history_store(tmp_path / f"{rows}.db", rows)
+        site = Site(
+            store, Access([Key("all", "s3cret")]), now_ms=lambda: 2 * START, at_ms=lambda: 0
+        )
+        body = {"type": "userFillsByTime", "user": USER, "cursor": f"{history_end(rows // 2)}_0"}
+        headers = {"authorization": "Bearer s3cret"}
+        return partial(site.respond, "POST", "/info", headers, json.dumps(body).encode())
+
+    def ask_often(ask: Callable[[], Any]) -> None:
+        for _ in range(100):
+            assert ask().status == 200
+
+    report(
+        measure_growth("100 pages of the service, at most 2,000 rows", prepare, ask_often, sizes)
+    )
+
+
+def test_archive(session: Session, tmp_path: Path, sizes: list[int], report: Report) -> None:
+    folders = itertools.count()
+
+    def refresh(archive: tk.archive.Archive, rows: int) -> None:
+        archive.refresh(FETCH, USER, START, history_end(rows), session=session)
+
+    def empty(rows: int) -> tuple[tk.archive.Archive, int]:
+        return tk.archive.open(tmp_path / f"{next(folders)}"), rows
+
+    kept: dict[int, tk.archive.Archive] = {}
+
+    def filled(rows: int) -> tk.archive.Archive:
+        if rows not in kept:
+            kept[rows] = empty(rows)[0]
+            refresh(kept[rows], rows)
+        return kept[rows]
+
+    def append(argument: tuple[tk.archive.Archive, int]) -> None:
+        refresh(*argument)
+
+    def measure(what: str, prepare: Callable[[int], Any], work: Callable[[Any], object]) -> None:
+        report(measure_growth(what, prepare, work, sizes, rounds=1))
+
+    measure("append: the first refresh, with its fetching", empty, append)
+    measure("refresh again, nothing is new", lambda rows: (filled(rows), rows), append)
+    measure("scan and sum fees by coin, duckdb", filled, scan_duckdb)
+    measure("scan and sum fees by coin, polars", filled, scan_polars)
+    measure("frame of the account", filled, lambda archive: archive.frame(FETCH, USER))
+    measure("verify", filled, lambda archive: archive.verify())
+    measure("compact", filled, lambda archive: archive.compact())
+
+
+def test_many_accounts(tmp_path: Path, report: Report) -> None:
+    """The archive of a simulated exchange, whose rows differ as those of an exchange do."""
+    session = tk.local(seed=7, size="tiny", default=False)
+    archive = tk.archive.open(tmp_path)
+    for user in session.world["users"]:
+        archive.refresh(FETCH, user, 0, session=session)
+    begun = time.process_time()
+    for user in session.world["users"]:
+        archive.refresh(FETCH, user, 0, session=session)
+    seconds = time.process_time() - begun
+    archive.compact()
+    status = archive.status()
+    report(Figure("bytes of an archived fill", status["bytes"].sum() / status["rows"].sum()))
+    report(Figure("seconds of a refresh without new rows", seconds / len(session.world["users"])))
+
+
+def scan_duckdb(archive: tk.archive.Archive) -> object:
+    columns = archive.scan("fills", columns=["coin", "fee"], engine="duckdb")
+    return columns.aggregate("coin, sum(fee)").fetchall()
+
+
+def scan_polars(archive: tk.archive.Archive) -> object:
+    columns = archive.scan("fills", columns=["coin", "fee"], engine="polars")
+    return columns.group_by("coin").sum().collect()
+
+
+DECIMALS = dict.fromkeys(COINS, 2)
+HELPERS: dict[str, Callable[[pd.DataFrame], object]] = {
+    "pnl.attribution": tk.pnl.attribution,
+    "pnl.positions": lambda fills: tk.pnl.positions(fills, DECIMALS),
+    "pnl.lots": tk.pnl.lots,
+    "pnl.round_trips": tk.pnl.round_trips,
+    "pnl.audit": lambda fills: tk.pnl.audit(fills, DECIMALS),
+    "pnl.equity": tk.pnl.equity,
+    "pnl.drawdown": lambda fills: tk.pnl.drawdown(tk.pnl.equity(fills)),
+}
+
+
+@pytest.mark.parametrize("name", HELPERS)
+def test_helper(name: str, session: Session, sizes: list[int], report: Report) -> None:
+    report(
+        measure_growth(
+            f"{name}, pandas", partial(pull_once, session), HELPERS[name], sizes, rounds=1
+        )
+    )
