@@ -361,8 +361,10 @@ class Mutation:
         self.living = find_functions(self.path)
         verdicts = json.loads(self.kept.read_text()) if self.kept.exists() else {}
         print(f"{len(items)} tests in {time.monotonic() - began:.0f} s, {len(changes)} changes")
-        result = {}
-        for change in changes:
+        result: dict[str, str] = {}
+        for number, change in enumerate(changes):
+            if number % 50 == 0:
+                print(f"{number} changes in {time.monotonic() - began:.0f} s", flush=True)
             if self.options.only and not re.search(self.options.only, change.name):
                 continue
             if self.options.again and verdicts.get(change.name) in ("noticed", "endless"):
@@ -443,11 +445,13 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="only what was not noticed last time")
     parser.add_argument("--only", default="", help="only changes whose name has this pattern")
     parser.add_argument("--every", type=int, default=1, help="a sample: every so many-th change")
+    parser.add_argument("-k", default="", help="as of pytest: leave out tests by name")
     parser.add_argument("--longest", type=float, default=4.0, help="leave out slower tests")
     options = parser.parse_args()
     sys.path.insert(0, os.getcwd())
     plugin = Mutation(options.module, options)
     arguments = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "--capture=no", *options.tests]
+    arguments += ["-k", options.k] if options.k else []
     pytest.main(arguments, plugins=[plugin])
     return int(getattr(plugin, "unexplained", 1) > 0)
 

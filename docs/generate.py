@@ -6,6 +6,7 @@ With ``--example`` it also runs the example of README.md, which builds the demo 
 
 import ast
 import contextlib
+import inspect
 import io
 import json
 import re
@@ -23,12 +24,14 @@ import matplotlib
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import api_pages
 import reference_pages
 
 import toolkit
 from toolkit.contract.columns import Column
 from toolkit.contract.operations import OPERATIONS
 from toolkit.frames import column_dtype
+from toolkit.installation import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "ASSUMED:"
@@ -45,6 +48,8 @@ def documents() -> dict[str, str]:
     texts["docs/analysis.md"] = analysis_page()
     texts["docs/assumptions.md"] = assumptions_page()
     texts["docs/live_service.md"] = live_service_page()
+    texts["docs/install.md"] = install_page()
+    texts["tests/typing/public_api.txt"] = public_api()
     return texts
 
 
@@ -64,6 +69,48 @@ def read_samples() -> dict[str, Any]:
             f"data/samples has no sample of {', '.join(missing)}: run python docs/samples.py"
         )
     return samples
+
+
+def install_page() -> str:
+    """Return docs/install.md with the table of extras between its markers."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    rows = ["| extra | for | libraries |", "| --- | --- | --- |"]
+    for extra, purpose in EXTRAS.items():
+        names = [re.split(r"[<>=]", text)[0] for text in project["optional-dependencies"][extra]]
+        own = [name for name in names if not name.startswith(project["name"])]
+        rows.append(f"| `{extra}` | {purpose} | {', '.join(own)} |")
+    rows.append("| `all` | all of them | |")
+    text = (ROOT / "docs/install.md").read_text()
+    return reference_pages.replace_block(text, "extras", "\n".join(rows))
+
+
+def public_api() -> str:
+    """Return every public name with its parameters and their defaults, one on each line."""
+    lines = []
+    for name, value in sorted(api_pages.public_names().items()):
+        if inspect.ismodule(value):
+            continue
+        is_callable = inspect.isfunction(value) or hasattr(value, "__dataclass_fields__")
+        lines.append(f"{name}{_bare_signature(value) if is_callable else ''}")
+        if inspect.isclass(value) and not issubclass(value, Exception):
+            methods = {key: item for key, item in vars(value).items() if inspect.isfunction(item)}
+            lines += [
+                f"{name}.{key}{_bare_signature(item)}"
+                for key, item in sorted(methods.items())
+                if not key.startswith("_")
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _bare_signature(function: Any) -> str:
+    """Return parameters and defaults without types, which mypy and tests/typing check."""
+    signature = inspect.signature(function)
+    bare = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in signature.parameters.values()
+    ]
+    text = str(inspect.Signature(bare))
+    return re.sub(r"<[^<>]* at 0x\w+>|<(?:built-in )?function (\w+)[^<>]*>|<factory>", r"...", text)
 
 
 def run_example() -> tuple[str, str]:

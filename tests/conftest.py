@@ -5,6 +5,7 @@ import ipaddress
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Generator
 from typing import Any
 
@@ -71,10 +72,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFileOrGroup(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print in red that JupyterLab was not checked, because a skip is easily overlooked."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    if any("browser/test_lab.py" in report.nodeid for report in skipped):
-        terminalreporter.section(
-            "JupyterLab was NOT checked: no Chromium here", red=True, bold=True
-        )
+NEVER_TESTED = (
+    "the live service, macOS and Windows; `make bench` and `.ci/wheel` are runs of their own"
+)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Print as the last line what was not tested, and how to test it: skips are overlooked."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    reporter.write_line(untested_line(reporter.stats.get("skipped", [])), yellow=True)
+
+
+def untested_line(skipped: list[pytest.TestReport]) -> str:
+    """Return one line with the number of skipped tests by reason, and what is never tested."""
+    reasons = Counter(str(report.longrepr[2]) for report in skipped if report.longrepr)
+    parts = [
+        f"{count} tests: {reason.removeprefix('Skipped: ')}"
+        for reason, count in sorted(reasons.items())
+    ]
+    return f"not tested: {'; '.join([*parts, NEVER_TESTED])}"

@@ -12,7 +12,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from toolkit.installation import EXTRAS
+from toolkit.installation import EXTRAS, extra_requirements
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -128,3 +128,18 @@ def test_extras_have_a_purpose():
     assert {f"{item.name}" for item in requirement_names(*EXTRAS)} == {
         item.name for item in requirement_names("all")
     }
+
+
+def test_version_is_the_same_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    newest = re.search(r"^## (\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == citation["version"] == PROJECT["version"]
+    assert newest[2] == str(citation["date-released"])
+
+
+def test_extra_requirements_include_extras_inside():
+    names = {Requirement(text).name for text in extra_requirements("lab")}
+    assert {"jupyterlab", "jinja2", "scipy", "matplotlib", "httptools"} <= names
+    assert PROJECT["name"] not in names
+    assert "pandas" in {Requirement(text).name for text in extra_requirements("")}

@@ -132,3 +132,24 @@ def test_sums_of_recorded_rows(recorded) -> None:
     total = sums(frame, None).iloc[0]
     assert total["payments"] == 218
     assert total["net"] == sum(Decimal(row["delta"]["usdc"]) for row in answer)
+
+
+def _payments(*rows: tuple[str, int, float]) -> pd.DataFrame:
+    coins, hours, usdc = zip(*rows, strict=True)
+    at = times(MONDAY + hour * HOUR for hour in hours)
+    return pd.DataFrame({"coin": coins, "time": at, "usdc": usdc, "user": ME})
+
+
+UNORDERED = _payments(
+    ("ETH", 30, 7.0), ("BTC", 5, -3.0), ("BTC", 2, 0.5), ("BTC", 5, 1.25), ("BTC", 170, -8.0)
+)
+
+
+def test_times_of_first_and_last_payment() -> None:
+    result = sums(UNORDERED)
+    assert list(result["first"]) == list(times([MONDAY + 2 * HOUR, MONDAY + 30 * HOUR]))
+    assert list(result["last"]) == list(times([MONDAY + 170 * HOUR, MONDAY + 30 * HOUR]))
+    assert result[["paid", "received", "net"]].to_numpy().tolist() == [
+        [-11.0, 1.75, -9.25],
+        [0.0, 7.0, 7.0],
+    ]

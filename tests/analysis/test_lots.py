@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook
+from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook, Match
 from toolkit.pnl import lots
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
@@ -145,3 +145,106 @@ def test_exact_gains_of_thirds() -> None:
     result = lots(fills, "average")
     assert result["realised"].iloc[0] == Decimal("0.666666666666666667")
     assert result["entry_px"].iloc[0] == Decimal("100.333333333333333333")
+
+
+def _whole(matches: list[Match]) -> list[tuple[int, int, float | None, float | None]]:
+    """Return key, size, cost and gain of each match, without the guard bits."""
+    unit = 1 << GUARD_BITS
+    return [
+        (m.lot.key, m.size, *(None if v is None else v / unit for v in (m.cost, m.gain)))
+        for m in matches
+    ]
+
+
+def _bought_tokens(method: str) -> LotBook:
+    """Return a book with 3 tokens for 30 and 5 tokens for 75."""
+    book = LotBook(method)
+    book.buy_tokens(3, 30, 1)
+    book.buy_tokens(5, 75, 2)
+    return book
+
+
+def test_first_tokens_are_sold_first() -> None:
+    book = _bought_tokens("fifo")
+    assert _whole(book.sell_tokens(4, 20)) == [(1, 3, 30.0, 30.0), (2, 1, 15.0, 5.0)]
+    assert _whole(book.remove_tokens(1)) == [(2, 1, 15.0, None)]
+    book.add_tokens(2)
+    book.add_tokens(1, 9 << GUARD_BITS, 7)
+    # 3 are left at 15, 2 of unknown cost, 1 at 9, and 4 are sold that nobody saw come.
+    assert _whole(book.sell_tokens(10, 20)) == [
+        (2, 3, 45.0, 15.0),
+        (-1, 2, None, None),
+        (7, 1, 9.0, 11.0),
+        (-1, 4, None, None),
+    ]
+    assert not book.lots
+    assert book.remove_tokens(2) == []
+
+
+def test_last_tokens_are_sold_first() -> None:
+    book = _bought_tokens("lifo")
+    assert _whole(book.sell_tokens(6, 20)) == [(2, 5, 75.0, 25.0), (1, 1, 10.0, 10.0)]
+    assert [(lot.key, lot.size, lot.cost) for lot in book.lots] == [(1, 2, 20 << GUARD_BITS)]
+
+
+def test_average_of_known_and_unknown_tokens() -> None:
+    """8 tokens cost 105, 2 more 21; 6 of unknown cost come. Of 16, half of each lot are sold."""
+    book = _bought_tokens("average")
+    book.add_tokens(4)
+    book.add_tokens(2, 21 << GUARD_BITS, 7)
+    book.add_tokens(2, key=8)
+    known, unknown = book.lots
+    assert (known.key, known.size, known.cost) == (1, 10, 126 << GUARD_BITS)
+    assert (unknown.key, unknown.size, unknown.cost) == (-1, 6, None)
+    assert _whole(book.sell_tokens(8, 20)) == [(1, 5, 63.0, 37.0), (-1, 3, None, None)]
+    # A single token comes from the first lot, because neither share reaches a whole one.
+    ((_, size, cost, gain),) = _whole(book.sell_tokens(1, 20))
+    assert (size, cost, gain) == (1, pytest.approx(12.6), pytest.approx(7.4))
+    assert [lot.size for lot in book.lots] == [4, 3]
+    book.buy_tokens(6, 7, 9)
+    assert [(lot.size, lot.cost is None) for lot in book.lots] == [(10, False), (3, True)]
+
+
+def test_average_without_tokens() -> None:
+    book = LotBook("average")
+    assert _whole(book.sell_tokens(2, 20)) == [(-1, 2, None, None)]
+    book.add_tokens(3)
+    book.buy_tokens(2, 8, 5)
+    assert [(lot.key, lot.size, lot.cost) for lot in book.lots] == [
+        (-1, 3, None),
+        (5, 2, 8 << GUARD_BITS),
+    ]
+
+
+def test_rounding_is_corrected_in_largest_lot() -> None:
+    book = _bought_tokens("fifo")
+    book.correct_size(-2)
+    assert [(lot.size, lot.cost >> GUARD_BITS) for lot in book.lots] == [(3, 30), (3, 75)]
+    book.correct_size(4)
+    assert [lot.size for lot in book.lots] == [7, 3]
+    book.correct_size(-7)
+    assert [lot.size for lot in book.lots] == [3]
+    book.correct_size(-4)
+    book.correct_size(1)
+    assert not book.lots
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_position_of_unknown_cost(method: str) -> None:
+    """A short of 5 is bought back: nothing is known of the gain. 2 more are a new long lot."""
+    book = _bought_tokens(method)
+    book.set_position(-5, 9)
+    assert [(lot.sign, lot.size, lot.cost) for lot in book.lots] == [(-1, 5, None)]
+    assert _whole(book.apply_fill(7, 20, 10)) == [(9, 5, None, None)]
+    assert [(lot.sign, lot.size, lot.cost) for lot in book.lots] == [(1, 2, 40 << GUARD_BITS)]
+    book.set_position(4, 11)
+    assert [(lot.sign, lot.key) for lot in book.lots] == [(1, 11)]
+    book.set_position(0, 12)
+    assert not book.lots
+
+
+def test_average_of_position_of_unknown_cost() -> None:
+    book = LotBook("average")
+    book.set_position(4, 9)
+    book.apply_fill(2, 20, 10)
+    assert [(lot.key, lot.size, lot.cost) for lot in book.lots] == [(9, 6, None)]

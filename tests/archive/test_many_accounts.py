@@ -18,12 +18,12 @@ def test_refresh_opens_files_of_one_account(tmp_path: Path) -> None:
         archive.refresh(tk.user_fills_by_time, user, START, session=session)
     tables = archive.tables
     fills, log = tables.open_table("fills"), tables.open_table(PULLS)
-    assert len(fills.file_uris()) == len(USERS)
+    assert len(fills.file_uris()) < 10  # small files are joined
     for user in USERS[::12]:
         series = Series(OPERATIONS["userFillsByTime"], user)
         assert len(list(tables.open_dataset(fills, series).get_fragments())) == 1
         assert tables.count_rows(fills, series) == len(FILLS)
-    assert len(log.file_uris()) < 10  # entries are joined
+    assert len(log.file_uris()) < 10
     assert archive.status()["rows"].tolist() == [len(FILLS)] * len(USERS)
     assert archive.verify() == []
     # A table is opened from its last checkpoint and the commits after it.

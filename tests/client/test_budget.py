@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.client.budget import LEASE, Budget, Counts, LimitWarning
-from toolkit.client.key import budget_file
 from toolkit.client.spending import SpendingWindow
+from toolkit.client.wire import budget_file
 from toolkit.contract.operations import OPERATIONS
 from toolkit.service import Access, Key, Site, build_store
 from toolkit.service.http import run_server

@@ -15,7 +15,8 @@ from toolkit.contract.paging import PageDecision, PageReader, page_reader
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
-CURSORS = ["userFillsByTime", "builderApprovedFillsByTime", "builderApprovedFundingByTime"]
+FILLS = "userFillsByTime"
+CURSORS = [FILLS, "builderApprovedFillsByTime", "builderApprovedFundingByTime"]
 Rows = list[Any]
 DAY = 86_400_000
 READINGS = pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
@@ -519,3 +520,54 @@ def test_late_rows_cut_a_tie_again() -> None:
     where = page_reader(get_operation("userFillsByTime"), {"page_size": 3})
     pages = [[(1, 1), (2, 1), (2, 1)], [(1, 2), (1, 3), (2, 1)]]
     assert read_keys(where, *pages)[1] == PageDecision(0, 2, {"cursor": "1_3"})
+
+
+@pytest.mark.parametrize(
+    ("type_", "asked", "until", "after"),
+    [
+        (FILLS, {"start": 5}, 10, {"end": 10}),
+        (FILLS, {"start": 5, "end": 11}, 10, {"end": 10}),
+        (FILLS, {"start": 5, "end": 10}, 10, {"start": 4}),
+        (FILLS, {"start": 5, "end": 9}, 10, {"start": 4}),
+        (FILLS, {"start": 0, "end": 9}, 10, {"start": 1}),
+        (FILLS, {"cursor": "5_2", "end": 9}, 10, {"start": 5, "cursor": None}),
+        (FILLS, {"cursor": "5_2"}, 10, {"end": 10}),
+        (FILLS, {"cursor": "10_2"}, 10, None),
+        (FILLS, {"start": 9}, 10, {"end": 10}),
+        (FILLS, {"start": 10}, 10, None),
+        (FILLS, {"start": 5}, None, None),
+        (LEDGER, {}, 10, {"end": 10}),
+        (LEDGER, {"end": 9}, 10, None),
+        (WEEKS, {"start": 5}, 10, {"end": 10}),
+        (WEEKS, {"start": 5, "end": 9}, 10, None),
+    ],
+)
+def test_empty_range_is_requested_with_other_words(
+    type_: str, asked: dict[str, Any], until: int | None, after: dict[str, Any] | None
+) -> None:
+    where = page_reader(get_operation(type_), asked, until, confirm_first=True)
+    certain = None if after is None else 0
+    assert where.read([]) == PageDecision(0, 0, after, certain=certain)
+    if after is not None:
+        assert where.read([]) == PageDecision(0, 0, None, is_confirmed=True)
+
+
+def test_rows_before_range_are_dropped() -> None:
+    """The range was empty at first. It is requested from 1 ms earlier, and a row comes."""
+    where = page_reader(get_operation(FILLS), {"start": 5, "end": 9}, 10, confirm_first=True)
+    assert read_keys(where, [], [(4, 1), (5, 0)], []) == [
+        PageDecision(0, 0, {"start": 4}, certain=0),
+        PageDecision(1, 2, {"cursor": "5_0"}, certain=2),
+        PageDecision(0, 0, None, is_confirmed=True),
+    ]
+
+
+def test_first_page_is_confirmed_on_demand() -> None:
+    where = page_reader(get_operation(FILLS), {"start": 5}, 10, confirm_first=True)
+    assert read_keys(where, [(6, 1), (7, 1)], [(7, 1)]) == [
+        PageDecision(0, 2, {"cursor": "6_1"}, certain=1),
+        PageDecision(0, 1, None, is_confirmed=True),
+    ]
+    assert read_keys(page_reader(get_operation(FILLS), {"start": 5}, 10), []) == [
+        PageDecision(0, 0, None)
+    ]

@@ -5,7 +5,7 @@ import io
 from matplotlib.figure import Figure
 
 import toolkit as tk
-from toolkit.plots.style import root_figure
+from toolkit.plots.notebook import root_figure
 
 HOSTILE_NAME = r"$\frac$<b>&"
 

@@ -9,9 +9,9 @@ import toolkit as tk
 from tests.plots.figures import HOSTILE_NAME, draw_figure, list_texts, render_png
 from toolkit import plots
 from toolkit.plots import alt
-from toolkit.plots.style import NotebookAxes, NotebookFigure
+from toolkit.plots.notebook import NotebookAxes, NotebookFigure
 
-PLOTS = sorted(set(tk.plots.__all__) - {"alt"})
+PLOTS = sorted(set(tk.plots.__all__) - {"alt", "use"})
 PLOTS_WITH_PANELS = ("equity_curve", "growth_curve", "slippage_curve", "slippage_fit")
 PLOTS_OF_ESTIMATES = (
     "fill_times",
@@ -102,7 +102,7 @@ def test_plot_returns_axes_or_figure(name, results, empty_results):
 @pytest.mark.parametrize("name", ["waterfall", "slippage_curve"])
 def test_notebook_shows_plot(name, results):
     html = getattr(tk.plots, name)(results[name])._repr_html_()
-    assert html.count("<img") == 1
+    assert html.count("<img") == 2  # one for each theme of the notebook
     assert "Simulated data: yes." in html
 
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from toolkit import plots
-from toolkit.plots import style
+from toolkit.plots import themes
 from toolkit.widgets import view_html
 from toolkit.widgets.svg import draw_svg
 
@@ -32,9 +32,9 @@ def test_svg_has_no_fixed_colours(drawn: str):
     used = set(re.findall(r"var\((--tk-\w+)\)", drawn))
     assert used
     for theme in ("light", "dark"):
-        named = {f"--tk-{name}" for name in style.Theme.__dataclass_fields__}
+        named = {f"--tk-{name}" for name in themes.COLOUR_NAMES}
         assert used <= named
-        assert f"--tk-text:{style.get_theme(theme).text};" in view_html.STYLE
+        assert f"--tk-text:{themes.get_theme(theme).text};" in view_html.STYLE
 
 
 def test_same_plot_gives_same_svg(drawn: str):

@@ -19,6 +19,7 @@ from typing import (
 import pandas as pd
 
 from toolkit.archive.checks import Finding
+from toolkit.archive.compaction import compact_table
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.freezes import frozen_versions, make_freeze, read_manifest
 from toolkit.archive.ingest import ingest_frame, ingest_recordings
@@ -44,7 +45,7 @@ from toolkit.archive.schemas import (
     is_history,
     make_series,
 )
-from toolkit.archive.storage import ArchiveTables, check_location, compact_table
+from toolkit.archive.storage import ArchiveTables, check_location
 from toolkit.archive.verify import verify_tables
 from toolkit.client import Session, current_session
 from toolkit.contract.kinds import Numbers

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from toolkit.archive.compaction import join_small_files
 from toolkit.archive.errors import CommitConflict, HistoryMismatch
 from toolkit.archive.schemas import (
     ANSWERS,
@@ -30,7 +31,7 @@ from toolkit.archive.schemas import (
     is_history,
     operation_table,
 )
-from toolkit.archive.storage import ArchiveTables, compact_table
+from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
 from toolkit.completeness.row_checks import BreakLog
 from toolkit.contract.columns import table_columns
@@ -61,7 +62,7 @@ __all__ = [
 LogEntries = Sequence[Mapping[str, Any]]
 """Entries of the log of refreshes, of one series."""
 
-_ENTRIES_PER_FILE: Final = 32
+_REFRESHES_PER_JOIN: Final = 32
 _TIME_TYPE: Final = pa.timestamp("us", "UTC")
 
 
@@ -286,10 +287,11 @@ def log_refresh(
     }
     handle = handle or tables.open_for_append(PULLS)
     tables.append_rows(handle, pa.Table.from_pylist([entry], schema=SCHEMAS[PULLS]))
-    # Each entry is a file, and readers open all of them: a few large files take less time.
-    if handle.version() % _ENTRIES_PER_FILE == 0:
-        with contextlib.suppress(CommitConflict):
-            compact_table(tables, PULLS, (), None)
+    # Each refresh writes a file into both tables: a few large files take less time to read.
+    if handle.version() % _REFRESHES_PER_JOIN == 0:
+        for name in (PULLS, operation_table(OPERATIONS[done.operation])):
+            with contextlib.suppress(CommitConflict):
+                join_small_files(tables, name)
 
 
 def read_log(tables: ArchiveTables) -> dict[tuple[str, str], list[dict[str, Any]]]:

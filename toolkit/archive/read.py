@@ -25,8 +25,16 @@ from toolkit.archive.pulls import (
     read_series_log,
     select_table_log,
 )
-from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, Series, column_set_id, is_history
-from toolkit.archive.storage import ArchiveTables, file_sizes
+from toolkit.archive.schemas import (
+    ANSWERS,
+    RECORDS,
+    SCHEMAS,
+    Series,
+    column_set_id,
+    is_history,
+    time_column,
+)
+from toolkit.archive.storage import ArchiveTables, file_actions
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.completeness.remarks import coverage_remarks
 from toolkit.contract.answers import answer_rows, decode
@@ -279,7 +287,7 @@ def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan
     handle = tables.open_table(name)
     if handle is None:
         return {}
-    time = "_fetched" if name == ANSWERS else _time_column(name)
+    time = "_fetched" if name == ANSWERS else time_column(name)
     rows = tables.read_rows(handle, ["_operation", "_subject", time])
     if name != ANSWERS:
         moments = rows[time].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
@@ -295,12 +303,6 @@ def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan
         }
         for group in groups.to_pylist()
     }
-
-
-def _time_column(name: str) -> str:
-    """Return the column of a record's table by which its histories are ordered."""
-    time: str = next(c.name for c in SCHEMAS[name] if pa.types.is_timestamp(c.type))
-    return time
 
 
 def summarize_tables(tables: ArchiveTables) -> pd.DataFrame:
@@ -327,7 +329,7 @@ def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
         spans, entries = row_spans(tables, name), select_table_log(log, name)
         # A file has the rows of many subjects.
         row_count = sum(span["rows"] for span in spans.values())
-        bytes_per_row = sum(file_sizes(handle)) / max(row_count, 1)
+        size = sum(action["size_bytes"] for action in file_actions(handle))
         for pair in sorted(spans if name == ANSWERS else {*spans, *entries}):
             span = spans.get(pair, {"rows": 0, "first": None, "last": None})
             # An answer is a moment, and no range.
@@ -342,7 +344,7 @@ def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
                     "covered_until": covered[-1][1] if covered else None,
                     "gaps": 0 if name == ANSWERS else count_gaps(covered, span),
                     "version": handle.version(),
-                    "bytes": round(bytes_per_row * span["rows"]),
+                    "bytes": round(size * span["rows"] / max(row_count, 1)),
                 }
             )
     frame = pd.DataFrame(rows, columns=list(_STATUS_TYPES))
@@ -392,7 +394,7 @@ def scan_table(
             f"{name} has no column {', '.join(sorted(unknown))}: it has {', '.join(known)}"
         )
     limits = [ds.field(column) == value for column, value in values.items()]
-    limits += _time_limits(_time_column(name), *times) if name in RECORDS else []
+    limits += _time_limits(time_column(name), *times) if name in RECORDS else []
     filtered = dataset.filter(functools.reduce(operator.and_, limits)) if limits else dataset
     with tables.translate_errors(tables.table_uri(name)), explain_missing_library():
         if engine == "duckdb":

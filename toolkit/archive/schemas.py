@@ -45,6 +45,7 @@ __all__ = [
     "is_history",
     "make_series",
     "operation_table",
+    "time_column",
 ]
 
 RECORDS: Final[dict[str, type[Record]]] = {
@@ -296,6 +297,12 @@ def operation_table(operation: Operation) -> str:
         f"{operation.type}: the archive has no table for {operation.tables[0].record.__name__}. "
         "Add the record to RECORDS in toolkit/archive/schemas.py"
     )
+
+
+def time_column(name: str) -> str:
+    """Return the column of a record's table by which its histories are ordered."""
+    column: str = next(c.name for c in SCHEMAS[name] if pa.types.is_timestamp(c.type))
+    return column
 
 
 def find_table(name: str | type[Record]) -> str:

@@ -7,12 +7,13 @@ import hashlib
 import re
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 
 from toolkit.archive.errors import (
@@ -26,11 +27,11 @@ from toolkit.archive.schemas import FREEZES, PULLS, SCHEMAS, Series
 from toolkit.errors import ArchiveError
 
 __all__ = [
+    "ROWS_IN_GROUP",
     "ArchiveTables",
     "check_location",
-    "compact_table",
     "digest_rows",
-    "file_sizes",
+    "file_actions",
     "format_digest",
     "identity_columns",
 ]
@@ -50,10 +51,10 @@ _CONFIGURATION: Final = {
 _STATISTICS: Final = "delta.dataSkippingStatsColumns"
 _SKIPPING_COLUMNS: Final = ("_operation", "_subject", "_part", "_fetched", "until", "id")
 # Without a limit a file is one row group, and reading one account would read all of the file.
-_ROWS_IN_GROUP: Final = 20_000
+ROWS_IN_GROUP: Final = 20_000
+"""Rows per row group of a file."""
 # On a local disk more read-ahead saves no time and doubles the memory of a read.
 _LOCAL_READ_AHEAD: Final = {"fragment_readahead": 1, "batch_readahead": 2}
-_SMALL_FILE: Final = 64 * 2**20  # bytes; larger files are not joined
 _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
 
 
@@ -214,14 +215,14 @@ class ArchiveTables:
         existing = self.open_table(name)
         if existing is not None:
             return existing
-        delta = load_deltalake()
+        delta, skipping = load_deltalake(), ",".join(_counted_columns(name))
         try:
             with self.translate_errors(self.table_uri(name)):
                 return delta.DeltaTable.create(
                     self.table_uri(name),
                     schema=delta.Schema.from_arrow(SCHEMAS[name]),
                     mode="ignore",
-                    configuration={**_CONFIGURATION, _STATISTICS: ",".join(_counted_columns(name))},
+                    configuration={**_CONFIGURATION, _STATISTICS: skipping},
                     storage_options=self.options or None,
                 )
         except CommitConflict:  # another process created it at the same moment
@@ -296,7 +297,26 @@ class ArchiveTables:
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of a table in batches."""
         with self.translate_errors(handle.table_uri):
-            yield from self.open_dataset(handle).to_batches(columns=columns)
+            yield from self.scan_batches(self.open_dataset(handle), columns)
+
+    def choose_files(self, handle: Any, paths: Collection[str]) -> Any:
+        """Return some files of a table as a dataset."""
+        dataset = self.open_dataset(handle)
+        chosen = [fragment for fragment in dataset.get_fragments() if fragment.path in paths]
+        return ds.FileSystemDataset(chosen, dataset.schema, dataset.format, dataset.filesystem)
+
+    def scan_batches(
+        self, dataset: Any, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a dataset file by file, so that few files are in memory."""
+        for fragment in dataset.get_fragments():
+            # A new fragment: it would keep the footer of its file.
+            file = dataset.format.make_fragment(fragment.path, dataset.filesystem)
+            yield from file.to_batches(dataset.schema, columns=columns, **self._read_ahead)
+
+    @property
+    def _read_ahead(self) -> Mapping[str, int]:
+        return {} if "://" in self.location else _LOCAL_READ_AHEAD
 
     def read_rows(
         self,
@@ -314,8 +334,7 @@ class ArchiveTables:
             condition = series.condition if condition is None else series.condition & condition
         names = [name for name in columns or dataset.schema.names if name in dataset.schema.names]
         with self.translate_errors(handle.table_uri):
-            read_ahead = {} if "://" in self.location else _LOCAL_READ_AHEAD
-            return dataset.to_table(columns=names, filter=condition, **read_ahead)
+            return dataset.to_table(columns=names, filter=condition, **self._read_ahead)
 
     def count_rows(self, handle: Any, series: Series) -> int:
         """Return how many rows a series has."""
@@ -350,10 +369,10 @@ def _local_filesystem(uri: str) -> Any:
     return pa_fs.SubTreeFileSystem(folder, pa_fs.LocalFileSystem())
 
 
-def file_sizes(handle: Any) -> list[int]:
-    """Return the size of each file of a table in bytes."""
-    sizes: list[int] = pa.table(handle.get_add_actions(flatten=True))["size_bytes"].to_pylist()
-    return sizes
+def file_actions(handle: Any) -> list[dict[str, Any]]:
+    """Return the files of a table with path, size and statistics, from the table's log."""
+    actions: list[dict[str, Any]] = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
+    return actions
 
 
 def digest_rows(rows: pa.Table | pa.RecordBatch) -> int:
@@ -389,47 +408,5 @@ def identity_columns(columns: Sequence[str]) -> Sequence[str]:
 def _writer_properties() -> Any:
     """Return the Parquet properties of every file that is written."""
     return load_deltalake().WriterProperties(
-        compression="ZSTD", compression_level=3, max_row_group_size=_ROWS_IN_GROUP
+        compression="ZSTD", compression_level=3, max_row_group_size=ROWS_IN_GROUP
     )
-
-
-def compact_table(
-    tables: ArchiveTables, name: str, frozen: Sequence[int], forget_after_hours: int | None
-) -> int:
-    """Join the small files of a table, and return how many fewer files there are.
-
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    name : str
-        The table.
-    frozen : sequence of int
-        Versions whose files must stay.
-    forget_after_hours : int or None
-        If given, files that no version needs are removed after so many hours.
-
-    Raises
-    ------
-    CommitConflict
-        If another process compacts the table.
-    """
-    handle = tables.open_for_append(name)
-    with tables.translate_errors(handle.table_uri), hide_panics():
-        before = file_sizes(handle)
-        if sum(size < _SMALL_FILE for size in before) > 1:
-            # Ordering by subject puts the rows of a subject next to each other: reading one
-            # subject then reads little else.
-            if "_subject" in {field.name for field in handle.schema().fields}:
-                handle.optimize.z_order(["_subject"], writer_properties=_writer_properties())
-            else:
-                handle.optimize.compact(writer_properties=_writer_properties())
-            handle.create_checkpoint()
-        if forget_after_hours is not None:
-            handle.vacuum(
-                retention_hours=forget_after_hours,
-                dry_run=False,
-                enforce_retention_duration=False,
-                keep_versions=list(frozen),
-            )
-        return len(before) - len(file_sizes(handle))

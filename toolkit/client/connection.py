@@ -10,12 +10,11 @@ from typing import Any, Final, Literal
 import httpx
 
 from toolkit.client.budget import LEASE, Budget
-from toolkit.client.key import ApiKey, budget_file
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.route import address_problem, is_this_machine, warn_of_exposure
 from toolkit.client.session import DataSource, Session, use
-from toolkit.client.wire import PATIENCE, bound_streams
+from toolkit.client.wire import PATIENCE, ApiKey, bound_streams, budget_file
 from toolkit.errors import NotConnected
 
 __all__ = ["connect", "find_cache_folder"]

@@ -18,11 +18,10 @@ import httpx
 import stamina
 
 from toolkit.client.budget import Budget, Counts, Spending
-from toolkit.client.key import ApiKey
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry, retry_cause
 from toolkit.client.route import is_this_machine
-from toolkit.client.wire import PATIENCE, bound_answer, read_body
+from toolkit.client.wire import PATIENCE, ApiKey, bound_answer, read_body
 from toolkit.completeness.headers import Completeness, read_completeness, read_source
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import DEXES_AT_MOST, request_points

@@ -1,21 +1,33 @@
-"""Bytes of answers: they are read and decompressed as they come, up to limits of size and time.
+"""What travels between client and service: the key goes out, and the bytes of answers come in.
 
+The key goes into the header of a request, and nowhere else. A service, or a gateway in front of it,
+may echo the key in an answer. So the key is removed from the headers and the errors of answers, and
+from what httpx logs. An answer with rows that contain the key is refused, because its rows cannot
+be changed.
+
+Answers are read and decompressed as they come, up to limits of size and time.
 The time-out of httpx counts from one received byte to the next. A service that sends a byte now and
 then, or one ``100 Continue`` after the other, would be waited for without end. Therefore the
 streams of a session also have a deadline for the complete answer.
 """
 
+import hashlib
+import html
+import json
+import logging
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NoReturn
+from urllib.parse import quote
+from weakref import WeakSet
 
 import httpcore
 import httpx
 
-from toolkit.client.key import ApiKey
 from toolkit.contract.compression import decompress
 from toolkit.contract.operations import Operation
 from toolkit.errors import AnswerDamaged, AnswerInvalid
@@ -24,8 +36,10 @@ __all__ = [
     "LARGEST_JSON",
     "LARGEST_SNAPSHOTS",
     "PATIENCE",
+    "ApiKey",
     "bound_answer",
     "bound_streams",
+    "budget_file",
     "is_binary",
     "read_body",
 ]
@@ -39,9 +53,113 @@ LARGEST_SNAPSHOTS: Final = 2**30
 PATIENCE: Final = 600.0
 """Seconds for one answer in all, from the connection to the last byte."""
 
+_SHORTEST: Final = 6
+_PART: Final = 1 << 24
+_ROUNDS: Final = 20_000  # of the hash: a short key cannot be found by trying
 _LATE: Final = "the answer did not end in time"
 _ENDS: Final = {b"[": b"]", b"{": b"}"}
 _BINARY: Final = ("application/octet-stream", "application/msgpack", "application/x-msgpack")
+
+
+class ApiKey(httpx.Auth):
+    """Adds the API key to the header of a request; the key cannot be read or pickled."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+        # A shorter key would be found by chance in any message.
+        self._forms = _written_forms(secret) if len(secret) >= _SHORTEST else []
+        _log_filter.keys.add(self)
+
+    @property
+    def is_sendable(self) -> bool:
+        """Whether the key can be in a header."""
+        return self._secret.isascii() and self._secret.isprintable()
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Add the key to a request."""
+        request.headers["Authorization"] = f"Bearer {self._secret}"
+        yield request
+
+    def is_in(self, content: bytes | memoryview) -> bool:
+        """Return whether bytes contain the key, also as JSON, HTML and addresses write it."""
+        forms = [form.encode() for form in self._forms]
+        if isinstance(content, bytes):
+            return any(form in content for form in forms)
+        longest = max(map(len, forms), default=0)
+        return any(  # part by part, so that a large snapshot is not in memory twice
+            form in part
+            for at in range(0, len(content), _PART)
+            for part in [bytes(content[at : at + _PART + longest])]
+            for form in forms
+        )
+
+    def scrub(self, text: str) -> str:
+        """Return a text with the key replaced by asterisks."""
+        for form in self._forms:
+            text = text.replace(form, "***")
+        return text
+
+    def scrub_bytes(self, content: bytes) -> bytes:
+        """Return bytes with the key replaced by asterisks."""
+        for form in self._forms:
+            content = content.replace(form.encode(), b"***")
+        return content
+
+    def scrub_headers(self, headers: Mapping[str, str]) -> httpx.Headers:
+        """Return headers without the key in their values; a name that contains it is left out."""
+        names = [form.lower() for form in self._forms]
+        return httpx.Headers(
+            [
+                (name, self.scrub(value))
+                for name, value in headers.items()
+                if not any(form in name for form in names)
+            ]
+        )
+
+    def budget_file(self, folder: Path, base_url: str) -> Path:
+        """Return the file that counts the points of the key."""
+        return budget_file(folder, base_url, self._secret)
+
+    def __repr__(self) -> str:
+        return "***"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an API key is not pickled")
+
+
+def _written_forms(secret: str) -> list[str]:
+    """Return the forms in which an answer or a log may write a key; the longest first."""
+    in_json = json.dumps(secret)[1:-1]
+    forms = {secret, in_json, in_json.replace("/", "\\/"), quote(secret, safe=""), quote(secret)}
+    forms |= {html.escape(secret), repr(secret.encode())[2:-1], repr(in_json.encode())[2:-1]}
+    return sorted(forms, key=len, reverse=True)
+
+
+class _LogFilter(logging.Filter):
+    """Removes keys from log messages: httpcore logs the headers of answers at its debug level."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: WeakSet[ApiKey] = WeakSet()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = clean = record.getMessage()
+        for key in list(self.keys):
+            clean = key.scrub(clean)
+        if clean != message:
+            record.msg, record.args = clean, None
+        return True
+
+
+_log_filter: Final = _LogFilter()
+for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy"))):
+    logging.getLogger(_name).addFilter(_log_filter)
+
+
+def budget_file(folder: Path, base_url: str, key: str) -> Path:
+    """Return the file that counts the points of a key at a service; its name is a hash."""
+    digest = hashlib.pbkdf2_hmac("sha256", key.encode(), base_url.encode(), _ROUNDS)
+    return folder / f"{digest.hex()[:32]}.db"
 
 
 def read_body(operation: Operation, response: httpx.Response, key: ApiKey | None = None) -> bytes:

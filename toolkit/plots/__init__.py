@@ -25,6 +25,7 @@ with explain_missing("plots"):
     from toolkit.plots.execution import markout, spreads
     from toolkit.plots.funding import funding_accrual, funding_by_coin, funding_over_time
     from toolkit.plots.liquidations import liquidation_map, trip_returns
+    from toolkit.plots.notebook import alt
     from toolkit.plots.orders import fill_times, order_mix, order_transitions
     from toolkit.plots.performance import growth_curve, leaderboard, return_calendar, skill
     from toolkit.plots.pnl import cumulative_pnl, waterfall
@@ -32,7 +33,7 @@ with explain_missing("plots"):
     from toolkit.plots.slippage import slippage_curve
     from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
     from toolkit.plots.staking import validator_ranks, validator_yields
-    from toolkit.plots.style import alt
+    from toolkit.plots.themes import use
     from toolkit.plots.twaps import twap_adherence, twap_pressure, twap_quality
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "twap_adherence",
     "twap_pressure",
     "twap_quality",
+    "use",
     "validator_ranks",
     "validator_yields",
     "waterfall",

@@ -3,17 +3,16 @@
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-from toolkit.plots import axes, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 
 def lorenz_curve(
     lorenz: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the share of all value that the poorest accounts have together.
@@ -23,7 +22,7 @@ def lorenz_curve(
     lorenz : DataFrame
         `tk.accounts.lorenz`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -37,7 +36,7 @@ def lorenz_curve(
     >>> lorenz_curve(rows).get_xlabel()
     'accounts, poorest first, %'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, size=(4.8, 4.4), transparent=transparent)
     _draw_lorenz(ax, colours, lorenz) if len(lorenz) else style.draw_no_data(ax, colours)
     words = _describe_lorenz(lorenz)
@@ -48,7 +47,7 @@ def migration_map(
     migration: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the moves of accounts between classes of value.
@@ -58,7 +57,7 @@ def migration_map(
     migration : DataFrame
         `tk.accounts.migration`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -74,7 +73,7 @@ def migration_map(
     >>> [text.get_text() for text in migration_map(rows).texts]
     ['3']
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, size=(6.4, 4.4), transparent=transparent)
     rows = migration[migration["accounts"] > 0] if len(migration) else migration
     _draw_moves(ax, colours, migration, rows) if len(rows) else style.draw_no_data(ax, colours)
@@ -114,9 +113,7 @@ def _draw_moves(ax: Axes, theme: Theme, migration: pd.DataFrame, rows: pd.DataFr
     to_classes = [name for name in classes if name in set(rows["to_class"])]
     table = rows.pivot(index="from_class", columns="to_class", values="share")
     shares = table.reindex(index=from_classes, columns=to_classes).fillna(0.0).to_numpy()
-    red, green, blue = to_rgb(theme.good)
-    colours = [(red, green, blue, 0.0), (red, green, blue, 1.0)]
-    shades = LinearSegmentedColormap.from_list("share", colours)
+    shades = themes.colour_map(theme, "background", "good")
     ax.imshow(shares, cmap=shades, vmin=0, vmax=1, aspect="auto")
     ax.grid(False)
     cells = zip(rows["from_class"], rows["to_class"], rows["accounts"], strict=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _DASHES = ("-", "--", "-.", ":")
 
@@ -16,7 +16,7 @@ def auction_line(
     decay: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the falling price of each auction, and the price now or the price paid.
@@ -26,7 +26,7 @@ def auction_line(
     decay : DataFrame
         `tk.auctions.decay`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def auction_line(
     >>> auction_line(rows).get_ylabel()
     'gas price'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     _draw_auctions(ax, colours, decay) if len(decay) else style.draw_no_data(ax, colours)
     return style.finish_axes(ax, colours, _describe_auctions(decay), style.is_simulated(decay))

@@ -12,7 +12,8 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from toolkit.plots.formats import MINUS
-from toolkit.plots.style import Theme, style_axes
+from toolkit.plots.style import style_axes
+from toolkit.plots.themes import SETTINGS, Theme
 
 MAX_LINES: Final = 6
 """How many lines of one figure can be told apart."""
@@ -89,7 +90,12 @@ def add_zero_line(ax: Axes, theme: Theme) -> None:
 
 
 def set_title(ax: Axes, theme: Theme, text: str, *, right: bool = False, pad: float = 6.0) -> None:
-    """Set the title of the axes; a dollar sign in it does not start a formula."""
+    """Set the title of the axes, unless `use` has hidden titles.
+
+    A dollar sign in it does not start a formula.
+    """
+    if not SETTINGS.titles:
+        return
     ax.set_title(
         text,
         loc="right" if right else "left",

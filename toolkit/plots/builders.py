@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from toolkit.plots import axes, formats, matrix, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, matrix, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
     from toolkit.builders import LifetimeValue
@@ -27,7 +27,7 @@ def builder_routing(
     routing: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw how the volume of a builder's users was routed.
@@ -37,7 +37,7 @@ def builder_routing(
     routing : DataFrame
         `tk.builders.routing` by one column (``"user"``, ``"coin"``, ``"week"``, ...).
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def builder_routing(
     >>> [text.get_text() for text in builder_routing(rows).get_yticklabels()]
     ['BTC']
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     rows = _name_rows(routing) if len(routing) else routing
     size = (7.2, 1.6 + 0.27 * max(4, len(rows)))
     ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
@@ -64,7 +64,7 @@ def builder_activity(
     activity: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the new and the returning users of a builder over time.
@@ -74,7 +74,7 @@ def builder_activity(
     activity : DataFrame
         `tk.builders.activity` of one builder.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def builder_activity(
     >>> builder_activity(rows).get_ylabel()
     'active users, share that came back'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     simulated = style.is_simulated(activity)
     if not len(activity):
@@ -188,7 +188,7 @@ def builder_cohorts(
     cohorts: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the share of each week's new users that comes back.
@@ -198,7 +198,7 @@ def builder_cohorts(
     cohorts : DataFrame
         `tk.builders.cohorts`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def builder_cohorts(
     >>> [text.get_text() for text in builder_cohorts(rows).get_yticklabels()]
     ['01 Sep 2025 (4)']
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     starts = cohorts["cohort"].nunique() if len(cohorts) else 0
     ages = int(cohorts["age"].max()) + 1 if starts else 0
     size = (max(5.0, 2.4 + 0.55 * ages), 1.6 + 0.36 * max(3, starts))
@@ -267,7 +267,7 @@ def lifetime_value(
     value: "LifetimeValue",
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the revenue of a builder from a user, by weeks since the first fill.
@@ -277,7 +277,7 @@ def lifetime_value(
     value : LifetimeValue
         `tk.builders.lifetime_value`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -296,7 +296,7 @@ def lifetime_value(
     >>> lifetime_value(estimate(fills, "0xb", until="2025-09-16")).get_ylabel()
     'revenue a user, USD'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     curve = value.curve[value.curve["value"].notna()]
     _draw_value(ax, colours, curve) if len(curve) else style.draw_no_data(ax, colours)

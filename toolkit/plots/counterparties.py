@@ -5,10 +5,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _MOST_NAMES: Final = 8
 _MOST_RANKED: Final = 20
@@ -18,7 +17,7 @@ def counterparties(
     pairs: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw what takers gained from makers: one cell for each pair.
@@ -29,7 +28,7 @@ def counterparties(
         `tk.execution.counterparties`. The eight takers and the eight makers with the largest
         volume are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -44,7 +43,7 @@ def counterparties(
     >>> counterparties(pairs).get_ylabel()
     'taker'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     rows = _name_sides(pairs) if len(pairs) else pairs
     takers, makers = (_largest(rows, side) for side in ("taker", "maker"))
     size = (1.9 + 0.85 * max(3, len(makers)), 1.5 + 0.42 * max(3, len(takers)))
@@ -99,8 +98,7 @@ def _draw_gains(ax: Axes, theme: Theme, gains: Any, volumes: Any) -> None:
         spine.set_visible(False)
     known = np.abs(gains[np.isfinite(gains)])
     most = float(known.max()) if len(known) and known.max() > 0 else 1.0
-    scale = LinearSegmentedColormap.from_list("", [theme.bad, theme.background, theme.good])
-    shades = scale.with_extremes(bad=(0, 0, 0, 0))
+    shades = themes.colour_map(theme, "bad", "background", "good")
     ax.imshow(gains, cmap=shades, vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
     for (row, column), volume in np.ndenumerate(volumes):
         if not np.isfinite(volume):
@@ -120,7 +118,7 @@ def toxicity(
     ranking: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw how far prices follow the trades of each account, the most toxic at the top.
@@ -130,7 +128,7 @@ def toxicity(
     ranking : DataFrame
         `tk.execution.toxicity`. The first 20 names are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -145,7 +143,7 @@ def toxicity(
     >>> toxicity(ranking).get_xlabel()
     'gain after the trade, bps'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     rows = ranking.head(_MOST_RANKED)
     size = (7.2, max(1.9, 0.27 * len(rows) + 1.1))
     ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)

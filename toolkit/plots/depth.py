@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _SIDES = ("ask", "bid")
 _SIDE_NAMES = {"ask": "asks, for buyers", "bid": "bids, for sellers"}
@@ -18,7 +18,7 @@ def depth_profile(
     profile: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the depth within each distance of mid.
@@ -28,7 +28,7 @@ def depth_profile(
     profile : DataFrame
         `tk.depth.profile` of one market.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def depth_profile(
     >>> depth_profile(rows).get_ylabel()
     'depth within that distance, USD'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     keys = [name for name in ("dex", "coin") if name in profile]
     if len(profile) and len(profile[keys].drop_duplicates()) > 1:
         raise ValueError("a profile shows one market, and the rows are of several: pick one")
@@ -111,7 +111,7 @@ def resilience(
     resilience: Any,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the recovery of depth after a shock, and its half-life.
@@ -121,7 +121,7 @@ def resilience(
     resilience : Resilience
         `tk.depth.resilience`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def resilience(
     >>> resilience(depth.resilience(batches)).get_xlabel()
     'seconds since the shock'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     has_path = len(resilience.path) > 0
     _draw_path(ax, colours, resilience) if has_path else style.draw_no_data(ax, colours)

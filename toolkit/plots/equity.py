@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.errors import MissingColumns
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, notebook, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_COINS: Final = 6
 _CURVE_NAMES: Final = {
@@ -27,7 +27,7 @@ def equity_curve(
     of: Literal["pnl", "equity"] = "pnl",
     note: str = "",
     ax: None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Figure: ...
 
@@ -39,7 +39,7 @@ def equity_curve(
     of: Literal["pnl", "equity"] = "pnl",
     note: str = "",
     ax: Axes,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes: ...
 
@@ -50,7 +50,7 @@ def equity_curve(
     of: Literal["pnl", "equity"] = "pnl",
     note: str = "",
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Figure | Axes:
     """Draw PnL or equity of an account over time, and the drawdown of PnL in a panel below.
@@ -71,7 +71,7 @@ def equity_curve(
     ax : Axes, optional
         Axes to draw the curve on, without the panel below.
     theme, transparent
-        "light" or "dark" colours; a new figure has no background if true.
+        See `use`; a new figure has no background if `transparent`.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def equity_curve(
     >>> len(equity_curve(rows).axes)  # the curve, and the panel below it
     2
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     if "user" in curve.columns and curve["user"].nunique() > 1:
         raise ValueError(f"a curve shows one account, not {curve['user'].nunique()}: pick one")
     rows, drawdown_of = _with_drawdown(curve, of)
@@ -118,7 +118,7 @@ def equity_curve(
     if note:
         words = f"{words} {note[:1].upper()}{note[1:]}."
     style.finish_axes(ax, colours, words, style.is_simulated(curve))
-    return style.root_figure(ax) if has_panel else ax
+    return notebook.root_figure(ax) if has_panel else ax
 
 
 def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
@@ -144,7 +144,7 @@ def positions_over_time(
     positions: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the notional of an account's positions over time, by coin.
@@ -154,7 +154,7 @@ def positions_over_time(
     positions : DataFrame
         `tk.pnl.positions`, of one account and up to six coins.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def positions_over_time(
     >>> positions_over_time(rows).get_ylabel()
     'position, USD'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     if "user" in positions.columns and positions["user"].nunique() > 1:
         raise ValueError(
             f"a figure shows positions of one account, not {positions['user'].nunique()}: pick one"

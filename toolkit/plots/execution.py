@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _NOT_KEYS = {"seconds", "name", "estimate", "low", "high", "usd", "n", "missing", "clusters",
         "age_seconds"}  # fmt: skip
@@ -17,7 +17,7 @@ _NAMES = ("effective", "realised", "impact")
 
 
 def markout(
-    markout: Any, *, ax: Axes | None = None, theme: ThemeName = "light", transparent: bool = False
+    markout: Any, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes:
     """Draw the gain of fills from later prices, with intervals.
 
@@ -26,7 +26,7 @@ def markout(
     markout : Markout
         `tk.execution.markout`, of up to six groups.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def markout(
     >>> markout(execution.markout(fills, mids, ["10s", "1m"])).get_xlabel()
     'time since the fill'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     groups = _split_groups(markout.params)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     has_values = bool(markout.params["estimate"].notna().any())
@@ -117,7 +117,7 @@ def _interval_text(row: Mapping[Any, Any]) -> str:
 
 
 def spreads(
-    spreads: Any, *, ax: Axes | None = None, theme: ThemeName = "light", transparent: bool = False
+    spreads: Any, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes:
     """Draw effective and realised half spreads and price impact, with intervals.
 
@@ -126,7 +126,7 @@ def spreads(
     spreads : Spreads
         `tk.execution.spreads`, of up to six groups.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def spreads(
     >>> spreads(execution.spreads(fills, mids, "1m")).get_ylabel()
     'cost of the account, bps'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     groups = _split_groups(spreads.params)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     has_values = bool(spreads.params["estimate"].notna().any())

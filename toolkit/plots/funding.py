@@ -3,8 +3,8 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_BARS = 16
 _NOT_KEYS = {"time", "usdc", "payments", "total"}
@@ -14,7 +14,7 @@ def funding_by_coin(
     sums: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw funding paid and received for each coin, sorted by net.
@@ -24,7 +24,7 @@ def funding_by_coin(
     sums : DataFrame
         `tk.funding.sums` by one column (``"coin"``, ``"user"``, ``"dex"``, ...), float or exact.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def funding_by_coin(
     >>> [text.get_text() for text in funding_by_coin(rows).get_yticklabels()]
     ['BTC', 'ETH']
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     rows = _rank_rows(sums) if len(sums) else sums
     size = (7.2, 1.5 + 0.27 * max(4, len(rows)))
     ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
@@ -90,7 +90,7 @@ def funding_over_time(
     sums: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw funding paid and received in each hour, day or week, and the running net.
@@ -100,7 +100,7 @@ def funding_over_time(
     sums : DataFrame
         `tk.funding.sums` by ``"hour"``, ``"day"`` or ``"week"``, float or exact.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def funding_over_time(
     >>> funding_over_time(rows).get_xlabel()
     '01 Jan 1970 to 01 Jan 1970, UTC'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     words = "Funding over time: no data."
     if len(sums):
@@ -156,7 +156,7 @@ def funding_accrual(
     accrual: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the running total of funding over time, a line for each group.
@@ -166,7 +166,7 @@ def funding_accrual(
     accrual : DataFrame
         `tk.funding.accrual`, float or exact.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def funding_accrual(
     >>> funding_accrual(rows).get_ylabel()
     'funding received, USD'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     lines = _accrual_lines(accrual) if len(accrual) else []
     _draw_accrual(ax, colours, lines) if lines else style.draw_no_data(ax, colours)

@@ -5,8 +5,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _HATCHES = {"long": "", "short": "////"}
 
@@ -15,7 +15,7 @@ def liquidation_map(
     levels: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the notional of longs and shorts that a price change would liquidate.
@@ -25,7 +25,7 @@ def liquidation_map(
     levels : DataFrame
         `tk.liquidations.levels`, of one coin.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def liquidation_map(
     >>> liquidation_map(rows).get_xlabel()
     'distance of the liquidation price from the mark price of X, %'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     coins = list(dict.fromkeys(levels["coin"])) if len(levels) else []
     if len(coins) > 1:
         raise ValueError(f"a map shows one coin, not {len(coins)}: pick one")
@@ -60,7 +60,7 @@ def trip_returns(
     trips: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the returns of round trips over their durations.
@@ -70,7 +70,7 @@ def trip_returns(
     trips : DataFrame
         `tk.pnl.round_trips`. Only closed and liquidated trips are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def trip_returns(
     >>> trip_returns(rows).get_ylabel()
     'net return, %'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     rows = trips[trips["status"].isin(["closed", "liquidated"])] if len(trips) else trips
     _draw_trips(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)

@@ -3,11 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgb
+from matplotlib.colors import Colormap, to_rgb
 from matplotlib.patches import Rectangle
 
 from toolkit.plots import style
-from toolkit.plots.style import Theme
+from toolkit.plots.themes import Theme, colour_map
 
 Grid = npt.NDArray[np.float64]
 
@@ -23,8 +23,7 @@ def draw_matrix(
     ax.grid(False)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    scale = LinearSegmentedColormap.from_list("", [theme.background, theme.good])
-    shades = scale.with_extremes(bad=(0, 0, 0, 0))
+    shades = colour_map(theme, "background", "good")
     ax.imshow(values, cmap=shades, vmin=0, vmax=most, aspect="auto", interpolation="nearest")
     for (row, column), text in np.ndenumerate(texts):
         if text == UNKNOWN:

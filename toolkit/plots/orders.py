@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
-from toolkit.plots import axes, matrix, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, matrix, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
     from toolkit.orders import FillTimes
@@ -40,7 +40,7 @@ def order_transitions(
     transitions: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the matrix of transitions between statuses of orders.
@@ -50,7 +50,7 @@ def order_transitions(
     transitions : DataFrame
         `tk.orders.transitions` without groups.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def order_transitions(
     >>> [text.get_text() for text in order_transitions(rows).get_yticklabels()]
     ['(placed)', 'open']
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     if len(transitions) and transitions.duplicated(["before", "after"]).any():
         raise ValueError("a figure shows one matrix, not one for each group: pick a group")
     before, after = _sort_statuses(transitions) if len(transitions) else ([], [])
@@ -133,7 +133,7 @@ def order_mix(
     mix: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the share of each last status of orders, with its interval.
@@ -143,7 +143,7 @@ def order_mix(
     mix : DataFrame
         `tk.orders.mix` without groups.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def order_mix(
     >>> [text.get_text() for text in order_mix(rows).get_yticklabels()]
     ['filled']
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     if len(mix) and mix.duplicated("status").any():
         raise ValueError("a figure shows one mix, not one for each group: pick a group")
     rows = mix
@@ -208,7 +208,7 @@ def fill_times(
     times: "FillTimes",
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the probability of each end of an order by its age.
@@ -218,7 +218,7 @@ def fill_times(
     times : FillTimes
         `tk.orders.time_to_fill`; with groups, of at most six.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def fill_times(
     >>> fill_times(time_to_fill(orders)).get_ylabel()
     'share of orders'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     curves = times.curves
     _draw_times(ax, colours, _time_lines(curves, colours)) if len(curves) else style.draw_no_data(

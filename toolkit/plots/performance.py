@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.errors import MissingColumns
-from toolkit.plots import axes, style
+from toolkit.plots import axes, style, themes
 from toolkit.plots.formats import MINUS
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
     from toolkit.performance import Skill
@@ -27,14 +26,14 @@ def growth_curve(
     returns: pd.DataFrame,
     *,
     ax: None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Figure: ...
 
 
 @overload
 def growth_curve(
-    returns: pd.DataFrame, *, ax: Axes, theme: ThemeName = "light", transparent: bool = False
+    returns: pd.DataFrame, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes: ...
 
 
@@ -42,7 +41,7 @@ def growth_curve(
     returns: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Figure | Axes:
     """Draw the chained return of accounts over time, and the drawdown in a panel below.
@@ -54,7 +53,7 @@ def growth_curve(
     ax : Axes, optional
         Axes to draw the return on, without the panel below.
     theme, transparent
-        "light" or "dark" colours; a new figure has no background if true.
+        See `use`; a new figure has no background if `transparent`.
 
     Returns
     -------
@@ -76,7 +75,7 @@ def growth_curve(
     >>> len(growth_curve(rows).axes)
     2
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     _require_columns(returns, ("time", "growth", "drawdown"))
     curves = _split_accounts(returns)
     figure: Figure | None = None
@@ -102,7 +101,7 @@ def return_calendar(
     returns: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw daily returns as a calendar: one column per week, one row per day of the week.
@@ -112,7 +111,7 @@ def return_calendar(
     returns : DataFrame
         `tk.performance.returns` of one account by day: ``time, return_``.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -134,7 +133,7 @@ def return_calendar(
     >>> return_calendar(rows).get_xlabel()
     'week from Monday, UTC'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     _require_columns(returns, ("time", "return_"))
     if "user" in returns.columns and returns["user"].nunique() > 1:
         raise ValueError(
@@ -155,7 +154,7 @@ def leaderboard(
     ranking: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw a figure of ranked accounts with its intervals, the best account at the top.
@@ -166,7 +165,7 @@ def leaderboard(
         `tk.performance.leaderboard`: ``rank, user, figure, value, low, high, n``. The first 30
         accounts are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -186,7 +185,7 @@ def leaderboard(
     >>> leaderboard(ranking).get_xlabel()
     'sharpe with its interval'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     _require_columns(ranking, ("rank", "user", "figure", "value", "low", "high", "n"))
     rows = ranking.head(_MAX_RANKED)
     height = max(1.6, 0.26 * len(rows) + 0.9)
@@ -211,7 +210,7 @@ def leaderboard(
 
 
 def skill(
-    skill: "Skill", *, ax: Axes | None = None, theme: ThemeName = "light", transparent: bool = False
+    skill: "Skill", *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes:
     """Draw the performance of accounts before and after shrinkage, the best account at the top.
 
@@ -220,7 +219,7 @@ def skill(
     skill : Skill
         `tk.performance.skill`. The first 30 accounts are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -237,7 +236,7 @@ def skill(
     >>> skill(performance.skill(pd.concat(parts))).get_xlabel()
     'Sharpe ratio per year'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     table = skill.accounts
     rows = table[table["shrunk"].notna()].head(_MAX_RANKED)
     height = max(1.9, 0.26 * len(rows) + 1.2)
@@ -368,8 +367,7 @@ def _draw_calendar(
     grid = np.full((7, weeks), np.nan)
     grid[places % 7, places // 7] = values.to_numpy()
     most = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 1.0
-    scale = LinearSegmentedColormap.from_list("", [theme.bad, theme.background, theme.good])
-    shades = scale.with_extremes(bad=(0, 0, 0, 0))
+    shades = themes.colour_map(theme, "bad", "background", "good")
     ax.grid(False)
     ax.spines["bottom"].set_visible(False)
     ax.pcolormesh(

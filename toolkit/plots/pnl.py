@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 STEP_NAMES: Final = {
     "closed_pnl": "closed PnL",
@@ -36,7 +36,7 @@ def waterfall(
     attribution: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw an attribution as a waterfall, from closed PnL to net.
@@ -46,7 +46,7 @@ def waterfall(
     attribution : DataFrame
         One row of `tk.pnl.attribution`, float or exact. USD; positive is good for the account.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def waterfall(
     >>> [text.get_text() for text in waterfall(pd.DataFrame([row])).texts][0]
     '+10.00'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     if len(attribution) > 1:
         raise ValueError(
@@ -164,7 +164,7 @@ def cumulative_pnl(
     attribution: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw cumulative closed PnL, the same after fees, and after fees and funding.
@@ -174,7 +174,7 @@ def cumulative_pnl(
     attribution : DataFrame
         `tk.pnl.attribution` by ``"hour"``, ``"day"`` or ``"week"``, float or exact.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def cumulative_pnl(
     >>> [line.get_label() for line in cumulative_pnl(hours).lines[:3]]
     ['gross +10.00', 'after fees +8.00', 'after fees and funding +9.00']
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     times, lines = _pnl_lines(attribution, colours) if len(attribution) else ([], [])
     _draw_lines(ax, colours, times, lines) if lines else style.draw_no_data(ax, colours)

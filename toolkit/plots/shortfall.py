@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import ThemeName
 
 if TYPE_CHECKING:
     from toolkit.execution import Shortfall
@@ -19,7 +19,7 @@ def shortfall(
     shortfall: "Shortfall",
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the parts of the implementation shortfall, with intervals.
@@ -29,7 +29,7 @@ def shortfall(
     shortfall : Shortfall
         `tk.execution.shortfall`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def shortfall(
     >>> shortfall(found).get_ylabel()
     'gain of the account, bps of the decided value'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     rows = shortfall.params.set_index("name").loc[list(_PARTS)]
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     values, low, high = (rows[key].to_numpy(np.float64) for key in ("estimate", "low", "high"))

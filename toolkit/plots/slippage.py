@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, notebook, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_COINS = 4  # more panels side by side are too narrow
 
@@ -31,13 +31,13 @@ _SIDES: Final = (
 
 @overload
 def slippage_curve(
-    curve: pd.DataFrame, *, ax: None = None, theme: ThemeName = "light", transparent: bool = False
+    curve: pd.DataFrame, *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Figure: ...
 
 
 @overload
 def slippage_curve(
-    curve: pd.DataFrame, *, ax: Axes, theme: ThemeName = "light", transparent: bool = False
+    curve: pd.DataFrame, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes: ...
 
 
@@ -45,7 +45,7 @@ def slippage_curve(
     curve: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Figure | Axes:
     """Draw slippage of buys and sells by size, and the share of samples whose book was too thin.
@@ -57,7 +57,7 @@ def slippage_curve(
     ax : Axes, optional
         Axes to draw one coin on, without the panel below.
     theme, transparent
-        "light" or "dark" colours; a new figure has no background if true.
+        See `use`; a new figure has no background if `transparent`.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def slippage_curve(
     >>> len(slippage_curve(rows).axes)  # the curve, and the panel below it
     2
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     coins = list(dict.fromkeys(curve["coin"])) if len(curve) else []
     limit = 1 if ax is not None else _MAX_COINS
     axes.check_count(len(coins), limit, "coins")
@@ -90,7 +90,7 @@ def slippage_curve(
     drawn = style.new_axes(colours, ax=ax, transparent=transparent)
     _draw_curve(drawn, colours, curve) if coins else style.draw_no_data(drawn, colours)
     style.finish_axes(drawn, colours, _describe_curve(curve), style.is_simulated(curve))
-    return style.root_figure(drawn) if ax is None else drawn
+    return notebook.root_figure(drawn) if ax is None else drawn
 
 
 def _draw_panels(curve: pd.DataFrame, coins: list[str], theme: Theme, transparent: bool) -> Figure:

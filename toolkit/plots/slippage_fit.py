@@ -5,13 +5,12 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, misfit_words
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, notebook, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_COINS = 4
 _SIDES = ("buy", "sell")
@@ -20,18 +19,18 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @overload
 def slippage_fit(
-    fit: Any, *, ax: None = None, theme: ThemeName = "light", transparent: bool = False
+    fit: Any, *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Figure: ...
 
 
 @overload
 def slippage_fit(
-    fit: Any, *, ax: Axes, theme: ThemeName = "light", transparent: bool = False
+    fit: Any, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes: ...
 
 
 def slippage_fit(
-    fit: Any, *, ax: Axes | None = None, theme: ThemeName = "light", transparent: bool = False
+    fit: Any, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Figure | Axes:
     """Draw the fitted cost of each size, and the medians of the samples.
 
@@ -42,7 +41,7 @@ def slippage_fit(
     ax : Axes, optional
         Axes to draw one coin on.
     theme, transparent
-        "light" or "dark" colours; a new figure has no background if true.
+        See `use`; a new figure has no background if `transparent`.
 
     Returns
     -------
@@ -68,7 +67,7 @@ def slippage_fit(
     >>> slippage_fit(slippage.fit(rows)).axes[0].get_xlabel()
     'size, USD'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     coins = list(dict.fromkeys(fit.groups["coin"]))
     limit = 1 if ax is not None else _MAX_COINS
     if len(coins) > limit:
@@ -78,7 +77,7 @@ def slippage_fit(
         drawn = style.new_axes(colours, ax=ax, transparent=transparent)
         _draw_fit(drawn, colours, fit, coins[0]) if coins else style.draw_no_data(drawn, colours)
         style.finish_axes(drawn, colours, _describe_fit(fit, coins), simulated)
-        return style.root_figure(drawn) if ax is None else drawn
+        return notebook.root_figure(drawn) if ax is None else drawn
     figure = style.new_figure(colours, (3.0 * len(coins) + 1, 3.8), transparent)
     for panel, coin in zip(figure.subplots(1, len(coins)), coins, strict=True):
         style.style_axes(panel, colours)
@@ -177,7 +176,7 @@ def slippage_heatmap(
     *,
     side: str = "buy",
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw slippage by hour of the week: days from top to bottom, hours from left to right.
@@ -189,7 +188,7 @@ def slippage_heatmap(
     side : {"buy", "sell"}
         Side of the order.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -209,7 +208,7 @@ def slippage_heatmap(
     >>> slippage_heatmap(rows).get_xlabel()
     'hour, UTC'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     if side not in _SIDES:
         raise ValueError(f"side must be 'buy' or 'sell', not {side!r}")
     rows = heatmap[heatmap["side"] == side] if len(heatmap) else heatmap
@@ -232,12 +231,12 @@ def _draw_hours(ax: Axes, theme: Theme, rows: pd.DataFrame, side: str) -> None:
     ax.grid(False)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    shades = LinearSegmentedColormap.from_list("", [theme.grid, theme.good])
+    shades = themes.colour_map(theme, "grid", "good")
     mesh = ax.pcolormesh(
         np.arange(25) - 0.5,
         np.arange(8) - 0.5,
         np.ma.masked_invalid(grid),
-        cmap=shades.with_extremes(bad=(0, 0, 0, 0)),
+        cmap=shades,
         edgecolors=theme.background,
         linewidth=0.6,
     )
@@ -260,7 +259,7 @@ def _draw_hours(ax: Axes, theme: Theme, rows: pd.DataFrame, side: str) -> None:
     axes.set_title(ax, theme, f"{coin}  {side} {usd}".strip())
     if np.isfinite(grid).any():
         # The colour bar is inside these axes: a figure of several panels keeps its layout.
-        bar = style.root_figure(ax).colorbar(mesh, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
+        bar = notebook.root_figure(ax).colorbar(mesh, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
         bar.set_label("slippage against mid, bps", color=theme.text, fontsize=9)
         bar.ax.tick_params(colors=theme.muted, labelcolor=theme.text, labelsize=9, length=0)
         bar.outline.set_visible(False)

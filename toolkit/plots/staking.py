@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
     from toolkit.staking import RankStability
@@ -21,7 +21,7 @@ def validator_yields(
     yields: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the yearly yield of each validator with its interval.
@@ -31,7 +31,7 @@ def validator_yields(
     yields : DataFrame
         `tk.staking.apy`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def validator_yields(
     >>> validator_yields(rows).get_xlabel()
     'yield of a year, compounded weekly'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     rows = yields
     if len(yields):
         known = yields[yields["apy"].notna()]
@@ -84,7 +84,7 @@ def validator_ranks(
     stability: "RankStability",
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the rank of each validator week by week.
@@ -94,7 +94,7 @@ def validator_ranks(
     stability : RankStability
         `tk.staking.rank_stability`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def validator_ranks(
     >>> validator_ranks(rank_stability(history, now="2025-09-15")).get_ylabel()
     'rank by net APR'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ranks = stability.ranks
     if len(ranks):
         best = ranks.groupby("validator")["rank"].mean().nsmallest(_MAX_VALIDATORS).index

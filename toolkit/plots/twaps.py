@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.style import Theme, ThemeName
+from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_BARS = 16
 
@@ -17,7 +17,7 @@ def twap_pressure(
     pressure: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the notional that TWAP orders will still buy and sell in each market.
@@ -27,7 +27,7 @@ def twap_pressure(
     pressure : DataFrame
         `tk.twaps.pressure` by one column, with prices.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def twap_pressure(
     >>> [text.get_text() for text in twap_pressure(rows).get_yticklabels()]
     ['BTC']
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     rows, unpriced = _split_by_price(pressure)
     size = (7.2, 1.5 + 0.3 * max(4, len(rows)))
     ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
@@ -89,7 +89,7 @@ def twap_adherence(
     adherence: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the executed share of each TWAP order over its elapsed share of time.
@@ -99,7 +99,7 @@ def twap_adherence(
     adherence : DataFrame
         `tk.twaps.adherence`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def twap_adherence(
     >>> twap_adherence(rows).get_xlabel()
     'time over'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, size=(5.2, 4.6), transparent=transparent)
     running = adherence[adherence["elapsed"].notna()] if len(adherence) else adherence
     waiting = len(adherence) - len(running)
@@ -186,7 +186,7 @@ def twap_quality(
     quality: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
     """Draw the prices of TWAP orders against three benchmarks.
@@ -196,7 +196,7 @@ def twap_quality(
     quality : DataFrame
         `tk.twaps.quality`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), "light" or "dark" colours, no background if true.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def twap_quality(
     >>> twap_quality(rows).get_xlabel()
     'better than the benchmark, bps'
     """
-    colours = style.get_theme(theme)
+    colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, size=(7.2, 2.8), transparent=transparent)
     _draw_quality(ax, colours, quality) if len(quality) else style.draw_no_data(ax, colours)
     words = _describe_quality(quality)

@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toolkit.plots import style
+from toolkit.plots import notebook
 
 _PIXELS: Final = 120  # per inch: a figure of usual size is as wide as the page
 
@@ -40,10 +40,10 @@ def draw_page_figure(draw: Draw, *results: Any, **options: Any) -> PageFigure:
     - ``**options``: options of `draw`
     """
     drawn = draw(*results, theme="light", transparent=True, **options)
-    light = style.root_figure(drawn)
-    dark = style.root_figure(draw(*results, theme="dark", transparent=True, **options))
+    light = notebook.root_figure(drawn)
+    dark = notebook.root_figure(draw(*results, theme="dark", transparent=True, **options))
     width, height = (round(_PIXELS * inches) for inches in light.get_size_inches())
-    return PageFigure(_data_uri(light), _data_uri(dark), style.alt(drawn), width, height)
+    return PageFigure(_data_uri(light), _data_uri(dark), notebook.alt(drawn), width, height)
 
 
 def _data_uri(figure: Figure) -> str:

@@ -5,20 +5,18 @@ import io
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import fields
 from html import escape
 from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toolkit.plots import style
+from toolkit.plots import notebook, themes
 
 # matplotlib is not thread-safe, and views are drawn on several threads.
 _DRAWING: Final = threading.Lock()
 
 _NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-_COLOUR_NAMES: Final = tuple(field.name for field in fields(style.Theme))
 _PROLOGUE: Final = re.compile(
     r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", re.S
 )
@@ -27,8 +25,8 @@ _USE: Final = re.compile(r'(xlink:href="#|url\(#)([^")]+)')
 
 
 def _css_variables(theme: str) -> str:
-    colours = style.get_theme(theme)
-    return "".join(f"--tk-{name}:{getattr(colours, name)};" for name in _COLOUR_NAMES)
+    colours = themes.get_theme(theme)
+    return "".join(f"--tk-{name}:{getattr(colours, name)};" for name in themes.COLOUR_NAMES)
 
 
 STYLE: Final = (
@@ -50,17 +48,17 @@ def draw_svg(draw: Callable[..., Axes | Figure], *arguments: Any) -> str:
     with _DRAWING:
         drawn = draw(*arguments, theme="light", transparent=True)
         buffer = io.StringIO()
-        style.root_figure(drawn).savefig(buffer, format="svg", metadata=_NO_METADATA)
+        notebook.root_figure(drawn).savefig(buffer, format="svg", metadata=_NO_METADATA)
     svg = _use_colour_css_variables(_use_stable_ids(_PROLOGUE.sub("", buffer.getvalue()).strip()))
-    words = escape(style.alt(drawn))
+    words = escape(notebook.alt(drawn))
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
     return f'<figure class="tk-figure">{svg}</figure>'
 
 
 def _use_colour_css_variables(svg: str) -> str:
     """Replace the colours of the light theme, in which it was drawn, by CSS variables."""
-    colours = style.get_theme("light")
-    for name in _COLOUR_NAMES:
+    colours = themes.get_theme("light")
+    for name in themes.COLOUR_NAMES:
         colour, variable = getattr(colours, name), f"var(--tk-{name})"
         svg = svg.replace(f": {colour}", f": {variable}").replace(f'"{colour}"', f'"{variable}"')
     return svg

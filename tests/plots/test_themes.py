@@ -1,0 +1,93 @@
+"""Settings of all figures, and figures in the theme of the notebook."""
+
+import base64
+import io
+import re
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+import toolkit as tk
+from tests.plots.figures import draw_figure, list_texts
+from toolkit.plots import themes
+from toolkit.plots.notebook import recoloured, root_figure
+
+PLOTS = sorted(set(tk.plots.__all__) - {"alt", "use"})
+NAMES = themes.COLOUR_NAMES
+
+
+@pytest.fixture(autouse=True)
+def _default_settings():
+    yield
+    tk.plots.use()
+
+
+def pixels(figure):
+    """Return the picture; colours count as much as they are opaque."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=60, facecolor="none")
+    picture = imread(io.BytesIO(buffer.getvalue()))
+    return picture[..., :3] * picture[..., 3:]
+
+
+def pictures(html):
+    return [
+        imread(io.BytesIO(base64.b64decode(data))) for data in re.findall(r"base64,([^\"]+)", html)
+    ]
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_recoloured_figure_equals_dark_figure(name, results):
+    light, dark, again = (
+        draw_figure(name, results[name], theme=theme) for theme in ("light", "dark", "light")
+    )
+    # The layout moves a little with each drawing, so all figures are drawn equally often.
+    for figure in (light, dark, again):
+        pixels(figure)
+    with recoloured(light, themes.get_theme("light"), themes.get_theme("dark")):
+        largest = float(np.abs(pixels(light) - pixels(dark)).max())
+    assert largest <= 4 / 255
+    pixels(again)
+    assert float(np.abs(pixels(light) - pixels(again)).max()) == 0
+
+
+def test_notebook_has_both_themes(results):
+    html = tk.plots.waterfall(results["waterfall"])._repr_html_()
+    light, dark = pictures(html)
+    assert light.shape == dark.shape
+    # Both are transparent, and the texts of the dark one are brighter.
+    assert light[..., 3].min() == dark[..., 3].min() == 0
+    seen = light[..., 3] == 1
+    assert dark[..., :3][seen].mean() > light[..., :3][seen].mean()
+    assert "[data-jp-theme-light='false']" in html
+
+
+def test_named_theme_has_one_picture(results):
+    html = tk.plots.waterfall(results["waterfall"], theme="dark")._repr_html_()
+    (picture,) = pictures(html)
+    assert picture[..., 3].min() == 1
+
+
+def test_use_sets_theme_titles_and_dpi(results):
+    rows = results["return_calendar"]
+    plain = draw_figure("return_calendar", rows)
+    assert "return of a day, %" in list_texts(plain)
+    tk.plots.use(theme="dark", titles=False, dpi=96)
+    drawn = tk.plots.return_calendar(rows)
+    assert "return of a day, %" not in list_texts(root_figure(drawn))
+    (picture,) = pictures(drawn._repr_html_())
+    assert picture.shape[1] == int(96 * 7.2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"theme": "blue"}, "'light' or 'dark'"), ({"dpi": 5}, "50 to 1200")]
+)
+def test_use_refuses_unknown_values(options, message):
+    with pytest.raises(ValueError, match=message):
+        tk.plots.use(**options)
+
+
+def test_colour_map_is_named_by_its_colours():
+    shades = themes.colour_map(themes.get_theme("dark"), *NAMES[-2:])
+    assert shades.name == "total accent"

@@ -1,0 +1,89 @@
+"""A missing library names its extra, and the command that fits the installation."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import toolkit as tk
+from toolkit.installation import (
+    EXTRAS,
+    clone_folder,
+    explain_missing,
+    find_shadow,
+    install_command,
+    notebook_folder,
+)
+
+WITHOUT = """
+import sys
+for name in {blocked!r}:
+    sys.modules[name] = None
+import toolkit as tk
+session = tk.local(seed=7, size="tiny")
+user = tk.example.WHALE
+fills = tk.user_fills_by_time(user, "1d")
+print(tk.pnl.attribution(fills)["fills"].item() == len(fills))
+try:
+    {use}
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+USES = {
+    "plots": (["matplotlib"], "tk.plots.waterfall"),
+    "reports": (["jinja2", "matplotlib"], "tk.reports.wallet"),
+    "analysis": (["scipy"], "tk.slippage.fit(tk.slippage_history('BTC', 1e4, '1d'), draws=9)"),
+}
+
+
+@pytest.mark.parametrize("extra", USES)
+def test_core_works_without_extra(extra: str, tmp_path: Path) -> None:
+    blocked, use = USES[extra]
+    code = WITHOUT.format(blocked=blocked, use=use)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    first, message = done.stdout.splitlines()
+    assert first == "True"
+    assert message.startswith("MissingExtra this needs ")
+    assert f"extra {extra}" in message
+    assert install_command(extra) in message
+
+
+def test_command_installs_the_clone() -> None:
+    assert clone_folder() == Path(tk.__file__).parents[1]
+    for extra in EXTRAS:
+        assert f"{clone_folder()}[{extra}]" in install_command(extra)
+
+
+def test_other_import_errors_stay() -> None:
+    with pytest.raises(ModuleNotFoundError, match="nothing"), explain_missing("lab"):
+        import toolkit.nothing  # type: ignore[import-not-found]  # noqa: F401
+
+
+def test_shadow_is_found(tmp_path: Path) -> None:
+    assert find_shadow(tmp_path) is None
+    (tmp_path / "toolkit.py").touch()
+    assert find_shadow(tmp_path) == tmp_path / "toolkit.py"
+    (tmp_path / "toolkit.py").unlink()
+    (tmp_path / "toolkit").mkdir()
+    assert find_shadow(tmp_path) is None  # an empty folder hides nothing
+    (tmp_path / "toolkit" / "__init__.py").touch()
+    assert find_shadow(tmp_path) == tmp_path / "toolkit"
+
+
+def test_clone_does_not_shadow_itself() -> None:
+    folder = clone_folder()
+    assert folder is not None
+    assert find_shadow(folder) is None
+
+
+def test_notebooks_are_found() -> None:
+    assert len(list(notebook_folder().glob("*.ipynb"))) >= 13

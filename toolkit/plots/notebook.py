@@ -1,0 +1,149 @@
+"""Figures in a notebook: their picture, in the theme of the notebook."""
+
+import base64
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection
+from matplotlib.colors import to_hex, to_rgba
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+
+from toolkit.plots.themes import COLOUR_NAMES, SETTINGS, Theme, colour_map, get_theme
+
+_STYLE: Final = (
+    "<style>.tk-plot .tk-dark{display:none}"
+    "[data-jp-theme-light='false'] .tk-plot .tk-dark,.vscode-dark .tk-plot .tk-dark"
+    "{display:inline}"
+    "[data-jp-theme-light='false'] .tk-plot .tk-light,.vscode-dark .tk-plot .tk-light"
+    "{display:none}</style>"
+)
+"""Shows one of two pictures: JupyterLab and VS Code mark a page with their theme."""
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows at the end of a cell, with its alternative text."""
+
+    theme: Theme | None = None
+
+    def _repr_html_(self) -> str:
+        if self.theme is None or not self.theme.follows_notebook:
+            return self._picture("", self.get_facecolor())
+        light = self._picture("tk-light", "none")
+        with recoloured(self, self.theme, get_theme("dark")):
+            dark = self._picture("tk-dark", "none")
+        return f'<div class="tk-plot">{_STYLE}{light}{dark}</div>'
+
+    def _picture(self, name: str, background: Any) -> str:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=SETTINGS.dpi, facecolor=background)
+        data = base64.b64encode(buffer.getvalue()).decode()
+        width = int(self.get_figwidth() * 96)
+        css = f'class="{name}" ' if name else ""
+        return (
+            f'<img {css}alt="{escape(alt(self))}" width="{width}" '
+            f'src="data:image/png;base64,{data}"/>'
+        )
+
+
+class NotebookAxes(Axes):
+    """Axes of a figure of their own: at the end of a cell a notebook shows that figure."""
+
+    def _repr_html_(self) -> str | None:
+        figure = root_figure(self)
+        return figure._repr_html_() if isinstance(figure, NotebookFigure) else None
+
+
+def alt(drawn: Axes | Figure) -> str:
+    """Return the alternative text of a plot: what it shows, in words.
+
+    Parameters
+    ----------
+    drawn : Axes or Figure
+        What a function of `toolkit.plots` returned. For a figure, the texts of all of its axes.
+
+    Returns
+    -------
+    str
+        One or more sentences; empty if nothing of `toolkit.plots` was drawn there.
+
+    Examples
+    --------
+    >>> from toolkit import plots
+    >>> alt(plots.funding_by_coin(pd.DataFrame()))
+    'Funding by coin: no data. Simulated data: no.'
+    """
+    every_axes = drawn.axes if isinstance(drawn, Figure) else [drawn]
+    # matplotlib's own labels of axes begin with "<".
+    labels = [str(ax.get_label()) for ax in every_axes if str(ax.get_label())[:1] != "<"]
+    return " ".join(label for label in labels if label)
+
+
+def root_figure(drawn: Axes | Figure | SubFigure) -> Figure:
+    """Return the outermost figure of axes or of a subfigure.
+
+    Raises
+    ------
+    ValueError
+        If the axes belong to no figure.
+    """
+    figure = drawn.get_figure(root=True)
+    if figure is None:
+        raise ValueError("these axes belong to no figure")
+    return figure
+
+
+@contextmanager
+def recoloured(figure: Figure, old: Theme, new: Theme) -> Iterator[None]:
+    """Give a figure the colours of another theme until the block ends."""
+    _replace_colours(figure, old, new)
+    try:
+        yield
+    finally:
+        _replace_colours(figure, new, old)
+
+
+def _replace_colours(figure: Figure, old: Theme, new: Theme) -> None:
+    names = {getattr(old, name): getattr(new, name) for name in COLOUR_NAMES}
+
+    def replace(colour: Any) -> Any:
+        if isinstance(colour, str) and colour in ("none", "auto", "face", "inherit"):
+            return colour
+        rgba = to_rgba(colour)
+        return to_rgba(names.get(to_hex(rgba[:3]), rgba[:3]), rgba[3])
+
+    for artist in figure.findobj():
+        _replace_artist(artist, replace, new)
+
+
+def _replace_artist(artist: Artist, replace: Any, new: Theme) -> None:
+    if isinstance(artist, Line2D):
+        artist.set_color(replace(artist.get_color()))
+        artist.set_markerfacecolor(replace(artist.get_markerfacecolor()))
+        artist.set_markeredgecolor(replace(artist.get_markeredgecolor()))
+    elif isinstance(artist, Text):
+        artist.set_color(replace(artist.get_color()))
+    elif isinstance(artist, Patch):
+        artist.set_facecolor(replace(artist.get_facecolor()))
+        artist.set_edgecolor(replace(artist.get_edgecolor()))
+        if hasattr(artist, "set_hatchcolor"):  # before matplotlib 3.11 it is the edge's colour
+            artist.set_hatchcolor(replace(artist.get_hatchcolor()))
+    elif isinstance(artist, AxesImage):
+        artist.set_cmap(colour_map(new, *artist.get_cmap().name.split()))
+    elif isinstance(artist, Collection):
+        names = ["facecolor", "edgecolor"]
+        if artist.get_array() is not None:  # a mesh, whose faces have shades
+            artist.set_cmap(colour_map(new, *artist.get_cmap().name.split()))
+            names = ["edgecolor"]
+        for name in names:
+            colours = np.atleast_2d(getattr(artist, f"get_{name}")())
+            getattr(artist, f"set_{name}")([replace(colour) for colour in colours])
