@@ -24,6 +24,8 @@ LARGEST: Final = 0.01
 SNAPSHOT_POINTS: Final = 2
 SNAPSHOTS_A_DAY: Final = 720
 """Snapshots of all accounts that may be requested in a day: 5 in 10 minutes."""
+SORTED_BYTES: Final = 400
+"""Temporary bytes of a row that is compacted: docs/archive.md."""
 FILE_MB: Final = 256
 WANTED_SECONDS: Final = 60
 """How long a question about everything should take on the cluster."""
@@ -218,26 +220,28 @@ def _question_lines(rates: Mapping[str, Rate]) -> list[str]:
 def _limit_lines(rates: Mapping[str, Rate], refresh: float) -> list[str]:
     compact, verify = rates["compact"], rates["verify"]
     frame = rates["frame of the account"]
-    return [
-        "## Where today's design breaks first",
-        "",
-        f"1. **Compaction** orders a whole table at once. At {compact.bytes:,.0f} bytes a row it "
-        f"would need {_bytes(FILLS * compact.bytes)} of memory. With 16 GB it ends at "
-        f"{16e9 / max(compact.bytes, 1):,.0f} rows. Then: partitions by month, and one partition "
-        "after the other.",
-        f"2. **Asking every account each day** takes {ACCOUNTS * PAGE_POINTS / 1e6:,.0f} million "
-        f"points, {ACCOUNTS * PAGE_POINTS / 5_000 / 60:,.0f} h at 5,000 points a minute: more than "
-        "a day. Then: compare two snapshots of all accounts, and ask only those that moved.",
-        f"3. **One commit for each account**: {ACCOUNTS:,} commits and files a round. A refresh "
-        f"without new rows takes {refresh * 1e3:.0f} ms of processor, {_hours(ACCOUNTS * refresh)} "
-        "for all. Then: many accounts in a commit, and several workers with a partition each.",
-        f"4. **verify** reads every row: {_hours(FILLS * verify.seconds)} of one core. Then: only "
-        "the partitions that changed since the last freeze.",
-        f"5. **A frame of the largest account** takes {_bytes(FILLS * LARGEST * frame.bytes)} in "
+    each_day = ACCOUNTS * PAGE_POINTS
+    limits = (
+        "**Asking every account each day** takes "
+        f"{each_day / 1e6:,.0f} million points, {each_day / 5_000 / 60:,.0f} h at 5,000 points a "
+        "minute: more than a day. Then: compare two snapshots of all accounts, and ask only those "
+        "that moved.",
+        f"**One commit for each account**: {ACCOUNTS:,} commits a round, one after the other. A "
+        f"refresh without new rows takes {refresh * 1e3:.0f} ms of processor, "
+        f"{_hours(ACCOUNTS * refresh)} for all. Then: many accounts in a commit, and several "
+        "workers with a table each.",
+        f"**A frame of the largest account** takes {_bytes(FILLS * LARGEST * frame.bytes)} in "
         "pandas. Then: helpers on a scan, which stream; history helpers account by account.",
-        "6. **The local service** keeps its store in one SQLite file on one machine. An exchange "
-        "of this size is read from the archive, not simulated.",
-    ]
+        f"**compact** sorts a whole table on one core, in {_hours(FILLS * compact.seconds)} and "
+        f"{_bytes(FILLS * SORTED_BYTES)} of temporary files. Then: one worker for each month, "
+        f"with {_bytes(FILLS * SORTED_BYTES / 12)} each.",
+        f"**verify** reads every row: {_hours(FILLS * verify.seconds)} of one core. Then: only "
+        "the months that changed since the last freeze.",
+        "**The local service** keeps its store in one SQLite file on one machine. An exchange of "
+        "this size is read from the archive, not simulated.",
+    )
+    numbered = [f"{number}. {limit}" for number, limit in enumerate(limits, start=1)]
+    return ["## Where today's design breaks first", "", *numbered]
 
 
 def _cores(seconds: float) -> str:
