@@ -1,5 +1,6 @@
 """Columns of unknown fields, after the columns that the contract knows."""
 
+import functools
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -111,7 +112,7 @@ def gather_unplaced_fields(answer: Any, tables: Sequence[Any]) -> dict[str, list
     found: dict[str, list[str]] = {}
     for path, record in _iterate_records(answer, ()):
         for attribute, wire in getattr(type(record), "__extras__", {}).items():
-            text = None if id(record) in placed else _raw_text(getattr(record, attribute))
+            (text,) = [None] if id(record) in placed else _raw_texts([getattr(record, attribute)])
             if text is not None:
                 found.setdefault(".".join((*path, wire)), []).append(text)
     return found
@@ -166,22 +167,40 @@ def _iterate_fields(objects: Sequence[Any], path: Path) -> Iterator[tuple[Path, 
     if kind is None or not issubclass(kind, msgspec.Struct):
         return
     for attribute, wire in getattr(kind, "__extras__", {}).items():
-        values = [None if row is None else _raw_text(getattr(row, attribute)) for row in objects]
+        values = _raw_texts([getattr(row, attribute, msgspec.UNSET) for row in objects])
         if any(value is not None for value in values):
             yield (*path, wire), values
-    for field in msgspec.structs.fields(kind):
-        inner = [None if row is None else getattr(row, field.name) for row in objects]
-        if isinstance(next((value for value in inner if value is not None), None), msgspec.Struct):
-            yield from _iterate_fields(inner, (*path, field.encode_name))
+    for attribute, wire in _nested_records_of(kind):
+        inner = [None if row is None else getattr(row, attribute) for row in objects]
+        yield from _iterate_fields(inner, (*path, wire))
 
 
-def _raw_text(raw: Any) -> str | None:
-    if raw is msgspec.UNSET:
-        return None
-    text = bytes(raw).strip()
-    if text == b"null":
-        return None
-    return str(msgspec.json.decode(text)) if text.startswith(b'"') else text.decode()
+@functools.lru_cache(maxsize=512)  # answers with unknown fields make further records
+def _nested_records_of(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a record that can be records: attribute and name on the wire."""
+    return tuple(
+        (field.name, field.encode_name)
+        for field in msgspec.structs.fields(kind)
+        if _names_struct(field.type)
+    )
+
+
+def _names_struct(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return True
+    return any(map(_names_struct, get_args(annotation)))
+
+
+def _raw_texts(values: Sequence[Any]) -> list[str | None]:
+    """Return the texts of JSON values: of a string its content; None for null and absence."""
+    texts = [b"null" if value is msgspec.UNSET else bytes(value).strip() for value in values]
+    contents = iter(
+        msgspec.json.decode(b"[%b]" % b",".join(text for text in texts if text[:1] == b'"'))
+    )
+    return [
+        next(contents) if text[:1] == b'"' else None if text == b"null" else text.decode()
+        for text in texts
+    ]
 
 
 def _column_names(paths: Iterable[Path], known: Collection[str]) -> dict[Path, str]:
