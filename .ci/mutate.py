@@ -398,7 +398,11 @@ class Mutation:
 
         def work() -> int:
             apply_change(change, self.path, self.module, *self.living)
-            return int(any(failures for _, failures, _ in run_items(chosen)))
+            ran = run_items(chosen, limit_time)
+            return int(any(failures for _, failures, _ in ran))
+
+        def limit_time(item: Any) -> None:  # of the processor; its signal ends the fork
+            signal.setitimer(signal.ITIMER_PROF, 1 + 4 * measured["times"][item.nodeid])
 
         seconds = sum(measured["times"][item.nodeid] for item in chosen)
         status = in_fork(work, int(3 * seconds) + CPU_SECONDS)
