@@ -371,9 +371,9 @@ class Mutation:
                 result[change.name] = verdicts[change.name]
                 continue
             result[change.name] = verdict = self.test_change(change, items, by_line, measured)
+            self.kept.write_text(json.dumps(verdicts | result))
             if verdict not in ("noticed", "endless"):
                 print(f"{verdict}: {change.name}", flush=True)
-        self.kept.write_text(json.dumps(verdicts | result if self.options.only else result))
         self.summarize(result)
         return True
 

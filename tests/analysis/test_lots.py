@@ -184,7 +184,8 @@ def test_first_tokens_are_sold_first() -> None:
 def test_last_tokens_are_sold_first() -> None:
     book = _bought_tokens("lifo")
     assert _whole(book.sell_tokens(6, 20)) == [(2, 5, 75.0, 25.0), (1, 1, 10.0, 10.0)]
-    assert [(lot.key, lot.size, lot.cost) for lot in book.lots] == [(1, 2, 20 << GUARD_BITS)]
+    (lot,) = book.lots
+    assert (lot.sign, lot.key, lot.size, lot.cost) == (1, 1, 2, 20 << GUARD_BITS)
 
 
 def test_average_of_known_and_unknown_tokens() -> None:
@@ -210,9 +211,9 @@ def test_average_without_tokens() -> None:
     assert _whole(book.sell_tokens(2, 20)) == [(-1, 2, None, None)]
     book.add_tokens(3)
     book.buy_tokens(2, 8, 5)
-    assert [(lot.key, lot.size, lot.cost) for lot in book.lots] == [
-        (-1, 3, None),
-        (5, 2, 8 << GUARD_BITS),
+    assert [(lot.sign, lot.key, lot.size, lot.cost) for lot in book.lots] == [
+        (1, -1, 3, None),
+        (1, 5, 2, 8 << GUARD_BITS),
     ]
 
 
@@ -237,7 +238,7 @@ def test_position_of_unknown_cost(method: str) -> None:
     assert [(lot.sign, lot.size, lot.cost) for lot in book.lots] == [(-1, 5, None)]
     assert _whole(book.apply_fill(7, 20, 10)) == [(9, 5, None, None)]
     assert [(lot.sign, lot.size, lot.cost) for lot in book.lots] == [(1, 2, 40 << GUARD_BITS)]
-    book.set_position(4, 11)
+    book.set_position(1, 11)
     assert [(lot.sign, lot.key) for lot in book.lots] == [(1, 11)]
     book.set_position(0, 12)
     assert not book.lots

@@ -571,3 +571,20 @@ def test_first_page_is_confirmed_on_demand() -> None:
     assert read_keys(page_reader(get_operation(FILLS), {"start": 5}, 10), []) == [
         PageDecision(0, 0, None)
     ]
+
+
+def test_rows_of_users_cursor_are_dropped() -> None:
+    asked = {"cursor": "5_2"}
+    assert read_keys(page_reader(get_operation(FILLS), asked), [(5, 2), (5, 3)])[0].start == 1
+    alone = page_reader(get_operation(FILLS), asked, 10, confirm_first=True)
+    assert read_keys(alone, [(5, 2)]) == [PageDecision(1, 1, None)]
+
+
+def test_rows_of_users_cursor_fill_a_page() -> None:
+    """With 500 of them the service may have cut the page, and no cursor leads past them."""
+    operation, tie = get_operation(ORDERS), [(5, 2)] * 499
+    assert read_keys(page_reader(operation, {"cursor": "5_2"}), tie) == [
+        PageDecision(499, 499, None)
+    ]
+    with pytest.raises(Incomplete, match="all 500 rows of a full page have the key 5_2"):
+        read_keys(page_reader(operation, {"cursor": "5_2"}), [*tie, (5, 2)])
