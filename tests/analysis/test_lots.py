@@ -171,7 +171,9 @@ def test_first_tokens_are_sold_first() -> None:
     book.add_tokens(2)
     book.add_tokens(1, 9 << GUARD_BITS, 7)
     # 3 are left at 15, 2 of unknown cost, 1 at 9, and 4 are sold that nobody saw come.
-    assert _whole(book.sell_tokens(10, 20)) == [
+    sold = book.sell_tokens(10, 20)
+    assert {match.lot.sign for match in sold} == {1}
+    assert _whole(sold) == [
         (2, 3, 45.0, 15.0),
         (-1, 2, None, None),
         (7, 1, 9.0, 11.0),
@@ -225,6 +227,8 @@ def test_rounding_is_corrected_in_largest_lot() -> None:
     assert [lot.size for lot in book.lots] == [7, 3]
     book.correct_size(-7)
     assert [lot.size for lot in book.lots] == [3]
+    book.correct_size(-2)
+    assert [lot.size for lot in book.lots] == [1]
     book.correct_size(-4)
     book.correct_size(1)
     assert not book.lots
