@@ -537,6 +537,7 @@ def test_late_rows_cut_a_tie_again() -> None:
         (FILLS, {"start": 10}, 10, None),
         (FILLS, {"start": 5}, None, None),
         (LEDGER, {}, 10, {"end": 10}),
+        (LEDGER, {}, 1, {"end": 1}),
         (LEDGER, {"end": 9}, 10, None),
         (WEEKS, {"start": 5}, 10, {"end": 10}),
         (WEEKS, {"start": 5, "end": 9}, 10, None),
