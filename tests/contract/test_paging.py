@@ -353,6 +353,13 @@ def test_unordered_row_is_named() -> None:
     )
 
 
+def test_unordered_week_is_named() -> None:
+    operation = get_operation(WEEKS)
+    with pytest.raises(AnswerInvalid, match="10 follows 8") as refused:
+        page_reader(operation, {}).read([SimpleNamespace(week=week) for week in (9, 8, 10)])
+    assert refused.value.row == 2
+
+
 def test_page_size_of_reader() -> None:
     assert page_reader(get_operation("userFillsByTime"), {}).size == 2000
     assert page_reader(get_operation("userFillsByTime"), {"page_size": 7}).size == 7
