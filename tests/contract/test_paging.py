@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.operations import Operation, get_operation
-from toolkit.contract.paging import PageDecision, PageReader, page_reader
+from toolkit.contract.paging import PageDecision, PageReader, key_getter, page_reader
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
@@ -596,3 +596,10 @@ def test_rows_of_users_cursor_fill_a_page() -> None:
     ]
     with pytest.raises(Incomplete, match="all 500 rows of a full page have the key 5_2"):
         read_keys(page_reader(operation, {"cursor": "5_2"}), [*tie, (5, 2)])
+
+
+def test_keys_of_rows() -> None:
+    row = SimpleNamespace(time=3, tx_index=7, user="0xa", week=9, delta=SimpleNamespace(coin="C"))
+    keys = {"meta": (), LEDGER: (3,), WEEKS: (9,), FILLS: (3, 7)}
+    keys["builderApprovedFundingByTime"] = (3, "0xa", "C")
+    assert {type_: key_getter(get_operation(type_))(row) for type_ in keys} == keys

@@ -335,7 +335,7 @@ def page_reader(
 ) -> PageReader:
     """Return a reader for a request with these parameters, in Python names."""
     page, size, most = operation.page, None, None
-    if page is not None and operation.paging != "none":
+    if page is not None:
         size, most = parameters.get(page.python) or page.default, page.most
     cursor = parameters.get("cursor")
     return PageReader(
