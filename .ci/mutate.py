@@ -111,9 +111,11 @@ class Visitor(mutmut_files.MutationVisitor):
             and not isinstance(in_function, cst.FunctionDef)
             and isinstance(node, cst.Assign | cst.AnnAssign)
         )
+        # A statement of the module has had its effect before the forks.
+        is_done = len(self._names) == 0 and isinstance(node, cst.Expr)
         is_public_list = m.matches(node, m.Assign(targets=[m.AssignTarget(m.Name("__all__"))]))
         kinds = cst.Decorator | cst.Import | cst.ImportFrom | cst.Param | cst.Raise
-        if isinstance(node, kinds) or is_field or is_public_list:
+        if isinstance(node, kinds) or is_field or is_done or is_public_list:
             return True
         return bool(super()._skip_node_and_children(node))
 

@@ -69,7 +69,7 @@ def test_sums_ignore_row_order() -> None:
 def test_errors_of_sums() -> None:
     with pytest.raises(MissingColumns, match="funding: columns time, usdc missing"):
         sums(funding()[["coin"]])
-    with pytest.raises(MissingColumns, match="^funding.*usdc is String"):
+    with pytest.raises(MissingColumns, match=r"^funding.*usdc is String"):
         sums(funding().assign(usdc="1.0"))
     for name in ("time", "paid", "received", "net", "payments", "first", "last"):
         with pytest.raises(ValueError, match=f"'{name}': it is an aggregated column"):
