@@ -249,6 +249,22 @@ def test_nested_cells_have_arrow_type(numbers) -> None:
     assert len(orders["children"][1]) == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["2025-09-01T00:00:30", "2025-09-01 02:00:30+02:00", "20250901T000030Z", "2025-W36-1T00:00:30"],
+)
+def test_other_iso_forms_become_times(text: str) -> None:
+    market = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40, "marginTableId": 1}
+    usual, other = "2025-09-01T00:00:30.123456Z", {"lastGrowthModeChangeTime": text}
+    rows = [market | {"lastGrowthModeChangeTime": usual}, market | other, market]
+    result = frame("meta", {"universe": rows, "collateralToken": 0})
+    assert isinstance(result, pd.DataFrame)
+    times = result["last_growth_mode_change_time"]
+    assert times[0] == pd.Timestamp("2025-09-01T00:00:30.123Z")
+    assert times[1] == pd.Timestamp("2025-09-01T00:00:30Z")
+    assert times.isna().tolist() == [False, False, True]
+
+
 def test_seconds_and_iso_text_become_times() -> None:
     stamp = frame(
         "perpTwapSnapshotTimestamp",

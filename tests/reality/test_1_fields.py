@@ -55,6 +55,19 @@ def test_present_state_is_complete(examples: dict[str, Any]) -> None:
     assert positions["max_trade_szs"].isna().all()
 
 
+def test_states_with_and_without_summary(examples: dict[str, Any]) -> None:
+    """The rows of one table come from records with different fields."""
+    state = examples["1_state"]
+    more = state | {"marginSummary": state["marginSummary"] | {"newField": 1}}
+    less = {name: value for name, value in state.items() if name != "marginSummary"}
+    answer = {"successful_states": [[USER, more], [USER, less]], "failed_wallets": []}
+    with pytest.warns(UnknownField), pytest.warns(MissingField):
+        accounts, *_ = tk.frame("batchClearinghouseStates", answer, extra="keep")
+    assert accounts["account_value"].isna().tolist() == [False, True]
+    assert accounts["withdrawable"].tolist() == [75.781884] * 2
+    assert accounts["new_field"].tolist()[0] == "1"
+
+
 def test_recorded_present_state_is_served(examples: dict[str, Any], tmp_path: Path) -> None:
     recorded(tmp_path, "state", {"type": "clearinghouseState", "user": USER}, examples["1_state"])
     session = tk.local(recordings=tmp_path, default=False)
