@@ -1,6 +1,7 @@
 """Verify the tables of an archive: read each once, then compare it with its log and itself."""
 
 import contextlib
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -8,17 +9,18 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from toolkit.archive.checks import (
     CHECKED_COLUMNS,
     Finding,
-    check_history,
+    SeriesCheck,
     error_finding,
     notice_finding,
-    span_of_rows,
 )
 from toolkit.archive.errors import StoreUnreachable, error_text
+from toolkit.archive.external_sort import ExternalSort, KeySample
 from toolkit.archive.freezes import unconfirmed_freezes
 from toolkit.archive.pulls import (
     LogEntries,
@@ -38,7 +40,9 @@ from toolkit.archive.schemas import (
     Series,
     arrow_rows,
     column_set_id,
+    is_history,
     operation_table,
+    time_column,
 )
 from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest
 from toolkit.contract.operations import OPERATIONS
@@ -47,7 +51,8 @@ from toolkit.errors import ArchiveError
 __all__ = ["verify_tables"]
 
 _ALWAYS_THERE: Final = ("_operation", "_subject", "_part", "_row", "_json", "_body", "_fetched")
-_REPETITIVE_COLUMNS: Final = ("coin", "user", "side", "fee_token")  # few values, many rows
+_ROWS_IN_PART: Final = 80_000  # of the checked columns
+_ROWS_AT_ONCE: Final = 4_000  # whose texts are decoded
 
 
 ValueSpan = tuple[Any, Any, int]
@@ -106,23 +111,23 @@ def _check_table(
             what = "the table does not exist, although the log or the freeze names it"
             yield error_finding(name, "", "lost", what)
         return
-    collected, digest = CollectedRows(name), 0
-    damage: list[str] = []
-    for rows in _read_row_groups(tables, handle, damage.append):
-        digest += digest_rows(rows)
-        yield from collected.add_rows(rows)
-        if progress is not None:
-            progress(rows.num_rows)
-    for what in damage:
-        yield error_finding(name, "", "damage", what)
-    yield from _check_digests(handle, name, format_digest(digest), frozen)
-    for pair, entries in logged.items():
-        if what := missing_rows_message(collected.counts[pair], count_logged_rows(entries)):
-            yield error_finding(name, " ".join(pair), "lost", what)
-    spans = {}
-    for series, rows in collected.histories():
-        yield from check_history(handle, name, series, rows)
-        spans[series.operation.type, series.subject] = span_of_rows(series, rows)
+    digest, damage = 0, list[str]()
+    spans: dict[tuple[str, str], Mapping[str, Any]] = {}
+    with ExternalSort(_sort_key(name), _sample_keys(tables, handle, name)) as sort:
+        collected = CollectedRows(name, sort)
+        for rows in _read_row_groups(tables, handle, damage.append):
+            digest += digest_rows(rows)
+            for first in range(0, rows.num_rows, _ROWS_AT_ONCE):
+                yield from collected.add_rows(rows.slice(first, _ROWS_AT_ONCE))
+            if progress is not None:
+                progress(rows.num_rows)
+        for what in damage:
+            yield error_finding(name, "", "damage", what)
+        yield from _check_digests(handle, name, format_digest(digest), frozen)
+        for pair, entries in logged.items():
+            if what := missing_rows_message(collected.counts[pair], count_logged_rows(entries)):
+                yield error_finding(name, " ".join(pair), "lost", what)
+        yield from _check_histories(handle, name, sort, spans)
     for freeze_id in unconfirmed_freezes(tables) if name == FREEZES else ():
         what = (
             f"the last log entry of the freeze {freeze_id} is missing: it was deleted, or the "
@@ -156,8 +161,61 @@ def _check_digests(
         yield error_finding(name, "", "digest", "the rows are not the rows that were frozen")
 
 
+def _sort_key(name: str) -> list[str]:
+    """Return the order in which the rows of a table's histories are checked."""
+    if name not in RECORDS:
+        return []
+    operation = next(
+        operation
+        for operation in OPERATIONS.values()
+        if is_history(operation) and operation_table(operation) == name
+    )
+    return ["_operation", "_subject", *Series(operation, "").keys, "_part", "_row"]
+
+
+def _sample_keys(tables: ArchiveTables, handle: Any, name: str) -> KeySample:
+    sample, dataset = KeySample(_ROWS_IN_PART), tables.open_dataset(handle)
+    if name not in RECORDS or handle.count() <= _ROWS_IN_PART:
+        return sample
+    for fragment in dataset.get_fragments():
+        # A file that cannot be read is reported when it is checked.
+        with contextlib.suppress(Exception):
+            file = ds.FileSystemDataset(
+                [fragment], dataset.schema, dataset.format, dataset.filesystem
+            )
+            for batch in tables.scan_batches(file, ["_operation", "_subject", time_column(name)]):
+                sample.add_keys(_use_milliseconds(pa.Table.from_batches([batch])))
+    return sample
+
+
+def _check_histories(
+    handle: Any, name: str, sort: ExternalSort, spans: dict[tuple[str, str], Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """Check the histories one after the other, and put the span of each into `spans`."""
+    check: SeriesCheck | None = None
+    for part in sort.sorted_parts():
+        operations, subjects = (
+            part[column].combine_chunks().dictionary_encode()
+            for column in ("_operation", "_subject")
+        )
+        codes = [encoded.indices.to_numpy() for encoded in (operations, subjects)]
+        is_new = (np.diff(codes[0]) != 0) | (np.diff(codes[1]) != 0)
+        bounds = [0, *(np.flatnonzero(is_new) + 1).tolist(), part.num_rows]
+        rows = part.drop_columns(["_operation", "_subject"])
+        for first, end in itertools.pairwise(bounds):
+            pair = (operations[first].as_py(), subjects[first].as_py())
+            if check is None or pair != (check.series.operation.type, check.series.subject):
+                if check is not None:
+                    yield from check.finish()
+                check = SeriesCheck(handle, name, Series(OPERATIONS[pair[0]], pair[1]))
+            yield from check.add_rows(rows.slice(first, end - first))
+            spans[pair] = check.span
+    if check is not None:
+        yield from check.finish()
+
+
 class CollectedRows:
-    """Collects what the checks need of a table's rows: some hundred bytes per row.
+    """Checks each row against its text, and collects what the checks of histories need.
 
     The text of a row is checked once and not kept. A hash of the text is kept, the row's position,
     and the columns that the checks of a whole history need.
@@ -166,6 +224,8 @@ class CollectedRows:
     ----------
     name : str
         The table.
+    sort : ExternalSort
+        Where the rows are collected.
 
     Attributes
     ----------
@@ -173,10 +233,10 @@ class CollectedRows:
         Operation and subject -> number of rows.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, sort: ExternalSort) -> None:
         self.name = name
         self.counts: dict[tuple[str, str], int] = defaultdict(int)
-        self._parts: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
+        self._sort = sort
 
     def add_rows(self, rows: pa.Table) -> Iterator[Finding]:
         """Add rows, and report columns that differ from the texts of the rows."""
@@ -189,39 +249,30 @@ class CollectedRows:
                 yield error_finding(self.name, "", "damage", what)
                 continue
             of_operation = rows.filter(pc.field("_operation") == type)
-            if self.name == ANSWERS:
-                checked = of_operation.select(["_subject"])
-            else:
-                series = Series(operation, "")
-                yield from _check_columns(self.name, series, of_operation)
-                checked = _select_checked_columns(self.name, series, of_operation)
-            for subject in pc.unique(of_operation["_subject"]).to_pylist():
-                part = checked.filter(pc.field("_subject") == subject).drop_columns(["_subject"])
-                self.counts[type, subject] += part.num_rows
-                if self.name != ANSWERS:
-                    self._parts[type, subject].append(part)
-
-    def histories(self) -> Iterator[tuple[Series, pa.Table]]:
-        """Yield each history with what was collected of its rows."""
-        for (type, subject), parts in sorted(self._parts.items()):
-            yield Series(OPERATIONS[type], subject), pa.concat_tables(parts)
+            for count in of_operation["_subject"].value_counts().to_pylist():
+                self.counts[type, count["values"]] += count["counts"]
+            if self.name != ANSWERS:
+                yield from _check_columns(self.name, Series(operation, ""), of_operation)
+                for batch in _select_checked_columns(self.name, of_operation).to_batches():
+                    self._sort.add_rows(batch)
 
 
-def _select_checked_columns(name: str, series: Series, rows: pa.Table) -> pa.Table:
-    sort_keys = [*series.keys, "_part", "_row"]
+def _select_checked_columns(name: str, rows: pa.Table) -> pa.Table:
     # An archive of an older version may lack a column.
     more = [column for column in CHECKED_COLUMNS.get(name, ()) if column in rows.column_names]
-    checked = rows.select(list(dict.fromkeys(["_subject", *sort_keys, *more])))
-    for index, column in enumerate(checked.column_names):
-        # Arrow cannot sort by a dictionary column, so sort keys stay as they are.
-        if column in _REPETITIVE_COLUMNS and column not in sort_keys:
-            checked = checked.set_column(index, column, checked[column].dictionary_encode())
-        elif pa.types.is_timestamp(checked[column].type):
-            moments = checked[column].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-            checked = checked.set_column(index, column, moments)
+    checked = _use_milliseconds(rows.select(list(dict.fromkeys([*_sort_key(name), *more]))))
     texts = rows["_json"].to_pylist()
     hashes = np.fromiter(map(hash, texts), np.int64, len(texts))
-    return checked.append_column("_hash", pa.array(hashes))
+    return checked.append_column("_hash", pa.array(hashes)).combine_chunks()
+
+
+def _use_milliseconds(rows: pa.Table) -> pa.Table:
+    """Return rows with times as numbers in Unix milliseconds."""
+    for index, column in enumerate(rows.schema):
+        if pa.types.is_timestamp(column.type):
+            moments = rows[column.name].cast(pa.timestamp("ms", "UTC"), safe=False)
+            rows = rows.set_column(index, column.name, moments.cast(pa.int64()))
+    return rows
 
 
 def _check_columns(name: str, series: Series, rows: pa.Table) -> Iterator[Finding]:

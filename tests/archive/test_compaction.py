@@ -1,0 +1,102 @@
+"""Compaction: the order of rows in files, and checks of a history in several parts."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import toolkit as tk
+from tests.archive.world import START, fill_session, make_fills
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
+from toolkit.archive.checks import SeriesCheck
+from toolkit.archive.compaction import compact_table
+from toolkit.archive.errors import CommitConflict
+from toolkit.archive.schemas import Series
+from toolkit.archive.storage import ArchiveTables, file_actions
+from toolkit.contract.operations import OPERATIONS
+
+USERS = [f"0x{number:040x}" for number in (3, 1, 2)]
+FILLS = make_fills(60)
+
+
+@pytest.fixture(name="archive")
+def _archive(tmp_path: Path) -> Archive:
+    archive = open_archive(tmp_path / "kept")
+    for end in (20, 40, 60):
+        session = fill_session(FILLS[:end], users=USERS)
+        for user in USERS:
+            archive.refresh(tk.user_fills_by_time, user, START, session=session)
+    return archive
+
+
+def test_compaction_sorts_by_account(archive: Archive) -> None:
+    before = [archive.frame(tk.user_fills_by_time, user) for user in USERS]
+    assert archive.compact() > 5
+    (action,) = file_actions(archive.tables.open_table("fills"))
+    rows = archive.tables.read_rows(archive.tables.open_table("fills"))
+    assert rows["_subject"].to_pylist() == sorted(rows["_subject"].to_pylist())
+    assert rows["_row"].to_pylist() == [*range(len(FILLS))] * len(USERS)
+    assert (action["min._subject"], action["max._subject"]) == (min(USERS), max(USERS))
+    assert action["num_records"] == rows.num_rows
+    for user, frame in zip(USERS, before, strict=True):
+        pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, user), frame)
+    assert archive.verify() == []
+    assert archive.compact() == 0  # nothing is left to sort
+    more = fill_session(make_fills(70), users=USERS)
+    archive.refresh(tk.user_fills_by_time, USERS[0], session=more)
+    assert archive.compact() == 2  # of the fills and of the log
+    assert archive.verify() == []
+
+
+class LateTables(ArchiveTables):
+    """Tables that another process has changed since they were opened."""
+
+    def open_for_append(self, name: str) -> Any:
+        handle = super().open_for_append(name)
+        open_archive(self.location).compact()
+        return handle
+
+
+def test_second_compaction_refused(archive: Archive) -> None:
+    with pytest.raises(CommitConflict):
+        compact_table(LateTables(archive.tables.location), "fills", (), None)
+    assert archive.verify() == []
+    files = {Path(uri).name for uri in archive.tables.open_table("fills").file_uris()}
+    folder = Path(archive.tables.location) / "fills"
+    assert {file.name for file in folder.glob("sorted-*.parquet")} == files  # none is left over
+
+
+@pytest.mark.parametrize("step", [1, 4, 60])
+def test_history_checks_in_parts(archive: Archive, step: int) -> None:
+    handle = archive.tables.open_table("fills")
+    series = Series(OPERATIONS["userFillsByTime"], USERS[0])
+    names = ["time", "tx_index", "_part", "_row", "coin", "side", "tid", "px", "sz"]
+    names += ["start_position", "fee", "fee_token", "oid"]
+    rows = archive.tables.read_rows(handle, names, series=series).sort_by("_row")
+    times = rows["time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    rows = rows.set_column(rows.column_names.index("time"), "time", times)
+    rows = rows.append_column("_hash", pa.array(range(rows.num_rows)))
+
+    def findings(rows: pa.Table) -> set[str]:
+        check, found = SeriesCheck(handle, "fills", series), []
+        moments = sorted(set(times.to_pylist()))
+        for first in range(0, len(moments), step):  # all rows of a time are in one part
+            is_in_part = pc.is_in(rows["time"], pa.array(moments[first : first + step]))
+            found += check.add_rows(rows.filter(is_in_part))
+        assert check.span["rows"] == rows.num_rows
+        assert (check.span["first"], check.span["last"]) == (times[0].as_py(), times[-1].as_py())
+        return {finding.kind for finding in [*found, *check.finish()]}
+
+    assert findings(rows) == set()
+    assert findings(pa.concat_tables([rows[:30], rows[31:]])) == {"chain", "run"}
+    positions = rows["_row"].to_pylist()
+    positions[10], positions[50] = positions[50], positions[10]
+    swapped = rows.set_column(rows.column_names.index("_row"), "_row", pa.array(positions))
+    assert findings(swapped) == {"order"}
+    positions[10] = positions[50]
+    repeated = rows.set_column(rows.column_names.index("_row"), "_row", pa.array(positions))
+    assert "run" in findings(repeated)
