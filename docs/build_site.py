@@ -42,6 +42,7 @@ EXPLANATION: Final = {
     "docs/service.md": "The service on a port",
     "docs/live_service.md": "The live service",
     "docs/faults.md": "Faults",
+    "docs/robustness.md": "Robustness",
     "docs/assumptions.md": "Assumptions",
     "docs/data_flow.md": "How data flows",
     "docs/comparison.md": "Other tools",

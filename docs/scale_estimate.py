@@ -147,7 +147,7 @@ def _storage_lines(bytes_a_row: float) -> list[str]:
                 ("bytes of an archived fill, measured", f"{bytes_a_row:.0f}"),
                 ("bytes of the archive", _bytes(total)),
                 (f"files of {FILE_MB} MB", f"{total / FILE_MB / 1e6:,.0f}"),
-                ("files if each account is a commit, as today", f"{ACCOUNTS:,}"),
+                ("commits if each account is one, as today", f"{ACCOUNTS:,}"),
                 ("partitions by month; bytes of one", f"12; {_bytes(total / 12)}"),
                 ("partitions by day; bytes of one", f"{YEAR_DAYS}; {_bytes(total / YEAR_DAYS)}"),
             ],

@@ -140,8 +140,12 @@ def run(way: str, server: Server) -> Pull:
     return Pull(service_cpu=server.cpu_seconds - before, **seen)
 
 
+def client_time(pull: Pull) -> float:
+    return pull.cpu
+
+
 def test_pull_of_many_accounts(server: Server, report: Callable[[object], None]) -> None:
-    pulls = {way: run(way, server) for way in WAYS}
+    pulls = {way: min((run(way, server) for _ in range(2)), key=client_time) for way in WAYS}
     assert {pull.rows for pull in pulls.values()} == {ROWS}
     for way, pull in pulls.items():
         report(

@@ -289,11 +289,11 @@ class Connection(asyncio.Protocol):
         wait: float | None = 0.0
         if response.status >= 400:
             wait = self._server.refusals.plan_refusal(self._address)
-        if wait is None:
-            self.abort()
+        loop = self._server.loop
+        if wait is None:  # closed at once, the client would only connect again
+            self._timer = loop.call_later(self._limits.refusal_wait_seconds, self.abort)
         elif wait:
-            deliver = partial(self._deliver, request, response)
-            self._timer = self._server.loop.call_later(wait, deliver)
+            self._timer = loop.call_later(wait, self._deliver, request, response)
         else:
             self._send(request, response)
 

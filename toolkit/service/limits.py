@@ -36,7 +36,8 @@ class ServiceLimits:
     refusals_per_second : float
         Refusals for one address that are sent in a second, beyond those at once.
     refusal_wait_seconds : float
-        For which a refusal may wait. The connection is closed without a further one.
+        For which a refusal may wait. If it had to wait longer, the connection is closed after this
+        time without a response.
     first_byte_seconds : float
         From the start of a connection to its first byte.
     header_seconds : float

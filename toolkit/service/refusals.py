@@ -44,7 +44,7 @@ class RefusalSchedule:
     def plan_refusal(self, address: str) -> float | None:
         """Return the seconds until the next refusal for an address, or None if they are too many.
 
-        A refusal that is None is not sent, and delays no other.
+        With None the refusal is not sent, and it delays no other.
         """
         group, now = _address_group(address), self._now()
         due = max(self._due.get(group, now), now)
