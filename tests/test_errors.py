@@ -120,3 +120,24 @@ def test_incomplete_carries_rows() -> None:
 def test_missing_columns_is_value_error() -> None:
     with pytest.raises(ValueError, match="closed_pnl"):
         raise MissingColumns("closed_pnl")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda tk, fills: tk.plan(fills), "a DataFrame is not a fetch function"),
+        (lambda tk, fills: tk.many(tk.user_fills, None), "takes a list of accounts"),
+        (lambda tk, fills: tk.provenance({}), "takes a fetched pandas frame, not a dict"),
+        (lambda tk, fills: tk.pnl.attribution(None), "pandas, Polars or DuckDB, not None"),
+        (lambda tk, fills: tk.pnl.attribution([fills]), "not a list. To join frames: tk.concat"),
+        (lambda tk, fills: tk.pnl.attribution(fills, by="month"), "dex, hour, day, week"),
+        (lambda tk, fills: tk.slippage_history("BTC", "10k", 0), "such as 10000, not '10k'"),
+    ],
+)
+def test_common_mistake_has_clear_message(mistake, message: str) -> None:
+    import toolkit as tk
+
+    with tk.local(seed=7, size="tiny") as session:
+        fills = tk.user_fills_by_time(session.world["users"][0], "1d")
+        with pytest.raises((TypeError, ValueError, tk.ToolkitError), match=message):
+            mistake(tk, fills)

@@ -84,3 +84,53 @@ def test_notebooks_are_copied_once(tmp_path: Path) -> None:
     again = call("notebooks", folder)
     assert "0 notebooks copied" in again.output
     assert changed.read_text() == "mine"
+
+
+TINY = ("--size", "tiny")
+USER = "0x4a1ddfb577c46543c4485b599b97bcc3d58e77ca"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            (
+                "fetch",
+                "slippageHistory",
+                "--coin",
+                "BTC",
+                "--amount",
+                "10k",
+                "--start",
+                "1d",
+                *TINY,
+            ),
+            "--amount is a number of USD, such as 10000 or 1e4, not '10k'",
+        ),
+        (("fetch", "userFills", "--user", USER), "use --base-url or TOOLKIT_BASE_URL, or offline"),
+        (("archive", "status", "kept@badid"), "'badid' is not the id of a freeze"),
+    ],
+)
+def test_message_speaks_of_command_line(
+    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kept").mkdir()
+    shown = call(*words)
+    assert shown.exit_code == 2
+    assert message in shown.output
+    assert "tk." not in shown.output
+
+
+def test_report_names_all_that_archive_lacks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("archive", "refresh", "kept", "delegations", "--user", USER, *TINY).exit_code == 0
+    shown = call("report", "wallet", "--archive", "kept", "--user", USER)
+    assert shown.exit_code == 1
+    for operation in ("userFillsByTime", "userNonFundingLedgerUpdates"):
+        assert f"kept {operation} --user {USER}\n" in shown.output
+    assert shown.output.count("  toolkit archive refresh ") == 3
+    assert "kept meta\n" in shown.output
+    assert "error.rows" not in shown.output

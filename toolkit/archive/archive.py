@@ -459,10 +459,21 @@ def open(
     check_location(location)
     tables = ArchiveTables(location, storage_options)
     if frozen is None:
+        _check_freeze_id(location)
         return Archive(tables)
     manifest = read_manifest(tables, frozen)
     versions = {name: entry["version"] for name, entry in manifest.items()}
     return Archive(ArchiveTables(location, storage_options, versions), frozen, manifest)
+
+
+def _check_freeze_id(location: str) -> None:
+    """Raise ArchiveError if a path looks like an archive with something else than a freeze's id."""
+    folder, at, name = location.rpartition("@")
+    if at and "://" not in location and not Path(location).exists() and Path(folder).is_dir():
+        raise ArchiveError(
+            f"{name!r} is not the id of a freeze: an id is f and 16 hex digits, as "
+            f"`toolkit archive freeze {folder}` prints it"
+        )
 
 
 def open_existing(path: str | Path) -> Archive:

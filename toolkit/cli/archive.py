@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolkit.cli.console import PullProgress, fail, print_warnings, report_errors, row_counter
+from toolkit.cli.console import (
+    PullProgress,
+    fail,
+    plain_message,
+    print_warnings,
+    report_errors,
+    row_counter,
+)
 from toolkit.cli.files import check_path, write_frame, write_json_lines
-from toolkit.cli.operations import fetch_function, is_repeatable
+from toolkit.cli.operations import fetch_function, is_repeatable, parse_usd
 from toolkit.cli.options import SizeChoice, open_session
 
 if TYPE_CHECKING:
@@ -68,7 +75,7 @@ def refresh(
         str | None, typer.Option(help='First time, for example 2025-09-01 or "7d".')
     ] = None,
     end: Annotated[str | None, typer.Option(help="Last time; by default the present.")] = None,
-    amount: Annotated[float | None, typer.Option(help="USD notional, for slippageHistory.")] = None,
+    amount: Annotated[str | None, typer.Option(help="USD notional, for slippageHistory.")] = None,
     dex: Annotated[str | None, typer.Option(help="Dex, for an operation with a dex.")] = None,
     base_url: Annotated[
         str | None, typer.Option(help="Address of the service; by default TOOLKIT_BASE_URL.")
@@ -98,7 +105,8 @@ def refresh(
         found, target = find_operation(operation), _open_archive(path)
     named = {"user": user, "builder": builder, "coin": coin, "validator": validator}
     subjects = [*(subject or []), *_named_subjects(found, named)]
-    options = {"start": start, "end": end, "amount": amount, "dex": dex}
+    usd = None if amount is None else parse_usd("amount", amount)
+    options = {"start": start, "end": end, "amount": usd, "dex": dex}
     arguments: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
     source = {
         "base_url": base_url,
@@ -319,7 +327,7 @@ def _refresh_all(
                 typer.echo(json.dumps(asdict(refreshed)) if as_json else line)
             progress.finish_pull()
     for series, failure in failed.items():
-        message = " ".join([str(failure), *getattr(failure, "__notes__", [])])
+        message = plain_message(" ".join([str(failure), *getattr(failure, "__notes__", [])]))
         typer.echo(f"toolkit: {series}: {message}", err=True)
     if failed:
         not_requested = f"; not requested: {remaining}" if remaining else ""

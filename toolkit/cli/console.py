@@ -1,6 +1,7 @@
 """What commands print on stderr: errors, warnings and progress."""
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ __all__ = [
     "PullProgress",
     "RowProgress",
     "fail",
+    "plain_message",
     "print_warnings",
     "report_errors",
     "row_counter",
@@ -23,8 +25,13 @@ __all__ = [
 
 def fail(message: str, *, code: int = 1) -> NoReturn:
     """End the command with one line; code 2 means that the command line itself is wrong."""
-    typer.echo(f"toolkit: {message}", err=True)
+    typer.echo(f"toolkit: {plain_message(message)}", err=True)
     raise typer.Exit(code)
+
+
+def plain_message(message: object) -> str:
+    """Return a message without what only a program can use, such as ``[error.rows has ...]``."""
+    return re.sub(r" ?\[error\.[^\]]*\]", "", str(message))
 
 
 def warn(message: str) -> None:
@@ -44,7 +51,8 @@ def report_errors() -> Iterator[None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
         except NotConnected as error:
-            fail(f"{error}; on the command line: --base-url, or --size tiny", code=2)
+            reason = str(error).partition(". Call tk.connect")[0]
+            fail(f"{reason}: use --base-url or TOOLKIT_BASE_URL, or offline --size tiny", code=2)
         except (BadRequest, ValueError, TypeError) as error:
             fail(str(error), code=2)
         except (ToolkitError, OSError) as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolkit.cli.console import RowProgress, fail, report_errors
+from toolkit.cli.console import RowProgress, fail, plain_message, report_errors
 from toolkit.cli.files import check_path, write_frame, write_json_lines
 from toolkit.cli.operations import (
     OperationGroup,
@@ -125,7 +125,7 @@ def _fetch_frames(
             else:
                 result = function(**arguments, session=session)
         except tk.Incomplete as error:
-            typer.echo(f"toolkit: incomplete: {error}", err=True)
+            typer.echo(f"toolkit: incomplete: {plain_message(error)}", err=True)
             return _name_frames(operation, error.rows), False
         frames = _name_frames(operation, result)
         _check_names(operation, fetch_arguments(operation, options), frames, session)

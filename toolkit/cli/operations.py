@@ -26,6 +26,7 @@ __all__ = [
     "fetch_function",
     "has_many_subjects",
     "is_repeatable",
+    "parse_usd",
 ]
 
 
@@ -67,7 +68,7 @@ _TYPES: Final[dict[str, Any]] = {
     "texts": list[str],
     "whole": int | None,
     "time": str | None,
-    "usd": float | None,
+    "usd": str | None,  # a message of its own says what a number of USD is
     "flag": bool,
     "cursor": str | None,
     "venue": str | None,
@@ -140,6 +141,8 @@ def fetch_arguments(operation: Operation, options: Mapping[str, Any]) -> dict[st
         if value is not None and value != []:
             arguments[name] = value.value if isinstance(value, StrEnum) else value
     for parameter in operation.parameters:
+        if parameter.kind == "usd" and parameter.python in arguments:
+            arguments[parameter.python] = parse_usd(parameter.python, arguments[parameter.python])
         if not parameter.required or parameter.python in arguments:
             continue
         if parameter.unless and parameter.unless in arguments:
@@ -149,6 +152,14 @@ def fetch_arguments(operation: Operation, options: Mapping[str, Any]) -> dict[st
     if is_repeatable(operation) and len(arguments.get(names[0], [])) == 1:
         arguments[names[0]] = arguments[names[0]][0]
     return arguments
+
+
+def parse_usd(name: str, text: str) -> float:
+    """Return a number of USD; another text ends the command."""
+    try:
+        return float(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        fail(f"--{name} is a number of USD, such as 10000 or 1e4, not {text!r}", code=2)
 
 
 def is_repeatable(operation: Operation) -> bool:

@@ -294,7 +294,8 @@ def _check_whole(operation: Operation, parameter: Parameter, value: Any) -> int:
 def _check_usd(operation: Operation, parameter: Parameter, value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < value < _WHOLE_LIMIT:
-        raise _bad_request(operation, _missing_message(parameter))
+        hint = f"It is a number of USD, such as 10000, not {value!r}"
+        raise _bad_request(operation, _missing_message(parameter), hint)
     if value not in AMOUNTS:
         # ASSUMED: an amount that slippageHistory has no samples for is refused with 400.
         sizes = ", ".join(map(str, AMOUNTS))

@@ -267,6 +267,8 @@ def _recipe_of(session: Session) -> Recipe:
 def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> list[str]:
     if isinstance(subjects, str):
         subjects = [subjects]
+    if subjects is None:
+        raise TypeError("tk.many takes a list of accounts, builders or coins, not None")
     if not operation.parameters or operation.parameters[0].kind in ("addresses", "texts"):
         raise TypeError(f"{operation.function} takes all subjects at once: call it directly")
     return list(dict.fromkeys(subjects))

@@ -46,10 +46,19 @@ def operation_of(fetch: Callable[..., object]) -> Operation:
     TypeError
         If it is not a fetch function.
     """
-    type = getattr(fetch, "__operation__", None)
-    if type is None:
-        raise TypeError(f"{reprlib.repr(fetch)} is not a fetch function, such as tk.user_fills")
-    return VIEWS.get(type) or OPERATIONS[type]
+    name = getattr(fetch, "__operation__", None)
+    if name is None:
+        short = f"a {type_name}" if (type_name := _frame_type(fetch)) else reprlib.repr(fetch)
+        raise TypeError(
+            f"{short} is not a fetch function, such as tk.user_fills. Pass the function, and then "
+            "its arguments"
+        )
+    return VIEWS.get(name) or OPERATIONS[name]
+
+
+def _frame_type(value: object) -> str:
+    """Return the name of a frame's type; an empty text for a value that is no frame."""
+    return type(value).__name__ if hasattr(value, "columns") else ""
 
 
 def _columns_section(operation: Operation) -> str:

@@ -67,6 +67,8 @@ def provenance(frame: pd.DataFrame) -> Provenance:
     ------
     ValueError
         If the frame has no provenance, for example after a concat of different answers.
+    TypeError
+        If it is not a pandas frame.
 
     Examples
     --------
@@ -74,6 +76,11 @@ def provenance(frame: pd.DataFrame) -> Provenance:
     >>> provenance(frame("delegations", []))["operation"]
     'delegations'
     """
+    if not hasattr(frame, "attrs"):
+        raise TypeError(
+            f"tk.provenance takes a fetched pandas frame, not a {type(frame).__name__}; other "
+            "engines do not keep it"
+        )
     try:
         facts = Provenance(frame.attrs["toolkit"])
     except KeyError:

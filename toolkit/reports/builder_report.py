@@ -4,7 +4,7 @@ The notebook ``notebooks/builder.py`` has the prose, and calls these functions.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pandas as pd
@@ -17,6 +17,7 @@ from toolkit.fetch import builder_approved_fills_by_time, builder_orders_by_time
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock
+from toolkit.reports.report_frames import fetch_required
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.times import Time, to_iso, to_ms
@@ -227,7 +228,17 @@ def fetch_report(
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
-    fills = builder_approved_fills_by_time(address, start_ms, end_ms, session=session)
+    calls = {
+        f"builderApprovedFillsByTime --builder {address}": builder_approved_fills_by_time,
+        f"builderOrdersByTime --builder {address}": builder_orders_by_time,
+    }
+    fills, orders = fetch_required(
+        session,
+        {
+            name: partial(call, address, start_ms, end_ms, session=session)
+            for name, call in calls.items()
+        },
+    )
     if not (fills["builder"] == address.lower()).any():
         raise ReportFailed(f"there are no fills through {address} in this period")
     return BuilderReport(
@@ -235,7 +246,7 @@ def fetch_report(
         start_ms=start_ms,
         end_ms=end_ms,
         fills=fills,
-        orders=builder_orders_by_time(address, start_ms, end_ms, session=session),
+        orders=orders,
         source=session.label,
         simulated=session.simulated,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ from toolkit.reports.report_frames import (
     concat_frames,
     fetch_funding,
     fetch_optional,
+    fetch_required,
     fetch_samples,
     find_builders,
     is_perp,
@@ -77,9 +78,21 @@ def fetch_wallet(
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
-    fills = user_fills_by_time(user, start_ms, end_ms, numbers="exact", session=session)
-    ledger = user_non_funding_ledger_updates(
-        user, start_ms, end_ms, numbers="exact", session=session
+    period: dict[str, Any] = {
+        "start": start_ms,
+        "end": end_ms,
+        "numbers": "exact",
+        "session": session,
+    }
+    fills, ledger, native_perps = fetch_required(
+        session,
+        {
+            f"userFillsByTime --user {user}": partial(user_fills_by_time, user, **period),
+            f"userNonFundingLedgerUpdates --user {user}": partial(
+                user_non_funding_ledger_updates, user, **period
+            ),
+            "meta": partial(meta, session=session),
+        },
     )
     chosen = tuple(builders) if builders is not None else find_builders(session, user)
     missing_reasons: dict[str, str] = {}
@@ -91,7 +104,7 @@ def fetch_wallet(
         ledger=ledger,
         funding=fetch_funding(session, user, chosen, start_ms, end_ms, missing_reasons),
         builders=chosen,
-        perps=_fetch_perps(session, fills),
+        perps=_fetch_perps(session, fills, native_perps),
         slippage=_fetch_slippage(session, fills, end_ms, missing_reasons),
         states=_fetch_states(session, user, missing_reasons) if end_ms >= now else None,
         source=session.label,
@@ -100,10 +113,11 @@ def fetch_wallet(
     )
 
 
-def _fetch_perps(session: Session, fills: pd.DataFrame) -> pd.DataFrame:
+def _fetch_perps(session: Session, fills: pd.DataFrame, native: pd.DataFrame) -> pd.DataFrame:
     coins = fills["coin"][is_perp(fills["coin"])].unique()
-    dexes = sorted({coin_dex(coin) for coin in coins} | {""})
-    return concat_frames({dex: meta(dex=dex, session=session) for dex in dexes}, "dex")
+    others = sorted({coin_dex(coin) for coin in coins} - {""})
+    frames = {"": native} | {dex: meta(dex=dex, session=session) for dex in others}
+    return concat_frames(frames, "dex")
 
 
 def _fetch_slippage(
