@@ -91,10 +91,8 @@ def repository_pages() -> dict[str, str]:
     for path in sorted((ROOT / "docs/reference").glob("*.md")):
         pages[f"docs/reference/{path.name}"] = path.read_text()
     pages["index.md"] = (ROOT / "README.md").read_text()
-    listed = {*pages, *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))}
-    if missing := listed - pages.keys():
-        raise SystemExit(f"docs: no place in the site for {', '.join(sorted(missing))}")
-    return pages
+    others = {f"docs/{path.name}": path.read_text() for path in (ROOT / "docs").glob("*.md")}
+    return others | pages
 
 
 def public_pages() -> dict[str, str]:
@@ -239,6 +237,9 @@ def navigation(pages: Mapping[str, str]) -> list[Any]:
     topics = [f"docs/reference/{name}.md" for name in reference_pages.topic_names()]
     modules = sorted(path for path in pages if path.startswith("docs/reference/tk_"))
     names = {path: path.split("tk_")[-1].removesuffix(".md") for path in modules}
+    placed = {*EXPLANATION, "docs/install.md", "docs/glossary.md", "docs/how_to.md"}
+    others = sorted(path for path in pages if re.fullmatch(r"docs/\w+\.md", path))
+    others = [path for path in others if path not in placed]
     tutorials = sorted(path for path in pages if path.startswith("notebooks/"))
     return [
         {
@@ -260,7 +261,7 @@ def navigation(pages: Mapping[str, str]) -> list[Any]:
                 {"Command line": "docs/reference/command_line.md"},
             ]
         },
-        {"Explanation": [{title: path} for path, title in EXPLANATION.items()]},
+        {"Explanation": [*({title: path} for path, title in EXPLANATION.items()), *others]},
     ]
 
 
