@@ -444,7 +444,7 @@ def test_confirmation_that_brings_rows_goes_on() -> None:
 
 @pytest.mark.parametrize(
     ("confirm_until", "keys"),
-    [(3, [(1, 1), (3, 1)]), (2, [(1, 1), (3, 1)]), (None, [(1, 1), (3, 1)]), (None, [(0, 1)] * 2)],
+    [(2, [(1, 1), (3, 1)]), (None, [(1, 1), (3, 1)]), (None, [(0, 1)] * 2)],
 )
 def test_late_end_needs_no_confirmation(
     confirm_until: int | None, keys: list[tuple[int, ...]]
@@ -553,7 +553,7 @@ def test_late_rows_cut_a_tie_again() -> None:
 def test_empty_range_is_requested_with_other_words(
     type_: str, asked: dict[str, Any], until: int | None, after: dict[str, Any] | None
 ) -> None:
-    where = page_reader(get_operation(type_), asked, until, confirm_first=True)
+    where = page_reader(get_operation(type_), asked, until, confirm_pages=1)
     certain = None if after is None else 0
     assert where.read([]) == PageDecision(0, 0, after, certain=certain)
     if after is not None:
@@ -562,16 +562,36 @@ def test_empty_range_is_requested_with_other_words(
 
 def test_rows_before_range_are_dropped() -> None:
     """The range was empty at first. It is requested from 1 ms earlier, and a row comes."""
-    where = page_reader(get_operation(FILLS), {"start": 5, "end": 9}, 10, confirm_first=True)
-    assert read_keys(where, [], [(4, 1), (5, 0)], []) == [
+    where = page_reader(get_operation(FILLS), {"start": 5, "end": 9}, 10, confirm_pages=1)
+    tie = [(4, 1), (5, 0)]
+    assert read_keys(where, [], tie, tie, []) == [
         PageDecision(0, 0, {"start": 4}, certain=0),
+        PageDecision(1, 2, {"page_size": 1999}, certain=1),  # the tie may be cut
         PageDecision(1, 2, {"cursor": "5_0"}, certain=2),
         PageDecision(0, 0, None, is_confirmed=True),
     ]
 
 
+def test_cut_tie_at_the_end_is_found() -> None:
+    """The only tie of the last page was cut: with another page size more of its rows come."""
+    asked = {"start": 5, "page_size": 9}
+    where = page_reader(get_operation(FILLS), asked, 10, confirm_pages=1)
+    pages = [[(6, 1)] * 3, [(6, 1)] * 4, []]
+    assert read_keys(where, *pages) == [
+        PageDecision(0, 3, {"page_size": 10}, certain=0),
+        PageDecision(0, 4, {"cursor": "6_1"}, certain=4),
+        PageDecision(0, 0, None, is_confirmed=True),
+    ]
+
+
+def test_end_at_present_is_confirmed() -> None:
+    where = page_reader(get_operation(FILLS), {"start": 5}, 7, confirm_pages=1)
+    (decision,) = read_keys(where, [(6, 1), (7, 1)])
+    assert decision == PageDecision(0, 2, {"cursor": "6_1"}, certain=1)
+
+
 def test_first_page_is_confirmed_on_demand() -> None:
-    where = page_reader(get_operation(FILLS), {"start": 5}, 10, confirm_first=True)
+    where = page_reader(get_operation(FILLS), {"start": 5}, 10, confirm_pages=1)
     assert read_keys(where, [(6, 1), (7, 1)], [(7, 1)]) == [
         PageDecision(0, 2, {"cursor": "6_1"}, certain=1),
         PageDecision(0, 1, None, is_confirmed=True),

@@ -2,61 +2,76 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 import stamina
 
 import toolkit as tk
-from tests.faults.matrix import Matrix, worst_outcome
-
-DOCS: Final = Path(__file__).parents[2] / "docs" / "faults.md"
-
-WHOLE: Final = ("metaAndAssetCtxs", "currentDepth", "batchClearinghouseStates")
-LATEST: Final = ("userFills", "historicalOrders")
-HISTORIES: Final = (
-    "userFillsByTime",
-    "builderApprovedFillsByTime",
-    "builderApprovedFundingByTime",
-    "builderOrdersByTime",
-    "slippageHistory",
-    "userNonFundingLedgerUpdates",
+from tests.faults.matrix import (
+    CURSORS,
+    DOCS,
+    RETRIED,
+    SNAPSHOT,
+    Matrix,
+    cells_table,
+    run_cells,
+    small_matrix,
+    undetected_cells,
+    undetected_table,
 )
-EVERY: Final = (*HISTORIES, *LATEST, *WHOLE, "accountValueSnapshots")
+from toolkit.archive import open as open_archive
 
-# Fault -> the operations in which the rows cannot show it always, or at all. Each has a line in
-# docs/faults.md, with the reason.
-UNDETECTED: Final[dict[str, tuple[str, ...]]] = {
-    "flipped byte": EVERY,
-    "null": EVERY,
-    "row dropped": EVERY,
-    "rows swapped": WHOLE,
-    "page empty": EVERY,
-    "page cut": EVERY,
-    "page dropped": HISTORIES,
-}
+ARCHIVED = ("builderOrdersByTime", "slippageHistory", "builderApprovedFundingByTime")
 
 
 @pytest.fixture(scope="module", name="matrix")
 def _matrix() -> Iterator[Matrix]:
     with stamina.set_testing(True, attempts=6):
-        yield Matrix(tk.local(seed=7, size="tiny", default=False), confirm_end=True)
+        yield small_matrix()
 
 
 @pytest.mark.parametrize("fault", tk.testing.FAULTS)
-def test_no_cell_is_wrong_in_silence(matrix: Matrix, fault: str) -> None:
-    """No cell is endless or raises a foreign error, and after the fault each pull is right."""
-    cells = {name: worst_outcome(matrix, name, fault) for name in matrix.pulls}
-    assert {name for name, (_, troubles) in cells.items() if troubles} == set()
-    outcomes = {name: outcome for name, (outcome, _) in cells.items()}
-    assert "endless" not in outcomes.values()
-    silent = {name for name, outcome in outcomes.items() if outcome == "silent"}
-    assert silent <= {*UNDETECTED.get(fault, ())}
-    assert any(outcomes.values()), "the fault was never injected"
+def test_cells_are_those_of_docs(matrix: Matrix, fault: str) -> None:
+    """Exactly the listed cells are silent; none is endless or raises a foreign error."""
+    cells = {name: outcome.name for name, outcome in run_cells(matrix, fault).items()}
+    assert any(cells.values()), "the fault was never injected"
+    assert "endless" not in cells.values()
+    silent = {(fault, name) for name, outcome in cells.items() if outcome == "silent"}
+    assert silent == {cell for cell in undetected_cells() if cell[0] == fault}
+    row = cells_table({fault: cells}).splitlines()[-1]
+    assert row in DOCS.read_text(), "run: python -m tests.faults.matrix --write"
+
+
+@pytest.mark.parametrize("fault", tk.testing.FAULTS)
+def test_next_pull_is_right(matrix: Matrix, fault: str) -> None:
+    assert {name: matrix.pull_again(name, fault) for name in matrix.calls} == dict.fromkeys(
+        matrix.calls, ""
+    )
+
+
+@pytest.mark.parametrize("fault", RETRIED)
+def test_retry_comes_right(matrix: Matrix, fault: str) -> None:
+    names = [name for name in matrix.calls if name not in SNAPSHOT]
+    assert {name: matrix.retry(name, fault) for name in names} == dict.fromkeys(names, "")
+
+
+@pytest.mark.parametrize("fault", tk.testing.FAULTS)
+def test_resumed_pull_is_right(matrix: Matrix, fault: str) -> None:
+    """The rows of `Incomplete` and those after its cursor are all rows."""
+    assert {name: matrix.resume(name, fault) for name in CURSORS} == dict.fromkeys(CURSORS, "")
+
+
+@pytest.mark.parametrize("fault", tk.testing.FAULTS)
+def test_refreshed_archive_is_right(matrix: Matrix, fault: str, tmp_path: Path) -> None:
+    """After a fault, the next refresh makes the archive right, or `complete` is not yes."""
+    listed = {name for of_fault, name in undetected_cells() if of_fault == fault}
+    for name in ARCHIVED:
+        archive = open_archive(tmp_path / name)
+        wrong = matrix.refresh_again(name, fault, archive)
+        assert not wrong or name in listed, f"{name}: {wrong}"
 
 
 def test_docs_name_every_undetected_fault() -> None:
     text = DOCS.read_text()
-    named = text.partition("## What cannot be detected")[2]
-    assert {fault for fault in tk.testing.FAULTS if f"| {fault} |" in named} == {*UNDETECTED}
+    assert undetected_table() in text, "run: python -m tests.faults.matrix --write"
     assert all(f"| {fault} |" in text for fault in tk.testing.FAULTS)

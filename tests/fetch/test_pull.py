@@ -138,7 +138,7 @@ def test_single_page_needs_no_confirmation() -> None:
     assert (facts["complete"], facts["requests"]) == ("yes", 1)
 
 
-@pytest.mark.parametrize(("confirm_end", "requests"), [(None, 3), (True, 4)])
+@pytest.mark.parametrize(("confirm_end", "requests"), [(None, 3), (True, 5)])
 def test_expensive_end_is_confirmed_on_demand(confirm_end: bool | None, requests: int) -> None:
     session = Service().session(confirm_end=confirm_end)
     frame = tk.builder_approved_fills_by_time(USER, 0, page_size=4, session=session)

@@ -369,13 +369,13 @@ class _HistoryPull:
         self.new_rows += len(texts)
 
     def _check_rows(self, handle: Any, run: Run, rows: pa.Table) -> None:
-        """Note where rows contradict each other; the first time, ask for them again.
+        """Note where rows contradict each other or have a gap; the first time, ask again.
 
         If the service sends the same rows again, they are its own, and are archived.
         """
         self._checks = self._checks or self._begin_checks(handle, run)
         breaks = self._checks.add_page(_checked_columns(rows))
-        if any(found.is_certain for found in breaks) and not self._is_second_pull:
+        if any(found.group != "unproved" for found in breaks) and not self._is_second_pull:
             self._is_second_pull = True
             raise _RowsDisagree
         self.breaks.add(breaks)

@@ -68,7 +68,8 @@ def connect(
     confirm_end : bool, optional
         Whether the end of a history is confirmed by one more request: a page shorter than requested
         is the end only if nothing follows it. By default only if the history has several pages and
-        a request costs at most 10 points. True also confirms a history of one page, or none.
+        a request costs at most 10 points, or if it has 10 pages. True also confirms a history of
+        one page, and an empty one.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional

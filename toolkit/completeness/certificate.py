@@ -5,14 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from toolkit.completeness.answer_checks import check_answer
 from toolkit.completeness.headers import Completeness
-from toolkit.completeness.row_checks import (
-    BreakLog,
-    HistoryChecks,
-    PageColumns,
-    check_answer,
-    row_proof,
-)
+from toolkit.completeness.row_checks import BreakLog, HistoryChecks, PageColumns, row_proof
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import PageReader, key_getter
 from toolkit.contract.requests import make_cursor

@@ -20,17 +20,10 @@ import pyarrow.compute as pc
 from toolkit.completeness.position_chains import LastValues, PositionChains, PositionColumns
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import (
-    AccountRow,
-    CoinCapRow,
-    ContextRow,
-    DepthRow,
-    FailedRow,
     Fill,
     FundingRow,
     LedgerUpdate,
-    MetaRow,
     OrderStatus,
-    PositionRow,
     Record,
     SlippageSample,
     ValidatorWeek,
@@ -41,17 +34,20 @@ __all__ = [
     "BreakLog",
     "HistoryChecks",
     "PageColumns",
+    "RowArrays",
     "RowBreak",
-    "check_answer",
+    "find_repeats",
     "row_proof",
 ]
 
 PageColumns = Mapping[str, Any]
 """Column name -> its values in a page: a numpy or an Arrow array; times in milliseconds."""
 
-BreakKind = Literal["chain", "repeat", "hours", "grid", "order", "subject"]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_MIX: Final = 1_000_003
+BreakKind = Literal["chain", "repeat", "hours", "grid", "order", "subject", "total"]
+_MOST_SHOWN: Final = 20
 
 # Record -> the columns that are equal if a row comes twice. The hash of a ledger row is that of its
 # transaction, which may contain several rows; an order can have two equal events.
@@ -63,21 +59,9 @@ _IDENTITY: Final[Mapping[type[Record], tuple[str, ...]]] = {
     SlippageSample: ("timestamp", "coin", "amount_usd"),
     ValidatorWeek: ("week",),
 }
-# Record of an answer that is no history -> the columns of which each combination exists once.
-_ANSWER_IDENTITY: Final[Mapping[type[Record], tuple[str, ...]]] = {
-    DepthRow: ("dex", "coin", "bps"),
-    MetaRow: ("name",),
-    ContextRow: ("name",),
-    CoinCapRow: ("coin",),
-    AccountRow: ("user", "dex"),
-    PositionRow: ("user", "dex", "coin"),
-    FailedRow: ("user",),
-}
 _UNIQUE: Final = (FundingRow, SlippageSample, ValidatorWeek)
 """Records of which two rows cannot have the same identity."""
-_MOST_SHOWN: Final = 20
 _CASH: Final = ("USDC", "USDH")  # fees in these tokens do not change the balance of a coin
-_MIX: Final = 1_000_003
 
 
 class RowProof(NamedTuple):
@@ -229,259 +213,7 @@ class BreakLog:
             yield f"{more} more"
 
 
-def check_answer(
-    operation: Operation, parameters: Mapping[str, Any], tables: Sequence[PageColumns]
-) -> Iterator[RowBreak]:
-    """Yield rows that come twice in an answer that is no history, and subjects that are missing.
-
-    Parameters
-    ----------
-    operation
-        The operation.
-    parameters
-        The parameters of the request, Python name -> value.
-    tables
-        The columns of each table of the answer.
-    """
-    for table, columns in zip(operation.tables, tables, strict=True):
-        if (identity := _ANSWER_IDENTITY.get(table.record)) and columns:
-            rows = _RowArrays(columns, "")
-            for row in _find_repeats(rows, identity, identity).tolist():
-                yield rows.make_break("repeat", row, "came twice")
-    if operation.scale is not None:
-        entries = operation.by_wire[operation.scale.entries].python
-        answered = {
-            name.lower()
-            for columns in tables
-            if "user" in columns
-            for name in _RowArrays(columns, "").codes("user")[1]
-        }
-        for subject in parameters.get(entries) or ():
-            if subject.lower() not in answered:
-                fault = "was requested, but the answer neither has it nor says why"
-                yield RowBreak("subject", True, 0, 0, subject, "", 0, fault)
-
-
-class HistoryChecks:
-    """The checks of one history, page by page.
-
-    Parameters
-    ----------
-    operation
-        The operation of the rows.
-    parameters
-        The parameters of the request, Python name -> value.
-    identity
-        The columns that are equal if a row comes twice; by default those of the record.
-    """
-
-    def __init__(
-        self,
-        operation: Operation,
-        parameters: Mapping[str, Any],
-        identity: tuple[str, ...] | None = None,
-    ) -> None:
-        self._operation = operation
-        self._record = operation.tables[0].record
-        is_unique = identity is not None or self._record in _UNIQUE
-        self._identity = _IDENTITY.get(self._record, ()) if identity is None else identity
-        self._compared = self._identity if is_unique else None
-        self._is_one_account = _has_position_chains(operation, parameters)
-        self._has_all_fills = "user" not in operation.subject or self._is_one_account
-        self._chains = PositionChains()
-        self._series: dict[tuple[str, ...], int] = {}
-        self._hours, self._sizes, self._samples = LastValues(), LastValues(), LastValues()
-
-    def add_page(self, columns: PageColumns) -> list[RowBreak]:
-        """Return what does not fit in the rows that follow; all rows of a time are on one page."""
-        if self._operation.key == () or not columns:
-            return []
-        rows = _RowArrays(columns, self._operation.key[0])
-        breaks: list[RowBreak] = []
-        if self._operation.latest:
-            breaks += self._order_breaks(rows)
-            rows = rows.take(np.argsort(rows.time, kind="stable"))  # ties keep their order
-        repeats = _find_repeats(rows, self._identity, self._compared)
-        if len(repeats):
-            breaks += self._repeat_breaks(rows, repeats)
-            rows = rows.take(np.delete(np.arange(len(rows.time)), repeats))
-        if self._record is Fill and self._has_all_fills:
-            if self._operation.latest:  # the limit of the answer may cut the oldest tie
-                rows = rows.take(np.flatnonzero(rows.time > rows.time[:1]))
-            breaks += self._chain_breaks(rows)
-        elif self._record is FundingRow:
-            breaks += self._hour_breaks(rows)
-        elif self._operation.grid is not None:
-            breaks += self._grid_breaks(rows)
-        return breaks
-
-    def _order_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
-        for row in (np.flatnonzero(np.diff(rows.time) > 0)[:1] + 1).tolist():
-            fault = "follows an earlier row, but the newest row must come first"
-            yield rows.make_break("order", row, fault)
-
-    def _repeat_breaks(self, rows: "_RowArrays", repeats: Integers) -> Iterator[RowBreak]:
-        trades = rows.integers("tid")
-        for row in repeats.tolist():
-            is_certain = self._record in _UNIQUE or bool(trades[row])
-            doubt = "" if is_certain else "; both rows may be real, because they have no identity"
-            yield rows.make_break("repeat", row, f"came twice{doubt}", is_certain=is_certain)
-
-    def _series_of(self, rows: "_RowArrays") -> Integers:
-        """Return a number for the account and coin of each row, the same on every page."""
-        coins, coin_names = rows.codes("coin")
-        if rows.lacks("user"):
-            numbers = [self._number_of("", coin) for coin in coin_names]
-            return np.array(numbers, dtype=np.int64)[coins]
-        users, user_names = rows.codes("user")
-        pairs, places = np.unique(users * len(coin_names) + coins, return_inverse=True)
-        numbers = [
-            self._number_of(user_names[pair // len(coin_names)], coin_names[pair % len(coin_names)])
-            for pair in pairs.tolist()
-        ]
-        return np.array(numbers, dtype=np.int64)[places]
-
-    def _number_of(self, user: str, coin: str) -> int:
-        return self._series.setdefault((user, coin), len(self._series))
-
-    def _chain_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
-        if rows.lacks("start_position") or rows.lacks("sz") or not len(rows.time):
-            return
-        coins, coin_names = rows.codes("coin")
-        token_coins = np.array(list(map(_is_token_coin, coin_names)))
-        is_token = token_coins[coins]
-        is_buy = rows.equal("side", "B")
-        size = rows.floats("sz")
-        change = np.where(is_buy, size, -size)
-        if token_coins.any():
-            change -= _token_fees(rows, is_token & is_buy)
-        fills = PositionColumns(
-            self._series_of(rows),
-            rows.time,
-            rows.floats("start_position"),
-            change,
-            rows.floats("px"),
-            rows.integers("tid"),
-            is_token,
-        )
-        for found in self._chains.add_fills(fills):
-            is_certain, is_usual = self._is_one_account, False
-            cause = "fills are missing in between"
-            if _is_inside_order(rows, fills, found.row):
-                # No tokens are transferred, and no approval is revoked, while an order is filled.
-                is_certain = is_certain and not is_token[found.row]
-            elif is_token[found.row]:
-                is_certain, is_usual = False, True
-                cause = "fills are missing, or tokens were transferred"
-            elif not is_certain:
-                is_usual = _has_pause(rows, fills, found.row)
-                cause = "fills are missing, or the approval was revoked in between"
-            fault = (
-                f"starts from {found.start:.10g}, but the fill before it left "
-                f"{found.expected:.10g}: {cause}"
-            )
-            made = rows.make_break(
-                "chain", found.row, fault, is_certain=is_certain, is_usual=is_usual
-            )
-            yield replace(made, since=found.since)
-
-    def _hour_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
-        """Yield hours with two payments, and hours without one while the position is the same.
-
-        A row that sums up n payments covers n hours (docs/live_service.md, section 5).
-        """
-        series = self._series_of(rows)
-        order = np.argsort(series, kind="stable")
-        series, hour = series[order], (rows.time[order] // HOUR).astype(np.float64)
-        size = rows.floats("szi")[order]
-        samples = np.maximum(rows.integers("n_samples")[order], 1)
-        hour_before = self._hours.shift(series, hour)
-        size_before = self._sizes.shift(series, size)
-        lacking = hour - samples - hour_before
-        is_gap = (lacking > 0) & (size == size_before)
-        for at in np.flatnonzero((hour == hour_before) | is_gap).tolist():
-            row = int(order[at])
-            if hour[at] == hour_before[at]:
-                yield rows.make_break("hours", row, "is the second payment of its hour")
-                continue
-            fault = (
-                f"follows {int(lacking[at])} hours without a payment, although the position is the "
-                "same: payments are missing, or the approval was revoked in between"
-            )
-            # An approval is revoked, or a position is closed and opened again, for some hours.
-            is_usual = bool(lacking[at] > 1)
-            yield rows.make_break("hours", row, fault, is_certain=False, is_usual=is_usual)
-
-    def _grid_breaks(self, rows: "_RowArrays") -> Iterator[RowBreak]:
-        grid = self._operation.grid
-        if grid is None or np.any((rows.time - grid.offset) % grid.step):
-            return  # the service has other sample times, so that a distance is no proof
-        before = self._samples.shift(np.zeros_like(rows.time), rows.time.astype(np.float64))
-        lacking = np.abs(rows.time - before) // grid.step - 1
-        for row in np.flatnonzero(lacking > 0).tolist():
-            fault = (
-                f"is {int(lacking[row]) + 1} steps of the grid from the row before it: rows are "
-                "missing, or the service has none of these times"
-            )
-            yield rows.make_break("grid", row, fault, is_certain=False)
-
-
-def _is_token_coin(coin: str) -> bool:
-    """Return whether a coin is a spot pair or an outcome, not a perp."""
-    return coin[:1] in ("@", "#") or "/" in coin
-
-
-def _is_inside_order(rows: "_RowArrays", fills: PositionColumns, row: int) -> bool:
-    """Return whether a fill and the fill before it are of one order and one millisecond."""
-    earlier = np.flatnonzero(fills.chain[:row] == fills.chain[row])[-1:]
-    orders = rows.integers("oid")
-    is_same = (fills.time[earlier] == fills.time[row]) & (orders[earlier] == orders[row])
-    return bool(orders[row]) and bool(is_same.any())
-
-
-def _has_pause(rows: "_RowArrays", fills: PositionColumns, row: int) -> bool:
-    """Return whether the account had no fill of any coin for an hour before a gap ended.
-
-    Without an approval, the builder has no fills of the account.
-    """
-    earlier = np.flatnonzero(fills.chain[:row] == fills.chain[row])
-    if not len(earlier):  # the gap began on an earlier page
-        return True
-    users = rows.codes("user")[0][earlier[-1] : row + 1]
-    times = fills.time[earlier[-1] : row + 1][users == users[-1]]
-    return bool(np.max(np.diff(times), initial=0) >= HOUR)
-
-
-def _token_fees(rows: "_RowArrays", is_token_buy: npt.NDArray[np.bool_]) -> Floats:
-    """Return the fees in the bought token; a buy without a fee token breaks the chain."""
-    is_cash = rows.equal("fee_token", _CASH[0]) | rows.equal("fee_token", _CASH[1])
-    fees = np.where(is_token_buy & ~is_cash, rows.floats("fee"), 0.0)
-    return np.where(is_token_buy & rows.lacking("fee_token"), np.nan, fees)
-
-
-def _find_repeats(
-    rows: "_RowArrays", identity: Sequence[str], compared: Sequence[str] | None
-) -> Integers:
-    """Return the rows that repeat an earlier row in some columns, or if None, in all of them."""
-    mixed = np.zeros(len(rows.time), dtype=np.int64)
-    for name in identity:
-        mixed = mixed * _MIX + rows.numbers(name)
-    ascending = np.sort(mixed)
-    if not identity or not np.any(ascending[1:] == ascending[:-1]):
-        return np.empty(0, dtype=np.int64)
-    order = np.argsort(mixed, kind="stable")
-    is_same = mixed[order][1:] == mixed[order][:-1]
-    candidates = np.unique(np.concatenate((order[1:][is_same], order[:-1][is_same])))
-    seen: set[str] = set()
-    repeats = []
-    for row, content in zip(candidates.tolist(), rows.contents(candidates, compared), strict=True):
-        if content in seen:
-            repeats.append(row)
-        seen.add(content)
-    return np.array(repeats, dtype=np.int64)
-
-
-class _RowArrays:
+class RowArrays:
     """The columns of a page as numpy arrays."""
 
     def __init__(
@@ -492,10 +224,10 @@ class _RowArrays:
         self._rows = rows
         self._codes: dict[str, tuple[Integers, list[str]]] = {}
 
-    def take(self, rows: Integers) -> "_RowArrays":
+    def take(self, rows: Integers) -> "RowArrays":
         """Return some of the rows."""
         chosen = rows if self._rows is None else self._rows[rows]
-        return _RowArrays(self._columns, self._time_column, chosen)
+        return RowArrays(self._columns, self._time_column, chosen)
 
     @cached_property
     def time(self) -> Integers:
@@ -602,3 +334,222 @@ class _RowArrays:
     def _arrow(self, name: str) -> Any:
         values = self._values(name)
         return pa.array(values) if isinstance(values, np.ndarray) else values
+
+
+def find_repeats(
+    rows: RowArrays, identity: Sequence[str], compared: Sequence[str] | None
+) -> Integers:
+    """Return the rows that repeat an earlier row in some columns, or if None, in all of them."""
+    mixed = np.zeros(len(rows.time), dtype=np.int64)
+    for name in identity:
+        mixed = mixed * _MIX + rows.numbers(name)
+    ascending = np.sort(mixed)
+    if not identity or not np.any(ascending[1:] == ascending[:-1]):
+        return np.empty(0, dtype=np.int64)
+    order = np.argsort(mixed, kind="stable")
+    is_same = mixed[order][1:] == mixed[order][:-1]
+    candidates = np.unique(np.concatenate((order[1:][is_same], order[:-1][is_same])))
+    seen: set[str] = set()
+    repeats = []
+    for row, content in zip(candidates.tolist(), rows.contents(candidates, compared), strict=True):
+        if content in seen:
+            repeats.append(row)
+        seen.add(content)
+    return np.array(repeats, dtype=np.int64)
+
+
+class HistoryChecks:
+    """The checks of one history, page by page.
+
+    Parameters
+    ----------
+    operation
+        The operation of the rows.
+    parameters
+        The parameters of the request, Python name -> value.
+    identity
+        The columns that are equal if a row comes twice; by default those of the record.
+    """
+
+    def __init__(
+        self,
+        operation: Operation,
+        parameters: Mapping[str, Any],
+        identity: tuple[str, ...] | None = None,
+    ) -> None:
+        self._operation = operation
+        self._record = operation.tables[0].record
+        is_unique = identity is not None or self._record in _UNIQUE
+        self._identity = _IDENTITY.get(self._record, ()) if identity is None else identity
+        self._compared = self._identity if is_unique else None
+        self._is_one_account = _has_position_chains(operation, parameters)
+        self._has_all_fills = "user" not in operation.subject or self._is_one_account
+        self._chains = PositionChains()
+        self._series: dict[tuple[str, ...], int] = {}
+        self._hours, self._sizes, self._samples = LastValues(), LastValues(), LastValues()
+
+    def add_page(self, columns: PageColumns) -> list[RowBreak]:
+        """Return what does not fit in the rows that follow; all rows of a time are on one page."""
+        if self._operation.key == () or not columns:
+            return []
+        rows = RowArrays(columns, self._operation.key[0])
+        breaks: list[RowBreak] = []
+        if self._operation.latest:
+            breaks += self._order_breaks(rows)
+            rows = rows.take(np.argsort(rows.time, kind="stable"))  # ties keep their order
+        repeats = find_repeats(rows, self._identity, self._compared)
+        if len(repeats):
+            breaks += self._repeat_breaks(rows, repeats)
+            rows = rows.take(np.delete(np.arange(len(rows.time)), repeats))
+        if self._record is Fill and self._has_all_fills:
+            if self._operation.latest:  # the limit of the answer may cut the oldest tie
+                rows = rows.take(np.flatnonzero(rows.time > rows.time[:1]))
+            breaks += self._chain_breaks(rows)
+        elif self._record is FundingRow:
+            breaks += self._hour_breaks(rows)
+        elif self._operation.grid is not None:
+            breaks += self._grid_breaks(rows)
+        return breaks
+
+    def _order_breaks(self, rows: RowArrays) -> Iterator[RowBreak]:
+        for row in (np.flatnonzero(np.diff(rows.time) > 0)[:1] + 1).tolist():
+            fault = "follows an earlier row, but the newest row must come first"
+            yield rows.make_break("order", row, fault)
+
+    def _repeat_breaks(self, rows: RowArrays, repeats: Integers) -> Iterator[RowBreak]:
+        trades = rows.integers("tid")
+        for row in repeats.tolist():
+            is_certain = self._record in _UNIQUE or bool(trades[row])
+            doubt = "" if is_certain else "; both rows may be real, because they have no identity"
+            yield rows.make_break("repeat", row, f"came twice{doubt}", is_certain=is_certain)
+
+    def _series_of(self, rows: RowArrays) -> Integers:
+        """Return a number for the account and coin of each row, the same on every page."""
+        coins, coin_names = rows.codes("coin")
+        if rows.lacks("user"):
+            numbers = [self._number_of("", coin) for coin in coin_names]
+            return np.array(numbers, dtype=np.int64)[coins]
+        users, user_names = rows.codes("user")
+        pairs, places = np.unique(users * len(coin_names) + coins, return_inverse=True)
+        numbers = [
+            self._number_of(user_names[pair // len(coin_names)], coin_names[pair % len(coin_names)])
+            for pair in pairs.tolist()
+        ]
+        return np.array(numbers, dtype=np.int64)[places]
+
+    def _number_of(self, user: str, coin: str) -> int:
+        return self._series.setdefault((user, coin), len(self._series))
+
+    def _chain_breaks(self, rows: RowArrays) -> Iterator[RowBreak]:
+        if rows.lacks("start_position") or rows.lacks("sz") or not len(rows.time):
+            return
+        coins, coin_names = rows.codes("coin")
+        token_coins = np.array(list(map(_is_token_coin, coin_names)))
+        is_token = token_coins[coins]
+        is_buy = rows.equal("side", "B")
+        size = rows.floats("sz")
+        change = np.where(is_buy, size, -size)
+        if token_coins.any():
+            change -= _token_fees(rows, is_token & is_buy)
+        fills = PositionColumns(
+            self._series_of(rows),
+            rows.time,
+            rows.floats("start_position"),
+            change,
+            rows.floats("px"),
+            rows.integers("tid"),
+            is_token,
+        )
+        for found in self._chains.add_fills(fills):
+            is_certain, is_usual = self._is_one_account, False
+            cause = "fills are missing in between"
+            if _is_inside_order(rows, fills, found.row):
+                # No tokens are transferred, and no approval is revoked, while an order is filled.
+                is_certain = is_certain and not is_token[found.row]
+            elif is_token[found.row]:
+                is_certain, is_usual = False, True
+                cause = "fills are missing, or tokens were transferred"
+            elif not is_certain:
+                is_usual = _has_pause(rows, fills, found.row)
+                cause = "fills are missing, or the approval was revoked in between"
+            fault = (
+                f"starts from {found.start:.10g}, but the fill before it left "
+                f"{found.expected:.10g}: {cause}"
+            )
+            made = rows.make_break(
+                "chain", found.row, fault, is_certain=is_certain, is_usual=is_usual
+            )
+            yield replace(made, since=found.since)
+
+    def _hour_breaks(self, rows: RowArrays) -> Iterator[RowBreak]:
+        """Yield hours with two payments, and hours without one while the position is the same.
+
+        A row that sums up n payments covers n hours (docs/live_service.md, section 5).
+        """
+        series = self._series_of(rows)
+        order = np.argsort(series, kind="stable")
+        series, hour = series[order], (rows.time[order] // HOUR).astype(np.float64)
+        size = rows.floats("szi")[order]
+        samples = np.maximum(rows.integers("n_samples")[order], 1)
+        hour_before = self._hours.shift(series, hour)
+        size_before = self._sizes.shift(series, size)
+        lacking = hour - samples - hour_before
+        is_gap = (lacking > 0) & (size == size_before)
+        for at in np.flatnonzero((hour == hour_before) | is_gap).tolist():
+            row = int(order[at])
+            if hour[at] == hour_before[at]:
+                yield rows.make_break("hours", row, "is the second payment of its hour")
+                continue
+            fault = (
+                f"follows {int(lacking[at])} hours without a payment, although the position is the "
+                "same: payments are missing, or the approval was revoked in between"
+            )
+            # An approval is revoked, or a position is closed and opened again, for some hours.
+            is_usual = bool(lacking[at] > 1)
+            yield rows.make_break("hours", row, fault, is_certain=False, is_usual=is_usual)
+
+    def _grid_breaks(self, rows: RowArrays) -> Iterator[RowBreak]:
+        grid = self._operation.grid
+        if grid is None or np.any((rows.time - grid.offset) % grid.step):
+            return  # the service has other sample times, so that a distance is no proof
+        before = self._samples.shift(np.zeros_like(rows.time), rows.time.astype(np.float64))
+        lacking = np.abs(rows.time - before) // grid.step - 1
+        for row in np.flatnonzero(lacking > 0).tolist():
+            fault = (
+                f"is {int(lacking[row]) + 1} steps of the grid from the row before it: rows are "
+                "missing, or the service has none of these times"
+            )
+            yield rows.make_break("grid", row, fault, is_certain=False)
+
+
+def _is_token_coin(coin: str) -> bool:
+    """Return whether a coin is a spot pair or an outcome, not a perp."""
+    return coin[:1] in ("@", "#") or "/" in coin
+
+
+def _is_inside_order(rows: RowArrays, fills: PositionColumns, row: int) -> bool:
+    """Return whether a fill and the fill before it are of one order and one millisecond."""
+    earlier = np.flatnonzero(fills.chain[:row] == fills.chain[row])[-1:]
+    orders = rows.integers("oid")
+    is_same = (fills.time[earlier] == fills.time[row]) & (orders[earlier] == orders[row])
+    return bool(orders[row]) and bool(is_same.any())
+
+
+def _has_pause(rows: RowArrays, fills: PositionColumns, row: int) -> bool:
+    """Return whether the account had no fill of any coin for an hour before a gap ended.
+
+    Without an approval, the builder has no fills of the account.
+    """
+    earlier = np.flatnonzero(fills.chain[:row] == fills.chain[row])
+    if not len(earlier):  # the gap began on an earlier page
+        return True
+    users = rows.codes("user")[0][earlier[-1] : row + 1]
+    times = fills.time[earlier[-1] : row + 1][users == users[-1]]
+    return bool(np.max(np.diff(times), initial=0) >= HOUR)
+
+
+def _token_fees(rows: RowArrays, is_token_buy: npt.NDArray[np.bool_]) -> Floats:
+    """Return the fees in the bought token; a buy without a fee token breaks the chain."""
+    is_cash = rows.equal("fee_token", _CASH[0]) | rows.equal("fee_token", _CASH[1])
+    fees = np.where(is_token_buy & ~is_cash, rows.floats("fee"), 0.0)
+    return np.where(is_token_buy & rows.lacking("fee_token"), np.nan, fees)

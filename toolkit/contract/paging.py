@@ -57,10 +57,11 @@ class PageReader:
     - ``ties``: the number of ties at the end of a page that were read again
     - ``by_time``: whether rows lack a part of their key. Then paging continues from times, not from
       cursors.
-    - ``confirm_until``: a page that is shorter than its limit and ends before this time is not yet
-      the end: the rows after it are requested once more. Later rows arrived during the pull. None:
-      no end is confirmed.
-    - ``confirm_first``: whether a first page is confirmed, too, also if it is empty
+    - ``confirm_until``: a page that is shorter than its limit and does not end after this time is
+      not yet the end: the rows after it are requested once more. Later rows arrived during the
+      pull. None: no end is confirmed.
+    - ``confirm_pages``: after how many pages an end is confirmed; with 1 also that of a history of
+      one page, and an empty one
     """
 
     operation: Operation
@@ -71,11 +72,12 @@ class PageReader:
     ties: int = 0
     by_time: bool = False
     confirm_until: int | None = None
-    confirm_first: bool = False
+    confirm_pages: int = 2
     _after: Key | None = None
     _earliest: int = 0
     _last_tie: tuple[Key, int] | None = None
     _is_confirming: bool = False
+    _is_tie_again: bool = False
     _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
 
     def read(self, rows: Sequence[Any]) -> PageDecision:
@@ -135,9 +137,12 @@ class PageReader:
         """Decide on a page after which there should be no rows."""
         after: dict[str, Any] | None = None
         is_only_page = len(self._sent) == 1
-        is_confirmed = is_unchanged and self._is_confirming
-        is_early = bool(keys) and keys[-1][0] < (self.confirm_until or 0)
-        if is_confirmed or (is_only_page and not self.confirm_first):
+        is_tie_again, self._is_tie_again = self._is_tie_again, False
+        is_confirmed = is_unchanged and self._is_confirming and not is_tie_again
+        certain = cut
+        until = -1 if self.confirm_until is None else self.confirm_until
+        is_early = bool(keys) and keys[-1][0] <= until
+        if is_confirmed or len(self._sent) < self.confirm_pages:
             pass
         elif not keys and is_only_page:
             after = self._request_range_again()
@@ -146,11 +151,14 @@ class PageReader:
         elif cut > start:
             after = self._cut_tie(keys, cut)
         elif start < len(keys):
-            self.last_kept_key = keys[-1]
-            after = self._request_after(keys[-1])
+            # First the only new tie, which may be cut; then what follows it.
+            after = None if is_tie_again else self._request_single_tie_again(keys, start)
+            if after is None:
+                certain, self.last_kept_key = len(keys), keys[-1]
+                after = self._request_after(keys[-1])
         if after is None:
             return PageDecision(start, len(keys), None, is_confirmed=is_confirmed)
-        return PageDecision(start, len(keys), after, certain=cut if cut > start else len(keys))
+        return PageDecision(start, len(keys), after, certain=certain)
 
     def _keys(self, rows: Sequence[Any]) -> list[Key]:
         """Return the keys of rows; only their times if a part of a key is missing."""
@@ -171,6 +179,16 @@ class PageReader:
     @property
     def _has_cursors(self) -> bool:
         return self.operation.paging in ("cursor", "open cursor") and not self.by_time
+
+    def _request_single_tie_again(self, keys: list[Key], start: int) -> dict[str, Any] | None:
+        """Return the change that requests the only new tie of a page again: another page size."""
+        page, size = self.operation.page, self.size or 0
+        if page is None or self.confirm_pages > 1 or len(keys) >= size - 1:
+            return None
+        self.size = size + 1 if size < (self.most or 0) else size - 1
+        self._last_tie = (keys[-1], len(keys) - start)
+        self._is_tie_again = True
+        return {page.python: self.size}
 
     def _request_range_again(self) -> dict[str, Any] | None:
         """Return the change that requests an empty range once more, with other words.
@@ -331,7 +349,7 @@ def page_reader(
     parameters: Mapping[str, Any],
     confirm_until: int | None = None,
     *,
-    confirm_first: bool = False,
+    confirm_pages: int = 2,
 ) -> PageReader:
     """Return a reader for a request with these parameters, in Python names."""
     page, size, most = operation.page, None, None
@@ -344,7 +362,7 @@ def page_reader(
         size,
         most,
         confirm_until=confirm_until,
-        confirm_first=confirm_first,
+        confirm_pages=confirm_pages,
         _after=parse_cursor(operation, cursor) if cursor else None,
     )
 

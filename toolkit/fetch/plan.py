@@ -9,7 +9,7 @@ from typing import Any, Final
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid, Operation
 from toolkit.contract.requests import request_body, request_points
-from toolkit.fetch.pull import Request, confirm_until, confirms_first_page, read_pages, request_of
+from toolkit.fetch.pull import Request, confirm_pages, confirm_until, read_pages, request_of
 
 __all__ = ["Plan", "plan"]
 
@@ -195,8 +195,8 @@ def _count_requests(request: Request, rows: int) -> int:
     size: int = request.parameters[page.python]
     if request.operation.paging == "cursor":
         pages = max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
-        is_confirmed = pages > 1 or confirms_first_page(request)
-        return pages + 1 if is_confirmed and confirm_until(request) is not None else pages
+        is_confirmed = confirm_until(request) is not None and pages >= confirm_pages(request)
+        return pages + is_confirmed
     return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
 
 

@@ -54,8 +54,8 @@ __all__ = [
     "announce",
     "answer_remarks",
     "check_one_frame",
+    "confirm_pages",
     "confirm_until",
-    "confirms_first_page",
     "fetch_frame",
     "fetch_frames",
     "pop_held_warning",
@@ -77,8 +77,8 @@ OnIncomplete = Literal["raise", "warn"]
 _HELD_WARNING: Final = "not warned of"
 """Key in provenance, between a quiet call and the call that it works for."""
 
-_CHEAP: Final = 10
-"""Points of a request that the confirmation of an end may cost, unless the session says more."""
+_CHEAP: Final = 10  # points of a request that confirms an end
+_MANY_PAGES: Final = 10  # of them, one more request is a small part, however much it costs
 
 
 class IncompleteWarning(UserWarning):
@@ -383,7 +383,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
         request.operation,
         request.parameters,
         confirm_until(request),
-        confirm_first=confirms_first_page(request),
+        confirm_pages=confirm_pages(request),
     )
     completeness: Completeness | None = None
     seeming_end: tuple[Page, Page] | None = None  # the page before: all its rows, the certain rows
@@ -427,16 +427,16 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
 
 def confirm_until(request: Request) -> int | None:
     """Return up to which time a seeming end is confirmed by one more request; None: never."""
-    confirm_end = request.session.confirm_end
-    if confirm_end is None:
-        confirm_end = request.operation.points <= _CHEAP
-    return request.asked_ms if confirm_end else None
+    return None if request.session.confirm_end is False else request.asked_ms
 
 
-def confirms_first_page(request: Request) -> bool:
-    """Return whether the only page is confirmed: by default an empty one of a grid (rare)."""
-    confirm_end = request.session.confirm_end
-    return request.operation.grid is not None if confirm_end is None else confirm_end
+def confirm_pages(request: Request) -> int:
+    """Return after how many pages a seeming end is confirmed, so that it costs little."""
+    operation = request.operation
+    # Of samples with fixed times only an empty page needs to be confirmed, and it is rare.
+    if request.session.confirm_end or operation.grid is not None:
+        return 1
+    return 2 if operation.points <= _CHEAP else _MANY_PAGES
 
 
 def _ask_page(
@@ -455,6 +455,8 @@ def _ask_page(
     )
     tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
     _learn_dexes(request.session, operation, parameters, tables)
+    if answer.completeness.missing_reason:  # the service itself states that rows are missing
+        reader.confirm_until = None
     return answer, tables, reader.read(tables[0])
 
 
