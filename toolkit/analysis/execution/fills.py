@@ -170,10 +170,11 @@ def read_marks(
 ) -> PriceHistory:
     """Return the passed prices if they can be mids, or else the mids from the tape itself."""
     if prices is None:
-        return replace(read_prices(quotes(fills, max_age=max_age), "mid_px"), source="quotes")
+        own = quotes(fills, max_age=max_age)
+        return replace(read_prices(own, "mid_px"), source="quotes", quotes=own)
     marks = read_prices(prices, price)
     check_prices(rows, marks)
-    return marks
+    return replace(marks, quotes=prices if marks.source == "mid_px" else None)
 
 
 def prices_before(

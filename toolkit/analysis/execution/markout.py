@@ -21,6 +21,7 @@ from toolkit.analysis.execution.fills import (
     read_marks,
 )
 from toolkit.analysis.execution.prices import span_ms
+from toolkit.analysis.execution.quote_error import QuoteErrors, read_quote_errors
 
 Floats = npt.NDArray[np.float64]
 FIGURES = {
@@ -111,7 +112,8 @@ def markout(
 
     Notes
     -----
-    Percentile bootstrap by cluster, expanded for few clusters as by Hesterberg (2015).
+    Percentile bootstrap by cluster, expanded for few clusters as by Hesterberg (2015). With
+    `quotes` as prices, the intervals include the error of the quotes: see `spreads`.
 
     Examples
     --------
@@ -133,14 +135,20 @@ def markout(
     rows = read_clusters(fills, keys, cluster)
     age_ms = span_ms(max_age, "max_age")
     marks = read_marks(fills, prices, price, rows, max_age)
+    errors = read_quote_errors(marks.quotes, age_ms)
+    errors = errors and errors.with_clusters(rows, cluster)
     spans = sorted({span_ms(horizon, "a horizon") for horizon in horizons})
     made = []
     for span in spans:
         px, age = prices_after(rows, marks, span, age_ms)
         gain = rows["_sign"].to_numpy() * (px - rows["px"].to_numpy()) * rows["sz"].to_numpy()
         table = rows.assign(_gain=gain, _base=rows["_usd"], _age=age)
+        if errors:
+            table["_gain_slope"] = (
+                -rows["_sign"] * prices_after(rows, errors.signs, span, age_ms)[0]
+            )
         for key, group in group_fills(table, keys):
-            (figures,) = estimate_gains(group, ["_gain"], level, draws, seed)
+            (figures,) = estimate_gains(group, ["_gain"], level, draws, seed, errors)
             made.append((*key, span / 1000, "markout", *figures))
     types = {**key_types(rows, keys), "seconds": "float64", "name": "str"}
     params = pd.DataFrame(made, columns=[*types, *FIGURES]).astype({**types, **FIGURES})
@@ -165,9 +173,18 @@ def read_clusters(fills: IntoFrame, keys: list[str], cluster: str) -> pd.DataFra
 
 
 def estimate_gains(
-    group: pd.DataFrame, names: Sequence[str], level: float, draws: int, seed: int
+    group: pd.DataFrame,
+    names: Sequence[str],
+    level: float,
+    draws: int,
+    seed: int,
+    errors: QuoteErrors | None = None,
 ) -> list[tuple[float | int, ...]]:
-    """Return the figures of each column of gains; a fill has all of them or none."""
+    """Return the figures of each column of gains; a fill has all of them or none.
+
+    With `errors` the group has for each gain a column ``<name>_slope``, as `QuoteErrors.widen`
+    needs it.
+    """
     priced = group[group[names[0]].notna()]
     above = [1e4 * priced[name].to_numpy(dtype="float64") for name in names]
     base = priced["_base"].to_numpy(dtype="float64")
@@ -175,9 +192,15 @@ def estimate_gains(
     whole, values, count = bootstrap_ratios(above, base, codes, draws=draws, seed=seed)
     usd = [float(priced[name].sum()) if len(priced) else float("nan") for name in names]
     counts = (len(priced), len(group) - len(priced), count, float(priced["_age"].mean()))
+    intervals = [bootstrap_interval(drawn, count, level) for drawn in values.T]
+    if errors and len(priced):
+        intervals = [
+            errors.widen(interval, float(estimate), priced, name, level)
+            for interval, estimate, name in zip(intervals, whole, names, strict=True)
+        ]
     return [
-        (float(estimate), *bootstrap_interval(drawn, count, level), sum_, *counts)
-        for estimate, drawn, sum_ in zip(whole, values.T, usd, strict=True)
+        (float(estimate), *interval, sum_, *counts)
+        for estimate, interval, sum_ in zip(whole, intervals, usd, strict=True)
     ]
 
 

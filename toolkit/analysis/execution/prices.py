@@ -26,10 +26,12 @@ class PriceHistory:
 
     - ``source``: column of the prices
     - ``by_coin``: coin -> times in milliseconds, and prices
+    - ``quotes``: the frame of the prices, if these are mids, which may be estimated
     """
 
     source: str
     by_coin: dict[str, tuple[Floats, Floats]]
+    quotes: IntoFrame | None = None
 
     def last_at(self, coins: pd.Series, ms: Floats) -> tuple[Floats, Floats]:
         """Return the last price at or before each moment, and its time; NaN if there is none."""

@@ -12,7 +12,7 @@ it does: with an autocorrelation of 0.8, only a fifth of the spread would show.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import narwhals as nw
@@ -54,11 +54,13 @@ class SpreadParts:
     - ``variances`` (array of float, (3,)): variances of the values; NaN if single changes determine
       the values
     - ``freedom`` (array of float, (3,)): degrees of freedom of the variances
+    - ``moves`` (array of float): by how much each change moved the transitory part
     """
 
     values: Floats
     variances: Floats
     freedom: Floats
+    moves: Floats = field(default_factory=lambda: np.zeros(0))
 
     def intervals(self, level: float) -> list[tuple[float, float]]:
         """Return low and high of each part; NaN if the variance is not known."""
@@ -175,7 +177,8 @@ def estimate_parts(changes: pd.DataFrame) -> SpreadParts:
     correction = 1.0 / np.sqrt(np.maximum(1.0 - (basis**2).sum(axis=1), 1e-6))
     pulls = (known * root[:, None]) @ inverse @ parts.T
     found = [_variance(pull, correction, residual, basis) for pull in pulls.T]
-    return SpreadParts(parts @ fitted, *np.transpose(found))
+    variances, freedom = np.transpose(found)
+    return SpreadParts(parts @ fitted, variances, freedom, pulls[:, 1] * residual)
 
 
 def _variance(
