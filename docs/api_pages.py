@@ -15,6 +15,7 @@ from toolkit.contract.operations import OPERATIONS
 __all__ = ["api_pages", "figures_page", "link_names", "public_names"]
 
 FOLDER: Final = "docs/reference"
+NO_FIGURES: Final = ("alt", "use")  # functions of `toolkit.plots` that draw nothing
 _SECTION = re.compile(r"^([A-Z]\w+)\n-{3,}\n", re.MULTILINE)
 _ENTRY = re.compile(r"^(\S.*)\n((?:[ ]+.*\n?|\n)*)", re.MULTILINE)
 _ALL_LISTS = ("Parameters", "Attributes", "Columns", "Raises", "Warns")
@@ -61,7 +62,7 @@ def figures_page(pictures: Mapping[str, str]) -> str:
 
     Raise KeyError if a figure has no picture.
     """
-    names = [name for name in toolkit.plots.__all__ if name != "alt"]
+    names = [name for name in toolkit.plots.__all__ if name not in NO_FIGURES]
     cells = [
         f'<a href="#{name}"><img src="{pictures[name]}" alt="{name}" loading="lazy">'
         f"<span>{name.replace('_', ' ')}</span></a>"
@@ -70,7 +71,7 @@ def figures_page(pictures: Mapping[str, str]) -> str:
     parts = ["# Figures", inspect.getdoc(toolkit.plots) or ""]
     parts.append(FIGURES)
     parts.append(f'<div class="gallery">{"".join(cells)}</div>')
-    for name in [*names, "alt"]:
+    for name in [*names, *NO_FIGURES]:
         function = getattr(toolkit.plots, name)
         parts.append(f"## {name} {{ #{name} }}")
         if name in pictures:

@@ -118,8 +118,9 @@ def test_every_import_is_declared():
 
 def test_wheel_contains_package():
     assert SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"] == {
-        "packages": ["toolkit"],
-        "force-include": {"notebooks": "toolkit/notebooks"},
+        "only-include": ["toolkit", "notebooks"],
+        "sources": {"notebooks": "toolkit/notebooks"},
+        "dev-mode-dirs": ["."],
     }
 
 

@@ -16,8 +16,8 @@ API = SITE["api_pages"]
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     """Return the pages that need no figures and no notebooks."""
-    names = [name for name in API.public_names() if name.startswith("plots.")]
-    pictures = {name.removeprefix("plots."): "figures/none.png" for name in names}
+    shorts = [name.removeprefix("plots.") for name in API.public_names() if "plots." in name]
+    pictures = {short: "figures/none.png" for short in shorts if short not in API.NO_FIGURES}
     texts = SITE["repository_pages"]() | API.api_pages()
     texts["docs/reference/figures.md"] = API.figures_page(pictures)
     texts["docs/reference/command_line.md"] = SITE["command_pages"].command_page()
