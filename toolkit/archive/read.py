@@ -35,8 +35,8 @@ from toolkit.archive.schemas import (
     time_column,
 )
 from toolkit.archive.storage import ArchiveTables, file_actions
+from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
-from toolkit.completeness.remarks import coverage_remarks
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.kinds import Numbers

@@ -52,8 +52,8 @@ from toolkit.archive.schemas import (
 )
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
+from toolkit.completeness.certificate import Remark
 from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
-from toolkit.completeness.remarks import Remark
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns

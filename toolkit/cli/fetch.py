@@ -139,7 +139,7 @@ def _check_names(
     session: "Session",
 ) -> None:
     """End the command if a coin or a dex does not exist: its answer has no rows, and no error."""
-    from toolkit.completeness.remarks import name_remarks
+    from toolkit.completeness.certificate import name_remarks
 
     first = operation.parameters[0].python if operation.parameters else ""
     values = arguments.get(first)

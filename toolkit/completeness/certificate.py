@@ -1,22 +1,44 @@
-"""The certificate of a pull: the counts and the evidence that its rows are complete."""
+"""What a pull lacks and what it proves: remarks, and the certificate of its pages.
+
+A remark is a sentence about data that the service cannot have. Specification, "Limits", data
+availability. Provenance has remarks under ``history``. A remark that the caller may not expect is
+also a `HistoryWarning`, once per call. The certificate has the counts of the pages, and the
+evidence that all rows came.
+"""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from toolkit.completeness.answer_checks import check_answer
 from toolkit.completeness.headers import Completeness
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks, PageColumns, row_proof
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex, strip_native_dex
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import PageReader, key_getter
-from toolkit.contract.requests import make_cursor
-from toolkit.times import to_iso
+from toolkit.contract.requests import make_cursor, parse_cursor
+from toolkit.times import DAY, HOUR, to_iso, to_ms
 
-__all__ = ["SUMMED_COUNTS", "Certificate", "sum_counts"]
+__all__ = [
+    "SUMMED_COUNTS",
+    "Certificate",
+    "Remark",
+    "active_account_remark",
+    "clock_remarks",
+    "coverage_remarks",
+    "gap_remarks",
+    "name_remarks",
+    "range_remarks",
+    "sum_counts",
+]
 
 SUMMED_COUNTS: Final = ("pages", "ties", "requests", "points", "waits", "waited_seconds")
 """The counts of a certificate that add up over several pulls."""
+
+# ASSUMED: an account with 100,000 fills or more is one of the "very high-volume addresses" whose
+# history may be incomplete; the specification states no number.
+_VERY_ACTIVE: Final = 100_000
 
 
 class CertifiedPage(Protocol):
@@ -158,3 +180,231 @@ def sum_counts(certificates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for name in SUMMED_COUNTS
     }
     return sums | {"retries": dict(sorted(causes.items()))}
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence about data that the service cannot have.
+
+    Attributes
+    ----------
+    words : str
+        The sentence.
+    warns : bool
+        Whether it is a warning, too, or only a note in provenance.
+    """
+
+    words: str
+    warns: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Days, both inclusive, for which the service has not all rows."""
+
+    operations: tuple[str, ...]
+    first: str
+    last: str
+    words: str
+
+
+# Specification, "Data availability".
+_GAPS: Final = (
+    _Gap(
+        ("userFillsByTime", "builderApprovedFillsByTime"),
+        "2025-07-28",
+        "2025-08-01",
+        "TWAP fills from before 2025-08-02 are missing",
+    ),
+    _Gap(
+        ("builderOrdersByTime",),
+        "2025-08-07",
+        "2025-11-04",
+        "orders before 2025-11-05 may be missing: of users with more than 100,000 orders between "
+        "2025-08-07 and 2025-11-04 the service keeps only the last 100,000",
+    ),
+)
+
+
+def gap_remarks(gaps: Sequence[str]) -> list[Remark]:
+    """Return a remark about places where rows may be missing or repeated.
+
+    Examples
+    --------
+    >>> gap_remarks(["BTC at noon came twice", "ETH at noon came twice"])[0].words
+    'rows may be missing or repeated: BTC at noon came twice; and 1 more, under gaps in provenance'
+    """
+    if not gaps:
+        return []
+    more = f"; and {len(gaps) - 1} more, under gaps in provenance" if len(gaps) > 1 else ""
+    return [Remark(f"rows may be missing or repeated: {gaps[0]}{more}", True)]
+
+
+def range_remarks(
+    operation: Operation,
+    parameters: Mapping[str, Any],
+    now_ms: int,
+    *,
+    simulated: bool,
+    has_start: bool = True,
+) -> list[Remark]:
+    """Return remarks about data that the service cannot have for this range.
+
+    Parameters
+    ----------
+    operation : Operation
+        The operation of the request.
+    parameters : mapping
+        Its parameters, Python name -> value.
+    now_ms : int
+        The present at the time of the request.
+    simulated : bool
+        Whether the service is the simulated exchange, which has no gaps.
+    has_start : bool, default True
+        Whether the caller chose where the range begins. If not, gaps are noted without a warning.
+    """
+    if not any(parameter.python == "start" for parameter in operation.parameters):
+        return []
+    end = now_ms if parameters.get("end") is None else parameters["end"]
+    if parameters.get("cursor"):
+        start, has_start = int(parse_cursor(operation, parameters["cursor"])[0]), False
+    else:
+        start = parameters.get("start") or 0
+    remarks = list(_bounds_remarks(operation, start, end, now_ms, has_start=has_start))
+    return remarks if simulated else remarks + _gap_remarks(operation, start, end, has_start)
+
+
+def _bounds_remarks(
+    operation: Operation, start: int, end: int, now_ms: int, *, has_start: bool
+) -> Iterator[Remark]:
+    """Compare the range with the first available day and with the present."""
+    since = operation.since
+    if has_start and since and start < to_ms(since):
+        requested = f" ({to_iso(start)})" if start > 0 else ""
+        yield Remark(
+            f"the requested start{requested} precedes the first available day ({since})", start > 0
+        )
+    if start > now_ms:
+        yield Remark(
+            f"the requested range begins at {to_iso(start)}, after the present ({to_iso(now_ms)})",
+            True,
+        )
+    elif has_start and start > end:
+        yield Remark(
+            f"the requested range ends at {to_iso(end)}, before it begins ({to_iso(start)})", True
+        )
+
+
+def _gap_remarks(operation: Operation, start: int, end: int, has_start: bool) -> list[Remark]:
+    """Return remarks about known gaps; only a caller who chose a start is warned of them."""
+    return [
+        Remark(gap.words, has_start and start > 0)
+        for gap in _GAPS
+        if operation.type in gap.operations
+        and start < to_ms(gap.last) + DAY
+        and end >= to_ms(gap.first)
+    ]
+
+
+def active_account_remark(most_fills: int) -> Remark:
+    """Return the remark that fills of very active accounts may be missing.
+
+    Parameters
+    ----------
+    most_fills : int
+        How many fills came of the account with the most fills.
+    """
+    words = "some may be missing: the fills of some very active accounts are not complete"
+    if most_fills < _VERY_ACTIVE:
+        return Remark(words, False)
+    return Remark(f"{words}; {most_fills:,} fills of one account came", True)
+
+
+def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> list[Remark]:
+    """Return a remark if an archive has a history only up to a time before its present.
+
+    Parameters
+    ----------
+    until_ms : int
+        Up to when the history is complete.
+    end_ms : int or None
+        Up to when it was requested; None for all there is.
+    now_ms : int
+        The present of the archive.
+    """
+    if until_ms >= (now_ms if end_ms is None else min(now_ms, end_ms)):
+        return []
+    words = (
+        f"the archive has this history up to {to_iso(until_ms)} only, and its present is "
+        f"{to_iso(now_ms)}; refresh the archive to get the rows in between"
+    )
+    # Histories that are refreshed one after the other are minutes apart.
+    return [Remark(words, now_ms - until_ms > HOUR)]
+
+
+def name_remarks(
+    parameters: Mapping[str, Any], world: Mapping[str, Any], *, is_empty: bool
+) -> Iterator[Remark]:
+    """Yield a remark if the requested coin or dex does not exist, as far as that is known.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Parameters of the request, Python name -> value.
+    world : mapping
+        What a local service contains; empty for any other service. Only a simulated world, which
+        has a seed, lists every name: recordings and archives have rows of further names.
+    is_empty : bool
+        Whether no row came. An account has a state, all of it 0, also on a dex that does not exist.
+    """
+    if not is_empty and "seed" not in world:
+        return
+    for name, known in (("coin", world.get("perp_coins")), ("dex", world.get("dexes"))):
+        value = parameters.get(name)
+        if not isinstance(value, str) or canonical_dex(value) in ("", ALL_DEXES):
+            continue
+        if not known and is_empty:
+            words = f"no rows came; the service may not know the {name} {value!r}"
+            yield Remark(words, False)
+        elif known and strip_native_dex(canonical_dex(value)) not in known:
+            yield Remark(f"there is no {name} {value!r}; {_suggestion(value, known)}", True)
+
+
+def _suggestion(name: str, names: Sequence[str], most: int = 8) -> str:
+    """Return the names that differ only in case or dex, or else the first known names."""
+    bare = name.rpartition(":")[2].casefold()
+    if alike := [other for other in names if other.rpartition(":")[2].casefold() == bare]:
+        return f"did you mean {' or '.join(map(repr, alike))}?"
+    shown = ", ".join(repr(name) for name in names[:most])
+    return f"known: {shown}" + (", ..." if len(names) > most else "")
+
+
+def clock_remarks(
+    parameters: Mapping[str, Any], asked_ms: int, service_ms: int | None, *, is_aged: bool
+) -> list[Remark]:
+    """Return a remark on an empty answer if the range was counted from another present.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Parameters of the request, Python name -> value.
+    asked_ms : int
+        The present from which the range was counted.
+    service_ms : int or None
+        The present of the service; None if it states none.
+    is_aged : bool
+        Whether the range was given as an age, such as ``"7d"``.
+    """
+    if service_ms is None or abs(service_ms - asked_ms) <= DAY:
+        return []
+    start = parameters.get("start") or 0
+    if not (is_aged or service_ms < start <= asked_ms):
+        return []
+    return [
+        Remark(
+            f"no rows came; the range was counted from {to_iso(asked_ms)}, and the present of the "
+            f"service is {to_iso(service_ms)}; request dates before that, or use an age again: it "
+            "counts from the present of the service unless the session has another now_ms",
+            True,
+        )
+    ]

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from toolkit.completeness.certificate import Certificate
-from toolkit.completeness.remarks import gap_remarks
+from toolkit.completeness.certificate import Certificate, gap_remarks
 from toolkit.errors import Incomplete
 from toolkit.fetch.pull import (
     IncompleteWarning,

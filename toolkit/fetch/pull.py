@@ -21,9 +21,8 @@ import msgspec
 import pandas as pd
 
 from toolkit.client import Counts, RawAnswer, Session, current_session
-from toolkit.completeness.certificate import Certificate
-from toolkit.completeness.headers import Completeness
-from toolkit.completeness.remarks import (
+from toolkit.completeness.certificate import (
+    Certificate,
     Remark,
     active_account_remark,
     clock_remarks,
@@ -32,6 +31,7 @@ from toolkit.completeness.remarks import (
     name_remarks,
     range_remarks,
 )
+from toolkit.completeness.headers import Completeness
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.kinds import Numbers
