@@ -54,3 +54,11 @@ def test_helpers_with_one_input() -> None:
     facts = fundings.sums(exact(said(funding(), simulated=True))).attrs["toolkit"]
     assert facts["simulated"] is True
     assert facts["inputs"]["funding"]["rows"] == 3
+
+
+def test_results_say_their_helper() -> None:
+    total = fundings.sums(exact(said(funding())), ["coin", "day"]).attrs["toolkit"]
+    assert (total["helper"], total["by"]) == ("funding.sums", ["coin", "day"])
+    curve = fundings.accrual(exact(said(funding())), "coin", step="week").attrs["toolkit"]
+    assert (curve["helper"], curve["by"], curve["step"]) == ("funding.accrual", ["coin"], "week")
+    assert list(curve["inputs"]) == ["funding"]

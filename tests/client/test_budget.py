@@ -596,3 +596,35 @@ def test_short_wait_for_snapshot_has_no_warning() -> None:
             waited = budget.spend(2, snapshots).waited
         assert waited == pytest.approx(early, abs=0.01)
         assert [w.category for w in caught] == [LimitWarning] * warned
+
+
+def test_points_count_when_block_ends() -> None:
+    """At the very end of a block a request goes, and its points count."""
+    world = World()
+    budget = Budget(10, None, clock=world.clock, sleep=world.sleep)
+    budget.block(5.0)
+    world.now += 5.0
+    with budget.spend(10) as first:
+        assert first.waited == pytest.approx(0.0, abs=0.002)
+    assert budget.spend(10).waited == pytest.approx(60.0, abs=0.01)
+
+
+def test_points_count_after_short_wait() -> None:
+    world = World()
+    budget = Budget(10, None, clock=world.clock, sleep=world.sleep)
+    budget.spend(10).settle()
+    world.now += 59.6
+    with budget.spend(10) as second:
+        assert second.waited == pytest.approx(0.4, abs=0.01)
+    assert budget.spend(10).waited == pytest.approx(60.0, abs=0.01)
+
+
+def test_snapshot_that_waits_for_points_has_no_warning() -> None:
+    world = World()
+    budget = Budget(2, None, clock=world.clock, sleep=world.sleep)
+    budget.spend(2).settle()
+    assert budget.spend(2, TWAPS).waited == pytest.approx(60.0, abs=0.01)
+
+
+def test_budget_without_quota_can_be_closed() -> None:
+    Budget(None, None, clock=lambda: 0.0, sleep=lambda seconds: None).close()

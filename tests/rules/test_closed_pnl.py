@@ -69,6 +69,19 @@ def test_flip_closes_and_opens() -> None:
     assert replay_perp_fills([(3, 100), (-5, 110), (2, 105)]) == [0, 30, 10]
 
 
+def test_close_down_to_one_lot() -> None:
+    """One lot of 3 is left, at the old entry price: 2 * 7, then 1 * 12; a short loses as much."""
+    assert replay_perp_fills([(3, 100), (-2, 107), (-1, 112)]) == [0, 14, 12]
+    assert replay_perp_fills([(-3, 100), (2, 107), (1, 112)]) == [0, -14, -12]
+    assert replay_perp_fills([(3, 100), (-4, 107), (1, 112)]) == [0, 21, -5]
+    assert replay_perp_fills([(-3, 100), (4, 107), (-1, 112)]) == [0, -21, 5]
+
+
+def test_flip_of_one_lot() -> None:
+    assert replay_perp_fills([(1, 100), (-3, 107), (2, 112)]) == [0, 7, -10]
+    assert replay_perp_fills([(-1, 100), (3, 107), (-2, 112)]) == [0, -7, 10]
+
+
 @given(fills)
 def test_opening_realises_nothing(chain: list[tuple[int, int]]) -> None:
     size = 0
