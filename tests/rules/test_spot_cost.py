@@ -216,3 +216,9 @@ def test_last_target_gets_rest_of_cost() -> None:
     assert swap_tokens([(Basis(10, 7, 0), 10)], [(FLAT, 10)], unit=5)[1] == [Basis(10, 7, 0)]
     came = swap_tokens([(Basis(10, 17, 0), 10)], [(FLAT, 4), (FLAT, 6)], unit=5)[1]
     assert came == [Basis(4, 5, 0), Basis(6, 12, 0)]  # 6.8 rounds to 5
+
+
+def test_one_token_beyond_balance_is_unknown() -> None:
+    """Four cost 40, and a fifth came from elsewhere: it counts at their average of 10."""
+    assert apply_spot_fill(Basis(4, 40, 0), -5, 12) == (60 - 50, FLAT)
+    assert swap_tokens([(Basis(4, 40, 0), 5)], [(FLAT, 10)]) == ([FLAT], [Basis(10, 40, 2)])
