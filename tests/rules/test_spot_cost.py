@@ -83,6 +83,12 @@ def test_gap_out_takes_cost_share() -> None:
     assert adjust_balance(Basis(40, 100, 8), 30) == (25, Basis(30, 75, 6))
 
 
+def test_unknown_tokens_are_rounded_down() -> None:
+    """Of three tokens, two of unknown cost, one leaves: 4 / 3 of the rest are unknown."""
+    assert adjust_balance(Basis(3, 30, 2), 1, tolerance=0) == (20, Basis(1, 10, 0))
+    assert adjust_balance(Basis(3, 30, 2), 2, tolerance=0) == (10, Basis(2, 20, 1))
+
+
 def test_gap_in_has_unknown_cost() -> None:
     disposed, basis = adjust_balance(Basis(40, 100, 0), 50)
     assert (disposed, basis) == (0, Basis(50, 100, 10))
