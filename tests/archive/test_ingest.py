@@ -71,6 +71,40 @@ def test_ingest_frames(tmp_path: Path, numbers: str) -> None:
         assert archive.refresh(fetch, subject, session=session).rows == 0
 
 
+def test_ingest_parquet_files(tmp_path: Path) -> None:
+    session, folder = fill_session(FILLS), tmp_path / "frames"
+    folder.mkdir()
+    first = tk.user_fills_by_time(USER, START, FILLS[100].time, session=session)
+    last = tk.user_fills_by_time(USER, FILLS[100].time, session=session)
+    first.to_parquet(folder / "1.parquet")
+    last.to_parquet(folder / "2.parquet")
+    last.assign(fee=1.0).rename(columns={"px": "price"}).to_parquet(folder / "3.parquet")
+    pd.DataFrame({"px": [1.0]}).to_parquet(folder / "4.parquet")
+    (folder / "5.parquet").write_bytes(b"no Parquet")
+    archive = open_archive(tmp_path / "kept")
+    for new in (len(FILLS), 0):
+        found = archive.ingest(folder)
+        assert sum(found["kept"].values()) == new
+        assert list(found["kept"]) == ["1.parquet", "2.parquet"]
+    assert list(found["left"]) == ["3.parquet", "4.parquet", "5.parquet"]
+    assert "lacks px" in found["left"]["3.parquet"]
+    assert "no provenance" in found["left"]["4.parquet"]
+    fetched = tk.user_fills_by_time(USER, START, session=session)
+    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), fetched)
+    assert archive.verify() == []
+
+
+def test_ingest_text_with_escapes(tmp_path: Path) -> None:
+    session, archive = fill_session(FILLS), open_archive(tmp_path)
+    fills = tk.user_fills_by_time(USER, START, numbers="text", session=session)
+    texts = ['a"b', "c\\d", "e\tf", "\u00e9", ""]
+    fills["cloid"] = pd.Series(texts * (len(fills) // len(texts)), dtype=fills["cloid"].dtype)
+    archive.ingest(fills)
+    again = archive.frame(tk.user_fills_by_time, USER, numbers="text")
+    pd.testing.assert_frame_equal(again, fills)
+    assert archive.verify() == []
+
+
 def test_ingest_refuses_gap(tmp_path: Path) -> None:
     session, archive = fill_session(FILLS), open_archive(tmp_path)
     first = tk.user_fills_by_time(USER, START, FILLS[100].time, session=session)
@@ -134,7 +168,7 @@ def test_ingest_command_with_left_files(tmp_path: Path) -> None:
     folder.mkdir()
     result = CliRunner().invoke(archive_app, [*arguments, str(folder)])
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "there is no file *.json in it" in result.stderr
+    assert "there is no file *.json or *.parquet in it" in result.stderr
     write_recording(folder, "meta.json", {"type": "meta"}, '{"universe": []}')
     assert CliRunner().invoke(archive_app, [*arguments, str(folder)]).exit_code == 0
     (folder / "torn.json").write_text("{")

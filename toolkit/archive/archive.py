@@ -158,8 +158,8 @@ class Archive:
             A JSON file with ``request``, ``status`` and ``response``, or a folder of such files in
             the order of their names; they are archived unchanged. If a page may be cut, the range
             before its last time counts as complete, and the next refresh fetches the rest. Or a
-            frame that a fetch function returned: the texts of its numbers are written anew, so
-            ``numbers="text"`` is best.
+            frame that a fetch function returned, or a Parquet file of such a frame: the texts of
+            its numbers are written anew, so ``numbers="text"`` is best. A folder may have both.
 
         Returns
         -------

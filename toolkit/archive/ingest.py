@@ -8,6 +8,7 @@ complete contains them.
 
 import contextlib
 import itertools
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,6 +18,7 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.pulls import (
@@ -50,6 +52,7 @@ from toolkit.times import to_ms
 
 __all__ = ["RowBlock", "ingest_frame", "ingest_recordings"]
 
+_INGESTED: Final = (".json", ".parquet")
 _PART_NAMES: Final = frozenset({"start", "end", "cursor", "page_size"})
 
 Key = tuple[Any, ...]
@@ -231,14 +234,21 @@ class _Recording(msgspec.Struct):
 
 
 def ingest_recordings(tables: ArchiveTables, path: Path) -> dict[str, dict[str, Any]]:
-    """Append the recorded answers in a file or folder; see `Archive.ingest`."""
-    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    """Append the recorded answers and frames in a file or folder; see `Archive.ingest`."""
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for suffix in _INGESTED for file in path.glob(f"*{suffix}"))
     new_rows: dict[str, int] = {}
-    left: dict[str, str] = {} if files else {str(path): "there is no file *.json in it"}
+    left: dict[str, str] = {}
+    if not files:
+        left[str(path)] = f"there is no file {' or '.join('*' + name for name in _INGESTED)} in it"
     for file in files:
         try:
-            new_rows[file.name] = _ingest_file(tables, file)
-        except (ToolkitError, TypeError, KeyError, OSError, msgspec.DecodeError) as error:
+            if file.suffix == ".parquet":
+                new_rows[file.name] = ingest_frame(tables, pd.read_parquet(file)).rows
+            else:
+                new_rows[file.name] = _ingest_file(tables, file)
+        except (ToolkitError, TypeError, ValueError, KeyError, OSError) as error:
             left[file.name] = str(error) or type(error).__name__
     return {"kept": new_rows, "left": left}
 
@@ -297,23 +307,71 @@ def ingest_frame(tables: ArchiveTables, frame: pd.DataFrame) -> Refreshed:
         if parameter.python in parameters and parameter.python not in _PART_NAMES
     }
     series = make_series(operation, (), subject)
-    texts = list(map(msgspec.json.encode, _wire_rows(operation, frame)))
+    texts = _wire_texts(operation, frame)
     origin = RowOrigin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
     return _append_block(tables, RowBlock.from_history(series, texts, parameters), origin)
 
 
-def _wire_rows(operation: Operation, frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame in the form of the wire; missing cells are left out."""
+def _wire_texts(operation: Operation, frame: pd.DataFrame) -> list[bytes]:
+    """Return the rows of a frame as JSON texts of the wire; missing cells are left out."""
     columns = table_columns(operation.tables[0])
     if missing := [column.name for column in columns if column.name not in frame]:
         raise ArchiveError(
             f"{operation.type}: the frame lacks {', '.join(missing)}: ingest it as it was fetched"
         )
-    cells = {
-        column.name: pa.Array.from_pandas(frame[column.name]).to_pylist() for column in columns
-    }
-    rows = [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
-    return [_wire_record(columns, row) for row in rows]
+    fields: dict[str, list[Any]] = defaultdict(list)  # object inside the row -> its fields
+    for column in columns:
+        cells = pa.Array.from_pandas(frame[column.name])
+        if isinstance(cells, pa.ChunkedArray):
+            cells = cells.combine_chunks()
+        outer, _, name = column.wire.rpartition(".")
+        field_texts = pc.binary_join_element_wise(f',"{name}":', _json_texts(column, cells), "")
+        fields[outer].append(pc.fill_null(field_texts, ""))
+    rows = fields.pop("", [])
+    for name, parts in fields.items():
+        objects = _json_objects(parts)  # an object without fields is left out
+        objects = pc.if_else(pc.equal(objects, "{}"), pa.scalar(None, pa.string()), objects)
+        object_texts = pc.binary_join_element_wise(f',"{name}":', objects, "")
+        rows.append(pc.fill_null(object_texts, ""))
+    texts: list[bytes] = _json_objects(rows).cast(pa.binary()).to_pylist()
+    return texts
+
+
+def _json_objects(fields: Sequence[Any]) -> Any:
+    """Return objects with fields, each of which has a comma before it."""
+    joined = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*fields, ""), 1)
+    return pc.binary_join_element_wise("{", joined, "}", "")
+
+
+def _json_texts(column: Column, cells: Any) -> Any:
+    """Return the cells of a column as JSON texts. They are made by Arrow, if it can."""
+    family = column.kind.family
+    if family == "time":
+        return cells.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()).cast(pa.string())
+    if family in ("integer", "flag") and not pa.types.is_floating(cells.type):
+        return cells.cast(pa.string())
+    if family == "number" and column.type is str and not _is_text(cells):
+        numbers = [None if cell is None else _number_text(cell) for cell in cells.to_pylist()]
+        cells = pa.array(numbers, pa.string())
+    is_plain = family == "text" or (family == "number" and column.type is str)
+    if is_plain and _is_text(cells) and not pc.any(_has_escapes(cells)).as_py():
+        return pc.binary_join_element_wise('"', cells.cast(pa.string()), '"', "")
+    values = [
+        None
+        if cell is None
+        else msgspec.json.encode(_wire_value(family, column.type, cell)).decode()
+        for cell in cells.to_pylist()
+    ]
+    return pa.array(values, pa.string())
+
+
+def _is_text(cells: Any) -> bool:
+    return bool(pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type))
+
+
+def _has_escapes(cells: Any) -> Any:
+    """Return which texts have characters that JSON escapes."""
+    return pc.match_substring_regex(cells, r'["\\\x00-\x1f]')
 
 
 def _wire_record(columns: Sequence[Column], cells: Mapping[str, Any]) -> dict[str, Any]:

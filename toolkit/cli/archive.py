@@ -128,11 +128,12 @@ def refresh(
 def ingest(
     path: ArchivePath,
     recordings: Annotated[
-        Path, typer.Argument(help="A recorded answer, or a folder of recorded answers.")
+        Path,
+        typer.Argument(help="A recorded answer, a frame in Parquet, or a folder of such files."),
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Archive recorded answers: JSON files with request, status and response.
+    """Archive recorded answers (JSON with request, status, response) and frames (Parquet).
 
     Exit code 1: some files were left out, with the reason on stderr; the others are archived.
     """
