@@ -91,7 +91,7 @@ notebooks: $(STAMP)  ## write every notebook's .ipynb anew from the .py that is 
 lock:  ## pin the newest versions that pyproject.toml allows (needs uv)
 	@echo "lock: writing requirements.lock"
 	@uv pip compile pyproject.toml --quiet --upgrade --universal --fork-strategy fewest \
-		--python-version 3.11 --extra all --extra docs --extra dev --generate-hashes \
+		--python-version 3.11 --extra all --extra spark --extra docs --extra dev --generate-hashes \
 		--no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		--output-file requirements.lock
 

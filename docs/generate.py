@@ -242,10 +242,22 @@ columns that it needs, units, signs, and the source of each formula; `tk.describ
 the columns of a result. Money is positive if it is good for the account. The notebooks show each
 topic at work.
 
-A helper runs on the engine of its frame. `all` means pandas, Polars (eager and lazy) and DuckDB.
-Other engines are not supported. The column `result` states whether the result is in the engine of
-the input or in pandas. The column `numbers` states which inputs the helper takes: floats, or exact
-decimals (`numbers="exact"`). Estimates are always floats.
+A helper runs on the engine of its frame: pandas, Polars (eager and lazy), DuckDB or PySpark. The
+column `result` states whether the result is in the engine of the input or in pandas. The column
+`numbers` states which inputs the helper takes: floats, or exact decimals (`numbers="exact"`).
+Estimates are always floats. The column `memory` states what the helper has in memory of a lazy
+frame (Polars lazy, DuckDB, PySpark), apart from its result:
+
+- `streams`: the engine processes all rows; the helper collects a few totals. On Polars and DuckDB
+  the check for repeated rows collects one integer for each row.
+- `account by account`: the helper collects the rows of a few accounts at a time, in all at most
+  200,000, or one larger account. The result is a scan of a temporary file, which exists until the
+  end of the process. Files that are sorted by `user` are read once; others once for each group of
+  accounts. On PySpark the executors compute (`applyInArrow`), one account after the other;
+  `reconcile` alone computes on the driver.
+- `in memory`: the helper collects the columns that it needs. On PySpark it computes on the driver,
+  and returns a Spark frame if the column `result` says so. To compute in the executors instead,
+  call it for each account yourself, with `applyInPandas`.
 
 `docs/generate.py` writes the tables from `tests/scale/cases/`, the list of what each helper
 promises. `tests/scale/` checks the promises: the same result on each engine, the same columns for
@@ -307,39 +319,63 @@ With funding rows and with the prices of open positions (`funding` and `marks` o
 returns contain unrealised PnL, too: [notebook 13](../notebooks/13_performance.py) shows it.
 """
 
-_ENGINES = {
-    "pandas": "pandas",
-    "polars": "Polars",
-    "polars lazy": "Polars lazy",
-    "duckdb": "DuckDB",
-}
+ENGINES_TEXT = """## Engines
+
+Each call gives the rows of pandas, with floats equal to nine digits and exact numbers equal. The
+time zone of the sessions of DuckDB and PySpark is not UTC. Calls differ in helper, arguments and
+kind of numbers. On two executors the tests run one call for each way in which helpers compute.
+
+**PySpark** is the engine for data that outgrow one machine. Install the extra `spark`, and Java 17
+or newer. The toolkit must be installed on the executors, too. `archive.scan("fills",
+engine="spark", session=spark)` reads an archive with Spark's own reader of Parquet. If an account's
+rows are processed in an executor, errors about their values come when the result is computed, and
+warnings stay in the executor's log.
+"""
 
 
 def analysis_page() -> str:
-    """Return the page of analysis helpers by topic, with the engines of each."""
+    """Return the page of analysis helpers by topic, with what each has in memory."""
     from tests.scale import case as scale_cases
 
     cases = scale_cases.cases()
-    parts = [ANALYSIS.strip()]
+    parts = [ANALYSIS.strip(), _engine_table(cases)]
     for topic in scale_cases.topics():
         parts.append(f"## `tk.{topic}`\n\n{_first_line(getattr(toolkit, topic))}")
         own = [case for case in cases if case.topic == topic]
         names = sorted({case.helper for case in own})
         rows = [_helper_row(name, [case for case in own if case.helper == name]) for name in names]
-        head = ["helper", "result in short", "engines", "numbers", "result"]
+        head = ["helper", "result in short", "memory", "numbers", "result"]
         table = [head, ["---"] * len(head), *rows]
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in table))
     return "\n\n".join(parts) + "\n"
 
 
+def _engine_table(cases: list[Any]) -> str:
+    """Return how many calls of helpers the tests compare with pandas on each engine."""
+    from tests.engines import ENGINES
+    from tests.scale.case import ON_EXECUTORS
+
+    helpers = len({case.helper for case in cases})
+    both = sum(len(case.numbers) for case in cases)
+    few = {case.helper for case in cases if str(case) in ON_EXECUTORS}
+    rows = [[name, helpers, both, "test_cases.py"] for name in ENGINES[1:]]
+    rows += [
+        ["PySpark, `local[2]`", helpers, both, "test_spark.py"],
+        ["PySpark, Spark Connect", helpers, len(cases), "test_spark.py"],
+        ["PySpark, `local-cluster[2,1,1024]`", len(few), len(ON_EXECUTORS), "test_spark.py"],
+    ]
+    head = ["engine", "helpers", "calls", "test in `tests/scale/`"]
+    table = [head, ["---"] * len(head), *([str(cell) for cell in row] for row in rows)]
+    return ENGINES_TEXT.strip() + "\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in table)
+
+
 def _helper_row(name: str, cases: list[Any]) -> list[str]:
-    on = [name for key, name in _ENGINES.items() if all(key in case.engines for case in cases)]
     numbers = [kind for kind in ("float", "exact") if all(kind in case.numbers for case in cases)]
     same = all(case.gives == "same" for case in cases)
     return [
         f"`{name.split('.')[1]}`",
         _first_line(cases[0].function),
-        "all" if len(on) == len(_ENGINES) else ", ".join(on),
+        cases[0].memory,
         ", ".join(numbers),
         "same engine" if same else "pandas",
     ]

@@ -4,6 +4,7 @@ The first session runs on threads and also serves Spark Connect; the second one 
 """
 
 import os
+import sys
 from typing import Any
 
 SETTINGS = {
@@ -33,6 +34,7 @@ def open_session(master: str) -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # of the executors
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master(master).appName("tests")
     for name, value in SETTINGS.items():
@@ -49,3 +51,14 @@ def connect_session(session: Any) -> Any:
     remote = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
     remote.conf.set("spark.sql.session.timeZone", SETTINGS["spark.sql.session.timeZone"])
     return remote
+
+
+def close_gateway() -> None:
+    """End the Java process of the sessions, and wait until it has ended."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=30)
+    SparkContext._gateway = SparkContext._jvm = None

@@ -41,6 +41,7 @@ BOUNDED = {
     "numpy": "dtypes and casts of every frame",
     "pandas": "dtypes of every frame",
     "polars": "an engine: each version changes what a lazy frame can do",
+    "pyspark": "an engine, and its protocol of workers: toolkit/analysis/common/by_account.py",
     "typer": "versions before 1: the classes of commands: toolkit/cli/operations.py",
     "zstandard": "versions before 1: frames and their errors",
 }
@@ -84,7 +85,7 @@ def test_conda_environment_repeats_dependencies():
     assert given == wanted | {f"python{PROJECT['requires-python']}", "pip"}
 
 
-@pytest.mark.parametrize("item", requirement_names("all", "docs", "dev"), ids=str)
+@pytest.mark.parametrize("item", requirement_names("all", "spark", "docs", "dev"), ids=str)
 def test_lock_is_within_bounds(item: Requirement):
     assert locked_versions()[canonicalize_name(item.name)] in item.specifier
 
@@ -92,7 +93,7 @@ def test_lock_is_within_bounds(item: Requirement):
 def test_fast_changing_libraries_are_bounded():
     bounded = {
         item.name
-        for item in requirement_names("all")
+        for item in requirement_names("all", "spark")
         if any(part.operator == "<" for part in item.specifier)
     }
     assert bounded == BOUNDED.keys()
@@ -125,7 +126,7 @@ def test_wheel_contains_package():
 
 
 def test_extras_have_a_purpose():
-    assert set(EXTRAS) | {"all", "dev", "docs"} == set(PROJECT["optional-dependencies"])
+    assert set(EXTRAS) | {"all", "spark", "dev", "docs"} == set(PROJECT["optional-dependencies"])
     assert {f"{item.name}" for item in requirement_names(*EXTRAS)} == {
         item.name for item in requirement_names("all")
     }

@@ -24,7 +24,58 @@ import toolkit
 from tests.engines import ENGINES
 
 Frames = Mapping[str, pd.DataFrame]
+
+STREAMS = frozenset(
+    {
+        "builders.revenue",
+        "builders.routing",
+        "depth.imbalance",
+        "depth.profile",
+        "funding.implied_oracle",
+        "funding.sums",
+        "ledger.flows",
+        "ledger.sums",
+        "ledger.unknown",
+        "liquidations.fills",
+        "orders.fill_ratio",
+        "orders.mix",
+        "orders.transitions",
+        "pnl.attribution",
+        "slippage.curve",
+        "slippage.heatmap",
+        "twaps.adherence",
+        "twaps.linked",
+        "twaps.pressure",
+    }
+)
+"""Helpers that leave all rows to the engine: they collect a few totals."""
+
+BY_ACCOUNT = frozenset(
+    {
+        "pnl.audit",
+        "pnl.equity",
+        "pnl.lots",
+        "pnl.positions",
+        "pnl.reconcile",
+        "pnl.round_trips",
+        "pnl.unrealised",
+    }
+)
+"""Helpers that collect the rows of a few accounts at a time. All others collect their columns."""
 Doubled = Callable[[pd.DataFrame, pd.DataFrame], None]
+
+
+ON_EXECUTORS = (
+    "builders.revenue by builder, week and user",  # calendar groups
+    "funding.accrual",  # a window
+    "ledger.sums",
+    "orders.time_to_fill",  # an estimate, in pandas
+    "pnl.attribution",
+    "pnl.equity",  # account by account
+    "pnl.positions",
+    "slippage.curve",
+)
+"""Cases that run on two executors: one for each way in which helpers compute."""
 
 
 def twice(*names: str) -> Doubled:
@@ -111,6 +162,13 @@ class Case:
     def function(self) -> Callable[..., Any]:
         found: Callable[..., Any] = getattr(getattr(toolkit, self.topic), self.helper.split(".")[1])
         return found
+
+    @property
+    def memory(self) -> str:
+        """Return what the helper has in memory, apart from its result."""
+        if self.helper in STREAMS:
+            return "streams"
+        return "account by account" if self.helper in BY_ACCOUNT else "in memory"
 
     def __str__(self) -> str:
         return f"{self.helper} {self.note}".rstrip()

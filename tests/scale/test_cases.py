@@ -9,13 +9,14 @@ from functools import cache
 from typing import Any
 
 import pandas as pd
+import polars
 import pytest
 
 import toolkit
-from tests.analysis.examples import as_numbers
+from tests.analysis.examples import ME, as_numbers
 from tests.engines import ENGINES, Engine
-from tests.scale.case import Case, cases, topics
-from toolkit.analysis.common import columns
+from tests.scale.case import BY_ACCOUNT, Case, cases, topics
+from toolkit.analysis.common import by_account, columns
 from toolkit.errors import MissingColumns, RepeatedRows
 
 InPandas = Callable[[Case, str, int | None], list[dict[str, Any]]]
@@ -261,3 +262,50 @@ def test_repeated_rows_of_engines(case: Case, name: str, engines, in_pandas: InP
 def test_a_million_rows(case: Case) -> None:
     frames = case.frames(case.most)
     case.at_scale(frames, case.run(frames))
+
+
+def collected_rows(
+    case: Case, frames: Mapping[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> int:
+    """Return the most rows that a call collects at once from Polars, apart from `_key`.
+
+    The check for repeated rows collects this integer for each row.
+    """
+    counts = [0]
+    collect = polars.LazyFrame.collect
+
+    def count_rows(frame: polars.LazyFrame, *arguments: Any, **options: Any) -> Any:
+        result: Any = collect(frame, *arguments, **options)
+        counts.append(0 if result.columns == ["_key"] else result.height)
+        return result
+
+    engine = Engine("polars lazy")
+    given = {name: engine.give(frame) for name, frame in frames.items()}
+    with monkeypatch.context() as patch:
+        patch.setattr(polars.LazyFrame, "collect", count_rows)
+        case.run(given)
+    return max(counts)
+
+
+@pytest.mark.parametrize("helper", sorted({case.helper for case in CASES}))
+def test_collected_rows(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a helper has in memory is what the documents state."""
+    growth = []
+    for case in (case for case in CASES if case.helper == helper):
+        few, many = (
+            collected_rows(case, given(case, "float", n), monkeypatch)
+            for n in (case.rows, 8 * case.rows)
+        )
+        growth.append(many - few)
+    assert (max(growth) > 2) == (case.memory != "streams")
+
+
+@pytest.mark.parametrize("helper", sorted(BY_ACCOUNT))
+def test_collected_rows_by_account(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_account, "ROWS_AT_ONCE", 1)
+    case = next(case for case in CASES if case.helper == helper)
+    frames = {
+        name: pd.concat([frame, frame.replace({ME: ME[:-1] + "f"})], ignore_index=True)
+        for name, frame in given(case).items()
+    }
+    assert collected_rows(case, frames, monkeypatch) == case.rows

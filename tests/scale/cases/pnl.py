@@ -256,7 +256,6 @@ CASES = [
             "fills": ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl"),
         },
         doubled=same,
-        engines=("pandas", "polars"),
         keys=("time",),
     ),
 ]
