@@ -323,7 +323,8 @@ ENGINES_TEXT = """## Engines
 
 Each call gives the rows of pandas, with floats equal to nine digits and exact numbers equal. The
 time zone of the sessions of DuckDB and PySpark is not UTC. Calls differ in helper, arguments and
-kind of numbers. On two executors the tests run one call for each way in which helpers compute.
+kind of numbers. On PySpark, calls on threads have exact numbers, and calls over Connect have
+floats. On two executors the tests run one call for each way in which helpers compute.
 
 **PySpark** is the engine for data that outgrow one machine. Install the extra `spark`, and Java 17
 or newer. The toolkit must be installed on the executors, too. `archive.scan("fills",
@@ -360,9 +361,14 @@ def _engine_table(cases: list[Any]) -> str:
     few = {case.helper for case in cases if str(case) in ON_EXECUTORS}
     rows = [[name, helpers, both, "test_cases.py"] for name in ENGINES[1:]]
     rows += [
-        ["PySpark, `local[2]`", helpers, both, "test_spark.py"],
+        ["PySpark, `local[2]`", helpers, len(cases), "test_spark.py"],
         ["PySpark, Spark Connect", helpers, len(cases), "test_spark.py"],
-        ["PySpark, `local-cluster[2,1,1024]`", len(few), len(ON_EXECUTORS), "test_spark.py"],
+        [
+            "PySpark, `local-cluster[2,1,1024]`",
+            len(few),
+            len(ON_EXECUTORS),
+            "test_spark_executors.py",
+        ],
     ]
     head = ["engine", "helpers", "calls", "test in `tests/scale/`"]
     table = [head, ["---"] * len(head), *([str(cell) for cell in row] for row in rows)]

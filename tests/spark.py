@@ -4,8 +4,15 @@ The first session runs on threads and also serves Spark Connect; the second one 
 """
 
 import os
+import shutil
 import sys
 from typing import Any
+
+import pytest
+
+from tests.engines import Engine
+from tests.scale.case import Case
+from tests.scale.test_cases import close, given, rows_of
 
 SETTINGS = {
     "spark.driver.memory": "1g",
@@ -22,6 +29,7 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # all executors are there
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
@@ -29,7 +37,13 @@ SETTINGS = {
 
 
 def open_session(master: str) -> Any:
-    """Return a session of threads (`local[2]`) or of two executors."""
+    """Return a session of threads (`local[2]`) or of two executors.
+
+    Without Java the test is skipped; in CI it fails.
+    """
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        refuse = pytest.fail if os.environ.get("CI") else pytest.skip
+        refuse("no Java found: PySpark was NOT checked (apt-get install default-jre-headless)")
     import pyspark
     from pyspark.sql import SparkSession
 
@@ -62,3 +76,16 @@ def close_gateway() -> None:
     gateway.proc.stdin.close()
     gateway.proc.wait(timeout=30)
     SparkContext._gateway = SparkContext._jvm = None
+
+
+def check_equal(case: Case, kind: str, session: Any) -> None:
+    pandas, spark = Engine("pandas"), Engine("spark", session)
+    frames = given(case, kind)
+    wanted = rows_of(case, pandas, case.run(frames))
+    result = case.run({name: spark.give(frame) for name, frame in frames.items()})
+    assert (spark if case.gives == "same" else pandas).owns(result)
+    found = rows_of(case, spark, result)
+    assert len(found) == len(wanted)
+    for item, other in zip(found, wanted, strict=True):
+        assert list(item) == list(other)
+        assert item == close(other)

@@ -1,34 +1,26 @@
-"""Every helper gives the pandas result on PySpark: on threads, over Connect, on two executors."""
+"""Every helper gives the pandas result on PySpark: on threads, and over Spark Connect."""
 
-import os
-import shutil
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import toolkit as tk
 from tests.engines import Engine
-from tests.scale.case import ON_EXECUTORS, Case, cases
+from tests.scale.case import Case, cases
 from tests.scale.test_cases import close, given, rows_of
-from tests.spark import close_gateway, connect_session, open_session
+from tests.spark import check_equal, close_gateway, connect_session, open_session
 from toolkit.errors import RepeatedRows
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process starts Java
 
 CASES = cases()
-KINDS = [(case, kind) for case in CASES for kind in case.numbers]
 
 
 @pytest.fixture(scope="module")
-def java() -> None:
-    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        refuse = pytest.fail if os.environ.get("CI") else pytest.skip
-        refuse("no Java found: PySpark was NOT checked (apt-get install default-jre-headless)")
-
-
-@pytest.fixture(scope="module")
-def threads(java: None) -> Iterator[Any]:
+def threads() -> Iterator[Any]:
     session = open_session("local[2]")
     yield session
     session.stop()
@@ -42,35 +34,14 @@ def remote(threads: Any) -> Iterator[Any]:
     session.stop()
 
 
-@pytest.fixture(scope="module")
-def executors(java: None) -> Iterator[Any]:
-    session = open_session("local-cluster[2,1,1024]")
-    yield session
-    session.stop()
-    close_gateway()
-
-
-def check_equal(case: Case, kind: str, session: Any) -> None:
-    pandas, spark = Engine("pandas"), Engine("spark", session)
-    frames = given(case, kind)
-    wanted = rows_of(case, pandas, case.run(frames))
-    result = case.run({name: spark.give(frame) for name, frame in frames.items()})
-    assert (spark if case.gives == "same" else pandas).owns(result)
-    found = rows_of(case, spark, result)
-    assert len(found) == len(wanted)
-    for item, other in zip(found, wanted, strict=True):
-        assert list(item) == list(other)
-        assert item == close(other)
-
-
-@pytest.mark.parametrize(("case", "kind"), KINDS, ids=str)
-def test_threads_agree(case: Case, kind: str, threads: Any) -> None:
-    check_equal(case, kind, threads)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_threads_agree(case: Case, threads: Any) -> None:
+    check_equal(case, case.numbers[-1], threads)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_connect_agrees(case: Case, remote: Any) -> None:
-    check_equal(case, case.numbers[-1], remote)
+    check_equal(case, case.numbers[0], remote)
 
 
 def test_repeated_rows_count_once(threads: Any) -> None:
@@ -93,6 +64,25 @@ def test_empty_frames(threads: Any) -> None:
         assert found == rows_of(case, Engine("pandas"), case.run(given(case, n=0)))
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if str(case) in ON_EXECUTORS], ids=str)
-def test_executors_agree(case: Case, executors: Any) -> None:
-    check_equal(case, case.numbers[-1], executors)
+def test_archive_scan(threads: Any, remote: Any, tmp_path: Path) -> None:
+    """Spark reads the files itself; the rows and the results are those of pandas."""
+    session = tk.local(seed=7, size="tiny")
+    users, archive = session.world["users"][:2], tk.archive.open(tmp_path)
+    for user in users:
+        archive.refresh(tk.user_fills_by_time, user, 0)
+    plain = archive.scan("fills", engine="pandas")
+    wanted = tk.pnl.attribution(plain, by="user")
+    for spark in (threads, remote):
+        rows = archive.scan("fills", engine="spark", session=spark)
+        assert rows.columns == list(plain.columns)
+        found = Engine("spark", spark).take(tk.pnl.attribution(rows, by="user"))
+        assert found == [close(row) for row in Engine("pandas").take(wanted)]
+    middle = int(plain["time"].median().timestamp() * 1000)
+    rows = archive.scan(
+        "fills", subject=users[0], end=middle, columns=["tid"], engine="spark", session=threads
+    )
+    few = archive.scan("fills", subject=users[0], end=middle, columns=["tid"], engine="pandas")
+    assert sorted(row["tid"] for row in rows.collect()) == sorted(few["tid"])
+    assert archive.scan("orders", engine="spark", session=threads).count() == 0
+    with pytest.raises(ValueError, match="belong together"):
+        archive.scan("fills", engine="spark", session=None)

@@ -264,6 +264,16 @@ class Archive:
         self, record: str | type[Record], *, engine: Literal["pandas"], **rows: Unpack[_Rows]
     ) -> pd.DataFrame: ...
 
+    @overload
+    def scan(
+        self,
+        record: str | type[Record],
+        *,
+        engine: Literal["spark"],
+        session: Any,
+        **rows: Unpack[_Rows],
+    ) -> Any: ...
+
     def scan(
         self,
         record: str | type[Record],
@@ -274,7 +284,8 @@ class Archive:
         end: Time | None = None,
         columns: Sequence[str] | None = None,
         engine: Engine = "duckdb",
-    ) -> "DuckDBPyRelation | LazyFrame | pd.DataFrame":
+        session: Any = None,
+    ) -> Any:
         """Read all rows of one kind of record on an engine, also more than fit into memory.
 
         Parameters
@@ -290,12 +301,15 @@ class Archive:
             Time range, both ends inclusive.
         columns : sequence of str, optional
             The columns; by default all but ``_json``, the text of the wire.
-        engine : {"duckdb", "polars", "pandas"}
+        engine : {"duckdb", "polars", "pandas", "spark"}
             The library that reads.
+        session : SparkSession, optional
+            The session of ``"spark"``, classic or Spark Connect. Its executors read the files
+            themselves, so they must reach them under the same path.
 
         Returns
         -------
-        DuckDBPyRelation, polars.LazyFrame or pandas.DataFrame
+        DuckDBPyRelation, polars.LazyFrame, pandas.DataFrame or pyspark.sql.DataFrame
             Rows in no order. Numbers are float64, times are UTC in microseconds.
 
         Raises
@@ -314,7 +328,7 @@ class Archive:
                 raise TypeError(f"subject is a text, not {subject!r}")
             values["_subject"] = subject.lower() if subject.startswith("0x") else subject
         first, last = (None if time is None else to_ms(time) for time in (start, end))
-        return scan_table(self.tables, name, values, (first, last), columns, engine)
+        return scan_table(self.tables, name, values, (first, last), columns, engine, session)
 
     def status(self) -> pd.DataFrame:
         """Return what is in the archive.

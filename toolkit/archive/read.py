@@ -47,8 +47,7 @@ from toolkit.frames.cells import TEXT
 from toolkit.times import Time, to_iso, to_ms
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyRelation
-    from polars import LazyFrame
+    pass
 
 __all__ = [
     "Engine",
@@ -75,7 +74,7 @@ _STATUS_TYPES: Final = {
     "bytes": "int64",
 }
 
-Engine = Literal["duckdb", "polars", "pandas"]
+Engine = Literal["duckdb", "polars", "pandas", "spark"]
 """The library that reads a scan."""
 RowSpan = Mapping[str, Any]
 """Number of ``rows``, and the time of the ``first`` and ``last`` in Unix milliseconds."""
@@ -361,7 +360,8 @@ def scan_table(
     times: tuple[int | None, int | None],
     columns: Sequence[str] | None,
     engine: Engine,
-) -> "DuckDBPyRelation | LazyFrame | pd.DataFrame":
+    session: Any = None,
+) -> Any:
     """Return the rows of a table on an engine; see `Archive.scan`.
 
     Parameters
@@ -376,11 +376,15 @@ def scan_table(
         Range in Unix milliseconds, both ends inclusive.
     columns : sequence of str or None
         The columns; by default all but ``_json``.
-    engine : {"duckdb", "polars", "pandas"}
+    engine : {"duckdb", "polars", "pandas", "spark"}
         The library that reads.
+    session : SparkSession, optional
+        The session of ``"spark"``.
     """
     if engine not in get_args(Engine):
         raise ValueError(f"engine is {', '.join(get_args(Engine))}, not {engine!r}")
+    if (engine == "spark") != (session is not None):
+        raise ValueError('session= and engine="spark" belong together: pass both, or none')
     if name not in RECORDS and times != (None, None):
         raise ArchiveError(f"{name} has no range of time: leave out start and end")
     handle = tables.open_table(name)
@@ -405,5 +409,30 @@ def scan_table(
             import polars
 
             return polars.scan_pyarrow_dataset(filtered).select(shown)
-        frame: pd.DataFrame = filtered.to_table(columns=shown).to_pandas()
-        return frame
+        if engine == "spark":
+            files = [] if handle is None else handle.file_uris()
+            time = time_column(name) if name in RECORDS else ""
+            rows = _read_with_spark(session, files, dataset.schema, values, time, times)
+            return rows.select(*shown)
+        return filtered.to_table(columns=shown).to_pandas()
+
+
+def _read_with_spark(
+    session: Any,
+    files: Sequence[str],
+    schema: pa.Schema,
+    values: Mapping[str, str],
+    time: str,
+    times: tuple[int | None, int | None],
+) -> Any:
+    """Return the rows of Parquet files that Spark itself reads."""
+    empty = session.createDataFrame(schema.empty_table())
+    if not files:
+        return empty
+    frame = session.read.schema(empty.schema).parquet(*files)
+    for column, value in values.items():
+        frame = frame.filter(frame[column] == value)
+    for sign, limit in zip((">=", "<="), times, strict=True):
+        if limit is not None:
+            frame = frame.filter(f"`{time}` {sign} timestamp_millis({limit})")
+    return frame
