@@ -34,6 +34,7 @@ ALLOWED: Final = {
 """Licences that may stand beside ours, MIT; most have their SPDX names."""
 
 NAMES: Final = {
+    "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0": "Apache-2.0",
     "Apache License 2.0": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0",

@@ -7,6 +7,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+from toolkit.analysis.common.engines import spark_frame
+
 ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
 
 
@@ -29,7 +31,7 @@ class Engine:
             case "polars lazy":
                 return pl.from_arrow(table).lazy()
             case "spark":
-                return self.session.createDataFrame(table)
+                return spark_frame(self.session, table)
             case _:
                 return self.connection.from_arrow(table)
 

@@ -426,7 +426,9 @@ def _read_with_spark(
     times: tuple[int | None, int | None],
 ) -> Any:
     """Return the rows of Parquet files that Spark itself reads."""
-    empty = session.createDataFrame(schema.empty_table())
+    from toolkit.analysis.common.engines import spark_frame
+
+    empty = spark_frame(session, schema.empty_table())
     if not files:
         return empty
     frame = session.read.schema(empty.schema).parquet(*files)

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from toolkit.analysis.common.columns import Frame
+from toolkit.analysis.common.engines import spark_frame
 from toolkit.analysis.common.owners import lower_address
 
 ROWS_AT_ONCE = 200_000
@@ -174,7 +175,7 @@ def _run_on_spark(run: Run, given: Mapping[str, Any]) -> Any:
         marked.append(native.selectExpr(account, f"{place} AS _place", f"struct(*) AS `{name}`"))
     empty = run(**fixed, **{name: schema.empty_table() for name, schema in schemas.items()})
     order = pa.field("_order", pa.int64())
-    wanted = session.createDataFrame(empty.append_column(order, pa.array([], pa.int64())))
+    wanted = spark_frame(session, empty.append_column(order, pa.array([], pa.int64())))
     target = wanted.limit(0).toArrow().schema
     rows = marked[0]
     for other in marked[1:]:

@@ -97,8 +97,17 @@ def _native_result(
 
         return duckdb.from_arrow(table)
     if engine.is_spark_like():
-        return nw.to_native(like).sparkSession.createDataFrame(table)
+        return spark_frame(nw.to_native(like).sparkSession, table)
     return table
+
+
+def spark_frame(session: Any, table: pa.Table) -> Any:
+    """Return a table as a frame of a Spark session."""
+    if len(table):
+        return session.createDataFrame(table)
+    # Spark Connect refuses a table without rows.
+    blank = [pa.nulls(1, field.type) for field in table.schema]
+    return session.createDataFrame(pa.table(blank, names=table.schema.names)).limit(0)
 
 
 def number_column(
