@@ -12,7 +12,7 @@ from typing import Any, Final
 import toolkit
 from toolkit.contract.operations import OPERATIONS
 
-__all__ = ["api_pages", "figures_page", "link_names", "public_names"]
+__all__ = ["api_pages", "example_section", "figures_page", "link_names", "public_names"]
 
 FOLDER: Final = "docs/reference"
 NO_FIGURES: Final = ("alt", "use")  # functions of `toolkit.plots` that draw nothing
@@ -53,6 +53,13 @@ def api_pages() -> dict[str, str]:
             members = {f"{name}.{inner}": getattr(module, inner) for inner in module.__all__}
             pages[f"{FOLDER}/tk_{name}.md"] = _page(f"tk.{name}", inspect.getdoc(module), members)
     return pages
+
+
+def example_section(name: str) -> str:
+    """Return the section with the example of a fetch function, from its docstring."""
+    documented = inspect.getdoc(getattr(toolkit, name)) or ""
+    example = documented.split("\nExamples\n--------\n")[1].split("\nColumns\n-------\n")[0]
+    return "\n\n".join([f"### Example of {name}", *_example_parts(example)])
 
 
 def figures_page(pictures: Mapping[str, str]) -> str:

@@ -90,6 +90,11 @@ def repository_pages() -> dict[str, str]:
     pages = {name: (ROOT / name).read_text() for name in files}
     for path in sorted((ROOT / "docs/reference").glob("*.md")):
         pages[f"docs/reference/{path.name}"] = path.read_text()
+    for operation in OPERATIONS.values():
+        path = f"docs/reference/{operation.topic}.md"
+        heading = f"### Errors of {operation.function}\n"
+        example = api_pages.example_section(operation.function)
+        pages[path] = pages[path].replace(heading, f"{example}\n\n{heading}")
     pages["index.md"] = (ROOT / "README.md").read_text()
     others = {f"docs/{path.name}": path.read_text() for path in (ROOT / "docs").glob("*.md")}
     return others | pages

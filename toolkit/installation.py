@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -29,6 +29,7 @@ __all__ = [
     "find_shadow",
     "install_command",
     "notebook_folder",
+    "package_version",
 ]
 
 DISTRIBUTION: Final = "exchange-toolkit"
@@ -80,6 +81,14 @@ def install_command(extra: str) -> str:
     if (wheel := _install_path()) is not None and wheel.exists():
         return f"{installer} {_quote(f'{wheel}[{extra}]')}"
     return f"{installer} {' '.join(map(_quote, extra_requirements(extra)))}"
+
+
+def package_version() -> str:
+    """Return the version of this package, or "unknown" if it is not installed."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def clone_folder() -> Path | None:

@@ -44,6 +44,11 @@ def test_sections_have_parameters_and_example(pages: dict[str, str]) -> None:
         assert part in section
 
 
+def test_operation_has_an_example(pages: dict[str, str]) -> None:
+    section = pages["docs/reference/fills.md"].split("### Example of user_fills_by_time\n")[1]
+    assert ">>> fills = tk.user_fills_by_time(" in section.split("\n### ")[0]
+
+
 def test_every_page_is_in_navigation(pages: dict[str, str]) -> None:
     def listed(entry: Any) -> set[str]:
         if isinstance(entry, str):

@@ -123,3 +123,14 @@ def test_verify_command_on_unreachable_store(monkeypatch: pytest.MonkeyPatch) ->
     result = CliRunner().invoke(archive_app, ["verify", "s3://bucket/x"])
     assert result.exit_code == 2
     assert "check the address, the network" in result.output
+
+
+def test_commits_name_the_version(tmp_path) -> None:
+    import deltalake
+
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        tk.archive.open(tmp_path).refresh(
+            tk.delegations, session.world["users"][0], session=session
+        )
+    (commit, *_) = deltalake.DeltaTable(tmp_path / "answers").history(1)
+    assert commit["toolkit"] == tk.__version__

@@ -108,7 +108,7 @@ USER = "0x4a1ddfb577c46543c4485b599b97bcc3d58e77ca"
             "--amount is a number of USD, such as 10000 or 1e4, not '10k'",
         ),
         (("fetch", "userFills", "--user", USER), "use --base-url or TOOLKIT_BASE_URL, or offline"),
-        (("archive", "status", "kept@badid"), "'badid' is not the id of a freeze"),
+        (("archive", "verify", "kept@badid"), "'badid' is not the id of a freeze"),
     ],
 )
 def test_message_speaks_of_command_line(

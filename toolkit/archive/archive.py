@@ -473,21 +473,21 @@ def open(
     check_location(location)
     tables = ArchiveTables(location, storage_options)
     if frozen is None:
-        _check_freeze_id(location)
         return Archive(tables)
     manifest = read_manifest(tables, frozen)
     versions = {name: entry["version"] for name, entry in manifest.items()}
     return Archive(ArchiveTables(location, storage_options, versions), frozen, manifest)
 
 
-def _check_freeze_id(location: str) -> None:
-    """Raise ArchiveError if a path looks like an archive with something else than a freeze's id."""
+def _freeze_hint(location: str) -> str:
+    """Return what to do if a path looks like an archive with something else than a freeze's id."""
     folder, at, name = location.rpartition("@")
-    if at and "://" not in location and not Path(location).exists() and Path(folder).is_dir():
-        raise ArchiveError(
-            f"{name!r} is not the id of a freeze: an id is f and 16 hex digits, as "
-            f"`toolkit archive freeze {folder}` prints it"
-        )
+    if not at or "://" in location or not Path(folder).is_dir():
+        return ""
+    return (
+        f"; {name!r} is not the id of a freeze: an id is f and 16 hex digits, as "
+        f"`toolkit archive freeze {folder}` prints it"
+    )
 
 
 def open_existing(path: str | Path) -> Archive:
@@ -500,5 +500,6 @@ def open_existing(path: str | Path) -> Archive:
     """
     archive = open(path)
     if not archive.tables.has_tables():
-        raise ArchiveError(f"there is no archive in {archive.tables.location}")
+        location = archive.tables.location
+        raise ArchiveError(f"there is no archive in {location}{_freeze_hint(location)}")
     return archive

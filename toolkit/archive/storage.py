@@ -25,6 +25,7 @@ from toolkit.archive.errors import (
 )
 from toolkit.archive.schemas import FREEZES, PULLS, SCHEMAS, Series
 from toolkit.errors import ArchiveError
+from toolkit.installation import package_version
 
 __all__ = [
     "ROWS_IN_GROUP",
@@ -258,8 +259,9 @@ class ArchiveTables:
             If the rows cannot be written. The table then has none of them.
         """
         delta = load_deltalake()
+        facts = {"digest": format_digest(digest_rows(rows)), "toolkit": package_version()}
         commit = delta.CommitProperties(
-            custom_metadata={**(notes or {}), "digest": format_digest(digest_rows(rows))},
+            custom_metadata={**(notes or {}), **facts},
             app_transactions=[delta.Transaction(name, n) for name, n in (counts or {}).items()],
         )
         # The table may have been created by a version that knew other columns.
