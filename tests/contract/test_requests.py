@@ -15,6 +15,7 @@ from toolkit.contract.requests import (
     make_cursor,
     parse_cursor,
     request_body,
+    request_points,
 )
 from toolkit.errors import BadRequest
 
@@ -314,6 +315,7 @@ def test_cursors_round_trip(row: Operation, data: st.DataObject) -> None:
         "1__2",
         "\u0661_1",
         "9" * 30 + "_1",
+        "9" * 17 + "_1",
         7,
         [],
     ],
@@ -502,3 +504,34 @@ def test_refusal_before_sending_has_no_status() -> None:
 def test_get_operation_unknown_type() -> None:
     with pytest.raises(KeyError, match="there is no operation 'nope'; there are spotPair"):
         get_operation("nope")
+
+
+BATCH = get_operation("batchClearinghouseStates")
+
+
+@pytest.mark.parametrize(
+    ("request_", "points"),
+    [
+        ({"users": [USER] * 3}, 6),
+        ({"users": [USER] * 49}, 98),
+        ({"users": [USER] * 51}, 100),
+        ({"users": [USER] * 3, "dex": ALL_DEXES}, 24),
+        ({"users": [USER] * 60, "dex": ALL_DEXES}, 400),
+        ({"users": [USER] * 3, "dex": "flx"}, 6),
+        ({"users": []}, 2),
+        ({"users": USER}, 2),
+        ({}, 2),
+        ({"dex": ALL_DEXES}, 8),
+    ],
+)
+def test_points_of_a_batch(request_: dict[str, Any], points: int) -> None:
+    """Two points for each user, at most 100, times the dexes: here four with the native one."""
+    assert request_points(BATCH, request_, dexes=4) == points
+
+
+def test_points_of_other_operations() -> None:
+    assert request_points(get_operation("userFills"), {"users": [USER] * 3, "dex": ALL_DEXES}) == 10
+
+
+def test_addresses_of_a_list_become_lower_case() -> None:
+    assert request_body(BATCH, {"users": ["0x" + "AB" * 20]})["users"] == [USER]
