@@ -288,7 +288,7 @@ def test_start_is_ignored_with_a_cursor(row: Operation) -> None:
 def test_start_or_cursor_is_required(row: Operation) -> None:
     request = smallest_request(row)
     del request["startTime"]
-    with pytest.raises(BadRequest, match="startTime parameter is required"):
+    with pytest.raises(BadRequest, match=r"startTime parameter is required \(or cursor\)"):
         check_request(row, request)
 
 
@@ -535,3 +535,9 @@ def test_points_of_other_operations() -> None:
 
 def test_addresses_of_a_list_become_lower_case() -> None:
     assert request_body(BATCH, {"users": ["0x" + "AB" * 20]})["users"] == [USER]
+
+
+def test_argument_of_same_name_needs_no_hint() -> None:
+    with pytest.raises(BadRequest, match="user parameter is required") as missing:
+        check_request(get_operation("userFills"), {})
+    assert missing.value.hint == ""
