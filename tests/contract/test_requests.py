@@ -541,3 +541,16 @@ def test_argument_of_same_name_needs_no_hint() -> None:
     with pytest.raises(BadRequest, match="user parameter is required") as missing:
         check_request(get_operation("userFills"), {})
     assert missing.value.hint == ""
+
+
+def test_empty_list_of_users_is_valid() -> None:
+    assert request_body(BATCH, {"users": []}) == {"type": BATCH.type, "users": []}
+
+
+def test_whole_numbers_end_at_2_to_the_53() -> None:
+    """JSON readers that use floats confuse larger ones with their neighbours."""
+    operation = get_operation("userFillsByTime")
+    request = {"user": USER, "startTime": 2**53 - 1}
+    assert check_request(operation, request)["start"] == 2**53 - 1
+    with pytest.raises(BadRequest, match="startTime must be a whole number"):
+        check_request(operation, request | {"startTime": 2**53})
