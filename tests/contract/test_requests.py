@@ -552,5 +552,8 @@ def test_whole_numbers_end_at_2_to_the_53() -> None:
     operation = get_operation("userFillsByTime")
     request = {"user": USER, "startTime": 2**53 - 1}
     assert check_request(operation, request)["start"] == 2**53 - 1
-    with pytest.raises(BadRequest, match="startTime must be a whole number"):
+    with pytest.raises(BadRequest, match="startTime must be a whole number of Unix milliseconds"):
         check_request(operation, request | {"startTime": 2**53})
+    with pytest.raises(BadRequest) as refused:
+        check_request(operation, request | {"limit": 2**53})
+    assert refused.value.message == "limit must be a whole number"
