@@ -223,6 +223,7 @@ class RowArrays:
         self._time_column = time_column
         self._rows = rows
         self._codes: dict[str, tuple[Integers, list[str]]] = {}
+        self._integers: dict[str, Integers] = {}
 
     def take(self, rows: Integers) -> "RowArrays":
         """Return some of the rows."""
@@ -258,6 +259,11 @@ class RowArrays:
 
     def integers(self, name: str) -> Integers:
         """Return whole numbers; a missing value is 0."""
+        if name not in self._integers:
+            self._integers[name] = self._read_integers(name)
+        return self._integers[name]
+
+    def _read_integers(self, name: str) -> Integers:
         values = self._values(name)
         if isinstance(values, np.ndarray):
             return np.asarray(values, dtype=np.int64)
