@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import toolkit as tk
 from tests.worlds import world_of
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak, row_proof
 from toolkit.contract.answers import answer_rows, decode, encode
@@ -242,6 +243,19 @@ def test_missing_funding_hour_is_found() -> None:
     assert found.fault.startswith("follows 1 hours without a payment")
     assert breaks_of(FUNDING, [*hours[:2], make_payment(3, "2.0")]) == []
     assert breaks_of(FUNDING, [*hours[:2], make_payment(3, nSamples=2)]) == []
+
+
+def test_total_of_positions_is_checked() -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    users = session.world["users"][:5]
+    transport = tk.testing.faulty(session, {1: "row dropped"}, seed=1)
+    with tk.connect("http://localhost", transport=transport, default=False) as damaged:
+        with pytest.warns(tk.HistoryWarning, match="but its positions are worth"):
+            accounts, _, _ = tk.batch_clearinghouse_states(users, session=damaged)
+        assert len(tk.provenance(accounts)["gaps"]) == 1
+        transport.is_active = False
+        accounts, _, _ = tk.batch_clearinghouse_states(users, session=damaged)
+        assert "gaps" not in tk.provenance(accounts)
 
 
 def test_several_hours_without_payment_are_usual() -> None:

@@ -151,7 +151,7 @@ class PositionChains:
             if fills.is_token[rows[0]]:
                 breaks += _token_breaks(fills, rows, expected, differs[places])
             else:
-                found, end = _follow_ties(fills, rows, float(expected[0]))
+                found, end = _follow_ties(fills, rows, float(expected[0]), differs[places])
                 self._ends.replace(broken, end)
                 breaks += found
         times = np.empty(len(order))
@@ -184,15 +184,23 @@ def _token_breaks(
 
 
 def _follow_ties(
-    fills: PositionColumns, rows: Integers, before: float
+    fills: PositionColumns, rows: Integers, before: float, differs: npt.NDArray[np.bool_]
 ) -> tuple[list[ChainBreak], float]:
-    """Return the breaks of one perp, tie by tie, and the position after it."""
+    """Return the breaks of one perp, tie by tie, and the position after it.
+
+    `differs` states which fills do not start from the end of the fill before them.
+    """
     largest = float(np.nanmax(np.abs(fills.start[rows])))
     unit = _PERP_UNIT if largest < _PERP_UNIT / _NOISE else 1.0
     position = None if np.isnan(before) else round(before / unit)
     breaks: list[ChainBreak] = []
     bounds = np.flatnonzero(np.diff(fills.time[rows])) + 1
-    for tie in np.split(rows, bounds):
+    for tie, is_other in zip(np.split(rows, bounds), np.split(differs, bounds), strict=True):
+        is_ordered = not is_other.any() and not np.isnan(fills.start[tie] + fills.change[tie]).any()
+        if is_ordered and round(float(fills.start[tie[0]]) / unit) == position:
+            last = tie[-1]
+            position = round(float(fills.start[last] + fills.change[last]) / unit)
+            continue
         edges = [_edge(fills, row, unit) for row in _without_own_trades(fills, tie.tolist())]
         starts, position = _match_edges(edges, position)
         breaks += (
