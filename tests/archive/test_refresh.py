@@ -199,7 +199,7 @@ def test_refusal_messages(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="no operation"):
         archive.frame("nothing")
     with pytest.raises(ValueError, match="engine"):
-        archive.scan("fills", engine="spark")  # type: ignore[arg-type]
+        archive.scan("fills", engine="arrow")  # type: ignore[call-overload]
 
 
 def test_page_texts_are_unchanged() -> None:

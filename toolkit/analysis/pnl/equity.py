@@ -93,8 +93,8 @@ def equity(
     Notes
     -----
     Funding outside the time range of the fills does not count; ``covers`` states how many rows. The
-    last point equals `tk.pnl.attribution` of the entire time. Repeated rows count once. Frames are
-    read into memory.
+    last point equals `tk.pnl.attribution` of the entire time. Repeated rows count once. A lazy
+    frame is read a few accounts at a time.
 
     Examples
     --------

@@ -102,8 +102,8 @@ def lots(
     realised + unrealised is the same for all methods at any time: the cash of the fills plus the
     value of the open position. The methods differ in the time at which a gain is realised. Gains
     are computed from exact costs; the exchange's own closed PnL (`positions`, `audit`) truncates
-    the entry price. Results have at most 18 decimals. Frames are read into memory. Repeated rows
-    count once.
+    the entry price. Results have at most 18 decimals. A lazy frame is read a few
+    accounts at a time. Repeated rows count once.
 
     Spot and outcome tokens (docs/live_service.md, sections 3 and 7): a buy costs px * sz and adds
     sz less the fee in the token. If the next fill starts from a smaller balance, the difference

@@ -86,8 +86,8 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     share when a fill closes. The entry price is notional / size, **truncated** to 6 - szDecimals
     decimals (clarifications, "How the exchange accounts"). Spot and outcome tokens have an average
     cost that is not truncated; a negative gap leaves at this cost, a positive gap has an unknown
-    cost (docs/live_service.md, sections 3 and 7). Frames are read into memory. Repeated rows count
-    once.
+    cost (docs/live_service.md, sections 3 and 7). A lazy frame is read a few accounts
+    at a time. Repeated rows count once.
 
     Examples
     --------

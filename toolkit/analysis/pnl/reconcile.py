@@ -124,7 +124,8 @@ def reconcile(
     equity over all dexes for standard accounts; for unified and portfolio-margin accounts also the
     USDC of the spot wallet. Clearinghouse states have only the perp equity in all modes, so compare
     unified accounts by snapshots. Collateral other than USDC counts as USD. The ledger row of a
-    liquidation moves no cash; its fills do. Repeated rows count once. Frames are read into memory.
+    liquidation moves no cash; its fills do. Repeated rows count once. A lazy frame is
+    read a few accounts at a time.
 
     Examples
     --------
