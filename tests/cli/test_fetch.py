@@ -143,7 +143,7 @@ def test_rows_without_file(user) -> None:
         (("fetch", "userFills", *TINY), 2, "userFills needs --user"),
         (("fetch", "userFillsByTime", "--user", "0x", *TINY), 2, "needs --start or --cursor"),
         (("fetch", "meta", "--base-url", "http://x", *TINY), 2, "use only one of them"),
-        (("fetch", "meta"), 2, "--base-url, or --size tiny"),
+        (("fetch", "meta"), 2, "or offline --size tiny"),
         (("fetch", "meta", *TINY, "-o", "x.xlsx"), 2, "must end in .parquet, .csv, .jsonl"),
         (("fetch", "meta", *TINY, "-o", "no/such/x.csv"), 2, "there is no folder no/such"),
         (("fetch", "meta", *TINY, "-o", "-", "--json"), 2, "both write to stdout"),
@@ -233,7 +233,7 @@ def test_incomplete_exit_code(address, user, tmp_path) -> None:
     plain, partial = command(*asked, **known), None
     words = plain.communicate(timeout=60)[1].decode()
     assert plain.returncode == 3
-    assert "continue with cursor=" in words
+    assert "continue with --cursor " in words
     assert "nothing was written" in words
     assert not out.exists()
     partial = command(*asked, "--partial", "--json", **known)

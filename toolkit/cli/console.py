@@ -31,7 +31,13 @@ def fail(message: str, *, code: int = 1) -> NoReturn:
 
 def plain_message(message: object) -> str:
     """Return a message without what only a program can use, such as ``[error.rows has ...]``."""
-    return re.sub(r" ?\[error\.[^\]]*\]", "", str(message))
+    return re.sub(
+        r" ?\[error\.[^\]]*?(?:; (continue with )cursor=([^\]]*))?\]", _resume, str(message)
+    )
+
+
+def _resume(found: re.Match[str]) -> str:
+    return f" [{found[1]}--cursor {found[2]}]" if found[2] else ""
 
 
 def warn(message: str) -> None:
