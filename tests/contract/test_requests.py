@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter, get_operation
 from toolkit.contract.requests import (
     AMOUNTS,
@@ -557,3 +558,27 @@ def test_whole_numbers_end_at_2_to_the_53() -> None:
     with pytest.raises(BadRequest) as refused:
         check_request(operation, request | {"limit": 2**53})
     assert refused.value.message == "limit must be a whole number"
+
+
+@pytest.mark.parametrize("length", [80, 81])
+def test_long_values_are_echoed_shortened(length: int) -> None:
+    cursor = "x" * length
+    echoed = cursor if length == 80 else "x" * 80 + "…"
+    with pytest.raises(BadRequest) as refused:
+        parse_cursor(get_operation("userFillsByTime"), cursor)
+    assert refused.value.message == f"Invalid cursor: {echoed}"
+
+
+@pytest.mark.parametrize("mantissa", [1, 2, 5])
+def test_mantissa_of_book(mantissa: int) -> None:
+    asked = {"coin": "BTC", "nSigFigs": 5, "mantissa": mantissa}
+    assert check_request(EXTRA_OPERATIONS["l2Book"], asked)["mantissa"] == mantissa
+
+
+def test_amount_is_one_of_the_samples() -> None:
+    operation = get_operation("slippageHistory")
+    request = smallest_request(operation)
+    (name,) = (parameter.name for parameter in operation.parameters if parameter.kind == "usd")
+    for amount, words in ((0.5, "must be one of 1000, 5000, 10000"), (2**53, "is required")):
+        with pytest.raises(BadRequest, match=f"^{operation.type}.*{name} .*{words}"):
+            check_request(operation, request | {name: amount})
