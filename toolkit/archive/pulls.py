@@ -31,7 +31,7 @@ from toolkit.archive.schemas import (
     is_history,
     operation_table,
 )
-from toolkit.archive.storage import ArchiveTables
+from toolkit.archive.storage import ArchiveTables, file_actions
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
 from toolkit.completeness.row_checks import BreakLog
 from toolkit.contract.columns import table_columns
@@ -399,5 +399,8 @@ def present_ms(tables: ArchiveTables) -> int:
     for name, column in ((PULLS, "until"), (ANSWERS, "_fetched")):
         handle = tables.open_table(name)
         if handle is not None:
-            latest.append(pc.max(tables.read_rows(handle, [column])[column]).as_py() or 0)
+            ends: list[Any] = [action.get(f"max.{column}") for action in file_actions(handle)]
+            if None in ends:  # files without statistics
+                ends = [pc.max(tables.read_rows(handle, [column])[column]).as_py() or 0]
+            latest += ends
     return max(latest)
