@@ -10,7 +10,7 @@ from toolkit.analysis.common.markets import NOT_PERP
 from toolkit.client import Session
 from toolkit.completeness.merge import merge_provenance
 from toolkit.contract.requests import AMOUNTS
-from toolkit.errors import Incomplete, NotPermitted, NotReady, ReportFailed
+from toolkit.errors import Incomplete, NotPermitted, NotReady
 from toolkit.fetch import builder_approved_funding_by_time, slippage_history, user_fills
 from toolkit.plots.formats import short_usd
 
@@ -47,7 +47,7 @@ def fetch_required(session: Session, fetches: Mapping[str, Callable[[], Any]]) -
     - ``session``: the source
     - ``fetches``: operation and options of ``toolkit archive refresh`` -> the call
 
-    Raise ReportFailed if the source is an archive that lacks some of them.
+    Raise Incomplete if the source is an archive that lacks some of them.
     """
     archive = session.recipe.arguments.get("archive") if session.recipe else None
     results, reasons = [], {}
@@ -62,7 +62,7 @@ def fetch_required(session: Session, fetches: Mapping[str, Callable[[], Any]]) -
         lines = "\n".join(f"- {reason}" for reason in reasons.values())
         folder = str(archive).rpartition("@")[0] or archive
         commands = "\n".join(f"  toolkit archive refresh {folder} {name}" for name in reasons)
-        raise ReportFailed(
+        raise Incomplete(
             f"the archive lacks data that this report needs:\n{lines}\nRun:\n{commands}"
         )
     return results
