@@ -11,7 +11,7 @@ from matplotlib.image import imread
 import toolkit as tk
 from tests.plots.figures import draw_figure, list_texts
 from toolkit.plots import themes
-from toolkit.plots.notebook import recoloured, root_figure
+from toolkit.plots.notebook import recolour_figure, root_figure
 
 PLOTS = sorted(set(tk.plots.__all__) - {"alt", "use"})
 NAMES = themes.COLOUR_NAMES
@@ -45,7 +45,7 @@ def test_recoloured_figure_equals_dark_figure(name, results):
     # The layout moves a little with each drawing, so all figures are drawn equally often.
     for figure in (light, dark, again):
         pixels(figure)
-    with recoloured(light, themes.get_theme("light"), themes.get_theme("dark")):
+    with recolour_figure(light, themes.get_theme("light"), themes.get_theme("dark")):
         largest = float(np.abs(pixels(light) - pixels(dark)).max())
     assert largest <= 4 / 255
     pixels(again)

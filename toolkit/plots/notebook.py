@@ -39,7 +39,7 @@ class NotebookFigure(Figure):
         if self.theme is None or not self.theme.follows_notebook:
             return self._picture("", self.get_facecolor())
         light = self._picture("tk-light", "none")
-        with recoloured(self, self.theme, get_theme("dark")):
+        with recolour_figure(self, self.theme, get_theme("dark")):
             dark = self._picture("tk-dark", "none")
         return f'<div class="tk-plot">{_STYLE}{light}{dark}</div>'
 
@@ -103,8 +103,8 @@ def root_figure(drawn: Axes | Figure | SubFigure) -> Figure:
 
 
 @contextmanager
-def recoloured(figure: Figure, old: Theme, new: Theme) -> Iterator[None]:
-    """Give a figure the colours of another theme until the block ends."""
+def recolour_figure(figure: Figure, old: Theme, new: Theme) -> Iterator[None]:
+    """Return a context in which a figure has the colours of another theme."""
     _replace_colours(figure, old, new)
     try:
         yield
