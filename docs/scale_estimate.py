@@ -121,9 +121,11 @@ def scale_page(sections: Mapping[str, Mapping[str, Any]]) -> str:
         "",
         f"The size: {FILLS:,} fills, {ACCOUNTS:,} accounts, {PERPS} perps, {YEAR_DAYS} days. "
         "`python docs/benchmark_pages.py` computes this page from the growth that `make bench` "
-        f"measured ([benchmarks](benchmarks.md), {sections['test_growth']['date']}). It extends "
-        "the largest measured size in a straight line, so it is an estimate, and a disturbed "
-        "measurement makes it too high.",
+        f"measured ([benchmarks](benchmarks.md), {sections['test_growth']['date']}). It assumes "
+        "that time and memory for each row stay those of the largest measured size. So it is an "
+        "estimate; if other programs disturbed the measurement, it is too high. That one account "
+        f"has {LARGEST:.0%} of all fills, and that {MOVING:.0%} of the accounts trade on one day, "
+        "are assumptions, too.",
         "",
         *_storage_lines(figures["bytes of an archived fill"]),
         *_fetch_lines(rates),
@@ -175,8 +177,12 @@ def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
     return [
         "## Points and hours",
         "",
-        f"A page has {PAGE:,} rows and costs {PAGE_POINTS} points; each account has a last page. "
-        f"The year takes {requests:,.0f} requests.",
+        f"A page has {PAGE:,} rows and costs {PAGE_POINTS} points. In a long history each page "
+        f"brings {PAGE - 1:,} new rows, because its last tie is requested again (counted as one "
+        f"row), and each account has one last page more. The year takes {requests:,.0f} requests. "
+        "The last line adds "
+        f"{SNAPSHOT_POINTS * SNAPSHOTS_A_DAY:,} points for {SNAPSHOTS_A_DAY} snapshots of all "
+        "accounts, which show the accounts that moved.",
         "",
         *table(("what", "points", *(f"at {quota:,} a minute" for quota in QUOTAS)), rows),
         "",
@@ -205,9 +211,12 @@ def _question_lines(rates: Mapping[str, Rate]) -> list[str]:
     return [
         "## The ten commonest questions",
         "",
-        "Rows that a question needs, if the files are laid out so that only they are read. Memory "
-        "is what today's helper on pandas would add; engines that stream need less. Cores: how "
-        f"many answer within {WANTED_SECONDS} s. Few rows cost what the next measured size took.",
+        "The rows are those that a question needs; the files must be in an order in which nothing "
+        "else is read. Time and memory are computed from the measured work of the same line: "
+        "a pandas helper or a scan with DuckDB. The memory of a scan is too high, because it "
+        'hardly grows with the rows. "Cores" says how many cores answer within '
+        f"{WANTED_SECONDS} s. A question with fewer rows than a measured size costs what the next "
+        "larger measured size took.",
         "",
         *table(("question", "rows", "measured work", "one core", "memory", "cores"), rows),
         "",
@@ -224,19 +233,20 @@ def _limit_lines(rates: Mapping[str, Rate], refresh: float) -> list[str]:
     limits = (
         "**Asking every account each day** takes "
         f"{each_day / 1e6:,.0f} million points, {each_day / 5_000 / 60:,.0f} h at 5,000 points a "
-        "minute: more than a day. Then: compare two snapshots of all accounts, and ask only those "
-        "that moved.",
+        "minute: more than a day. The way out: compare two snapshots of all accounts, and ask "
+        "only those that moved.",
         f"**One commit for each account**: {ACCOUNTS:,} commits a round, one after the other. A "
         f"refresh without new rows takes {refresh * 1e3:.0f} ms of processor, "
-        f"{_hours(ACCOUNTS * refresh)} for all. Then: many accounts in a commit, and several "
-        "workers with a table each.",
+        f"{_hours(ACCOUNTS * refresh)} for all. The way out: many accounts in a commit, and "
+        "several workers with a table each.",
         f"**A frame of the largest account** takes {_bytes(FILLS * LARGEST * frame.bytes)} in "
-        "pandas. Then: helpers on a scan, which stream; history helpers account by account.",
+        "pandas. The way out: helpers on a scan, which stream. A history helper still reads all "
+        "rows of the account.",
         f"**compact** sorts a whole table on one core, in {_hours(FILLS * compact.seconds)} and "
-        f"{_bytes(FILLS * SORTED_BYTES)} of temporary files. Then: one worker for each month, "
-        f"with {_bytes(FILLS * SORTED_BYTES / 12)} each.",
-        f"**verify** reads every row: {_hours(FILLS * verify.seconds)} of one core. Then: only "
-        "the months that changed since the last freeze.",
+        f"{_bytes(FILLS * SORTED_BYTES)} of temporary files. The way out: one worker for each "
+        f"month, with {_bytes(FILLS * SORTED_BYTES / 12)} each.",
+        f"**verify** reads every row: {_hours(FILLS * verify.seconds)} of one core. The way "
+        "out: only the months that changed since the last freeze.",
         "**The local service** keeps its store in one SQLite file on one machine. An exchange of "
         "this size is read from the archive, not simulated.",
     )

@@ -341,8 +341,8 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
     store.close()
     print_line(
         f"Measured on {date.today()}: {platform.machine()}, {os.cpu_count()} processors, Python "
-        f"{platform.python_version()}, the {size} exchange. Clients and service share the machine, "
-        f"on which {os.getloadavg()[0]:.0f} processes wanted a processor before."
+        f"{platform.python_version()}, the {size} exchange. Clients and service share the machine. "
+        f"Its load before the measurement was {os.getloadavg()[0]:.0f}."
     )
     print_line("")
     print_line(

@@ -85,6 +85,21 @@ def test_engine_table_lists_every_helper(documents: dict[str, str]) -> None:
                 assert f"\n| `{name}` |" in page
 
 
+def test_counts_of_helpers_and_figures() -> None:
+    modules = [getattr(toolkit, topic) for topic in cases.topics()]
+    helpers = [
+        name
+        for module in modules
+        for name in module.__all__
+        if inspect.isfunction(getattr(module, name))
+    ]
+    figures = set(toolkit.plots.__all__) - {"alt", "use"}
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"{len(helpers)} analysis helpers" in readme
+    assert f"{len(figures)} figures" in readme
+    assert f"**{len(helpers)} helpers**" in (ROOT / "docs/comparison.md").read_text("utf-8")
+
+
 def test_assumptions_in_comments_and_docstrings() -> None:
     source = '''
 def f():

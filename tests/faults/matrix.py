@@ -334,13 +334,13 @@ UNDETECTED: Final = (
     Undetected(
         "row dropped",
         ("builderApprovedFillsByTime",),
-        "the same; after a pause of an hour, the approval may have been revoked in between",
+        "as for `userFillsByTime`; and in a pause of an hour the approval may have been revoked",
     ),
     Undetected(
         "row dropped",
         ("builderApprovedFundingByTime",),
-        "no row depends on the first and the last payment of a coin; if the position changed, it "
-        "may have been closed for an hour",
+        "no row depends on the first and the last payment of a coin; if the position changed "
+        "between two payments, it may have been closed for the hour between them",
     ),
     Undetected(
         "row dropped",
@@ -356,7 +356,7 @@ UNDETECTED: Final = (
     Undetected(
         "page dropped",
         (*CURSORS[:3], "slippageHistory"),
-        "it is the first page: no row before it is there, and the rows after it fit to each other",
+        "the first page is missing: the rows of the other pages do not contradict each other",
     ),
 )
 """The cells that can be wrong in silence although each fault hits one request only."""

@@ -1,9 +1,9 @@
 """Deploy auctions: how the price falls, when it reaches a price, and what was paid.
 
 The frames come from `tk.spot_pair_deploy_auction_status` and `tk.perp_deploy_auction_status`: one
-row for each auction, or many answers below each other. The service does not send the price at the
-end of the line. While an auction runs, it follows from the current price; afterwards the caller
-has to pass it (`floor`).
+row for each auction, or several answers in one frame. The price falls along a line to the `floor`.
+The service does not send the floor. While an auction runs, the helper computes the floor from the
+current price; afterwards the caller has to pass it.
 """
 
 import numpy as np

@@ -65,8 +65,8 @@ class Kind:
 
         - ``meaning``: one line for the docs
         - ``prefix``: a prefix for the column names of a nested record, to keep them unique
-        - ``missing_reason``: which known answers lack the field although the specification requires
-          it. Readers then accept it as missing.
+        - ``missing_reason``: why readers accept that the field is missing although the
+          specification requires it: which known answers do not have it
         - ``unit``: the unit, if it is not that of the kind
         - ``column``: the name of the column, if it is not that of the field
         - ``older_place_of``: the column that gets this value if the field at the newer place is

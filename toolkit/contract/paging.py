@@ -33,8 +33,8 @@ class PageDecision:
 
     - ``start``, ``stop``: the rows to keep, as a slice of the page
     - ``after``: the parameters that change in the next request; None at the end
-    - ``certain``: if all rows seem to have come, and the next request only confirms it: the rows to
-      keep if it does not, as the end of the slice; else None
+    - ``certain``: None, unless the page seems to be the last one and the next request only confirms
+      this. Then it is the end of the slice to keep if that request does not confirm it.
     - ``is_confirmed``: whether the page has no row that the page before it did not have
     """
 

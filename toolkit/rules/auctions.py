@@ -1,4 +1,4 @@
-"""The price of a deploy auction: exact as the service shows it, and in floats along its line.
+"""The price of a deploy auction: exact, as the service shows it, and as a float at any time.
 
 Source: specification, "Deploy auction status".
 """

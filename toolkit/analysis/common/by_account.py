@@ -58,9 +58,10 @@ def run_by_account(run: Run, frames: Mapping[str, Any]) -> Any:
 def divide_by_account(
     frames: Mapping[str, Any],
 ) -> Iterator[tuple[Callable[[str], bool], dict[str, Any]]]:
-    """Yield frames for a few accounts at a time: whether an account is among them, and the frames.
+    """Yield the rows of a few accounts at a time, with a function that recognises these accounts.
 
-    - ``frames``: frames by name; a lazy one with a column of accounts states how to divide
+    - ``frames``: frames by name. The accounts of the first lazy frame that has a column of accounts
+      are divided into groups of few rows.
     """
     given = {name: native for name, native in frames.items() if native is not None}
     ranges: list[tuple[str, str]] = []

@@ -52,8 +52,8 @@ def is_liquidation(have: Sequence[str], account: str | None = None) -> nw.Expr:
     """Return whether a fill liquidates its own account.
 
     - ``have``: the columns of the frame
-    - ``account``: the account of the fills. By default the column ``user``. If that is missing,
-      too, the taker of a market liquidation is the liquidated account.
+    - ``account``: the account of the fills; by default the column ``user``. Without both, the
+      taker of a market liquidation counts as the liquidated account.
 
     Returns: true if ``liquidated_user`` is the account, or if ``dir`` begins with `Liquidated`.
     """

@@ -86,12 +86,12 @@ def time_to_fill(
         Status events as for `transitions`, with ``timestamp``, the time of placing (any engine).
         Repeated events count once. ``user``, ``order_type``, ``tif`` are used if they exist.
     since : time, optional
-        Orders placed before are left out, because those of them that ended before are not visible.
-        Without it, the time of each account's first event. If the frame has no event at the time of
-        placing (such as ``open``), it shows ends only, and its window begins when the account's
-        first order was placed.
+        Start of the window. Orders placed before it are left out: some of them ended before it, and
+        the frame does not show these. By default the window of an account begins at its first
+        event. If the frame has no event of the placing itself (such as ``open``), the window begins
+        when the account's first order was placed.
     until : time, optional
-        End of the events: an order that is still open then is censored. Without it, the time of the
+        End of the window. An order that is still open then is censored. By default the time of the
         last event.
     horizons : sequence of float
         Ages in seconds for ``params``.

@@ -63,8 +63,9 @@ def fill_quality(
 
         - ``fills``: number of fills.
         - ``volume_usd``: volume of all fills, in USD.
-        - ``priced``: number of fills with a known price and size, and a price before them.
-        - ``covered``: share of the volume in priced fills.
+        - ``priced``: number of fills that have a price and a size, and for which `prices` has a
+          price before the fill.
+        - ``covered``: volume of the priced fills, as a share of the volume of all fills.
         - ``improvement_usd``: gain of the priced fills against the price before, in USD; positive
           is good for the account: sum of (price - px) * sz for buys, (px - price) * sz for sells.
         - ``improvement_bps``: the same gain in basis points of the fills' value at that price.

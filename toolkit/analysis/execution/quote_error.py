@@ -68,8 +68,9 @@ class QuoteErrors:
     ) -> tuple[float, float]:
         """Return the interval of a figure with the error of the quotes.
 
-        Both errors are joined as by Zou and Donner (2008), with the correlation of what each
-        cluster adds to both: the tape moves the fills' figure and the estimated spread together.
+        Zou and Donner (2008) describe how to join the errors of two estimates. Both errors are
+        correlated, because the same tape changes the figure of the fills and the estimated spread.
+        The correlation is that of the amounts that each cluster adds to both.
 
         - ``interval``, ``estimate``: the figure with exact quotes, in basis points
         - ``rows``: the fills with ``coin, _base, _cluster`` and the next two columns
@@ -101,7 +102,7 @@ class QuoteErrors:
         )
 
     def _correlation(self, slopes: pd.Series, rows: pd.DataFrame, left: pd.Series) -> float:
-        """Return how what clusters add to a figure moves with what they add to the half spreads."""
+        """Return the correlation of what each cluster adds to a figure and to half spreads."""
         count = int(rows["_cluster"].max()) + 1
         fills = np.bincount(rows["_cluster"], left.to_numpy("float64"), count)
         quotes = np.zeros(count)

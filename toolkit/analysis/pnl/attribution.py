@@ -123,10 +123,12 @@ def attribution(
           conversions and netted vaults count here and in ``fills``, because they have a real price
           (docs/live_service.md, section 7). `tk.execution` excludes them: no order was filled
         - ``closed_pnl``: closed PnL before fees and funding, in USD
-        - ``trading_fee``: fees paid to the exchange, in USD, negative
+        - ``trading_fee``: fees paid to the exchange, in USD, negative: what remains of a fill's fee
+          after its builder and deployer fees, if it is above 0
         - ``builder_fee``: fees paid to builders, in USD, negative
         - ``deployer_fee``: fees paid to the deployers of dexes, in USD, negative
-        - ``rebate``: rebates (fees below 0), in USD, positive
+        - ``rebate``: rebates, in USD, positive: what remains of a fill's fee after its builder and
+          deployer fees, if it is below 0
         - ``funding``: funding in USD, positive if the account received it
         - ``net``: closed PnL plus funding less fees, in USD, positive for a gain
         - ``ledger``: cash into the perp account less cash out of it, in USD

@@ -38,9 +38,10 @@ def position_hours(
     - ``keys``: the groups; hours are counted by user, coin and dex
     - ``names``: the accounts of the fills, if the fills do not state them
 
-    Returns: the groups, ``_held`` and ``_paid_hours``: hours over all coins, from the first fill of
-    a coin to the last fill or payment of the account, or to the time of the request. None if the
-    fills do not state positions.
+    Returns: the groups with ``_held`` (hours with an open position) and ``_paid_hours`` (those of
+    them with a funding row), summed over coins. The hours of a coin begin at its first fill. They
+    end at the last fill or payment of the account, or at the time of the request. None if the fills
+    do not state positions.
     """
     trades: Frame = nw.from_native(columns.normalise_frame(fills))
     have = trades.collect_schema().names()
@@ -76,9 +77,9 @@ def _integer_size(size: nw.Expr) -> nw.Expr:
 def _open_after(fills: Frame) -> Frame:
     """Return for each coin and millisecond whether a position is open after it.
 
-    The order of fills in one millisecond is not known, but each starts at the end of the one
-    before it. The last position is the end from which no other fill starts. If there is none, the
-    fills returned to their first position, and nothing changed.
+    The order of fills in one millisecond is not known, but each fill starts from the position at
+    which the fill before it ends. So the last position is the one at which a fill ends and from
+    which no other fill starts. If there is none, the fills returned to their first position.
     """
     place = [*_PAIR, "_ms"]
     edges = columns.stack_frames(

@@ -25,10 +25,11 @@ class Period(NamedTuple):
     """A time range in milliseconds, both ends included; None is unbounded.
 
     - ``start``, ``end``: the range
-    - ``is_seen``: whether it is only the time from the first to the last fill. Then payments
-      outside it count, too, if the fills show their position.
-    - ``earliest``, ``latest``: the bounds that the caller passes, if any; such payments must be
-      inside them
+    - ``is_seen``: whether the range is only derived from the fills: from the first fill to the full
+      hour after the last one. Then a payment outside the range counts, too, if the fills show its
+      position.
+    - ``earliest``, ``latest``: the bounds that the caller passes, or None. A payment outside the
+      range must be between them to count.
     """
 
     start: int | None
