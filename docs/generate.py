@@ -278,8 +278,9 @@ error if the column is missing and the provenance or the chains of positions sho
 A trade id on both sides shows it, and so does a fill that continues from where an earlier fill
 stopped. If you join a few fills of two accounts with `pandas.concat`, they look like one account
 with missing fills. An `UnnamedAccount` warning is issued if a fill does not begin at the position
-after the fill before, and neither the frame nor its provenance names the account. Fills of two
-accounts that traded different coins have no such break, and their chains of positions are right.
+after the fill before, and neither the frame nor its provenance names the account. If the two
+accounts traded different coins, there is no such break and no warning, and their chains of
+positions are right.
 
 What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
 

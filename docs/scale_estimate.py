@@ -149,7 +149,7 @@ def _storage_lines(bytes_a_row: float) -> list[str]:
                 ("bytes of an archived fill, measured", f"{bytes_a_row:.0f}"),
                 ("bytes of the archive", _bytes(total)),
                 (f"files of {FILE_MB} MB", f"{total / FILE_MB / 1e6:,.0f}"),
-                ("commits if each account is one, as today", f"{ACCOUNTS:,}"),
+                ("commits, if each account has a commit of its own, as today", f"{ACCOUNTS:,}"),
                 ("partitions by month; bytes of one", f"12; {_bytes(total / 12)}"),
                 ("partitions by day; bytes of one", f"{YEAR_DAYS}; {_bytes(total / YEAR_DAYS)}"),
             ],
@@ -214,11 +214,11 @@ def _question_lines(rates: Mapping[str, Rate]) -> list[str]:
         "The rows are those that a question needs; the files must be in an order in which nothing "
         "else is read. Time and memory are computed from the measured work of the same line: "
         "a pandas helper or a scan with DuckDB. The memory of a scan is too high, because it "
-        'hardly grows with the rows. "Cores" says how many cores answer within '
+        'grows more slowly than the rows. "Cores" says how many cores answer within '
         f"{WANTED_SECONDS} s. A question with fewer rows than a measured size costs what the next "
         "larger measured size took.",
         "",
-        *table(("question", "rows", "measured work", "one core", "memory", "cores"), rows),
+        *table(("question", "rows", "measured work", "time on one core", "memory", "cores"), rows),
         "",
         f"The largest question decides the size of the cluster: {_cores(most)} for an answer "
         f"within {WANTED_SECONDS} s, or {_cores(most / 60)} within an hour.",
@@ -235,7 +235,7 @@ def _limit_lines(rates: Mapping[str, Rate], refresh: float) -> list[str]:
         f"{each_day / 1e6:,.0f} million points, {each_day / 5_000 / 60:,.0f} h at 5,000 points a "
         "minute: more than a day. The way out: compare two snapshots of all accounts, and ask "
         "only those that moved.",
-        f"**One commit for each account**: {ACCOUNTS:,} commits a round, one after the other. A "
+        f"**One commit for each account** means {ACCOUNTS:,} commits, one after the other. A "
         f"refresh without new rows takes {refresh * 1e3:.0f} ms of processor, "
         f"{_hours(ACCOUNTS * refresh)} for all. The way out: many accounts in a commit, and "
         "several workers with a table each.",

@@ -351,8 +351,8 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
     )
     print_line("")
     print_line(
-        "| connections | pages a second | errors but 429 | p50 / p99 | slowest `/healthz` | memory "
-        "in the beginning / at the end | answers finished after SIGTERM |"
+        "| connections | pages a second | errors other than 429 | p50 / p99 | slowest `/healthz` "
+        "| memory at the start / at the end | requests answered after SIGTERM |"
     )
     print_line("| --- | --- | --- | --- | --- | --- | --- |")
     for count in (8, 64, 500):

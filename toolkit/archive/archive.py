@@ -349,8 +349,8 @@ class Archive:
         The files and rows must be those that were appended and logged. Each run must have its rows
         once, and as many as its transaction states. Columns must equal the texts of the rows. Then
         position chains of perp fills, funding hours, the grid of slippage samples and duplicates
-        are checked, and for a freeze its digests. It sorts rows in
-        temporary files, so that its memory does not grow with their number.
+        are checked, and for a freeze its digests. Rows are sorted in temporary files, so that the
+        memory grows more slowly than their number.
 
         Parameters
         ----------

@@ -2,8 +2,8 @@
 
 The rows are ordered by month, operation, subject and place in their history. The rows of one
 account are then next to each other within a month, and readers skip all other rows by the
-statistics of files and row groups. `ExternalSort` sorts them, so that the memory does not grow with
-the table.
+statistics of files and row groups. `ExternalSort` sorts them in temporary files, so that the memory
+hardly grows with the table.
 
 The new files replace the old ones in one commit. Rows can be appended meanwhile: the commit only
 removes files that it has rewritten. A second compaction at the same time is refused, because both
