@@ -54,6 +54,7 @@ class EntryDecoder:
         ]
         self._liberal_fields = [self._liberal_field(*field) for field in self._fields]
         self._likely: tuple[dict[str, str], Any, Any] | None = None
+        self._is_likely = False
 
     def read(self, body: bytes, count: int, first_row: int) -> list[Any]:
         """Return entries that follow each other.
@@ -118,12 +119,17 @@ class EntryDecoder:
 
     def snapshot(self, payload: memoryview) -> tuple[str, str, list[Any]] | None:
         """Return a regular snapshot in array form, or None if it is not regular."""
-        for decoder in (self._regular_snapshot, *(self._likely or ())[2:]):
+        # Most snapshots have the form of the snapshot before.
+        for is_likely in (self._is_likely, not self._is_likely):
+            if is_likely and self._likely is None:
+                continue
+            decoder = self._likely[2] if is_likely and self._likely else self._regular_snapshot
             try:
                 snapshot = decoder.decode(payload)
             except _BROKEN:
                 continue
             self._report_names(snapshot[2])
+            self._is_likely = is_likely and any(map(_has_unknown, snapshot[2]))
             return snapshot if max(map(len, snapshot[:2])) <= LONGEST_NAME else None
         return None
 
@@ -226,6 +232,10 @@ def read_snapshot_values(
         if is_short:
             values[f"snapshot.{name}"] = value_text(payload[start:finish])
     return values
+
+
+def _has_unknown(entry: Any) -> bool:
+    return any(getattr(entry, name) is not msgspec.UNSET for name in entry.__extras__)
 
 
 def _array_body(count: int, body: bytes) -> bytes:

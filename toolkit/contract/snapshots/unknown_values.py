@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, Self
 
 import msgspec
@@ -107,17 +108,18 @@ class LazyColumns(Mapping[str, Any]):
 
 def unknown_columns(rows: Sequence[msgspec.Struct]) -> dict[str, RawValues]:
     """Return the columns of unknown values that entries have: ``entry.<name>`` -> its values."""
-    kinds: Any = {type(row) for row in rows}
+    kinds: Any = set(map(type, rows))
     names = dict.fromkeys(name for kind in kinds for name in kind.__extras__.values())
-    attributes = {
-        kind: {name: attribute for attribute, name in kind.__extras__.items()} for kind in kinds
-    }
-    columns = {
-        f"entry.{name}": RawValues.of(
-            [getattr(row, attributes[type(row)].get(name, ""), msgspec.UNSET) for row in rows]
-        )
-        for name in names
-    }
+    columns = {}
+    for name in names:
+        attribute = {
+            kind: key for kind in kinds for key, own in kind.__extras__.items() if own == name
+        }
+        if len(kinds) == 1:
+            raws = list(map(attrgetter(*attribute.values()), rows))
+        else:
+            raws = [getattr(row, attribute.get(type(row), ""), msgspec.UNSET) for row in rows]
+        columns[f"entry.{name}"] = RawValues.of(raws)
     return {name: values for name, values in columns.items() if values.has_any()}
 
 
