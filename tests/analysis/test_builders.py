@@ -197,6 +197,16 @@ def test_attach_rate_interval_against_bootstrap() -> None:
     assert result["high"] == pytest.approx(high, abs=0.015)
 
 
+def test_users_before_since_are_not_new() -> None:
+    fills = pd.DataFrame(
+        {"user": ["a", "b", "a"], "coin": "BTC", "px": 100.0, "sz": 1.0, "side": "B", "fee": 0.2,
+         "time": pd.to_datetime(["2025-09-01", "2025-09-09", "2025-09-10"], utc=True),
+         "builder": "0xb", "builder_fee": 0.1}
+    )  # fmt: skip
+    (row,) = builders.activity(fills, since="2025-09-08", until="2025-09-15").to_dict("records")
+    assert (row["active"], row["new"], row["returning"]) == (2, 1, 1)
+
+
 def test_cohorts_by_hand() -> None:
     """u and v start in week 0, w in week 1; the data ends on the third day of week 2."""
     rows = fills(

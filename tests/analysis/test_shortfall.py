@@ -1,5 +1,7 @@
 """Implementation shortfall: hand-worked parts, the identity of their sum, what is left out."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,6 +88,21 @@ class TestShortfall:
     def test_missing_fills_warn(self) -> None:
         with pytest.warns(HistoryWarning, match="fills of 1 of 1 orders do not add up"):
             tk.execution.shortfall(SALE, SOLD.iloc[:1], MIDS)
+
+    @pytest.mark.parametrize("column", ["px", "sz", "fee"])
+    def test_unknown_fill_makes_order_unknown(self, column: str) -> None:
+        sold = SOLD.copy()
+        sold.loc[1, column] = float("nan")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HistoryWarning)  # without sz the sizes do not add up
+            found = tk.execution.shortfall(SALE, sold, MIDS)
+        assert found.orders["total"].isna().all()
+        assert found.params["missing"].tolist() == [1] * 5
+
+    def test_fills_of_other_orders_warn(self) -> None:
+        other = SOLD.assign(oid=2)
+        with pytest.warns(HistoryWarning, match="2 of 4 fills belong to orders that are not"):
+            tk.execution.shortfall(SALE, pd.concat([SOLD, other]), MIDS)
 
     def test_stale_decision_price_is_missing(self) -> None:
         found = tk.execution.shortfall(SALE, SOLD, MIDS, max_age=0.05)

@@ -11,6 +11,10 @@ import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
+from toolkit.archive.checks import CHECKED_COLUMNS
+from toolkit.archive.refresh import _checked_columns
+from toolkit.completeness.row_checks import HistoryChecks
+from toolkit.contract.operations import get_operation
 from toolkit.fetch.pull import IncompleteWarning
 
 FILLS = make_fills(600)
@@ -48,6 +52,21 @@ def test_refresh_warns_of_missing_rows(tmp_path: Path, rows_per_commit: int) -> 
     frame = archive.frame(tk.user_fills_by_time, USER, start=START)
     assert "starts from 130" in tk.provenance(frame)["why"]
     assert archive.status()["gaps"].tolist() == [1]
+
+
+def test_archived_fills_of_builder_are_chains(tmp_path: Path) -> None:
+    """The checks of a refresh read the account of each fill, so accounts have their own chains."""
+    session = tk.local(seed=7, size="tiny", default=False)
+    builder = session.world["builders"][2]
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.builder_approved_fills_by_time, builder, 0, session=session)
+    handle = archive.tables.open_table("fills")
+    operation = get_operation("builderApprovedFillsByTime")
+    names = [*operation.key, *CHECKED_COLUMNS["fills"]]
+    rows = archive.tables.read_rows(handle, [*dict.fromkeys(names), "_row"]).sort_by("_row")
+    assert len(set(rows["user"].to_pylist())) > 1
+    checks = HistoryChecks(operation, {"builder": builder})
+    assert len(checks.add_page(_checked_columns(rows))) < rows.num_rows / 100
 
 
 def test_refresh_keeps_what_is_proved(tmp_path: Path) -> None:

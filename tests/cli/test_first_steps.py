@@ -58,6 +58,13 @@ def test_doctor_names_shadow_and_missing_archive(
     assert check(found, "archive")["state"] == "problem"
 
 
+def test_doctor_hides_key_in_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLKIT_BASE_URL", "https://me:a-secret-key@127.0.0.1:1")
+    found = call("doctor", "--json")
+    assert "Pass the key as api_key" in check(found, "address")["advice"]
+    assert "a-secret-key" not in found.output
+
+
 def test_doctor_asks_address_for_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     from toolkit.local_service import simulated_store, site_of
 

@@ -63,16 +63,25 @@ def serve_page(
 
 
 def read_all_pages(
-    row: Operation, rows: Rows, asked: dict[str, Any], *, cut: int = 2000, inclusive: bool = False
+    row: Operation,
+    rows: Rows,
+    asked: dict[str, Any],
+    *,
+    cut: int = 2000,
+    inclusive: bool = False,
+    confirm_pages: int | None = None,
 ) -> tuple[list[int], int]:
     """Return the numbers of the rows, and the number of requests."""
     where, got, requests = page_reader(row, asked), [], 0
+    if confirm_pages is not None:
+        where.confirm_until, where.confirm_pages = 9, confirm_pages
     while True:
         page = serve_page(row, rows, asked, cut, inclusive)
         requests += 1
         assert requests <= 4 * len(rows) + 10, "reading does not come to an end"
         kept = where.read(page)
-        got += [item.number for item in page[kept.start : kept.stop]]
+        stop = kept.stop if kept.certain is None else kept.certain  # later rows come once more
+        got += [item.number for item in page[kept.start : stop]]
         if kept.after is None:
             return got, requests
         asked = {**asked, **kept.after}
@@ -94,6 +103,19 @@ def test_pages_have_every_row_once(
     row = get_operation(type_)
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     got, _ = read_all_pages(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
+    assert got == list(range(len(rows)))
+
+
+@pytest.mark.parametrize("type_", CURSORS)
+@READINGS
+@given(data=st.data(), size=st.integers(2, 6), confirm_pages=st.sampled_from([1, 2, 10]))
+def test_confirmed_pages_have_every_row_once(
+    type_: str, inclusive: bool, data: st.DataObject, size: int, confirm_pages: int
+) -> None:
+    row = get_operation(type_)
+    rows = make_rows(row, data.draw(tied_keys(len(row.key))))
+    asked = {"start": 0, "page_size": size}
+    got, _ = read_all_pages(row, rows, asked, inclusive=inclusive, confirm_pages=confirm_pages)
     assert got == list(range(len(rows)))
 
 

@@ -173,10 +173,11 @@ def compute_trading_results(frames: Frames, builder: str) -> Results:
     mine, fills = frames["builder"], frames["fills"]
     activity = tk.builders.activity(mine, "day")
     own = frames["orders"][frames["orders"]["user"].isin(fills["user"].unique())]
+    filled = fills[fills["oid"].isin(own["oid"]) | fills["twap_id"].notna()]
     mids = fills[["coin", "time"]].assign(mid_px=1.001 * fills["px"])
     return {
         "builder_activity": activity[activity["builder"] == builder],
-        "shortfall": tk.execution.shortfall(own, fills, mids, max_age="1h"),
+        "shortfall": tk.execution.shortfall(own, filled, mids, max_age="1h"),
         "auction_line": tk.auctions.decay(frames["auction"]),
         "builder_cohorts": tk.builders.cohorts(mine, builder),
         "builder_routing": tk.builders.routing(mine, builder, by="user"),

@@ -52,6 +52,15 @@ def test_recoloured_figure_equals_dark_figure(name, results):
     assert float(np.abs(pixels(light) - pixels(again)).max()) == 0
 
 
+def test_own_colours_and_shades_stay(results):
+    ax = tk.plots.waterfall(results["waterfall"])
+    (line,) = ax.plot([0, 1], [0, 1], color="#e69f00")
+    points = ax.scatter([0, 1], [0, 1], c=[1.0, 2.0])
+    ax._repr_html_()
+    assert line.get_color() == "#e69f00"
+    assert points.get_cmap().name == "viridis"
+
+
 def test_notebook_has_both_themes(results):
     html = tk.plots.waterfall(results["waterfall"])._repr_html_()
     light, dark = pictures(html)

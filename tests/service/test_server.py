@@ -184,6 +184,8 @@ def test_refusals_by_network() -> None:
     neighbours = ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "fe80::1%eth0", "192.0.2.1")
     plans = [schedule.plan_refusal(address) for address in neighbours]
     assert plans == [0.0, None, 0.0, 0.0, 0.0]
+    mapped = ("::ffff:192.0.2.7", "::ffff:192.0.2.8", "::ffff:192.0.2.7")
+    assert [schedule.plan_refusal(address) for address in mapped] == [0.0, 0.0, None]
 
 
 # --- every form of request ---

@@ -23,7 +23,18 @@ __all__ = [
 ]
 
 CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "fills": ("coin", "side", "tid", "px", "sz", "start_position", "fee", "fee_token", "oid"),
+    "fills": (
+        "user",
+        "coin",
+        "side",
+        "tid",
+        "px",
+        "sz",
+        "start_position",
+        "fee",
+        "fee_token",
+        "oid",
+    ),
     "funding": ("user", "coin", "szi", "n_samples"),
 }
 """Table -> the columns that the checks of its rows need, in addition to its key."""

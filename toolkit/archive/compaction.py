@@ -181,14 +181,19 @@ def _rewrite_files(
                 custom_metadata={"digest": format_digest(0)},
                 app_transactions=[delta.Transaction(_TRANSACTION, handle.version() + 1)],
             )
-            with hide_panics():
-                handle.create_write_transaction(
-                    changes, "append", handle.schema(), commit_properties=commit
-                )
-                handle.update_incremental()
         except BaseException:
             writer.remove_files()
             raise
+        # From here on the files may be the table, also if an error or an interrupt arrives.
+        with hide_panics():
+            try:
+                handle.create_write_transaction(
+                    changes, "append", handle.schema(), commit_properties=commit
+                )
+            except delta.exceptions.CommitFailedError:  # another process was first
+                writer.remove_files()
+                raise
+            handle.update_incremental()
 
 
 def _put_month_first(rows: pa.RecordBatch, moment: str | None) -> pa.RecordBatch:

@@ -5,7 +5,7 @@ import json
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -45,9 +45,6 @@ from toolkit.fetch.pull import announce
 from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
 from toolkit.times import Time, to_iso, to_ms
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "Engine",

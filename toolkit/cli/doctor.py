@@ -116,6 +116,8 @@ def _wrong_versions(extra: str) -> list[str]:
 
 
 def _service_checks(*, offline: bool) -> Iterator[Check]:
+    from toolkit.client.route import address_problem
+
     if os.environ.get("TOOLKIT_API_KEY"):
         yield Check("key", "ok", "TOOLKIT_API_KEY is set")
     else:
@@ -125,6 +127,9 @@ def _service_checks(*, offline: bool) -> Iterator[Check]:
     if not address:
         advice = 'tk.local() needs none; a live service: tk.connect("https://...")'
         yield Check("address", "note", "TOOLKIT_BASE_URL is not set", advice)
+        return
+    if problem := address_problem(address):  # its text may be a key
+        yield Check("address", "problem", "TOOLKIT_BASE_URL is not valid", problem)
         return
     if offline:
         yield Check("address", "ok", f"{address}, not asked")
@@ -148,6 +153,8 @@ def _clock_checks(address: str) -> Iterator[Check]:
     except (KeyError, ValueError):
         yield Check("clock", "note", f"{address} does not say its time")
         return
+    if theirs.tzinfo is None:  # a date of HTTP is in UTC
+        theirs = theirs.replace(tzinfo=UTC)
     seconds = abs((datetime.now(UTC) - theirs).total_seconds())
     if seconds > _LARGEST_SKEW:
         yield Check("clock", "problem", f"{seconds:,.0f} s off", "set the clock of this machine")

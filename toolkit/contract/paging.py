@@ -156,6 +156,8 @@ class PageReader:
             if after is None:
                 certain, self.last_kept_key = len(keys), keys[-1]
                 after = self._request_after(keys[-1])
+        if after is not None and after.items() <= self.parameters.items():
+            after = None  # this request was just answered
         if after is None:
             return PageDecision(start, len(keys), None, is_confirmed=is_confirmed)
         return PageDecision(start, len(keys), after, certain=certain)

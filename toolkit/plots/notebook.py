@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from typing import Any, Final
@@ -104,46 +104,55 @@ def root_figure(drawn: Axes | Figure | SubFigure) -> Figure:
 
 @contextmanager
 def recolour_figure(figure: Figure, old: Theme, new: Theme) -> Iterator[None]:
-    """Return a context in which a figure has the colours of another theme."""
-    _replace_colours(figure, old, new)
+    """Return a context in which a figure has the colours of another theme.
+
+    Other colours and shades, such as those that a user chose, stay as they are.
+    """
+    names = {getattr(old, name): getattr(new, name) for name in COLOUR_NAMES}
+    before: list[tuple[Callable[[Any], Any], Any]] = []
+
+    def change(artist: Artist, name: str) -> None:
+        value = getattr(artist, f"get_{name}")()
+        setter = getattr(artist, f"set_{name}")
+        before.append((setter, value))
+        is_list = isinstance(artist, Collection)
+        setter(
+            [_replace(c, names) for c in np.atleast_2d(value)]
+            if is_list
+            else _replace(value, names)
+        )
+
     try:
+        for artist in figure.findobj():
+            for name in _colour_properties(artist):
+                change(artist, name)
+            if isinstance(artist, AxesImage | Collection):
+                shades = artist.get_cmap().name.split()
+                if artist.get_array() is not None and set(shades) <= set(COLOUR_NAMES):
+                    before.append((artist.set_cmap, artist.get_cmap()))
+                    artist.set_cmap(colour_map(new, *shades))
         yield
     finally:
-        _replace_colours(figure, new, old)
+        for setter, value in reversed(before):
+            setter(value)
 
 
-def _replace_colours(figure: Figure, old: Theme, new: Theme) -> None:
-    names = {getattr(old, name): getattr(new, name) for name in COLOUR_NAMES}
-
-    def replace(colour: Any) -> Any:
-        if isinstance(colour, str) and colour in ("none", "auto", "face", "inherit"):
-            return colour
-        rgba = to_rgba(colour)
-        return to_rgba(names.get(to_hex(rgba[:3]), rgba[:3]), rgba[3])
-
-    for artist in figure.findobj():
-        _replace_artist(artist, replace, new)
+def _replace(colour: Any, names: Mapping[str, str]) -> Any:
+    """Return the colour of the new theme for one of the old theme; others as they are."""
+    if isinstance(colour, str) and colour in ("none", "auto", "face", "inherit"):
+        return colour
+    rgba = to_rgba(colour)
+    return to_rgba(names.get(to_hex(rgba[:3]), rgba[:3]), rgba[3])
 
 
-def _replace_artist(artist: Artist, replace: Any, new: Theme) -> None:
+def _colour_properties(artist: Artist) -> tuple[str, ...]:
     if isinstance(artist, Line2D):
-        artist.set_color(replace(artist.get_color()))
-        artist.set_markerfacecolor(replace(artist.get_markerfacecolor()))
-        artist.set_markeredgecolor(replace(artist.get_markeredgecolor()))
-    elif isinstance(artist, Text):
-        artist.set_color(replace(artist.get_color()))
-    elif isinstance(artist, Patch):
-        artist.set_facecolor(replace(artist.get_facecolor()))
-        artist.set_edgecolor(replace(artist.get_edgecolor()))
-        if hasattr(artist, "set_hatchcolor"):  # before matplotlib 3.11 it is the edge's colour
-            artist.set_hatchcolor(replace(artist.get_hatchcolor()))
-    elif isinstance(artist, AxesImage):
-        artist.set_cmap(colour_map(new, *artist.get_cmap().name.split()))
-    elif isinstance(artist, Collection):
-        names = ["facecolor", "edgecolor"]
-        if artist.get_array() is not None:  # a mesh, whose faces have shades
-            artist.set_cmap(colour_map(new, *artist.get_cmap().name.split()))
-            names = ["edgecolor"]
-        for name in names:
-            colours = np.atleast_2d(getattr(artist, f"get_{name}")())
-            getattr(artist, f"set_{name}")([replace(colour) for colour in colours])
+        return "color", "markerfacecolor", "markeredgecolor"
+    if isinstance(artist, Text):
+        return ("color",)
+    if isinstance(artist, Patch):
+        # Before matplotlib 3.11 a hatch has the colour of the edge.
+        return "facecolor", "edgecolor", *(["hatchcolor"] * hasattr(artist, "set_hatchcolor"))
+    if isinstance(artist, Collection):
+        return ("edgecolor",) if artist.get_array() is not None else ("facecolor", "edgecolor")
+    return ()

@@ -62,5 +62,5 @@ def _address_group(address: str) -> str:
     """Return what one client can change at will: of IPv6 the first 64 bits."""
     if ":" not in address:
         return address
-    number = int(ipaddress.IPv6Address(address.partition("%")[0]))
-    return f"{number >> 64:x}"
+    ip = ipaddress.IPv6Address(address.partition("%")[0])
+    return str(ip.ipv4_mapped) if ip.ipv4_mapped else f"{int(ip) >> 64:x}"

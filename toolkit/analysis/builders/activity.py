@@ -58,8 +58,8 @@ def activity(
         - ``builder``: address of the builder.
         - ``time``: start of the period, UTC.
         - ``active``: number of users with a routed fill in the period.
-        - ``new``: number of them without an earlier routed fill in the frame. In the first period
-          all users are new, because what they did before is not known.
+        - ``new``: number of them without an earlier routed fill in the frame. Fills before `since`
+          count here; without such fills all users of the first period are new.
         - ``returning``: number of them with an earlier routed fill.
         - ``before``: number of users active in the period before.
         - ``kept``: number of them that are active in this period, too.
@@ -98,12 +98,14 @@ def activity(
     if by not in _PERIODS:
         raise ValueError(f"by must be one of {', '.join(_PERIODS)}, not {by!r}")
     rows, begin, end = read_builder_fills(fills, None, since, until)
-    rows = rows[rows["ms"] >= begin].astype({"user": "str", "builder": "str"})
+    rows = rows.astype({"user": "str", "builder": "str"})
+    earlier = rows[rows["ms"] < begin].groupby("builder")["user"].agg(set)
+    rows = rows[rows["ms"] >= begin]
     rows = rows.assign(period=_period_codes(rows["ms"], by))
     last = int(_period_codes(pd.Series([max(end - 1, begin)]), by).iloc[0]) if len(rows) else 0
     totals = rows.groupby("period")[["volume", "usd"]].sum()
     parts = [
-        _builder_periods(str(name), part, last)
+        _builder_periods(str(name), part, last, earlier.get(name, set()))
         for name, part in rows.groupby("builder", sort=True)
         if builder is None or name == builder.lower()
     ]
@@ -140,24 +142,26 @@ def _period_start(codes: pd.Series, by: Period) -> pd.Series:
     return pd.Series(months.astype("int64").astype("float64"), index=codes.index)
 
 
-def _builder_periods(name: str, rows: pd.DataFrame, last: int) -> pd.DataFrame:
-    """Return one row for each period from the first fill of a builder to the last period."""
+def _builder_periods(name: str, rows: pd.DataFrame, last: int, known: set[str]) -> pd.DataFrame:
+    """Return one row for each period from the first fill of a builder to the last period.
+
+    The users of `known` have earlier fills.
+    """
     users = rows.groupby("period")["user"].agg(set)
     sums = rows.groupby("period").agg(
         fills=("ms", "size"), volume=("volume", "sum"), revenue=("usd", "sum")
     )
-    known: set[str] = set()
-    earlier: set[str] = set()
+    before: set[str] = set()
     made = []
     for period in range(int(users.index.min()), last + 1):
         active = users.get(period, set())
         fresh = len(active - known)
         made.append(
-            (name, period, len(active), fresh, len(active) - fresh, len(earlier),
-             len(active & earlier))
+            (name, period, len(active), fresh, len(active) - fresh, len(before),
+             len(active & before))
         )  # fmt: skip
-        known |= active
-        earlier = active
+        known = known | active
+        before = active
     names = ["builder", "period", "active", "new", "returning", "before", "kept"]
     table = pd.DataFrame(made, columns=names)
     return table.join(sums, on="period").fillna({"fills": 0, "volume": 0.0, "revenue": 0.0})

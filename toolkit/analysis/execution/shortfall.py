@@ -210,7 +210,8 @@ def _read_executions(fills: IntoFrame) -> pd.DataFrame:
     columns.require_columns(frame, ("oid", "coin", "side", "time", "crossed"), "fills")
     have = frame.collect_schema().names()
     usd_values.warn_missing_tokens(frame, "fills")
-    frame = frame.with_columns(_paid=usd_values.fees_in_usd(have, "float")["_fee"])
+    paid = usd_values.fees_in_usd(have, "float")["_fee"]
+    frame = frame.with_columns(_paid=nw.when(~nw.col("fee").is_null()).then(paid))
     kept = ("oid", "coin", "px", "sz", "side", "time", "crossed", "_paid")
     rows = columns.pandas_columns(nw.to_native(frame), "fills", kept, ("twap_id",))
     rows["_ms"] = timestamps.ms_from_times(rows["time"]).astype("float64")
@@ -226,23 +227,42 @@ def _read_executions(fills: IntoFrame) -> pd.DataFrame:
 
 def _add_executions(parents: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the orders, and TWAPs from their fills, with the sums of their fills."""
-    sums = rows.groupby(["kind", "parent"], sort=True).agg(
-        filled=("sz", "sum"),
-        _value=("_value", "sum"),
-        _paid=("_paid", "sum"),
-        _rested=("_rested", "sum"),
-        _first=("_ms", "min"),
-        _last=("_ms", "max"),
-        coin=("coin", "first"),
-        side=("side", "first"),
+    # A fill without a price, size or fee makes the sums of its order unknown.
+    is_known = rows[["_value", "_paid"]].notna().all(axis=1)
+    sums = (
+        rows.assign(_known=is_known)
+        .groupby(["kind", "parent"], sort=True)
+        .agg(
+            filled=("sz", "sum"),
+            _value=("_value", "sum"),
+            _paid=("_paid", "sum"),
+            _known=("_known", "all"),
+            _rested=("_rested", "sum"),
+            _first=("_ms", "min"),
+            _last=("_ms", "max"),
+            coin=("coin", "first"),
+            side=("side", "first"),
+        )
     )
+    sums[["_value", "_paid"]] = sums[["_value", "_paid"]].where(sums.pop("_known"))
     twaps = sums.loc[sums.index.get_level_values("kind") == "twap"].reset_index()
     twaps = twaps.assign(_placed=twaps["_first"], _ended=twaps["_last"], size=twaps["filled"])
     own = ["filled", "_value", "_paid", "_rested", "_first"]
     singles = parents.assign(kind="order").merge(
         sums[own].reset_index(), on=["kind", "parent"], how="left"
     )
-    singles[own[:-1]] = singles[own[:-1]].fillna(0.0)
+    is_unfilled = singles["_first"].isna()
+    singles.loc[is_unfilled, own[:-1]] = 0.0
+    kept = pd.MultiIndex.from_frame(singles[["kind", "parent"]])
+    is_other = (rows["kind"] == "order") & ~pd.MultiIndex.from_frame(rows[["kind", "parent"]]).isin(
+        kept
+    )
+    if is_other.any():
+        warn_user(
+            f"fills: {int(is_other.sum()):,} of {len(rows):,} fills belong to orders that are not "
+            "in orders, and do not count. Fetch the orders of the whole time of the fills",
+            HistoryWarning,
+        )
     wrong = (singles["size"] - singles["_open"] - singles["filled"]).abs() > 1e-9 * singles["size"]
     if wrong.any():
         warn_user(
