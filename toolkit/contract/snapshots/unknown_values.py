@@ -113,10 +113,12 @@ def unknown_columns(rows: Sequence[msgspec.Struct]) -> dict[str, RawValues]:
     columns = {}
     for name in names:
         attribute = {
-            kind: key for kind in kinds for key, own in kind.__extras__.items() if own == name
+            kind: key for kind in kinds for key, column in kind.__extras__.items() if column == name
         }
+        raws: list[Any]
         if len(kinds) == 1:
-            raws = list(map(attrgetter(*attribute.values()), rows))
+            (own,) = attribute.values()
+            raws = list(map(attrgetter(own), rows))
         else:
             raws = [getattr(row, attribute.get(type(row), ""), msgspec.UNSET) for row in rows]
         columns[f"entry.{name}"] = RawValues.of(raws)
