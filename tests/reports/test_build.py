@@ -102,8 +102,10 @@ def test_code_is_folded(made):
 
 def test_figure_has_alternative_text(made):
     images = PageContent(made.html).images
-    assert len(images) == 1
-    assert "Simulated data: yes." in images[0]["alt"]
+    assert [image["class"] for image in images] == ["tk-light", "tk-dark"]
+    assert all("Simulated data: yes." in image["alt"] for image in images)
+    # The page shows the one of its theme; the rule is stronger than the one in the figure.
+    assert "body .tk-plot .tk-dark" in made.html
 
 
 def test_provenance_of_fetched_frame(made):

@@ -23,6 +23,7 @@ def executors() -> Iterator[Any]:
 def test_two_executors_run(executors: Any) -> None:
     assert len(CASES) == len(ON_EXECUTORS)
     assert executors.sparkContext.master.startswith("local-cluster[2,")
+    assert executors.range(4).count() == 4  # the first job waits for all executors
     # The driver itself is in the list, too.
     assert executors.sparkContext._jsc.sc().getExecutorMemoryStatus().size() == 3
 

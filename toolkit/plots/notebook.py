@@ -38,7 +38,8 @@ class NotebookFigure(Figure):
     def _repr_html_(self) -> str:
         if self.theme is None or not self.theme.follows_notebook:
             return self._picture("", self.get_facecolor())
-        light = self._picture("tk-light", "none")
+        # The light picture is opaque: a program without a known theme shows it as it is.
+        light = self._picture("tk-light", self.theme.background)
         with recolour_figure(self, self.theme, get_theme("dark")):
             dark = self._picture("tk-dark", "none")
         return f'<div class="tk-plot">{_STYLE}{light}{dark}</div>'
@@ -78,6 +79,7 @@ def alt(drawn: Axes | Figure) -> str:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit import plots
     >>> alt(plots.funding_by_coin(pd.DataFrame()))
     'Funding by coin: no data. Simulated data: no.'
