@@ -1,7 +1,7 @@
 """The table of the 22 operations, one row each. Specification, "Endpoints" and "Limits".
 
-Client, service, archive and docs read this table, and no code asks for the type of an operation.
-What a column cannot express is a function registered by type: `toolkit.contract.rows` makes rows
+Client, service, archive and docs read this table instead of asking for the type of an operation.
+Tables by type have the functions for what a column cannot express: `toolkit.contract.rows` makes rows
 of nested answers, `toolkit.contract.requests` checks parameters that depend on each other, and
 `toolkit.contract.snapshots` reads the binary snapshots.
 """

@@ -24,7 +24,7 @@ AMOUNTS: Final = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_00
 """The amounts in USD for which `slippageHistory` has samples."""
 
 # ASSUMED: there are at most 20 dexes. A request for ALL_DEXES counts with this number until an
-# answer has shown the number of dexes, so that a budget is never too low.
+# answer has shown the number of dexes, so that the counted cost is never too low.
 DEXES_AT_MOST: Final = 20
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")

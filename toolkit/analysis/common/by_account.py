@@ -25,7 +25,7 @@ from toolkit.analysis.common.engines import spark_frame
 from toolkit.analysis.common.owners import lower_address
 
 ROWS_AT_ONCE = 200_000
-"""Rows that are in memory at once; more if one account has more."""
+"""Rows of the first frame that are in memory at once; more if one account has more."""
 
 _AFTER_ALL = "\U0010ffff"  # after each account
 
@@ -39,7 +39,8 @@ def run_by_account(run: Run, frames: Mapping[str, Any]) -> Any:
     - ``frames``: the frames by parameter; the first one states the accounts in a column ``user``.
       A frame without a column of accounts is passed to each run
 
-    Returns: None if all rows fit into memory at once, so that the helper need not be divided.
+    Returns: None if the helper need not be divided: the rows fit into memory at once, the first frame
+    is in memory already, or it has no column of accounts.
     """
     given = {name: native for name, native in frames.items() if native is not None}
     name, native = next(iter(given.items()))

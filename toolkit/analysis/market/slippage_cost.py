@@ -72,8 +72,8 @@ def cost(
           two sampled sizes, ``below`` or ``above`` all of them, where the curve is extrapolated. If
           the cost is missing, the reason: ``one size`` (only one size was filled, and you asked for
           another one), ``never filled`` (no size was filled), or ``no law`` (the fit failed).
-        - ``too_thin``: share of the samples of the next sampled size (this one or larger) that the
-          book could not fill; missing above the largest. If it is not 0, `cost_bps` is a lower
+        - ``too_thin``: share of the samples of the next requested size (this one or larger, also if it
+          was never filled) that the book could not fill; missing above the largest. If it is not 0, `cost_bps` is a lower
           bound, because such orders count with their smallest possible cost.
         - ``n``: number of samples behind the curve.
 
@@ -91,8 +91,8 @@ def cost(
     the cost can be flat and then rise. At a sampled size the cost is the sample mean; between two
     sizes it is a straight line in the logarithms of size and cost (a mean of 0 counts as 0.005 bps
     there, half the last decimal). Beyond them it is ``half_spread + a * (Q / 100,000)**k`` of
-    `fit`, scaled to meet the mean of the outermost size. The least cost of an order follows from
-    the smaller sizes of the same book. A size that was never filled is not a sampled size.
+    `fit`, scaled to meet the mean of the outermost size. If the book could not fill an order, its
+    smallest possible cost is computed from the smaller sizes of that book. A size that was never filled is not a sampled size.
 
     Examples
     --------

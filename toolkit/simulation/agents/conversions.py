@@ -1,8 +1,9 @@
 """Conversions of outcome tokens: split, merge, negate, and merge a question.
 
 Source: docs/live_service.md, section 7. A split turns a dollar into one Yes and one No of an
-outcome; a merge turns them back. To negate turns one No of an outcome into one Yes of every other
-outcome of its question: either side pays a dollar if one of the others happens. To merge a question
+outcome; a merge turns them back. A negation turns one No of an outcome into one Yes of
+every other outcome of its question: before and after it, the tokens pay a dollar if one of the
+others happens. To merge a question
 turns one Yes of each of its outcomes into a dollar. Each token of a conversion has a fill.
 """
 
