@@ -324,9 +324,8 @@ ENGINES_TEXT = """## Engines
 
 Each call gives the rows of pandas, with floats equal to nine digits and exact numbers equal. The
 time zone of the sessions of DuckDB and PySpark is not UTC. A call is one combination of helper,
-arguments and kind of numbers. On PySpark, calls on threads have exact numbers, and calls over Connect have
-floats. On two executors the tests run 8 calls, one for each way of
-computing.
+arguments and kind of numbers. On PySpark, calls on threads have exact numbers, and calls over
+Connect have floats. On two executors the tests run 8 calls, one for each way of computing.
 
 **PySpark** is the engine for data that outgrow one machine. Install the extra `spark`, and Java 17
 or newer. The toolkit must be installed on the executors, too. `archive.scan("fills",

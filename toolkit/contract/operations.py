@@ -1,9 +1,9 @@
 """The table of the 22 operations, one row each. Specification, "Endpoints" and "Limits".
 
 Client, service, archive and docs read this table instead of asking for the type of an operation.
-Tables by type have the functions for what a column cannot express: `toolkit.contract.rows` makes rows
-of nested answers, `toolkit.contract.requests` checks parameters that depend on each other, and
-`toolkit.contract.snapshots` reads the binary snapshots.
+Tables by type have the functions for what a column cannot express: `toolkit.contract.rows` makes
+rows of nested answers, `toolkit.contract.requests` checks parameters that depend on each other,
+and `toolkit.contract.snapshots` reads the binary snapshots.
 """
 
 from dataclasses import dataclass, field

@@ -113,21 +113,18 @@ def recolour_figure(figure: Figure, old: Theme, new: Theme) -> Iterator[None]:
     names = {getattr(old, name): getattr(new, name) for name in COLOUR_NAMES}
     before: list[tuple[Callable[[Any], Any], Any]] = []
 
-    def change(artist: Artist, name: str) -> None:
-        value = getattr(artist, f"get_{name}")()
-        setter = getattr(artist, f"set_{name}")
-        before.append((setter, value))
-        is_list = isinstance(artist, Collection)
-        setter(
-            [_replace(c, names) for c in np.atleast_2d(value)]
-            if is_list
-            else _replace(value, names)
-        )
-
     try:
         for artist in figure.findobj():
-            for name in _colour_properties(artist):
-                change(artist, name)
+            # All values are read first: the colour of a hatch may be that of the edge.
+            properties = _colour_properties(artist)
+            values = [getattr(artist, f"get_{name}")() for name in properties]
+            setters = [getattr(artist, f"set_{name}") for name in properties]
+            before += zip(setters, values, strict=True)
+            for setter, value in zip(setters, values, strict=True):
+                if isinstance(artist, Collection):
+                    setter([_replace(colour, names) for colour in np.atleast_2d(value)])
+                else:
+                    setter(_replace(value, names))
             if isinstance(artist, AxesImage | Collection):
                 shades = artist.get_cmap().name.split()
                 if artist.get_array() is not None and set(shades) <= set(COLOUR_NAMES):

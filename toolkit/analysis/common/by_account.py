@@ -39,8 +39,8 @@ def run_by_account(run: Run, frames: Mapping[str, Any]) -> Any:
     - ``frames``: the frames by parameter; the first one states the accounts in a column ``user``.
       A frame without a column of accounts is passed to each run
 
-    Returns: None if the helper need not be divided: the rows fit into memory at once, the first frame
-    is in memory already, or it has no column of accounts.
+    Returns: None if the helper need not be divided: the rows fit into memory at once, the first
+    frame is in memory already, or it has no column of accounts.
     """
     given = {name: native for name, native in frames.items() if native is not None}
     name, native = next(iter(given.items()))

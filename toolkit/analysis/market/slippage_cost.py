@@ -72,9 +72,10 @@ def cost(
           two sampled sizes, ``below`` or ``above`` all of them, where the curve is extrapolated. If
           the cost is missing, the reason: ``one size`` (only one size was filled, and you asked for
           another one), ``never filled`` (no size was filled), or ``no law`` (the fit failed).
-        - ``too_thin``: share of the samples of the next requested size (this one or larger, also if it
-          was never filled) that the book could not fill; missing above the largest. If it is not 0, `cost_bps` is a lower
-          bound, because such orders count with their smallest possible cost.
+        - ``too_thin``: share of the samples of the next requested size (this one or larger, also if
+          it was never filled) that the book could not fill; missing above the largest. If it is not
+          0, `cost_bps` is a lower bound, because such orders count with their smallest possible
+          cost.
         - ``n``: number of samples behind the curve.
 
     Raises
@@ -92,7 +93,8 @@ def cost(
     sizes it is a straight line in the logarithms of size and cost (a mean of 0 counts as 0.005 bps
     there, half the last decimal). Beyond them it is ``half_spread + a * (Q / 100,000)**k`` of
     `fit`, scaled to meet the mean of the outermost size. If the book could not fill an order, its
-    smallest possible cost is computed from the smaller sizes of that book. A size that was never filled is not a sampled size.
+    smallest possible cost is computed from the smaller sizes of that book. A size that was never
+    filled is not a sampled size.
 
     Examples
     --------
