@@ -212,8 +212,8 @@ def _question_lines(rates: Mapping[str, Rate]) -> list[str]:
         "## The ten commonest questions",
         "",
         "The rows are those that a question needs; the files are assumed to be sorted so that "
-        "nothing else is read. Time and memory are computed from the measured work of the same line: "
-        "a pandas helper or a scan with DuckDB. The memory of a scan is too high, because it "
+        "nothing else is read. Time and memory are computed from the measured work of the same "
+        "line: a pandas helper or a scan with DuckDB. The memory of a scan is too high, because it "
         'grows more slowly than the rows. "Cores" says how many cores answer within '
         f"{WANTED_SECONDS} s. A question with fewer rows than a measured size costs what the next "
         "larger measured size took.",
