@@ -85,7 +85,8 @@ def counterparties(
     Notes
     -----
     The two sides of a trade share the coin and the trade id. A fill without a trade id is a trade
-    without its other side.
+    without its other side. If the prices are `quotes` of the tape, their own error is not part of
+    the interval; it is in the intervals of `markout` and `spreads`.
 
     Examples
     --------
@@ -185,7 +186,8 @@ def toxicity(
     Notes
     -----
     Standard error of a ratio of sums, linearised, with the clusters of Liang and Zeger (1986).
-    Shrinkage: Morris (1983). At least five names are needed for it.
+    Shrinkage: Morris (1983). At least five names are needed for it. If the prices are `quotes` of
+    the tape, their own error is not part of the standard error.
 
     Examples
     --------
