@@ -139,7 +139,8 @@ def spreads(
     prices, the intervals include the error of the quotes: the standard error of the transitory half
     spread of each coin, times the share of the fills whose figure moves with it (Zou and Donner,
     2008). The error is estimated from the trades that the quotes show, so pass all of them. In
-    simulated tapes of 500 and 1,500 trades, intervals of 95 % contain the true value in 92 to 98 %.
+    simulated tapes of 500 trades (and of 1,500 at a correlation of signs of 0.8), intervals of 95 %
+    contain the true value in 92 to 98 %.
 
     On the tape: a regression of price changes on the signs of trades (Glosten and Harris, 1988,
     without their terms in size; Huang and Stoll, 1997). The intervals are those of Student's t with
