@@ -69,7 +69,7 @@ def test_every_operation_has_a_function() -> None:
 def test_function_matches_operation_and_topic(operation: Operation) -> None:
     function = fetch_function(operation)
     assert inspect.isfunction(function)
-    assert function.__operation__ == (operation.view or operation.type)  # type: ignore[attr-defined]
+    assert vars(function)["__operation__"] == (operation.view or operation.type)
     assert function.__module__ == "toolkit"
     topic = importlib.import_module(f"toolkit.fetch.{operation.topic}")
     assert getattr(topic, operation.function) is function

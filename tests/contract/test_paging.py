@@ -80,7 +80,8 @@ def read_all_pages(
         requests += 1
         assert requests <= 4 * len(rows) + 10, "reading does not come to an end"
         kept = where.read(page)
-        stop = kept.stop if kept.certain is None else kept.certain  # later rows come once more
+        # Rows after the certain ones come once more.
+        stop = kept.stop if kept.certain_stop is None else kept.certain_stop
         got += [item.number for item in page[kept.start : stop]]
         if kept.after is None:
             return got, requests
@@ -435,7 +436,7 @@ def test_end_of_single_tie_is_confirmed() -> None:
     assert read_keys(where, [*[first] * 3, second], [*[second] * 3, last], [last], []) == [
         PageDecision(0, 3, {"cursor": "1_0"}),
         PageDecision(0, 3, {"cursor": "1_1"}),
-        PageDecision(0, 1, {"cursor": "2_0"}, certain=1),
+        PageDecision(0, 1, {"cursor": "2_0"}, certain_stop=1),
         PageDecision(0, 0, None, is_confirmed=True),
     ]
     assert (where.last_kept_key, where.ties) == (last, 2)
@@ -447,7 +448,7 @@ def test_end_of_two_ties_is_confirmed() -> None:
     pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1), (3, 1)], [(3, 1), (3, 1)]]
     assert read_keys(where, *pages) == [
         PageDecision(0, 4, {"cursor": "1_3"}),
-        PageDecision(0, 3, {"cursor": "2_1"}, certain=1),
+        PageDecision(0, 3, {"cursor": "2_1"}, certain_stop=1),
         PageDecision(0, 2, None, is_confirmed=True),
     ]
     assert where.last_kept_key == (2, 1)
@@ -458,8 +459,8 @@ def test_confirmation_that_brings_rows_goes_on() -> None:
     where = page_reader(get_operation("userFillsByTime"), {"page_size": 5}, 10)
     pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1)], [(3, 1), (3, 1)], []]
     assert read_keys(where, *pages)[1:] == [
-        PageDecision(0, 2, {"cursor": "2_1"}, certain=1),
-        PageDecision(0, 2, {"cursor": "3_1"}, certain=2),
+        PageDecision(0, 2, {"cursor": "2_1"}, certain_stop=1),
+        PageDecision(0, 2, {"cursor": "3_1"}, certain_stop=2),
         PageDecision(0, 0, None, is_confirmed=True),
     ]
 
@@ -577,7 +578,7 @@ def test_empty_range_is_requested_with_other_words(
 ) -> None:
     where = page_reader(get_operation(type_), asked, until, confirm_pages=1)
     certain = None if after is None else 0
-    assert where.read([]) == PageDecision(0, 0, after, certain=certain)
+    assert where.read([]) == PageDecision(0, 0, after, certain_stop=certain)
     if after is not None:
         assert where.read([]) == PageDecision(0, 0, None, is_confirmed=True)
 
@@ -587,9 +588,9 @@ def test_rows_before_range_are_dropped() -> None:
     where = page_reader(get_operation(FILLS), {"start": 5, "end": 9}, 10, confirm_pages=1)
     tie = [(4, 1), (5, 0)]
     assert read_keys(where, [], tie, tie, []) == [
-        PageDecision(0, 0, {"start": 4}, certain=0),
-        PageDecision(1, 2, {"page_size": 1999}, certain=1),  # the tie may be cut
-        PageDecision(1, 2, {"cursor": "5_0"}, certain=2),
+        PageDecision(0, 0, {"start": 4}, certain_stop=0),
+        PageDecision(1, 2, {"page_size": 1999}, certain_stop=1),  # the tie may be cut
+        PageDecision(1, 2, {"cursor": "5_0"}, certain_stop=2),
         PageDecision(0, 0, None, is_confirmed=True),
     ]
 
@@ -600,8 +601,8 @@ def test_cut_tie_at_the_end_is_found() -> None:
     where = page_reader(get_operation(FILLS), asked, 10, confirm_pages=1)
     pages = [[(6, 1)] * 3, [(6, 1)] * 4, []]
     assert read_keys(where, *pages) == [
-        PageDecision(0, 3, {"page_size": 10}, certain=0),
-        PageDecision(0, 4, {"cursor": "6_1"}, certain=4),
+        PageDecision(0, 3, {"page_size": 10}, certain_stop=0),
+        PageDecision(0, 4, {"cursor": "6_1"}, certain_stop=4),
         PageDecision(0, 0, None, is_confirmed=True),
     ]
 
@@ -609,13 +610,13 @@ def test_cut_tie_at_the_end_is_found() -> None:
 def test_end_at_present_is_confirmed() -> None:
     where = page_reader(get_operation(FILLS), {"start": 5}, 7, confirm_pages=1)
     (decision,) = read_keys(where, [(6, 1), (7, 1)])
-    assert decision == PageDecision(0, 2, {"cursor": "6_1"}, certain=1)
+    assert decision == PageDecision(0, 2, {"cursor": "6_1"}, certain_stop=1)
 
 
 def test_first_page_is_confirmed_on_demand() -> None:
     where = page_reader(get_operation(FILLS), {"start": 5}, 10, confirm_pages=1)
     assert read_keys(where, [(6, 1), (7, 1)], [(7, 1)]) == [
-        PageDecision(0, 2, {"cursor": "6_1"}, certain=1),
+        PageDecision(0, 2, {"cursor": "6_1"}, certain_stop=1),
         PageDecision(0, 1, None, is_confirmed=True),
     ]
     assert read_keys(page_reader(get_operation(FILLS), {"start": 5}, 10), []) == [

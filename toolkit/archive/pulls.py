@@ -43,12 +43,12 @@ __all__ = [
     "Refreshed",
     "Run",
     "RunOverlap",
+    "contradictory_ranges",
     "count_gaps",
     "count_logged_rows",
     "is_run_complete",
     "log_ranges",
     "log_refresh",
-    "missing_ranges",
     "missing_rows_message",
     "present_ms",
     "proved_ranges",
@@ -336,10 +336,10 @@ def log_ranges(entries: LogEntries) -> list[TimeRange]:
 
 def proved_ranges(entries: LogEntries) -> list[TimeRange]:
     """Return the pulled ranges in which no rows contradict each other."""
-    return subtract_ranges(log_ranges(entries), missing_ranges(entries))
+    return subtract_ranges(log_ranges(entries), contradictory_ranges(entries))
 
 
-def missing_ranges(entries: LogEntries) -> list[TimeRange]:
+def contradictory_ranges(entries: LogEntries) -> list[TimeRange]:
     """Return the ranges in which, according to log entries, rows contradict each other."""
     holes = (hole for entry in entries for hole in json.loads(entry.get("breaks") or "[]"))
     return join_ranges((first, last) for first, last in holes)

@@ -32,10 +32,10 @@ from toolkit.archive.pulls import (
     Refreshed,
     Run,
     RunOverlap,
+    contradictory_ranges,
     count_logged_rows,
     log_ranges,
     log_refresh,
-    missing_ranges,
     read_runs,
     read_series_log,
     select_runs,
@@ -282,7 +282,7 @@ class _HistoryPull:
             _check_clock(series, self.origin.fetched_ms, [until for _, until in covered])
         start = _first_missing_ms(self._request, runs, covered)
         with self._session.show_progress(f"archive {series.operation.type}") as count_rows:
-            self._noted = missing_ranges(entries)
+            self._noted = contradictory_ranges(entries)
             self._unlogged = sum(run.rows for run in runs) - count_logged_rows(entries)
             for run in select_runs(handle, series, runs, covered, start):
                 self._checks = None

@@ -22,7 +22,7 @@ from toolkit.cli.operations import (
     fetch_function,
     has_many_subjects,
 )
-from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session
+from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, set_options
 from toolkit.contract.dexes import coin_dex, strip_native_dex
 
 if TYPE_CHECKING:
@@ -244,6 +244,4 @@ _REQUEST: Final = inspect.Parameter(
         str, typer.Argument(help='The request as JSON, for example \'{"type": "allMids"}\'.')
     ],
 )
-# Typer reads the options of a command from its signature.
-info.__signature__ = inspect.Signature([_REQUEST, *SOURCE_OPTIONS])  # type: ignore[attr-defined]
-info.__annotations__ = {option.name: option.annotation for option in (_REQUEST, *SOURCE_OPTIONS)}
+set_options(info, [_REQUEST, *SOURCE_OPTIONS])

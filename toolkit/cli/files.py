@@ -47,9 +47,8 @@ def _write_and_rename(frame: "pd.DataFrame", path: Path) -> None:
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)  # only the owner can read a temporary file
         os.replace(name, path)
-    except BaseException:  # an interrupt must not leave an incomplete file either
+    finally:
         Path(name).unlink(missing_ok=True)
-        raise
 
 
 def write_json_lines(

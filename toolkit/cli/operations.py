@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from toolkit.cli.console import fail
-from toolkit.cli.options import keyword_option
+from toolkit.cli.options import keyword_option, set_options
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 from toolkit.contract.requests import describe_cost
@@ -101,9 +101,7 @@ def _operation_command(
     if operation.paging != "none":
         own.append(keyword_option("max_rows", int | None, "Most rows to return; by default all."))
     own.append(keyword_option("numbers", NumberForm, "Form of number columns.", NumberForm.float))
-    # Typer reads the options of a command from its signature.
-    call.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
-    call.__annotations__ = {option.name: option.annotation for option in (*own, *options)}
+    set_options(call, [*own, *options])
     return call
 
 

@@ -1,7 +1,7 @@
 """Options that several commands share, and the store or session that they select."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -25,6 +25,7 @@ __all__ = [
     "keyword_option",
     "open_session",
     "open_store",
+    "set_options",
 ]
 
 
@@ -70,6 +71,12 @@ def keyword_option(
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
+
+
+def set_options(command: Callable[..., None], options: Sequence[inspect.Parameter]) -> None:
+    """Set the options of a command; Typer reads them from its signature and annotations."""
+    vars(command)["__signature__"] = inspect.Signature(options)
+    command.__annotations__ = {option.name: option.annotation for option in options}
 
 
 SOURCE_OPTIONS: Final = (

@@ -18,6 +18,7 @@ from toolkit.cli.options import (
     SeedOption,
     SizeChoice,
     SizeOption,
+    set_options,
 )
 
 __all__ = ["report_app"]
@@ -81,11 +82,8 @@ def _report_command(
         else:
             _write_report(notebook, parameters[0], source, out, pdf, code)
 
-    # Typer reads the options of a command from its signature.
     all_options = [*own.values(), *_COMMON.values()]
-    keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in all_options]
-    call.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
-    call.__annotations__ = {option.name: option.annotation for option in all_options}
+    set_options(call, [option.replace(kind=option.KEYWORD_ONLY) for option in all_options])
     return call
 
 

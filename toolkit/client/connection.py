@@ -137,10 +137,7 @@ def connect(
         warn_of_exposure(base_url)
     _check_numbers(attempts, timeout)
     if budget_folder is None and transport is None and points_per_minute is not None:
-        try:
-            budget_folder = find_cache_folder("budgets")
-        except OSError as error:
-            warnings.warn(f"{error}. Points are counted in this session only", stacklevel=2)
+        budget_folder = _find_budget_folder()
     shared = _shared_file(budget_folder, base_url, key) if budget_folder else None
     # Processes share only the time of day; for one session the steady clock is better.
     clock = clock or (time.monotonic if shared is None else time.time)
@@ -163,37 +160,25 @@ def connect(
         client=_http_client(base_url, key, user_agent or _user_agent(), timeout, transport),
     )
     if transport is None:
-        session.set_recipe(
-            Recipe(
-                connect,
-                {
-                    "base_url": base_url,
-                    "points_per_minute": points_per_minute,
-                    "most_points": most_points,
-                    "attempts": attempts,
-                    "timeout": timeout,
-                    "confirm_end": confirm_end,
-                    "user_agent": user_agent,
-                    "label": label,
-                    "simulated": simulated,
-                    "progress": False,
-                    "budget_folder": budget_folder,
-                },
-                needs_key=key is not None,
-            )
-        )
+        arguments = {
+            "base_url": base_url, "points_per_minute": points_per_minute,
+            "most_points": most_points, "attempts": attempts, "timeout": timeout,
+            "confirm_end": confirm_end, "user_agent": user_agent, "label": label,
+            "simulated": simulated, "progress": False, "budget_folder": budget_folder,
+        }  # fmt: skip
+        session.set_recipe(Recipe(connect, arguments, needs_key=key is not None))
     return use(session) if default else session
 
 
-def _check_numbers(attempts: object, timeout: object) -> None:
+def _check_numbers(attempts: Any, timeout: Any) -> None:
     is_whole = isinstance(attempts, int) and not isinstance(attempts, bool)
-    if not is_whole or not 1 <= attempts <= _MOST_ATTEMPTS:  # type: ignore[operator]
+    if not is_whole or not 1 <= attempts <= _MOST_ATTEMPTS:
         raise ValueError(
             f"attempts, how often one request is sent, must be a whole number from 1 to "
             f"{_MOST_ATTEMPTS}, not {attempts!r}"
         )
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not 0 < timeout <= PATIENCE:  # type: ignore[operator]
+    if not number or not 0 < timeout <= PATIENCE:
         raise ValueError(
             f"timeout, the seconds to wait for an answer, must be more than 0 and at most "
             f"{PATIENCE:.0f}, not {timeout!r}"
@@ -229,6 +214,14 @@ def _http_client(
 def _shared_file(folder: str | Path, base_url: str, key: ApiKey | None) -> Path:
     where = Path(folder)
     return budget_file(where, base_url, "") if key is None else key.budget_file(where, base_url)
+
+
+def _find_budget_folder() -> Path | None:
+    try:
+        return find_cache_folder("budgets")
+    except OSError as error:
+        warnings.warn(f"{error}. Points are counted in this session only", stacklevel=3)
+        return None
 
 
 def find_cache_folder(name: str) -> Path:

@@ -240,6 +240,7 @@ class Session:
                 except Exception as error:
                     failure, failed_at = error, clock()
                     raise
+        # The loop cannot end: the last attempt returns or raises, which mypy cannot see.
         raise AssertionError("a retry context always tries at least once")  # pragma: no cover
 
     def new_counts(self) -> Counts:
@@ -376,7 +377,7 @@ class Session:
             f"{operation.type}: no answer from {self.base_url} ({words}). Check the address and "
             "the network; tk.local() works without either"
         )
-        causes = [word for kind, word in _CAUSES if isinstance(error, kind)]
+        causes = [word for error_type, word in _CAUSES if isinstance(error, error_type)]
         unreachable.cause = causes[0] if causes else "connection broken"
         return unreachable
 

@@ -33,15 +33,15 @@ class PageDecision:
 
     - ``start``, ``stop``: the rows to keep, as a slice of the page
     - ``after``: the parameters that change in the next request; None at the end
-    - ``certain``: None, unless the page seems to be the last one and the next request only confirms
-      this. Then it is the end of the slice to keep if that request does not confirm it.
+    - ``certain_stop``: None, unless the page seems to be the last one and the next request only
+      confirms this. Then it is the end of the slice to keep if that request does not confirm it.
     - ``is_confirmed``: whether the page has no row that the page before it did not have
     """
 
     start: int
     stop: int
     after: Mapping[str, Any] | None
-    certain: int | None = None
+    certain_stop: int | None = None
     is_confirmed: bool = False
 
 
@@ -91,7 +91,7 @@ class PageReader:
             return PageDecision(0, len(rows), None)
         self._sent.add(frozenset(self.parameters.items()))
         decision = self._decide(self._keys(rows))
-        self._is_confirming = decision.certain is not None
+        self._is_confirming = decision.certain_stop is not None
         if decision.after is not None:
             self.parameters |= decision.after
             if decision.after.get("cursor") is not None:
@@ -139,7 +139,7 @@ class PageReader:
         is_only_page = len(self._sent) == 1
         is_tie_again, self._is_tie_again = self._is_tie_again, False
         is_confirmed = is_unchanged and self._is_confirming and not is_tie_again
-        certain = cut
+        certain_stop = cut
         until = -1 if self.confirm_until is None else self.confirm_until
         is_early = bool(keys) and keys[-1][0] <= until
         if is_confirmed or len(self._sent) < self.confirm_pages:
@@ -154,13 +154,13 @@ class PageReader:
             # First the only new tie, which may be cut; then what follows it.
             after = None if is_tie_again else self._request_single_tie_again(keys, start)
             if after is None:
-                certain, self.last_kept_key = len(keys), keys[-1]
+                certain_stop, self.last_kept_key = len(keys), keys[-1]
                 after = self._request_after(keys[-1])
         if after is not None and after.items() <= self.parameters.items():
             after = None  # this request was just answered
         if after is None:
             return PageDecision(start, len(keys), None, is_confirmed=is_confirmed)
-        return PageDecision(start, len(keys), after, certain=certain)
+        return PageDecision(start, len(keys), after, certain_stop=certain_stop)
 
     def _keys(self, rows: Sequence[Any]) -> list[Key]:
         """Return the keys of rows; only their times if a part of a key is missing."""

@@ -160,9 +160,11 @@ def _names_by_wire(record: Record) -> dict[str, str]:
 
 def _add_fields(record: R, new: tuple[str, ...]) -> R:
     """Return a copy of a record whose type has further unknown fields."""
-    kind = type(record)
-    unknown = getattr(kind, "__unknown__", ())
-    extended_type = _extended_type(kind.__base__ if unknown else kind, (*unknown, *new))
+    record_type = type(record)
+    unknown = getattr(record_type, "__unknown__", ())
+    extended_type = _extended_type(
+        record_type.__base__ if unknown else record_type, (*unknown, *new)
+    )
     values = {name: getattr(record, name) for name in record.__struct_fields__}
     extended: R = extended_type(**values)
     return extended

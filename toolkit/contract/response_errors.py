@@ -96,11 +96,11 @@ def response_error(
     - ``content``: the body
     """
     facts: dict[str, Any] = {"status": status, "operation": operation.type}
-    kind = _ERRORS.get(status, ServiceError)
+    error_type = _ERRORS.get(status, ServiceError)
     gateway = gateway_error(headers, content, status)
     if gateway is not None and gateway.is_rate_limit:
-        kind = RateLimited
-    if kind is RateLimited and operation.limit is not None:
+        error_type = RateLimited
+    if error_type is RateLimited and operation.limit is not None:
         calls, minutes = operation.limit.calls, operation.limit.seconds // 60
         facts["hint"] = (
             f"The limit is {calls} requests in {minutes} minutes: wait, or set points_per_minute "
@@ -108,12 +108,14 @@ def response_error(
         )
     if gateway is not None and gateway.hint is not None:
         facts["hint"] = gateway.hint
-        kind = ServiceError if status == 404 else kind  # the 404 is not of a missing snapshot
+        error_type = (
+            ServiceError if status == 404 else error_type
+        )  # the 404 is not of a missing snapshot
     elif status == 404 and operation.unpublished != 404:
-        kind, facts["hint"] = ServiceError, _WRONG_URL
-    if kind is RateLimited:
+        error_type, facts["hint"] = ServiceError, _WRONG_URL
+    if error_type is RateLimited:
         facts["retry_after"] = _parse_seconds(headers.get("retry-after", ""))
-    return kind(_error_message(content) if gateway is None else gateway.message, **facts)
+    return error_type(_error_message(content) if gateway is None else gateway.message, **facts)
 
 
 def check_no_web_page(operation: Operation, headers: Mapping[str, str], content: bytes) -> None:

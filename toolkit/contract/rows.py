@@ -192,8 +192,9 @@ def _account_row(user: str, dex: str, state: Any) -> AccountRow:
 
 
 # A lax reader puts None into any field.
-_NO_STATE: Final = ClearinghouseState(**dict.fromkeys(ClearinghouseState.__struct_fields__, None))  # type: ignore[arg-type]
-_NO_SUMMARY: Final = MarginSummary(**dict.fromkeys(MarginSummary.__struct_fields__, None))  # type: ignore[arg-type]
+_NULL: Final[Any] = None
+_NO_STATE: Final = ClearinghouseState(**dict.fromkeys(ClearinghouseState.__struct_fields__, _NULL))
+_NO_SUMMARY: Final = MarginSummary(**dict.fromkeys(MarginSummary.__struct_fields__, _NULL))
 
 
 def _borrow_lend_rows(answer: Any, _: Mapping[str, Any]) -> Rows:

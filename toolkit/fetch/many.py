@@ -134,7 +134,7 @@ def many(
         joined = concat_subjects(operation, calls.answers, calls.failed, numbers, before)
     except KeyboardInterrupt as interrupt:
         rows = concat_subjects(operation, calls.answers, calls.failed, numbers, before)
-        interrupt.rows = rows  # type: ignore[attr-defined]
+        vars(interrupt)["rows"] = rows
         interrupt.add_note("error.rows has the rows so far; resume=error continues")
         raise
     if calls.failed:
@@ -171,7 +171,7 @@ class _SubjectCalls:
                     except Exception as error:  # such as a cluster that is closed
                         self.failed[subject] = _foreign_error(error)
                 self._collect(running)
-            except BaseException:
+            except BaseException:  # an interrupt, too, leaves no call that runs on
                 self._cancel(running)
                 raise
             finally:

@@ -316,7 +316,7 @@ def _incomplete_frames(
 
 
 def _attach_rows(interrupt: KeyboardInterrupt, frames: Frames) -> None:
-    interrupt.rows = frames[0] if len(frames) == 1 else frames  # type: ignore[attr-defined]
+    vars(interrupt)["rows"] = frames[0] if len(frames) == 1 else frames
     interrupt.add_note(f"error.rows has the {len(frames[0])} rows that came before")
 
 
@@ -407,7 +407,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
         if (is_ended := _stop.get()) is not None and is_ended.is_set():
             raise Incomplete("the call was interrupted")
         completeness = completeness or answer.completeness
-        is_end = cut.after is None or cut.certain is not None
+        is_end = cut.after is None or cut.certain_stop is not None
         page = Page(tables, reader, is_end, completeness, answer.content)
         if request.operation.paging == "none":
             yield page
@@ -415,13 +415,13 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
         stop = cut.stop if left is None else min(cut.stop, cut.start + left)
         whole = page.select_rows(cut.start, stop, is_last=is_end and stop == cut.stop)
         left = None if left is None else left - (stop - cut.start)
-        if cut.certain is None or left == 0:
+        if cut.certain_stop is None or left == 0:
             yield whole
             if is_end or left == 0:
                 return
         else:
-            certain = page.select_rows(cut.start, cut.certain, is_last=False)
-            left = None if left is None else left + cut.stop - cut.certain
+            certain = page.select_rows(cut.start, cut.certain_stop, is_last=False)
+            left = None if left is None else left + cut.stop - cut.certain_stop
             seeming_end = whole, certain
 
 

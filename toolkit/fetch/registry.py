@@ -30,7 +30,7 @@ def fetches(type: str) -> Callable[[F], F]:
     operation = VIEWS.get(type) or OPERATIONS[type]
 
     def register(function: F) -> F:
-        function.__operation__ = type  # type: ignore[attr-defined]
+        vars(function)["__operation__"] = type
         function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{_columns_section(operation)}"
         FUNCTIONS[type] = function
         return function

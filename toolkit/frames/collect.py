@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Context, Decimal
+from types import GenericAlias
 from typing import Any, Final, Literal, NamedTuple, get_origin
 
 import msgspec
@@ -380,18 +381,18 @@ def _iso_array(values: Any) -> np.ndarray:
 
 
 def _cell_array(column: Column, values: Any, numbers: Numbers) -> pa.Array:
-    kind = cell_type(column.type, numbers)
+    arrow_type = cell_type(column.type, numbers)
     if numbers != "float" and not isinstance(values, list):
         values = values.to_pylist()  # Arrow's cast shows the noise of binary floats
     if isinstance(values, list):
         values = [cell_value(value, column.type, numbers) for value in values]
-    return _arrow_array(values, kind)
+    return _arrow_array(values, arrow_type)
 
 
-def _arrow_array(values: Any, kind: pa.DataType) -> Any:
+def _arrow_array(values: Any, arrow_type: pa.DataType) -> Any:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
+    return values.cast(arrow_type) if isinstance(values, pa.Array) else pa.array(values, arrow_type)
 
 
 _NUMBER_ARRAYS: Final[dict[str, Callable[[Any], Any]]] = {
@@ -442,9 +443,9 @@ def _values_by_path(paths: Iterable[str], objects: Sequence[Any]) -> dict[str, l
 
 def _field_values(names: Iterable[str], objects: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the values of some fields of the records of one table."""
-    kind = type(objects[0]) if len(objects) else None
-    if kind is not None and issubclass(kind, msgspec.Struct):
-        places = {name: place for place, name in enumerate(kind.__struct_fields__)}
+    record_type = type(objects[0]) if len(objects) else None
+    if record_type is not None and issubclass(record_type, msgspec.Struct):
+        places = {name: place for place, name in enumerate(record_type.__struct_fields__)}
         # One long list of all fields: several times as fast as a look at each field.
         flat: list[Any] = []
         for record in objects:
@@ -551,4 +552,4 @@ def _is_one_record(operation: Operation) -> bool:
 
 def _stand_in(record: type[Record], name: str = "") -> Operation:
     """Return an operation whose answer is a plain list of one record."""
-    return Operation(name or record.__name__, "", "", list[record], (Table(record),))  # type: ignore[valid-type]
+    return Operation(name or record.__name__, "", "", GenericAlias(list, record), (Table(record),))

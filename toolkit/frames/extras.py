@@ -163,24 +163,24 @@ def extra_columns(
 
 
 def _iterate_fields(objects: Sequence[Any], path: Path) -> Iterator[tuple[Path, list[str | None]]]:
-    kind = next((type(row) for row in objects if row is not None), None)
-    if kind is None or not issubclass(kind, msgspec.Struct):
+    record_type = next((type(row) for row in objects if row is not None), None)
+    if record_type is None or not issubclass(record_type, msgspec.Struct):
         return
-    for attribute, wire in getattr(kind, "__extras__", {}).items():
+    for attribute, wire in getattr(record_type, "__extras__", {}).items():
         values = _raw_texts([getattr(row, attribute, msgspec.UNSET) for row in objects])
         if any(value is not None for value in values):
             yield (*path, wire), values
-    for attribute, wire in _nested_records_of(kind):
+    for attribute, wire in _nested_records_of(record_type):
         inner = [None if row is None else getattr(row, attribute) for row in objects]
         yield from _iterate_fields(inner, (*path, wire))
 
 
 @functools.lru_cache(maxsize=512)  # answers with unknown fields make further records
-def _nested_records_of(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+def _nested_records_of(record_type: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
     """Return the fields of a record that can be records: attribute and name on the wire."""
     return tuple(
         (field.name, field.encode_name)
-        for field in msgspec.structs.fields(kind)
+        for field in msgspec.structs.fields(record_type)
         if _names_struct(field.type)
     )
 

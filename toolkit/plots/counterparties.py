@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, ranking_rows, style, themes
 from toolkit.plots.themes import Theme, ThemeName
 
 _MOST_NAMES: Final = 8
@@ -152,25 +152,17 @@ def toxicity(
         words = "Gain after trades by account: no data."
         return style.finish_axes(ax, colours, words, style.is_simulated(ranking))
     style.style_axes(ax, colours, "x")
-    places = np.arange(len(rows))
     ax.axvline(0, color=colours.muted, linewidth=0.8)
-    ax.plot(
-        rows["gain_bps"], places, "o", color=colours.muted, markerfacecolor=colours.background,
-        markersize=5, label="measured",
-    )  # fmt: skip
+    ranking_rows.draw_measured(ax, colours, rows["gain_bps"])
     if rows["shrunk_bps"].notna().any():
-        ax.hlines(places, rows["low"], rows["high"], color=colours.bad, linewidth=1.6)
-        ax.plot(
-            rows["shrunk_bps"], places, "o", color=colours.bad, markersize=5,
-            label="after shrinkage, with interval",
-        )  # fmt: skip
+        label = "after shrinkage, with interval"
+        ranking_rows.draw_intervals(ax, rows, "shrunk_bps", colours.bad, label)
     names = rows["name"].map(lambda name: formats.short_name(str(name)), na_action="ignore")
     texts = [
         f"{name} ({fills:,})"
         for name, fills in zip(names.fillna("no name"), rows["fills"], strict=True)
     ]
-    ax.set_yticks(places, texts, parse_math=False)
-    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ranking_rows.name_ranks(ax, texts)
     ax.set_ylabel("name (fills)")
     ax.set_xlabel("gain after the trade, bps")
     axes.add_legend(ax, colours, ncols=2)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.errors import MissingColumns
-from toolkit.plots import axes, style, themes
+from toolkit.plots import axes, ranking_rows, style, themes
 from toolkit.plots.formats import MINUS
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -198,8 +198,8 @@ def leaderboard(
     values, low, high = (rows[key].to_numpy(np.float64) for key in ("value", "low", "high"))
     if np.isfinite([low[0], high[0]]).all():
         ax.axvspan(low[0], high[0], color=colours.grid, alpha=0.5, linewidth=0)
-    _draw_ranking(ax, colours, rows["rank"], rows["user"], (values, low, high))
-    ax.set_ylabel("rank and account")
+    ranking_rows.draw_intervals(ax, rows, "value", colours.good)
+    _name_accounts(ax, colours, rows)
     ax.set_xlabel(f"{name.replace('_', ' ')} with its interval")
     best = _short_name(rows["user"].iloc[0])
     words = (
@@ -248,13 +248,9 @@ def skill(
     _, mean, low, high = next(skill.params.itertuples(index=False, name=None))
     ax.axvspan(low, high, color=colours.grid, alpha=0.5, linewidth=0)
     ax.axvline(mean, color=colours.muted, linewidth=0.8, linestyle="--", label="mean of all")
-    ax.plot(
-        rows["value"], np.arange(len(rows)), "o", markerfacecolor=colours.background,
-        color=colours.muted, markersize=5, label="measured",
-    )  # fmt: skip
-    bounds = tuple(rows[key].to_numpy(np.float64) for key in ("shrunk", "low", "high"))
-    _draw_ranking(ax, colours, rows["rank"], rows["user"], bounds, "after shrinkage")
-    ax.set_ylabel("rank and account")
+    ranking_rows.draw_measured(ax, colours, rows["value"])
+    ranking_rows.draw_intervals(ax, rows, "shrunk", colours.good, "after shrinkage")
+    _name_accounts(ax, colours, rows)
     name = "Sharpe ratio per year" if skill.measure == "sharpe" else "mean return per year"
     ax.set_xlabel(name)
     axes.add_legend(ax, colours, ncols=3)
@@ -267,23 +263,12 @@ def skill(
     return style.finish_axes(ax, colours, words, style.is_simulated(table))
 
 
-def _draw_ranking(
-    ax: Axes,
-    theme: Theme,
-    ranks: "pd.Series[Any]",
-    users: "pd.Series[Any]",
-    bounds: tuple[Any, ...],
-    label: str = "",
-) -> None:
-    """Draw values with their intervals, one row per account, the first at the top."""
-    values, low, high = bounds
-    places = np.arange(len(values))
-    ax.hlines(places, low, high, color=theme.good, linewidth=1.6)
-    ax.plot(values, places, "o", color=theme.good, markersize=5, label=label or None)
+def _name_accounts(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
+    """Name the rows by rank and account; draw the line between gain and loss."""
     ax.axvline(0, color=theme.muted, linewidth=0.8)
-    names = [f"{rank}  {_short_name(user)}" for rank, user in zip(ranks, users, strict=True)]
-    ax.set_yticks(places, names, parse_math=False)
-    ax.set_ylim(len(values) - 0.4, -0.6)
+    pairs = zip(rows["rank"], rows["user"], strict=True)
+    ranking_rows.name_ranks(ax, [f"{rank}  {_short_name(user)}" for rank, user in pairs])
+    ax.set_ylabel("rank and account")
 
 
 def _require_columns(frame: pd.DataFrame, names: tuple[str, ...]) -> None:

@@ -173,8 +173,8 @@ def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) ->
                 execution.result()
             except CellExecutionError as error:
                 raise ReportFailed(_error_text(error)) from None
-            except BaseException:
-                if client.km is not None:  # an interrupt must not leave the kernel running
+            except BaseException:  # an interrupt, too, must not leave the kernel running
+                if client.km is not None:
                     portal.call(partial(client.km.shutdown_kernel, now=True))
                 execution.cancel()
                 raise

@@ -184,33 +184,33 @@ def read_keys(path: Path) -> list[Key]:
 def _parse_key(path: Path, number: int, entry: object) -> Key:
     """Return the key of one entry; every message names the file and the number of the entry."""
 
-    def refusal(reason: str) -> KeysUnreadable:
+    def key_error(reason: str) -> KeysUnreadable:
         return KeysUnreadable(f"{path}: key {number}: {reason}")
 
     if not isinstance(entry, dict):
-        raise refusal("the entry is not a table")
+        raise key_error("the entry is not a table")
     if unknown := entry.keys() - set(_SETTINGS):
-        raise refusal(f"unknown setting {', '.join(sorted(unknown))}")
+        raise key_error(f"unknown setting {', '.join(sorted(unknown))}")
     name, secret = entry.get("name", f"key {number}"), entry.get("secret", "")
     digest = entry.get("secret_sha256", "")
     if not isinstance(name, str):
-        raise refusal("name must be text")
+        raise key_error("name must be text")
     if "secret_sha256" in entry:
         if "secret" in entry:
-            raise refusal("secret and secret_sha256 exclude each other")
+            raise key_error("secret and secret_sha256 exclude each other")
         if not isinstance(digest, str) or not _SHA256.fullmatch(digest.lower()):
-            raise refusal("secret_sha256 must be 64 hexadecimal digits")
+            raise key_error("secret_sha256 must be 64 hexadecimal digits")
     elif not isinstance(secret, str) or not secret.isascii() or not secret.strip():
-        raise refusal("secret must be ASCII text that is not empty")
+        raise key_error("secret must be ASCII text that is not empty")
     points = entry.get("points_per_minute")
     if points is not None and (not isinstance(points, int) or points < 1):
-        raise refusal("points_per_minute must be a whole number from 1")
+        raise key_error("points_per_minute must be a whole number from 1")
     add_ons = entry.get("add_ons", [])
     if add_ons == "all":
         return Key(name, secret, "all", points, digest)
     known = [operation.type for operation in OPERATIONS.values() if operation.add_on]
     if not isinstance(add_ons, list) or not all(add_on in known for add_on in add_ons):
-        raise refusal(f'add_ons must be "all" or a list of {", ".join(known)}')
+        raise key_error(f'add_ons must be "all" or a list of {", ".join(known)}')
     return Key(name, secret, frozenset(add_ons), points, digest)
 
 

@@ -80,7 +80,7 @@ class RequestQueue:
             key, (compute, deliver) = started
             try:
                 result = compute()
-            except Exception:
+            except Exception:  # no fault of a request may end its worker
                 _log.exception("a request failed")
                 result = None
             with contextlib.suppress(RuntimeError):  # the loop has ended

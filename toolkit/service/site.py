@@ -97,8 +97,8 @@ class Site:
         if method not in methods:
             allowed = ", ".join(methods)
             message = f"Method {method[:16]} is not allowed; use {allowed}"
-            refusal = error_response(ServiceError(message, status=405))
-            return Response(405, {**refusal.headers, "allow": allowed}, refusal.content)
+            answer = error_response(ServiceError(message, status=405))
+            return Response(405, {**answer.headers, "allow": allowed}, answer.content)
         if path == "/healthz":
             return json_response(b'{"status":"ok"}')
         try:
@@ -130,7 +130,7 @@ class Site:
             response = self._answer_body(key, content, now_ms, choose_encoding(accepted))
         except ServiceError as error:
             response = error_response(error)
-        except Exception:
+        except Exception:  # no fault of a handler may leave a request without an answer
             _log.exception("a handler failed")
             response = error_response(ServiceError("An internal error occurred"))
         response = compress_response(response, accepted)

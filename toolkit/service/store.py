@@ -232,11 +232,9 @@ def build_store(
         _write_checksum(Path(unfinished))
         Path(unfinished).replace(path)
     except sqlite3.OperationalError as error:
-        Path(unfinished).unlink(missing_ok=True)
         raise OSError(f"{path} cannot be written: {error}") from error
-    except BaseException:
+    finally:
         Path(unfinished).unlink(missing_ok=True)
-        raise
     return open_store(path)
 
 

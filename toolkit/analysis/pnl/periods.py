@@ -25,16 +25,16 @@ class Period(NamedTuple):
     """A time range in milliseconds, both ends included; None is unbounded.
 
     - ``start``, ``end``: the range
-    - ``is_seen``: whether the range is only derived from the fills: from the first fill to the full
-      hour after the last one. Then a payment outside the range counts, too, if the fills show its
-      position.
+    - ``is_observed``: whether the range is only derived from the fills: from the first fill to the
+      full hour after the last one. Then a payment outside the range counts, too, if the fills show
+      its position.
     - ``earliest``, ``latest``: the bounds that the caller passes, or None. A payment outside the
       range must be between them to count.
     """
 
     start: int | None
     end: int | None
-    is_seen: bool = False
+    is_observed: bool = False
     earliest: int | None = None
     latest: int | None = None
 
@@ -60,7 +60,7 @@ def covered_period(
     return Period(
         known.start if start is None else start,
         known.end if end is None else end,
-        known.is_seen,
+        known.is_observed,
         start,
         end,
     )
@@ -74,7 +74,7 @@ def mark_inside(funding: Any, fills: Any, period: Period | None) -> Any:
         return _restore_provenance(made, funding)
     within = _is_between(period.start, period.end)
     have = nw.from_native(fills).collect_schema().names()
-    if period.is_seen and all(name in have for name in NEEDED):
+    if period.is_observed and all(name in have for name in NEEDED):
         frame = _add_shown(frame, funding, fills)
         bounds = _is_between(period.earliest, period.latest)
         made = frame.with_columns(_inside=within | (nw.col("_shown") & bounds))
@@ -212,7 +212,7 @@ def _observed_period(fills: Any) -> Period | None:
     # The payment at the full hour after the last fill is for the position after this fill. Its time
     # is some milliseconds after the full hour.
     last = int(row["last"]) // HOUR
-    return Period(int(row["first"]), (last + 2) * HOUR - 1, is_seen=True)
+    return Period(int(row["first"]), (last + 2) * HOUR - 1, is_observed=True)
 
 
 def _optional_ms(time: Time | None) -> int | None:

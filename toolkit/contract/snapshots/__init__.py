@@ -153,12 +153,12 @@ def encode(
     Raise TypeError or ValueError if there is no snapshot, or one does not have the form of the
     specification.
     """
-    kinds = {"accountValueSnapshots": WireAccountSnapshot, "perpTwapSnapshots": WireTwapSnapshot}
-    kind = kinds[operation.type]
+    types = {"accountValueSnapshots": WireAccountSnapshot, "perpTwapSnapshots": WireTwapSnapshot}
+    snapshot_type = types[operation.type]
     for snapshot in snapshots:
-        if not isinstance(snapshot, kind):
+        if not isinstance(snapshot, snapshot_type):
             raise TypeError(
-                f"{operation.type} needs {kind.__name__}s, not {type(snapshot).__name__}"
+                f"{operation.type} needs {snapshot_type.__name__}s, not {type(snapshot).__name__}"
             )
     return assemble([pack(snapshot, level=level) for snapshot in snapshots])
 

@@ -8,7 +8,7 @@ import functools
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from types import NoneType
+from types import GenericAlias, NoneType
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
@@ -49,8 +49,8 @@ class EntryDecoder:
         self._fields = [(name, *rest) for name, _, *rest in fields]
         self._expected = [
             name
-            for name, kind, *default in self._fields
-            if not (name in keys or default or NoneType in get_args(kind))
+            for name, annotation, *default in self._fields
+            if not (name in keys or default or NoneType in get_args(annotation))
         ]
         self._liberal_fields = [self._liberal_field(*field) for field in self._fields]
         self._likely: tuple[dict[str, str], Any, Any] | None = None
@@ -98,11 +98,7 @@ class EntryDecoder:
         if names and (self._likely is None or self._likely[0] != names):
             fields = [*self._fields, *((name, *_MAY_BE_ABSENT) for name in names)]
             entry = self._entry_type(fields, forbid=True, unknown=names)
-            self._likely = (
-                names,
-                msgspec.msgpack.Decoder(list[entry], strict=False),  # type: ignore[valid-type]
-                msgspec.msgpack.Decoder(tuple[str, str, list[entry]], strict=False),  # type: ignore[valid-type]
-            )
+            self._likely = (names, _entries_decoder(entry), _snapshot_decoder(entry))
 
     def _report_names(self, rows: list[Any]) -> list[Any]:
         """Report the unknown values that the rows have, and return the rows."""
@@ -111,11 +107,12 @@ class EntryDecoder:
                 report_unknown(self.operation, name)
         return rows
 
-    def _liberal_field(self, name: str, kind: Any, *default: Any) -> tuple[Any, ...]:
+    def _liberal_field(self, name: str, annotation: Any, *default: Any) -> tuple[Any, ...]:
         """Return a field that may be null, and may be absent if entries are objects."""
         if name not in self._expected:
-            return name, kind, *default
-        return (name, kind | None) if self.array_like else (name, kind | None, None)
+            return name, annotation, *default
+        liberal = annotation | None
+        return (name, liberal) if self.array_like else (name, liberal, None)
 
     def snapshot(self, payload: memoryview) -> tuple[str, str, list[Any]] | None:
         """Return a regular snapshot in array form, or None if it is not regular."""
@@ -135,9 +132,7 @@ class EntryDecoder:
 
     @functools.cached_property
     def _regular_snapshot(self) -> "msgspec.msgpack.Decoder[tuple[str, str, list[Any]]]":
-        entry = self._entry_type(self._fields, forbid=True)
-        # mypy cannot read a type that is made at run time.
-        return msgspec.msgpack.Decoder(tuple[str, str, list[entry]], strict=False)  # type: ignore[valid-type]
+        return _snapshot_decoder(self._entry_type(self._fields, forbid=True))
 
     @functools.cached_property
     def _strict(self) -> "msgspec.msgpack.Decoder[list[Any]]":
@@ -150,8 +145,7 @@ class EntryDecoder:
     def _decoder(
         self, fields: list[tuple[Any, ...]], *, forbid: bool, unknown: Mapping[str, str] = _NOTHING
     ) -> "msgspec.msgpack.Decoder[list[Any]]":
-        entry = self._entry_type(fields, forbid=forbid, unknown=unknown)
-        return msgspec.msgpack.Decoder(list[entry], strict=False)  # type: ignore[valid-type]
+        return _entries_decoder(self._entry_type(fields, forbid=forbid, unknown=unknown))
 
     def _entry_type(
         self, fields: list[tuple[Any, ...]], *, forbid: bool, unknown: Mapping[str, str] = _NOTHING
@@ -196,6 +190,17 @@ class EntryDecoder:
         return AnswerInvalid(
             str(error)[: place.start()], column=column, row=first_row + int(place["row"])
         )
+
+
+def _entries_decoder(entry: type[msgspec.Struct]) -> "msgspec.msgpack.Decoder[list[Any]]":
+    return msgspec.msgpack.Decoder(GenericAlias(list, entry), strict=False)
+
+
+def _snapshot_decoder(
+    entry: type[msgspec.Struct],
+) -> "msgspec.msgpack.Decoder[tuple[str, str, list[Any]]]":
+    entries = GenericAlias(list, entry)
+    return msgspec.msgpack.Decoder(GenericAlias(tuple, (str, str, entries)), strict=False)
 
 
 _Address = Annotated[str, msgspec.Meta(pattern=r"\A0x[\x00-\x7f]{40}\Z")]

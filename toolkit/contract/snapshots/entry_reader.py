@@ -53,8 +53,8 @@ def _marker_widths() -> Bytes:
     widths = np.zeros(256, np.uint8)
     widths[:0x80] = widths[0xE0:] = 1  # whole numbers inside their marker
     widths[_TEXT + 1 : _TEXT + 32] = np.arange(2, 33)  # short decimal text
-    for marker, kind in _TYPES.items():
-        widths[marker] = 1 + np.dtype(kind).itemsize
+    for marker, dtype in _TYPES.items():
+        widths[marker] = 1 + np.dtype(dtype).itemsize
     return widths
 
 
@@ -180,9 +180,9 @@ class EntryReader:
         """Return numbers that are not 64-bit floats."""
         values = markers.view(np.int8).astype(np.float64)
         for marker in np.flatnonzero(np.bincount(markers, minlength=256)):
-            if kind := _TYPES.get(int(marker)):
+            if dtype := _TYPES.get(int(marker)):
                 where = np.flatnonzero(markers == marker)
-                values[where] = unaligned_view(self.data, kind)[at[where] + 1]
+                values[where] = unaligned_view(self.data, dtype)[at[where] + 1]
         return values
 
     def _read_text_numbers(self, values: Numbers, markers: Bytes) -> None:
@@ -196,7 +196,7 @@ class EntryReader:
             values[where] = texts.cast(pa.float64())
 
 
-def unaligned_view(data: Bytes, kind: str) -> npt.NDArray[np.generic]:
+def unaligned_view(data: Bytes, dtype: str) -> npt.NDArray[np.generic]:
     """Return a view in which a value of a type begins at every byte."""
-    size = np.dtype(kind).itemsize
-    return np.ndarray((max(len(data) - size + 1, 0),), kind, data, strides=(1,))
+    size = np.dtype(dtype).itemsize
+    return np.ndarray((max(len(data) - size + 1, 0),), dtype, data, strides=(1,))

@@ -106,10 +106,10 @@ def _stated_numbers(data: Bytes, at: Places, markers: Bytes) -> Places:
     """Return the numbers that stand behind the first bytes of long values."""
     sizes = _FIRST["size"][markers]
     numbers = np.zeros(len(at), np.int64)
-    for size, kind in _STATED.items():
+    for size, dtype in _STATED.items():
         where = np.flatnonzero(sizes == size)
         if len(where):
-            numbers[where] = unaligned_view(data, kind)[at[where]]
+            numbers[where] = unaligned_view(data, dtype)[at[where]]
     return numbers
 
 
