@@ -598,24 +598,23 @@ def test_short_wait_for_snapshot_has_no_warning() -> None:
         assert [w.category for w in caught] == [LimitWarning] * warned
 
 
-def test_points_count_when_block_ends() -> None:
-    """At the very end of a block a request goes, and its points count."""
+@pytest.mark.parametrize(
+    ("begin", "pause", "waited"),
+    [
+        (lambda budget: budget.block(5.0), 5.0, 0.0),  # at the very end of a block
+        (lambda budget: budget.spend(10).settle(), 59.6, 0.4),
+    ],
+    ids=["end of block", "short wait"],
+)
+def test_points_count_after_wait(
+    begin: Callable[[Budget], None], pause: float, waited: float
+) -> None:
     world = World()
     budget = Budget(10, None, clock=world.clock, sleep=world.sleep)
-    budget.block(5.0)
-    world.now += 5.0
-    with budget.spend(10) as first:
-        assert first.waited == pytest.approx(0.0, abs=0.002)
-    assert budget.spend(10).waited == pytest.approx(60.0, abs=0.01)
-
-
-def test_points_count_after_short_wait() -> None:
-    world = World()
-    budget = Budget(10, None, clock=world.clock, sleep=world.sleep)
-    budget.spend(10).settle()
-    world.now += 59.6
+    begin(budget)
+    world.now += pause
     with budget.spend(10) as second:
-        assert second.waited == pytest.approx(0.4, abs=0.01)
+        assert second.waited == pytest.approx(waited, abs=0.01)
     assert budget.spend(10).waited == pytest.approx(60.0, abs=0.01)
 
 
