@@ -20,6 +20,7 @@ import signal
 import sys
 import time
 import tomllib
+import traceback
 import types
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -114,8 +115,10 @@ class Visitor(mutmut_files.MutationVisitor):
         # A statement of the module has had its effect before the forks.
         is_done = len(self._names) == 0 and isinstance(node, cst.Expr)
         is_public_list = m.matches(node, m.Assign(targets=[m.AssignTarget(m.Name("__all__"))]))
+        # `Floats = npt.NDArray[...]` names a type, which only annotations use.
+        is_type = len(self._names) == 0 and m.matches(node, m.Assign(value=m.Subscript()))
         kinds = cst.Decorator | cst.Import | cst.ImportFrom | cst.Param | cst.Raise
-        if isinstance(node, kinds) or is_field or is_done or is_public_list:
+        if isinstance(node, kinds) or is_field or is_done or is_public_list or is_type:
             return True
         return bool(super()._skip_node_and_children(node))
 
@@ -283,6 +286,9 @@ def in_fork(work: Callable[[], int], seconds: int) -> int:
                 os.dup2(null, 1)
                 os.dup2(null, 2)
             status = work()
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             os._exit(status)
     end = time.monotonic() + seconds * 4 + WALL_SECONDS
@@ -321,6 +327,8 @@ class Mutation:
         measured = coverage.Coverage(
             data_file=None, include=[os.path.abspath(self.path)], config_file=False
         )
+        # A module of constants has no lines that run in tests.
+        measured.set_option("run:disable_warnings", ["no-data-collected"])
         measured.start()
         self.context = measured.switch_context
 
@@ -343,25 +351,37 @@ class Mutation:
         target = self.kept.with_suffix(".lines.json")
         target.parent.mkdir(parents=True, exist_ok=True)
         self.module = importlib.import_module(str(self.path.with_suffix("")).replace("/", "."))
+        # What was slow in the last run is not measured again.
+        last = json.loads(target.read_text())["times"] if target.exists() else {}
+        items = [i for i in session.items if last.get(i.nodeid, 0) <= 1.5 * self.options.longest]
         keep_fixtures(session)
         began = time.monotonic()
-        if in_fork(lambda: self.measure(session.items, target), 1200):
+        if in_fork(lambda: self.measure(items, target), 1200):
             raise SystemExit("the tests without any change do not end")
         measured = json.loads(target.read_text())
+        measured["times"] = last | measured["times"]
+        target.write_text(json.dumps(measured))
         for name, text in measured["failed"]:
             print(f"fails without any change, and is left out: {name}\n{text}")
         failed = {name for name, _ in measured["failed"]}
-        slow = {n for n, s in measured["times"].items() if s > self.options.longest}
+        slow = {
+            item.nodeid
+            for item in session.items
+            if measured["times"][item.nodeid] > self.options.longest
+        }
         for name in sorted(slow):
             print(f"left out, {measured['times'][name]:.1f} s: {name}")
-        items = [i for i in session.items if i.nodeid not in failed | slow]
+        items = [i for i in items if i.nodeid not in failed | slow]
         items.sort(key=lambda item: measured["times"][item.nodeid])
         by_line: dict[int, set[str]] = {
             int(line): set(names) for line, names in measured["lines"].items()
         }
-        changes = find_changes(self.path)[:: self.options.every]
+        changes = find_changes(self.path)
+        names = {change.name for change in changes}
+        changes = changes[:: self.options.every]
         self.living = find_functions(self.path)
         verdicts = json.loads(self.kept.read_text()) if self.kept.exists() else {}
+        verdicts = {name: verdict for name, verdict in verdicts.items() if name in names}
         print(f"{len(items)} tests in {time.monotonic() - began:.0f} s, {len(changes)} changes")
         result: dict[str, str] = {}
         for number, change in enumerate(changes):

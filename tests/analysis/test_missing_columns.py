@@ -35,7 +35,7 @@ NO_TEXT = pd.array([None] * 4, dtype="str")
 
 
 def test_quotes_without_crossed_are_refused() -> None:
-    with pytest.raises(MissingColumns, match="fills: column crossed is missing in every row"):
+    with pytest.raises(MissingColumns, match="tape: column crossed is missing in every row"):
         tk.execution.quotes(tape(crossed=NO_FLAG))
     with pytest.raises(MissingColumns, match="crossed"):
         tk.execution.spreads(tape(crossed=NO_FLAG))

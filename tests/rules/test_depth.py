@@ -49,6 +49,7 @@ def test_depth_and_slippage_by_hand() -> None:
 
 def test_one_sided_book_has_no_mid() -> None:
     half = Book(bids=book().bids, asks=NOTHING)
+    assert [width for width, *_ in depth_bands(half)] == [10, 25, 50, 100, 200, 500]
     assert mid_price(half) is None
     assert half_spread_bps(half) is None
     assert slippage_bps(half, 1.0) == (None, None)

@@ -81,14 +81,18 @@ def test_margin_rises_without_jumps(tiers: list[tuple[int, int]]) -> None:
 
 
 def test_one_tier_equals_none() -> None:
-    notional = np.array([0.0, 7.0, 1e9, np.nan])
-    plain = maintenance(notional, [3, 10, 40, 40])
-    tiered = maintenance(notional, [[3], [10], [40], [40]], [[0]] * 4)
+    notional = np.array([0.0, 7.0, 1e9, np.nan, -8.0])
+    plain = maintenance(notional, [3, 10, 40, 40, 40])
+    tiered = maintenance(notional, [[3], [10], [40], [40], [40]], [[0]] * 5)
     np.testing.assert_array_equal(plain, tiered)
     assert plain[2] == 1e9 / 80
 
 
 def test_unknown_table_gives_nan() -> None:
+    most, low = pad_tiers([[]])
+    assert low.tolist() == [[0.0]]
+    assert np.isnan(most).tolist() == [[True]]
+    assert [part.shape for part in pad_tiers([])] == [(0, 1)] * 2
     most, low = pad_tiers([[], THREE])
     result = maintenance([1000.0, 1000.0], most, low)
     assert np.isnan(result[0])
@@ -145,7 +149,22 @@ def test_equity_equals_margin_at_liquidation(
     assert result[0] == pytest.approx(float(px), rel=1e-9)
 
 
+def test_moves_through_many_tiers() -> None:
+    """10,000 long fall to a notional in each tier, where the equity left is the margin."""
+    tiers = [(0, 50), (1_000, 20), (2_000, 10), (3_000, 5), (4_000, 1)]
+    ends = [200, 1_500, 2_600, 3_700, 4_800, 9_000, 11_000]
+    equity = [float(margin_by_definition(Fraction(end), tiers)) + 10_000 - end for end in ends]
+    most, low = pad_tiers([tiers] * len(ends))
+    result = tiered_adverse_move(equity, range(len(ends)), [1e4] * len(ends), most, low)
+    assert result == pytest.approx([1 - end / 10_000 for end in ends], rel=1e-13)
+    for end, share in zip(ends, equity, strict=True):
+        alone = tiered_adverse_move([share], [0], [1e4], most[:1], low[:1])
+        assert alone == pytest.approx(1 - end / 10_000, rel=1e-13)
+
+
 def test_decimals_and_float_owners_are_read() -> None:
+    assert maintenance([Decimal(1000)], [Decimal(50)]).dtype == np.float64
+    assert maintenance(Decimal(3000), [[50.0, 5.0]], [[0, 2000]]).dtype == np.float64
     most, low = pad_tiers([[(0, 10)]] * 2)
     equity, size = [Decimal(20), Decimal(10)], [Decimal(100), Decimal(100)]
     moves = tiered_adverse_move(equity, np.array([1.0, 0.0]), size, most, low)

@@ -53,3 +53,12 @@ def test_average_price_by_hand() -> None:
     assert np.isnan(average_prices(px, sz, 600.0)[1])
     assert average_prices(px, sz, 840.0)[0] == pytest.approx(840 / 8)  # all of the book
     assert np.isnan(average_prices(px, sz, 840.5)[0])
+
+
+def test_bound_from_two_sizes_by_hand() -> None:
+    """1,000 USD buy 1,000 / 1.02 of mid and 3,000 / 1.05: the sizes at mid, to the last digit."""
+    large, small = (np.array([3000.0]), np.array([500.0])), (np.array([1000.0]), np.array([200.0]))
+    rate = (3000 / 1.05 - 1000 / 1.02) / 2000
+    cost = (4000 / (3000 / 1.05 + 1000 * rate) - 1) * 1e4
+    found = least_beyond_bps(np.array([4000.0]), large, small, 1)
+    assert found == pytest.approx(cost, rel=1e-12)

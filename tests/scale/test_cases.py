@@ -141,8 +141,13 @@ def test_missing_column_is_named(case: Case) -> None:
         frames = given(case)
         frames[name] = frames[name].drop(columns=column)
         if column in case.needed.get(name, ()):
-            with pytest.raises(MissingColumns, match=rf"\b{column}\b"):
+            with pytest.raises(MissingColumns, match=rf"^{name}: .*\b{column}\b"):
                 case.run(frames)
+            whole = given(case)[name]
+            if whole[column].dtype == "float64":
+                frames[name] = whole.astype({column: "str"})
+                with pytest.raises(MissingColumns, match=rf"^{name}: column {column} is String"):
+                    case.run(frames)
         else:
             assert column in _refused(case, frames, column)
 
@@ -162,7 +167,11 @@ def _refused(case: Case, frames: dict[str, pd.DataFrame], column: str) -> str:
 @ON_KINDS
 def test_order_of_rows(case: Case, kind: str) -> None:
     frames = given(case, kind)
-    wanted = sorted_by_keys(case, case.run(frames))
+    result = case.run(frames)
+    if case.helper != "pnl.audit":  # it returns the rows with the provenance that they have
+        facts = result.attrs["toolkit"]
+        assert (facts["helper"], set(facts["inputs"])) == (case.helper, set(frames))
+    wanted = sorted_by_keys(case, result)
     before = {name: frame.sample(frac=1, random_state=3) for name, frame in frames.items()}
     shuffled = {name: frame.copy(deep=True) for name, frame in before.items()}
     found = sorted_by_keys(case, case.run(shuffled))

@@ -111,7 +111,7 @@ def slippage_bounds(
     (array([ 6. , 11.7]), array([17.5,  inf]))
     """
     before = np.concatenate([np.zeros((len(usd), 1)), depth], axis=1)
-    taken = np.clip(usd[:, None] - before[:, :-1], 0.0, np.diff(before, axis=1))
+    taken = np.clip(usd[:, None] - before[:, :-1], 0.0, np.diff(before))
     rest = usd - taken.sum(axis=1)
     outer = np.broadcast_to(bps, depth.shape)
     inner = np.maximum(

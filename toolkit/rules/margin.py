@@ -164,12 +164,12 @@ def tiered_adverse_move(
     # Newton's method between bounds: with rates of at most a half, the slope of the difference
     # lies between a half and one and a half times the notional.
     least, largest = np.full(count, -np.inf), np.full(count, np.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(invalid="ignore"):
         for _ in range(_MOST_STEPS):
             moved = size * (1.0 - sign * move[owner])
             left = equity - move * gross - np.bincount(owner, maintenance(moved, most, low), count)
-            tier = (moved[:, None] >= low).sum(axis=-1).clip(1) - 1
-            here = np.take_along_axis(most, tier[:, None], -1)[:, 0]
+            tier = (moved[:, None] >= low).sum(axis=1).clip(1) - 1
+            here = np.take_along_axis(most, tier[:, None], 1)[:, 0]
             slope = gross - np.bincount(owner, notional / (2 * here), count)
             least = np.where(left >= 0, np.maximum(least, move), least)
             largest = np.where(left <= 0, np.minimum(largest, move), largest)
@@ -273,12 +273,11 @@ def exact_liquidation_price(mark: int, szi: int, equity: int, tiers: ExactTiers)
     # Equity less margin falls along the way. Its sign at the lower bounds therefore shows the
     # tier in which it is 0.
     px = Fraction(0)
-    for place in range(len(tiers)):
-        rate, deduction = _tier_terms(tiers[place][0], tiers)
+    for place, (bound, _) in enumerate(tiers):
+        rate, deduction = _tier_terms(bound, tiers)
         away = (equity + deduction - rate * size * mark) / (size * (1 - sign * rate))
         px = mark - sign * away
-        top = tiers[place + 1][0] if place + 1 < len(tiers) else None
-        if (top is None or size * px < top) and (not place or size * px >= tiers[place][0]):
+        if place + 1 == len(tiers) or size * px < tiers[place + 1][0]:
             break
     return px
 

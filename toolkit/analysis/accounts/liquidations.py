@@ -215,9 +215,9 @@ def _open_interest(contexts: IntoFrame | None) -> dict[str, float]:
     if contexts is None:
         return {}
     frame = engines.to_pandas(contexts)
-    columns.require_columns(
-        columns.open_frame(frame, "contexts"), ("name", "open_interest"), "contexts"
-    )
+    opened = columns.open_frame(frame, "contexts")
+    columns.require_columns(opened, ("name", "open_interest"), "contexts")
+    columns.number_kind(opened, ["open_interest"], "contexts")
     return dict(zip(frame["name"], frame["open_interest"].astype("float64"), strict=True))
 
 

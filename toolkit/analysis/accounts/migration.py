@@ -58,7 +58,10 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
     if list(edges) != sorted(set(edges)) or not len(edges):
         raise ValueError(f"edges must rise: {list(edges)}")
     names = _class_names(edges)
-    before, after = (read_values(snapshot, [])[["user", "value"]] for snapshot in (start, end))
+    before, after = (
+        read_values(snapshot, [], what=what)[["user", "value"]]
+        for what, snapshot in (("start", start), ("end", end))
+    )
     both = before.merge(after, on="user", how="outer", suffixes=("_from", "_to"), indicator=True)
     first, last = (
         _class_places(both[name], edges, both["_merge"] == gone)

@@ -162,25 +162,28 @@ def _leverage_figures(group: pd.DataFrame) -> tuple[Any, ...]:
 
 
 def read_values(
-    snapshot: IntoFrame, split: Sequence[str], wanted: Iterable[str] = ()
+    snapshot: IntoFrame, split: Sequence[str], wanted: Iterable[str] = (), what: str = "snapshot"
 ) -> pd.DataFrame:
-    """Return values as pandas, one row for each account and each of `split`."""
-    snapshot = count_once(snapshot, "snapshot")
+    """Return values as pandas, one row for each account and each of `split`.
+
+    Messages name the snapshot as ``what``.
+    """
+    snapshot = count_once(snapshot, "snapshot", what)
     frame = engines.to_pandas(snapshot)
-    opened = columns.open_frame(frame, "snapshot")
+    opened = columns.open_frame(frame, what)
     if {"user", "value", "mode", *split} <= set(frame.columns):
         return frame
     needed = ["user", "account_value"]
     needed += ["account_mode"] * ("mode" in wanted) + list(_NOTIONALS) * ("notional" in wanted)
     needed += ["collateral_token"] * ("token" in split)
     needed += ["collateral_token"] * ("dex" in split and "dex" not in frame.columns)
-    columns.require_columns(opened, dict.fromkeys(needed), "snapshot")
-    columns.number_kind(opened, ("account_value", *_NOTIONALS), "snapshot")
+    columns.require_columns(opened, dict.fromkeys(needed), what)
+    columns.number_kind(opened, ("account_value", *_NOTIONALS), what)
     if "snapshot_id" in frame.columns and frame["snapshot_id"].nunique() > 1:
         raise ValueError(
-            "snapshot: the frame contains several snapshots. Pass one snapshot at a time"
+            f"{what}: the frame contains several snapshots. Pass one snapshot at a time"
         )
-    frame = distinct_rows(frame, ("user", "collateral_token", "dex"), "snapshot")
+    frame = distinct_rows(frame, ("user", "collateral_token", "dex"), what)
     accounts = pd.DataFrame({"user": frame["user"]})
     for name in split:
         accounts[name] = _split_token(frame, name)

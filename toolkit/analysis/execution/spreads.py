@@ -231,7 +231,7 @@ def _spreads_of_tape(
 ) -> Spreads:
     """Estimate the half spread and its parts from the trades themselves."""
     own_keys = [key for key in keys if key != LIQUIDITY]
-    trades = with_trade_groups(read_trades(fills), own_keys)
+    trades = with_trade_groups(read_trades(fills, "fills"), own_keys)
     age_ms = span_ms(max_age, "max_age")
     changes = price_changes(trades, age_ms)
     figures_of_groups = []

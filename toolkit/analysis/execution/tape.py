@@ -74,23 +74,24 @@ class SpreadParts:
 _UNKNOWN: Final = SpreadParts(np.full(3, np.nan), np.full(3, np.nan), np.full(3, np.nan))
 
 
-def read_trades(fills: IntoFrame) -> pd.DataFrame:
+def read_trades(fills: IntoFrame, what: str) -> pd.DataFrame:
     """Return the trades of a tape in order, one row for each taker's order and moment.
 
     Fills of one coin, moment, transaction and taker's side are one trade. Its price is the best
     one, which was the quote; the other prices were deeper in the book. Fills that met no quote are
-    left out: conversions, settlements, backstop liquidations, auto-deleveraging.
+    left out: conversions, settlements, backstop liquidations, auto-deleveraging. Messages name
+    the rows as ``what``.
 
     Returns: ``coin, ms, tx, sign`` (1: the taker bought), ``px``, ``usd``; ``sure``: whether
     the order of this trade among those of its moment is known; ``taker``, ``maker``: whether the
     trade has a fill of that side.
     """
-    fills = count_once(fills, "fills")
-    rows = columns.pandas_columns(fills, "fills", NEEDED, _OPTIONAL, ("px", "sz"))
+    fills = count_once(fills, "fills", what)
+    rows = columns.pandas_columns(fills, what, NEEDED, _OPTIONAL, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     have = frame.columns
-    columns.require_some_values(frame, "crossed", "fills", "says which side was the taker")
-    directions.warn_missing_directions(frame, "fills")
+    columns.require_some_values(frame, "crossed", what, "says which side was the taker")
+    directions.warn_missing_directions(frame, what)
     rows = frame.filter(directions.is_market_trade(have) & ~_is_off_book(have)).to_native()
     taker = rows["crossed"].astype("boolean")
     rows = rows.assign(ms=timestamps.ms_from_times(rows["time"]), usd=rows["px"] * rows["sz"])
@@ -316,7 +317,7 @@ def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
     7   99.99   100.0  100.01               0.0
     """
     age_ms = span_ms(max_age, "max_age")
-    trades = read_trades(tape)
+    trades = read_trades(tape, "tape")
     changes = price_changes(trades, age_ms)
     found = {coin: estimate_parts(rows).values for coin, rows in changes.groupby("coin", sort=True)}
     blank = np.full(3, np.nan)

@@ -150,6 +150,7 @@ def carried_back(
     table = _result_table(rows, _coverage_text(whole), after.kind)
     inputs: dict[str, Any] = {
         "accounts": accounts,
+        "positions": positions,
         "fills": fills,
         "funding": funding,
         "ledger": ledger,
