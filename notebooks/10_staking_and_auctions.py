@@ -96,7 +96,7 @@ tk.auctions.decay(both).assign(auction=list(status)).set_index("auction").T
 
 # %%
 floor = tk.auctions.decay(status["spot"])["floor_gas"].item()
-tk.plots.auction_line(tk.auctions.decay(both, floor=floor))
+tk.plots.auction_line(tk.auctions.decay(both, floor=floor).assign(auction=list(status)))
 
 # %% [markdown]
 # ## When to buy?

@@ -6,7 +6,7 @@ import pytest
 
 import toolkit as tk
 from tests.analysis.examples import HOUR, MONDAY, times
-from tests.plots.figures import draw_figure
+from tests.plots.figures import draw_figure, list_texts
 from toolkit.errors import MissingColumns
 from toolkit.plots import alt
 
@@ -16,9 +16,27 @@ def test_several_accounts_are_refused(accounts):
         two = pd.concat([accounts[name].assign(user="a"), accounts[name].assign(user="b")])
         with pytest.raises(ValueError, match="pick one"):
             draw_figure(name, two)
-    coins = [accounts["positions_over_time"].assign(coin=f"C{number}") for number in range(7)]
-    with pytest.raises(ValueError, match="at most 6"):
-        draw_figure("positions_over_time", pd.concat(coins))
+
+
+def test_smallest_positions_are_left_out():
+    """A row for each of 12 coins, each to its own scale; the first coin is the largest."""
+    rows = pd.DataFrame(
+        {"coin": [f"C{number}" for number in range(13)], "px": 1.0, "chain_break": False}
+        | {"position": [float(13 - number) for number in range(13)], "time": times([MONDAY] * 13)}
+    )
+    ax = tk.plots.positions_over_time(rows)
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        f"C{number}" for number in range(11, -1, -1)
+    ]
+    assert "1 smaller ones not drawn" in ax.get_xlabel()
+
+
+def test_unknown_equity_is_said():
+    rows = pd.DataFrame(
+        {"time": times([MONDAY]), "realised": [1.0], "pnl": np.nan, "equity": np.nan}
+    )
+    figure = draw_figure("equity_curve", rows, of="equity")
+    assert "equity is not known: pass marks to tk.pnl.equity" in list_texts(figure)
 
 
 def test_missing_pnl_is_a_gap():
@@ -44,6 +62,7 @@ def test_drawdown_of_realised_pnl():
         lower = figure.axes[1]
         assert lower.get_ylabel() == "drawdown of\nrealised, USD"
         assert lower.lines[0].get_ydata().tolist() == [-1, 0, -3, -2]
+        assert lower.lines[0].get_drawstyle() == "steps-post"
         assert "the deepest drawdown of realised PnL is \N{MINUS SIGN}3.00" in alt(figure)
     with_pnl = draw_figure("equity_curve", rows.assign(pnl=[1.0, 5.0, np.nan, 3.0]))
     assert with_pnl.axes[1].get_ylabel() == "drawdown, USD"

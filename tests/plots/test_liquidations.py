@@ -35,6 +35,10 @@ def test_lines_step_at_bin_ends():
     assert np.column_stack(longs.get_data()) == pytest.approx(
         np.array([[0, 0], [-5, 1e3], [-25, 3e3]])
     )
+    assert [line.get_label() for line in (longs, shorts)] == [
+        "longs up to here",
+        "shorts up to here",
+    ]
     assert np.column_stack(shorts.get_data()) == pytest.approx(np.array([[0, 0], [15, 5e3]]))
 
 

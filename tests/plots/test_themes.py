@@ -100,4 +100,4 @@ def test_use_refuses_unknown_values(options, message):
 
 def test_colour_map_is_named_by_its_colours():
     shades = themes.colour_map(themes.get_theme("dark"), *NAMES[-2:])
-    assert shades.name == "total accent"
+    assert shades.name == "fourth fifth"

@@ -1,5 +1,9 @@
 """TWAP orders: outstanding sizes, and progress against schedule."""
 
+from itertools import pairwise
+
+import pandas as pd
+
 import toolkit as tk
 from toolkit.plots import alt
 
@@ -20,3 +24,11 @@ def test_label_names_unpriced_markets(trading_frames):
     ax = tk.plots.twap_pressure(tk.twaps.pressure(trading_frames["twaps"], marks))
     assert f"without a price: {market}" in ax.get_xlabel()
     assert "1 without a price" in alt(ax)
+
+
+def test_names_of_orders_do_not_collide():
+    rows = pd.DataFrame({"market": list("ABCDEF"), "is_buy": True, "elapsed": 0.5, "progress": 0.4})
+    texts = tk.plots.twap_adherence(rows).texts
+    heights = sorted(text.get_position()[1] for text in texts if text.get_text() in "ABCDEF")
+    assert len(heights) == 6
+    assert min(upper - lower for lower, upper in pairwise(heights)) > 0.04

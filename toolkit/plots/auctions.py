@@ -9,8 +9,6 @@ from matplotlib.axes import Axes
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.themes import Theme, ThemeName
 
-_DASHES = ("-", "--", "-.", ":")
-
 
 def auction_line(
     decay: pd.DataFrame,
@@ -24,7 +22,8 @@ def auction_line(
     Parameters
     ----------
     decay : DataFrame
-        `tk.auctions.decay`.
+        `tk.auctions.decay`, of up to six auctions. A column ``auction``, if there is one, has
+        their names.
     ax, theme, transparent
         Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
@@ -32,8 +31,13 @@ def auction_line(
     -------
     Axes
         A line for each auction in gas over time (UTC). A running auction has a mark at its price
-        now. An auction that is over has a mark at the price that was paid. If the lowest price
-        is not known, the line ends at the mark.
+        now. An auction that is over has a mark at the price that was paid. The line is dotted
+        after the mark; if the lowest price is not known, it ends there.
+
+    Raises
+    ------
+    ValueError
+        If there are too many auctions.
 
     Examples
     --------
@@ -50,38 +54,41 @@ def auction_line(
 
 
 def _draw_auctions(ax: Axes, theme: Theme, decay: pd.DataFrame) -> None:
-    has_labels = len(decay) <= 6
+    axes.check_count(len(decay), axes.MAX_LINES, "auctions")
     rows: Any = decay.itertuples()
     for number, row in enumerate(rows):
-        colour = theme.bad if row.over else theme.good
+        line = axes.line_style(theme, number)
+        # Lines may lie on each other: the first one is the widest, so each of them is seen.
+        width = 1.6 * (len(decay) - number)
         stop = row.start + (row.end - row.start) * _mark_position(row)
-        has_floor = row.floor_gas == row.floor_gas  # it is not NaN
-        end, low = (row.end, row.floor_gas) if has_floor else (stop, row.gas)
+        before = _naive_times([row.start, stop])
+        ax.plot(before, [row.start_gas, row.gas], color=line.colour, linewidth=width)
+        if row.floor_gas == row.floor_gas:  # it is not NaN
+            after = _naive_times([stop, row.end])
+            prices = [row.gas, row.floor_gas]
+            ax.plot(after, prices, color=line.colour, linestyle=":", linewidth=1.6)
         ax.plot(
-            _naive_times([row.start, end]),
-            [row.start_gas, low],
-            color=colour,
-            linestyle=_DASHES[number % len(_DASHES)],
-            linewidth=1.6,
-        )
-        ax.plot(
-            _naive_times([stop]),
+            before[1:],
             [row.gas],
-            "s" if row.over else "o",
-            color=colour,
-            markersize=7,
+            line.marker,
+            color=line.colour,
+            markersize=8,
             markeredgecolor=theme.background,
+            label=_auction_name(row),
         )
-        if has_labels:
-            word = "paid" if row.over else "now"
-            point = (_naive_times([stop])[0], row.gas)
-            offset, side = ((-8, -12), "right") if row.over else ((8, 4), "left")
-            text = f"{word} {formats.usd_amount(row.gas)}"
-            axes.label_point(ax, theme, text, point, offset, ha=side)
     axes.set_time_axis(ax, decay["start"].min(), decay["end"].max())
+    ax.set_xlabel(f"{ax.get_xlabel()}; dotted: the line after the mark")
     ax.set_ylim(0, None)
     ax.set_ylabel("gas price")
     axes.set_usd_ticks(ax.yaxis)
+    axes.add_legend(ax, theme, ncols=2)
+
+
+def _auction_name(row: Any) -> str:
+    name = getattr(row, "auction", "over" if row.over else "running")
+    state = "paid" if row.over else "now"
+    prices = [formats.usd_amount(price) for price in (row.start_gas, row.gas)]
+    return f"{name}: from {prices[0]}, {state} {prices[1]}"
 
 
 def _mark_position(row: Any) -> float:

@@ -42,7 +42,7 @@ class LineStyle(NamedTuple):
 
 def line_style(theme: Theme, number: int) -> LineStyle:
     """Return the style of the line with a number from 0 to 5."""
-    colours = (theme.good, theme.bad, theme.accent, theme.total, theme.muted, theme.text)
+    colours = (theme.good, theme.bad, theme.accent, theme.fourth, theme.fifth, theme.text)
     dashes, markers = ("-", "--", "-.", ":", "-", "--"), ("o", "s", "^", "D", "v", "P")
     return LineStyle(colours[number], dashes[number], markers[number], number % 2 == 1)
 

@@ -122,11 +122,12 @@ def _draw_activity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     bars = (("returning", theme.good, returning, 0.0), ("new", theme.accent, new, returning))
     for label, colour, height, bottom in bars:
         ax.bar(places, height, bottom=bottom, width=0.74, color=colour, label=label)
-    whole = (returning + new)[is_open]
-    ax.bar(
-        places[is_open], whole, width=0.74, fill=False, hatch="///", edgecolor=theme.background,
-        linewidth=0,
-    )  # fmt: skip
+    if is_open.any():
+        whole = (returning + new)[is_open]
+        ax.bar(
+            places[is_open], whole, width=0.74, fill=False, hatch="///",
+            edgecolor=theme.background, linewidth=0,
+        )  # fmt: skip
     for place, total, share in zip(places, returning + new, rows["retention"], strict=True):
         if share == share and len(rows) <= _MOST:
             axes.label_point(ax, theme, f"{share:.0%}", (place, total), (0, 3), fontsize=8)
@@ -134,7 +135,8 @@ def _draw_activity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     ax.set_xticks(places[::every], rows["time"].dt.strftime("%d %b")[::every])
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylabel("active users, share that came back")
-    ax.set_xlabel("start of the period, UTC")
+    note = "; hatched: not complete" if is_open.any() else ""
+    ax.set_xlabel(f"start of the period, UTC{note}")
     ax.set_ylim(0, 1.12 * max(1.0, float((returning + new).max())))
     axes.add_legend(ax, theme, ncols=2)
 
@@ -171,7 +173,7 @@ def _draw_routing(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     ax.set_xlabel("volume, USD")
     axes.set_usd_ticks(ax.xaxis)
     ax.xaxis.set_major_locator(MaxNLocator(6))
-    axes.add_legend(ax, theme, ncols=4)
+    axes.add_legend(ax, theme, ncols=2)
 
 
 def _describe_routing(rows: pd.DataFrame) -> str:
@@ -217,7 +219,7 @@ def builder_cohorts(
     colours = themes.get_theme(theme)
     starts = cohorts["cohort"].nunique() if len(cohorts) else 0
     ages = int(cohorts["age"].max()) + 1 if starts else 0
-    size = (max(5.0, 2.4 + 0.55 * ages), 1.6 + 0.36 * max(3, starts))
+    size = (max(5.0, 2.4 + 0.55 * ages), 1.3 + 0.36 * max(2, starts))
     ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
     _draw_cohorts(ax, colours, cohorts) if starts else style.draw_no_data(ax, colours)
     return style.finish_axes(ax, colours, _describe_cohorts(cohorts), style.is_simulated(cohorts))

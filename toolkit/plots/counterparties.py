@@ -64,8 +64,7 @@ def counterparties(
     for label in ax.get_xticklabels():
         label.set(rotation=30, ha="right", rotation_mode="anchor")
     ax.set_ylabel("taker")
-    ax.set_xlabel("maker")
-    axes.set_title(ax, colours, "gain of the taker in bps, and volume")
+    ax.set_xlabel("maker; cells: gain of the taker in bps (below 0: a loss), and volume in USD")
     most = rows.iloc[0]
     words = (
         f"Who trades against whom: {len(rows)} pairs. The largest is {most['taker']} taking from "
@@ -141,7 +140,7 @@ def toxicity(
     >>> ranking = pd.DataFrame({"name": ["0xa"], "fills": [9], "gain_bps": [3.0],
     ...     "shrunk_bps": [2.0], "low": [1.0], "high": [3.0]})
     >>> toxicity(ranking).get_xlabel()
-    'gain after the trade, bps'
+    'gain after the trade, bps (below 0: a loss)'
     """
     colours = themes.get_theme(theme)
     rows = ranking.head(_MOST_RANKED)
@@ -164,7 +163,7 @@ def toxicity(
     ]
     ranking_rows.name_ranks(ax, texts)
     ax.set_ylabel("name (fills)")
-    ax.set_xlabel("gain after the trade, bps")
+    ax.set_xlabel("gain after the trade, bps (below 0: a loss)")
     axes.add_legend(ax, colours, ncols=2)
     top = rows.iloc[0]
     words = (

@@ -11,13 +11,12 @@ from toolkit.errors import MissingColumns
 from toolkit.plots import axes, formats, notebook, style, themes
 from toolkit.plots.themes import Theme, ThemeName
 
-_MAX_COINS: Final = 6
+_MAX_COINS: Final = 12
 _CURVE_NAMES: Final = {
     "equity": "Equity",
     "pnl": "PnL with unrealised PnL",
     "realised": "Realised PnL",
 }
-_DASHES: Final = ("-", "--", "-.", ":")
 
 
 @overload
@@ -147,44 +146,57 @@ def positions_over_time(
     theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Axes:
-    """Draw the notional of an account's positions over time, by coin.
+    """Draw the notional of an account's positions over time, a row for each coin.
 
     Parameters
     ----------
     positions : DataFrame
-        `tk.pnl.positions`, of one account and up to six coins.
+        `tk.pnl.positions`, of one account.
     ax, theme, transparent
         Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
     Returns
     -------
     Axes
-        Signed notional in USD at the price of the last fill, over time (UTC); positive is long.
-        A cross marks a place where fills are missing.
+        Notional at the price of the last fill, over time (UTC): long above the line of a coin,
+        short below it. Each row has its own scale; the number at the right is its largest notional
+        in USD. Of more than 12 coins, those with the largest notional are drawn, and the label
+        states how many are left out. A cross marks a place where fills are missing.
 
     Raises
     ------
     ValueError
-        If there are several accounts, or too many coins.
+        If there are several accounts.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"coin": "BTC", "position": [1.0, 0.0], "px": [100.0, 110.0],
     ...     "time": pd.to_datetime([0, 1], unit="h", utc=True), "chain_break": False})
-    >>> positions_over_time(rows).get_ylabel()
-    'position, USD'
+    >>> [text.get_text() for text in positions_over_time(rows).get_yticklabels()]
+    ['BTC']
     """
     colours = themes.get_theme(theme)
     if "user" in positions.columns and positions["user"].nunique() > 1:
         raise ValueError(
             f"a figure shows positions of one account, not {positions['user'].nunique()}: pick one"
         )
-    coins = list(dict.fromkeys(positions["coin"])) if len(positions) else []
-    axes.check_count(len(coins), _MAX_COINS, "coins")
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
-    _draw_positions(ax, colours, positions, coins) if coins else style.draw_no_data(ax, colours)
+    every = _rank_coins(positions) if len(positions) else []
+    coins, left_out = every[:_MAX_COINS], len(every[_MAX_COINS:])
+    size = (7.2, 1.2 + 0.5 * max(3, len(coins)))
+    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    if coins:
+        _draw_positions(ax, colours, positions, coins, left_out)
+    else:
+        style.draw_no_data(ax, colours)
     simulated = style.is_simulated(positions)
     return style.finish_axes(ax, colours, _describe_positions(positions, coins), simulated)
+
+
+def _rank_coins(positions: pd.DataFrame) -> list[str]:
+    """Return the coins, that with the largest notional first."""
+    notional = (positions["position"].astype("float64") * positions["px"].astype("float64")).abs()
+    largest = notional.groupby(positions["coin"]).max().fillna(0.0)
+    return [str(coin) for coin in largest.sort_values(ascending=False, kind="stable").index]
 
 
 def _plain_times(rows: pd.DataFrame) -> list[Any]:
@@ -213,7 +225,7 @@ def _draw_pnl(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     ax.axhline(0, color=theme.muted, linewidth=0.8)
     ax.spines["bottom"].set_visible(False)
     ax.margins(x=0.01, y=0.08)
-    ax.set_ylabel("PnL, USD")
+    ax.set_ylabel("PnL, USD; below 0: a loss")
     axes.set_time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
     axes.set_usd_ticks(ax.yaxis)
     axes.add_legend(ax, theme, ncols=2)
@@ -221,6 +233,9 @@ def _draw_pnl(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
 
 def _draw_equity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     """Draw equity; 0 is far from the equity of most accounts, and the axis does not contain it."""
+    if rows["equity"].isna().all():
+        style.draw_no_data(ax, theme, "equity is not known: pass marks to tk.pnl.equity")
+        return
     ax.plot(_plain_times(rows), _float_column(rows, "equity"), color=theme.good, linewidth=1.8)
     ax.margins(x=0.01, y=0.08)
     ax.set_ylabel("equity, USD")
@@ -231,16 +246,19 @@ def _draw_equity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
 def _draw_drawdown(ax: Axes, theme: Theme, rows: pd.DataFrame, of: str) -> None:
     drawdown = _float_column(rows, "drawdown")
     times = _plain_times(rows)
-    ax.fill_between(times, drawdown, 0, color=theme.bad, alpha=0.35, linewidth=0)
-    ax.plot(times, drawdown, color=theme.bad, linewidth=1.2)
+    # Realised PnL changes in steps; unrealised PnL changes between its points, too.
+    step, look = ("post", "steps-post") if of else (None, "default")
+    ax.fill_between(times, drawdown, 0, step=step, color=theme.bad, alpha=0.35, linewidth=0)
+    ax.plot(times, drawdown, color=theme.bad, linewidth=1.2, drawstyle=look)
     if np.isfinite(drawdown).any():
         deepest = int(np.nanargmin(drawdown))
         ax.plot(times[deepest], drawdown[deepest], "v", color=theme.text, markersize=5)
         is_right_half = deepest > len(times) / 2
         text, point = formats.usd_amount(drawdown[deepest]), (times[deepest], drawdown[deepest])
-        offset, side = ((-7, 0), "right") if is_right_half else ((7, 0), "left")
+        offset, side = ((6, -12), "right") if is_right_half else ((-6, -12), "left")
         axes.label_point(ax, theme, text, point, offset, ha=side, va="center")
-    ax.margins(x=0.01, y=0.22)
+    ax.margins(x=0.01, y=0.45)
+    ax.set_ylim(top=min(0.05 * abs(ax.get_ylim()[0]), ax.get_ylim()[1]))
     ax.set_ylabel("drawdown of\nrealised, USD" if of else "drawdown, USD")
     axes.set_time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
     axes.set_usd_ticks(ax.yaxis)
@@ -264,34 +282,36 @@ def _describe_curve(rows: pd.DataFrame, of: str, drawn: str) -> str:
     )
 
 
-def _draw_positions(ax: Axes, theme: Theme, positions: pd.DataFrame, coins: list[str]) -> None:
-    colours = (theme.good, theme.bad, theme.accent, theme.total)
-    for number, coin in enumerate(coins):
+def _draw_positions(
+    ax: Axes, theme: Theme, positions: pd.DataFrame, coins: list[str], left_out: int
+) -> None:
+    """Draw one row for each coin, the largest at the top, each to its own scale."""
+    first, last = positions["time"].min(), positions["time"].max()
+    names = coins[::-1]
+    axes.name_rows(ax, theme, names)
+    ax.grid(False)
+    for number, coin in enumerate(names):
         rows = positions[positions["coin"] == coin]
         notional = _float_column(rows, "position") * _float_column(rows, "px")
-        times = _plain_times(rows)
-        colour = colours[number % len(colours)]
-        ax.plot(
-            times,
-            notional,
-            drawstyle="steps-post",
-            color=colour,
-            linestyle=_DASHES[(number + number // len(colours)) % len(_DASHES)],
-            linewidth=1.4,
-            marker="o" if len(rows) == 1 else None,
-            label=coin,
-        )
+        largest = np.nanmax(np.abs(notional)) if np.isfinite(notional).any() else 0.0
+        height = number + 0.42 * notional / (largest or 1.0)
+        # A position lasts until the next fill, and the last one until the end of the figure.
+        times, heights = [*_plain_times(rows), last.to_pydatetime()], np.append(height, height[-1])
+        ax.axhline(number, color=theme.muted, linewidth=0.6)
+        for is_side, colour in ((heights >= number, theme.good), (heights <= number, theme.bad)):
+            side = np.where(is_side, heights, number)
+            ax.fill_between(times, side, number, step="post", color=colour, linewidth=0.8)
         is_break = rows["chain_break"].to_numpy(dtype=bool)
         if is_break.any():
             breaks = [times[place] for place in np.flatnonzero(is_break)]
-            ax.plot(breaks, notional[is_break], "x", color=theme.text, markersize=6)
-    ax.axhline(0, color=theme.muted, linewidth=0.8)
+            ax.plot(breaks, height[is_break], "x", color=theme.text, markersize=6)
+        axes.label_right_edge(ax, number, formats.short_usd(float(f"{largest:.3g}")), theme.text)
     ax.spines["bottom"].set_visible(False)
-    ax.margins(x=0.01, y=0.08)
-    ax.set_ylabel("position, USD")
-    axes.set_time_axis(ax, positions["time"].min(), positions["time"].max())
-    axes.set_usd_ticks(ax.yaxis)
-    axes.add_legend(ax, theme, ncols=min(len(coins), 6))
+    ax.margins(x=0.01)
+    ax.set_ylabel("long above, short below")
+    axes.set_time_axis(ax, first, last)
+    smaller = f"; {left_out} smaller ones not drawn" if left_out else ""
+    ax.set_xlabel(f"{ax.get_xlabel()}; largest size of each coin at the right, USD{smaller}")
 
 
 def _describe_positions(positions: pd.DataFrame, coins: list[str]) -> str:

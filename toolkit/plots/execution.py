@@ -32,7 +32,7 @@ def markout(
     -------
     Axes
         Gain in basis points over time since the fill, on a logarithmic axis. Each group has a
-        line, and the band of its intervals.
+        line, and the band of its intervals; each point has its number of fills.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def markout(
     >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.5],
     ...     "time": pd.to_datetime([9000], unit="ms", utc=True)})
     >>> markout(execution.markout(fills, mids, ["10s", "1m"])).get_xlabel()
-    'time since the fill'
+    'time since the fill; figures: number of fills'
     """
     colours = themes.get_theme(theme)
     groups = _split_groups(markout.params)
@@ -83,15 +83,24 @@ def _draw_markout(
             markerfacecolor=theme.background if line.is_hollow else line.colour,
             markersize=6,
             linewidth=1.8,
-            label=f"{name or 'all fills'} (n = {rows['n'].max():,})",
+            label=name or "all fills",
         )
+        for place, count in zip(
+            rows[["seconds", "estimate"]].to_numpy(dtype="float64"), rows["n"], strict=True
+        ):
+            if np.isfinite(place[1]):
+                offset = (0, -14 if number % 2 else 7)
+                axes.label_point(
+                    ax, theme, f"{count:,}", tuple(place), offset, fontsize=7.5, color=line.colour
+                )
         ax.fill_between(
             rows["seconds"], rows["low"], rows["high"], color=line.colour, alpha=0.16, linewidth=0
         )
     axes.set_ticks(ax.xaxis, sorted(estimate.params["seconds"].unique()), formats.time_span)
     ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_number))
-    ax.set_ylabel("gain of the account, bps")
-    ax.set_xlabel("time since the fill")
+    ax.margins(x=0.06)
+    ax.set_ylabel("gain of the account, bps (below 0: a loss)")
+    ax.set_xlabel("time since the fill; figures: number of fills")
     axes.add_legend(ax, theme, ncols=min(3, len(groups)))
 
 
@@ -146,7 +155,7 @@ def spreads(
     >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0, 100.04],
     ...     "time": pd.to_datetime([0, 60_000], unit="ms", utc=True)})
     >>> spreads(execution.spreads(fills, mids, "1m")).get_ylabel()
-    'cost of the account, bps'
+    'cost of the account, bps (below 0: it earns)'
     """
     colours = themes.get_theme(theme)
     groups = _split_groups(spreads.params)
@@ -182,7 +191,7 @@ def _draw_spreads(
     ax.set_xticks(range(3), ["effective", f"realised{after}", f"impact{after}"])
     ax.set_xlim(-0.6, 2.6)
     ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_number))
-    ax.set_ylabel("cost of the account, bps")
+    ax.set_ylabel("cost of the account, bps (below 0: it earns)")
     axes.add_legend(ax, theme, ncols=min(3, len(groups)))
 
 

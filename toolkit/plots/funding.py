@@ -1,5 +1,6 @@
 """Funding: paid and received by coin and over time, and its running total."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -69,7 +70,7 @@ def _draw_coin_bars(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     axes.draw_net(ax, theme, rows["net"], at)
     for y, net in enumerate(rows["net"]):
         axes.label_right_edge(ax, y, formats.usd_amount(net, signed=True), theme.text)
-    ax.set_xlabel("USD; net in figures at the right")
+    ax.set_xlabel("USD, paid below 0; net in figures at the right")
     axes.set_usd_ticks(ax.xaxis)
     handles, _ = ax.get_legend_handles_labels()
     axes.add_legend(ax, theme, ncols=3, handles=[*handles[1:], handles[0]])
@@ -132,17 +133,18 @@ def funding_over_time(
 def _draw_periods(ax: Axes, theme: Theme, sums: pd.DataFrame) -> str:
     key = axes.period_column(sums)
     rows = sums.sort_values(key, kind="stable")
-    net = rows["net"].astype("float64").to_numpy().cumsum()
+    net = np.append(0.0, rows["net"].astype("float64").to_numpy().cumsum())
     for name, colour in (("paid", theme.bad), ("received", theme.good)):
         heights = rows[name].astype("float64")
         width = 0.86 * (axes.PERIOD_LENGTHS[key] / axes.PERIOD_LENGTHS["day"])
         ax.bar(rows[key], heights, width=width, align="edge", color=colour, label=name)
     label = f"running net {formats.usd_amount(net[-1], signed=True)}"
-    ax.plot(rows[key] + axes.PERIOD_LENGTHS[key], net, color=theme.text, linewidth=1.8, label=label)
+    ends = [rows[key].iloc[0], *(rows[key] + axes.PERIOD_LENGTHS[key])]
+    ax.plot(ends, net, color=theme.text, linewidth=1.8, label=label)
     ax.axhline(0, color=theme.muted, linewidth=0.8)
     ax.spines["bottom"].set_visible(False)
     axes.set_time_axis(ax, rows[key].iloc[0], rows[key].iloc[-1])
-    ax.set_ylabel("USD")
+    ax.set_ylabel("USD, paid below 0")
     axes.set_usd_ticks(ax.yaxis)
     axes.add_legend(ax, theme, ncols=3)
     first, last = f"{rows[key].iloc[0]:%Y-%m-%d}", f"{rows[key].iloc[-1]:%Y-%m-%d}"
@@ -179,7 +181,7 @@ def funding_accrual(
     >>> rows = pd.DataFrame({"coin": "BTC", "time": pd.to_datetime([0, 1], unit="h", utc=True),
     ...                      "usdc": [1.0, 2.0], "payments": 1, "total": [1.0, 3.0]})
     >>> funding_accrual(rows).get_ylabel()
-    'funding received, USD'
+    'funding, USD, paid below 0'
     """
     colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
@@ -219,7 +221,7 @@ def _draw_accrual(ax: Axes, theme: Theme, lines: list[tuple[str, pd.DataFrame]])
     left_out = len(lines) - axes.MAX_LINES
     if left_out > 0:
         ax.set_xlabel(f"{ax.get_xlabel()}; {left_out} smaller ones not drawn")
-    ax.set_ylabel("funding received, USD")
+    ax.set_ylabel("funding, USD, paid below 0")
     handles, labels = ax.get_legend_handles_labels()
     axes.add_legend(ax, theme, ncols=min(6, len(labels)), handles=handles)
 

@@ -30,8 +30,8 @@ def liquidation_map(
     Returns
     -------
     Axes
-        Bars in USD over the distance from the mark price in percent, lines of the cumulative
-        notional on the way, and the share of open interest that the map covers.
+        Bars in USD over the distance from the mark price in percent, lines of the notional from
+        the mark price up to there, and the share of open interest that the map covers.
 
     Raises
     ------
@@ -43,8 +43,8 @@ def liquidation_map(
     >>> rows = pd.DataFrame({"coin": "X", "side": ["long"], "distance": [-0.05], "low": [94.0],
     ...     "high": [95.0], "notional": [1e3], "cumulative": [1e3], "unplaced": [0.0],
     ...     "covered": [0.5]})
-    >>> liquidation_map(rows).get_xlabel()
-    'distance of the liquidation price from the mark price of X, %'
+    >>> liquidation_map(rows).get_ylabel()
+    'notional, USD'
     """
     colours = themes.get_theme(theme)
     coins = list(dict.fromkeys(levels["coin"])) if len(levels) else []
@@ -107,26 +107,26 @@ def _draw_map(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
             alpha=0.55, hatch=_HATCHES[side], edgecolor=colour, linewidth=0.4, label=f"{side}s",
         )  # fmt: skip
         far = edge + outward  # the price has passed all of the bin there
+        label = f"{side}s up to here"
         for is_chosen in (is_below, ~is_below):
             if is_chosen.any():
                 ax.step(
                     100 * np.concatenate([[0], far[is_chosen]]),
                     np.concatenate([[0], own["cumulative"].to_numpy()[is_chosen]]),
-                    where="post", color=colour, linestyle=dashes, linewidth=1.3,
+                    where="post", color=colour, linestyle=dashes, linewidth=1.3, label=label,
                 )  # fmt: skip
+                label = ""
     ax.axvline(0, color=theme.text, linewidth=1)
     ax.spines["bottom"].set_visible(False)
     ax.set_xlabel(
-        f"distance of the liquidation price from the mark price of {coin}, %", parse_math=False
+        f"distance of the liquidation price from the mark price of {coin}, %; "
+        f"{_coverage_text(rows)}",
+        parse_math=False,
     )
-    ax.set_ylabel("notional, USD (lines: on the way)")
+    ax.set_ylabel("notional, USD")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.short_usd(value)))
     ax.xaxis.set_major_formatter(FuncFormatter(_percent_tick))
-    axes.add_legend(ax, theme, ncols=2)
-    ax.text(
-        1.0, 1.02, _coverage_text(rows), transform=ax.transAxes, ha="right", va="bottom",
-        fontsize=8, color=theme.muted,
-    )  # fmt: skip
+    axes.add_legend(ax, theme, ncols=4)
 
 
 def _is_above(distance: float, side: str) -> bool:

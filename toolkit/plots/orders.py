@@ -1,5 +1,6 @@
 """Orders: transitions between statuses, last statuses, and times until orders end."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
+from toolkit.contract.order_states import order_state_group
 from toolkit.plots import axes, matrix, style, themes
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 _FIRST, _LAST = "(placed)", "(last)"
 _MAX_STATUSES = 24
+_MAX_COLUMNS = 9  # of the matrix of transitions; rarer statuses share a column
 _END_GROUPS: Final = ("filled", "canceled", "rejected", "active", "unknown")
 
 
@@ -56,7 +59,8 @@ def order_transitions(
     -------
     Axes
         A row for each status before, a column for each status after. A cell has the number of
-        orders and is shaded by its share of the row.
+        orders and is shaded by its share of the row. The rarest statuses share a column for each
+        group, such as "20 other rejected".
 
     Raises
     ------
@@ -73,15 +77,37 @@ def order_transitions(
     colours = themes.get_theme(theme)
     if len(transitions) and transitions.duplicated(["before", "after"]).any():
         raise ValueError("a figure shows one matrix, not one for each group: pick a group")
-    before, after = _sort_statuses(transitions) if len(transitions) else ([], [])
-    size = (max(6.0, 2.2 + 0.5 * len(after)), 2.4 + 0.3 * len(before))
+    rows = _fold_rare_statuses(transitions) if len(transitions) else transitions
+    before, after = _sort_statuses(rows) if len(rows) else ([], [])
+    size = (7.2, 2.2 + 0.34 * len(before))
     ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
     if before:
-        _draw_matrix(ax, colours, transitions, before, after)
+        _draw_matrix(ax, colours, rows, before, after)
     else:
         style.draw_no_data(ax, colours)
     words = _describe_matrix(transitions)
     return style.finish_axes(ax, colours, words, style.is_simulated(transitions))
+
+
+def _fold_rare_statuses(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the transitions; the rarest statuses of each group have one common name."""
+    size = rows[rows["after"] != _LAST].groupby("after")["orders"].sum()
+    ranked = size.sort_values(ascending=False, kind="stable").index
+    if len(ranked) <= _MAX_COLUMNS:
+        return rows
+    kept = {_FIRST, _LAST, *ranked[: _MAX_COLUMNS - 2]}
+    kept |= set(rows.loc[rows["after"] != _LAST, "before"])
+    rare = sorted(set(rows["after"]) - kept)
+    counts = Counter(map(order_state_group, rare))
+    names = {
+        name: f"{counts[group]} other {group}"
+        for name in rare
+        if counts[group := order_state_group(name)] > 1
+    }
+    folded = rows.assign(after=rows["after"].replace(names))
+    sums = folded.groupby(["before", "after"], as_index=False)["orders"].sum()
+    left = sums.groupby("before")["orders"].transform("sum")
+    return sums.assign(share=sums["orders"] / left)
 
 
 def _sort_statuses(rows: pd.DataFrame) -> tuple[list[str], list[str]]:

@@ -109,7 +109,7 @@ def _draw_waterfall(ax: Axes, theme: Theme, bars: list[_Bar]) -> None:
     ax.set_xlim(-0.6, len(bars) - 0.4)
     _extend_y_axis(ax, bars)
     ax.spines["bottom"].set_visible(False)
-    ax.set_ylabel("USD")
+    ax.set_ylabel("USD, costs and losses go down")
     axes.set_usd_ticks(ax.yaxis)
 
 
@@ -243,7 +243,7 @@ def _draw_lines(ax: Axes, theme: Theme, times: list[pd.Timestamp], lines: list[_
     ax.axhline(0, color=theme.muted, linewidth=0.8)
     ax.spines["bottom"].set_visible(False)
     ax.margins(x=0.01, y=0.08)
-    ax.set_ylabel("USD, cumulative")
+    ax.set_ylabel("USD, cumulative; below 0: a loss")
     axes.set_time_axis(ax, times[0], times[-1])
     axes.set_usd_ticks(ax.yaxis)
     axes.add_legend(ax, theme, ncols=3)

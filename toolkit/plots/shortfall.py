@@ -48,8 +48,8 @@ def shortfall(
     ...     "time": at[1:], "crossed": True, "fee": 0.1})
     >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0], "time": at[:1]})
     >>> found = execution.shortfall(orders, fills, mids)
-    >>> shortfall(found).get_ylabel()
-    'gain of the account, bps of the decided value'
+    >>> [text.get_text() for text in shortfall(found).get_xticklabels()]
+    ['delay', 'trading', 'opportunity', 'fees', 'total']
     """
     colours = themes.get_theme(theme)
     rows = shortfall.params.set_index("name").loc[list(_PARTS)]
@@ -72,11 +72,10 @@ def shortfall(
         axes.label_point(ax, colours, text, (place, end), (0, 4 if is_up else -12))
     ax.margins(y=0.16)
     ax.set_xticks(places, _PARTS)
-    ax.set_xlabel("part of the shortfall")
     ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_number))
-    ax.set_ylabel("gain of the account, bps of the decided value")
+    ax.set_ylabel("gain of the account (below 0: a cost),\nbps of the decided value")
     n, missing = int(rows["n"].iloc[0]), int(rows["missing"].iloc[0])
-    axes.set_title(ax, colours, f"{n:,} orders, {missing:,} without a price")
+    ax.set_xlabel(f"part of the shortfall of {n:,} orders; {missing:,} more have no price")
     parts = ", ".join(
         f"{name} {formats.signed_number(round(value, 2))} bps"
         for name, value in zip(_PARTS, values, strict=True)

@@ -21,6 +21,8 @@ class Theme:
     good, bad, total, accent : str
         Colours of gains (also: buys, received), of losses (sells, paid), of totals, of a third
         group.
+    fourth, fifth : str
+        Colours of a fourth and a fifth group.
     follows_notebook : bool
         Whether a notebook shows the figure in its own theme.
     """
@@ -33,19 +35,25 @@ class Theme:
     bad: str
     total: str
     accent: str
+    fourth: str
+    fifth: str
     follows_notebook: bool = False
 
 
-COLOUR_NAMES: Final = ("text", "muted", "grid", "background", "good", "bad", "total", "accent")
+COLOUR_NAMES: Final = (
+    "text", "muted", "grid", "background", "good", "bad", "total", "accent", "fourth", "fifth",
+)  # fmt: skip
 
 _THEMES: Final[Mapping[str, Theme]] = {
     "light": Theme(
         text="#1f2328", muted="#5c6570", grid="#dfe3e8", background="#ffffff",
         good="#0072b2", bad="#d55e00", total="#3c444d", accent="#009e73",
+        fourth="#aa4499", fifth="#8f7300",
     ),
     "dark": Theme(
         text="#e6e8eb", muted="#9aa4af", grid="#343a42", background="#16191d",
         good="#56b4e9", bad="#e69f00", total="#c3cad2", accent="#2fbf95",
+        fourth="#e08fc4", fifth="#f0e442",
     ),
 }  # fmt: skip
 

@@ -1,16 +1,18 @@
 """TWAP orders: outstanding sizes, progress against schedule, and quality of execution."""
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.ticker import PercentFormatter
 
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_BARS = 16
+_LABEL_HEIGHT = 0.045  # of the name of an order, as a share of the height of the axes
 
 
 def twap_pressure(
@@ -158,11 +160,24 @@ def _draw_adherence(ax: Axes, theme: Theme, running: pd.DataFrame, waiting: int)
 
 
 def _label_orders(ax: Axes, theme: Theme, running: pd.DataFrame) -> None:
-    rows: Any = running.itertuples()
-    for row in rows:
-        offset, side = ((6, -2), "left") if row.elapsed < 0.75 else ((-6, -2), "right")
-        look = {"ha": side, "va": "top", "fontsize": 8, "parse_math": False}
-        axes.label_point(ax, theme, str(row.market), (row.elapsed, row.progress), offset, **look)
+    """Name the orders: above the diagonal at the left, below it at the right, one per line."""
+    rows = running.sort_values("progress").astype({"elapsed": "float64", "progress": "float64"})
+    is_above = rows["progress"] > rows["elapsed"]
+    leaders = []
+    for own, sign, side in ((rows[is_above], -1, "right"), (rows[~is_above], 1, "left")):
+        height = -1.0
+        for row in own.to_dict("records"):
+            point = (row["elapsed"], row["progress"])
+            height = max(point[1] - 0.02, height + _LABEL_HEIGHT)
+            place = (point[0] + sign * 0.06, height)
+            leaders.append([point, place])
+            ax.text(
+                *place, str(row["market"]), ha=side, va="center", fontsize=8, color=theme.text,
+                parse_math=False,
+            )  # fmt: skip
+    ax.add_collection(
+        LineCollection(leaders, colors=theme.muted, linewidths=0.5, clip_on=False), autolim=False
+    )
 
 
 def _describe_adherence(running: pd.DataFrame, waiting: int) -> str:
@@ -209,7 +224,7 @@ def twap_quality(
     >>> rows = pd.DataFrame({"vs_vwap_bps": [1.0, -2.0], "vs_twap_bps": [0.5, 0.1],
     ...                      "vs_arrival_bps": [None, 3.0]})
     >>> twap_quality(rows).get_xlabel()
-    'better than the benchmark, bps'
+    'gain against the benchmark, bps (below 0: a cost)'
     """
     colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, size=(7.2, 2.8), transparent=transparent)
@@ -234,7 +249,7 @@ def _draw_quality(ax: Axes, theme: Theme, quality: pd.DataFrame) -> None:
         axes.label_right_edge(ax, row, _bps_text(median), theme.text)
     ax.set_yticks(range(3), [name for _, name, _ in _BENCHMARKS])
     ax.set_ylim(2.6, -0.6)
-    ax.set_xlabel("better than the benchmark, bps")
+    ax.set_xlabel("gain against the benchmark, bps (below 0: a cost)")
     ax.set_title("median", loc="right", fontsize=9, color=theme.text)
 
 
