@@ -1,5 +1,6 @@
 """Frames: constant columns and dtypes, no lost values, errors that name invalid values."""
 
+from collections.abc import Iterator
 from decimal import Decimal
 
 import pandas as pd
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import toolkit as tk
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 from toolkit.contract.operations import OPERATIONS
@@ -398,3 +400,55 @@ def test_margin_branches_from_bytes(numbers, available) -> None:
     branches = result["pm_avail_by_branch"]
     assert branches.isna().tolist() == [True, False]
     assert branches[1] == [{"token": "USDC", "available": available}]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[tk.Session]:
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        yield session
+
+
+def test_answer_by_dex_has_all_states(service: tk.Session) -> None:
+    users = service.world["users"][:3]
+    request = {"type": "batchClearinghouseStates", "users": users, "dex": "ALL_DEXES"}
+    answer = tk.info(request, session=service)
+    states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", session=service)
+    for kind in (request["type"], request):  # the answer shows that it is by dex
+        accounts, positions, failed = frame(kind, answer)
+        assert accounts.equals(states.accounts)
+        assert positions.equals(states.positions)
+        assert failed.empty
+    assert set(accounts["dex"]) == {"native", "eqx", "pre"}
+
+
+def test_request_names_user_and_dex(service: tk.Session) -> None:
+    user = service.world["examples"]["MARKET_MAKER"]
+    request = {"type": "clearinghouseState", "user": user, "dex": "eqx"}
+    answer = tk.info(request, session=service)
+    accounts, positions = frame(request, answer)
+    states = tk.batch_clearinghouse_states([user], dex="eqx", session=service)
+    assert accounts.equals(states.accounts)
+    assert positions.equals(states.positions)
+    accounts, positions = frame("clearinghouseState", answer)  # the coins still name the dex
+    assert accounts["dex"].tolist() == ["eqx"]
+    assert set(positions["dex"]) == {"eqx"}
+
+
+def test_sub_accounts_without_warning(service: tk.Session) -> None:
+    answers = (
+        tk.info({"type": "subAccounts", "user": user}, session=service)
+        for user in service.world["users"]
+    )
+    rows = next(answer for answer in answers if answer)
+    assert len(frame("subAccounts", rows)) == len(rows)
+    assert frame("subAccounts", None).empty
+
+
+def test_null_market_state_is_missing() -> None:
+    """The states are joined by position, so a null one has a place."""
+    names = [{"name": name, "szDecimals": 5, "maxLeverage": 40} for name in ("BTC", "ETH")]
+    state = dict.fromkeys(("funding", "openInterest", "prevDayPx", "dayNtlVlm"), "1.5")
+    state |= {"oraclePx": "2.0", "markPx": "2.5", "premium": None, "midPx": None, "impactPxs": None}
+    perps = frame("metaAndAssetCtxs", [{"universe": names}, [None, state]])
+    assert perps["name"].tolist() == ["BTC", "ETH"]
+    assert perps["mark_px"].fillna(-1).tolist() == [-1, 2.5]

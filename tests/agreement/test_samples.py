@@ -33,6 +33,7 @@ READ_ONLY = {
     "Position.entry_px null": "the live service may write it",
     "Order.cloid absent": "the live service always writes the key",
     "AssetContext.day_base_vlm absent": "older answers lack it",
+    "metaAndAssetCtxs null": "a market without a state; its place in the list counts",
     "TwapRow.next_slice_time null": "the live service may write it",
     "TwapRow.market_name there": "always null on perps",
     "TwapRow.market_readable there": "always null on perps",

@@ -181,7 +181,7 @@ def report_missing(operation: str, field: str, *, beyond: bool = False) -> None:
     _report(
         operation,
         f"{field}, missing",
-        f"{operation}: the answer lacks {field[:80]}, which {who} in every row. "
+        f"{operation}: the answer lacks {field[:80] or 'a value'}, which {who} in every row. "
         "It is missing (NA) in the frame.",
         MissingField,
     )

@@ -37,7 +37,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             r.SpotMeta, (Table(r.SpotPair, "pairs"), Table(r.SpotToken, "tokens"))),
         Operation("spotMetaAndAssetCtxs", "market",
             "The spot markets with prices, volume and supply.",
-            tuple[r.SpotMeta, list[r.SpotContext]],
+            tuple[r.SpotMeta, list[r.SpotContext | None]],
             (Table(r.SpotMarketRow, "markets"), Table(r.SpotToken, "tokens"))),
         Operation("perpDexs", "market",
             "The builder-deployed dexes; null stands for the native one.",

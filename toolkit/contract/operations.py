@@ -259,7 +259,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             part_of="metaAndAssetCtxs", subject=("dex",), from_archive=True),
         Operation("metaAndAssetCtxs", "market",
             "The perpetuals of a dex with prices, funding, open interest and volume.",
-            tuple[r.Meta, list[r.AssetContext]], (Table(r.ContextRow),), (DEX,),
+            tuple[r.Meta, list[r.AssetContext | None]], (Table(r.ContextRow),), (DEX,),
             subject=("dex",), from_archive=True),
         Operation("perpDexLimits", "market",
             "Open-interest and transfer limits of a builder-deployed dex.",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolkit.contract.dexes import dex_name_in
+from toolkit.contract.dexes import coin_dex, dex_name_in
 from toolkit.contract.records import (
     AccountRow,
     BatchStates,
@@ -165,13 +165,20 @@ def _batch_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
 
 
 def _states_by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    dex_name = dex_name_in("states", parameters.get("dex") or "")
     for user, state in answer.successful_states:
         if isinstance(state, dict):
             for dex, dex_state in state.items():
                 yield user, dex, _NO_STATE if dex_state is None else dex_state
         else:
-            yield user, dex_name, _NO_STATE if state is None else state
+            state = _NO_STATE if state is None else state
+            dex = parameters.get("dex") or _dex_of_positions(state)
+            yield user, dex_name_in("states", dex), state
+
+
+def _dex_of_positions(state: Any) -> str:
+    """Return the dex of a state: its coins name it, where the request is not known."""
+    coins = (held.position.coin for held in state.asset_positions or () if held is not None)
+    return coin_dex(next(coins, ""))
 
 
 def _account_row(user: str, dex: str, state: Any) -> AccountRow:
@@ -224,7 +231,7 @@ def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     markets = [
         SpotMarketRow(pair=pairs[context.coin], context=context)
         for context in contexts or ()
-        if context.coin in pairs
+        if context is not None and context.coin in pairs
     ]
     return markets, meta.tokens
 

@@ -5,8 +5,9 @@ same, even if it is empty. Each page becomes columns at once and the columns are
 so that a million rows are never in memory as objects.
 """
 
+from toolkit.frames.answer_frames import frame
 from toolkit.frames.cells import EXACT
-from toolkit.frames.collect import Collector, Extra, column_dtype, frame
+from toolkit.frames.collect import Collector, Extra, column_dtype
 from toolkit.frames.provenance import provenance
 
 __all__ = ["EXACT", "Collector", "Extra", "column_dtype", "frame", "provenance"]

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Context, Decimal
-from types import GenericAlias
-from typing import Any, Final, Literal, NamedTuple, get_origin
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,14 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.contract.answers import AnswerTables, answer_rows, decode, encode
+from toolkit.contract.answers import AnswerTables
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.deviations import report_unknown, report_unreadable
-from toolkit.contract.extra_operations import find_operation
-from toolkit.contract.fields import is_record
 from toolkit.contract.kinds import Family, Numbers
-from toolkit.contract.operations import VIEWS, Operation, Table
-from toolkit.contract.records import Record
+from toolkit.contract.operations import Operation, Table
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.cells import EXACT, TEXT, cell_type, cell_value, field_type
 from toolkit.frames.extras import (
@@ -30,7 +26,7 @@ from toolkit.frames.extras import (
     gather_unplaced_fields,
 )
 
-__all__ = ["Collector", "Extra", "FrameBuilder", "column_dtype", "frame"]
+__all__ = ["Collector", "Extra", "FrameBuilder", "column_dtype"]
 
 Extra = Literal["drop", "keep"]
 """Whether unknown fields are dropped or kept as columns."""
@@ -467,89 +463,3 @@ def _first_invalid(column: Column, values: Any, numbers: Numbers) -> tuple[int |
         except _REFUSALS:
             return row, value
     return None, None
-
-
-def frame(
-    kind: str | type[Record], rows: Any, *, numbers: Numbers = "float", extra: Extra = "drop"
-) -> pd.DataFrame | tuple[pd.DataFrame, ...]:
-    """Return a typed frame of wire rows, which are JSON objects.
-
-    Parameters
-    ----------
-    kind : str or Record
-        The ``type`` of an operation, also of one that only `tk.info` can send, such as
-        ``userFunding``; ``marginTables``; or a record of `toolkit.contract.records`.
-    rows : list or dict
-        Rows as on the wire, or the complete answer of an operation.
-    numbers : {"float", "exact", "text"}, default "float"
-        The form of numbers.
-    extra : {"drop", "keep"}, default "drop"
-        Whether unknown fields are left out or become columns of text.
-
-    Returns
-    -------
-    DataFrame or tuple of DataFrame
-        A tuple if the answer of the operation has several tables.
-
-    Raises
-    ------
-    AnswerInvalid
-        If a row breaks the contract; the error names column, row and value.
-    ValueError
-        If there is no such operation, or no record describes its answer.
-    TypeError
-        If the kind is neither text nor a record, or if the record contains rows.
-
-    Examples
-    --------
-    >>> row = {"validator": "0x" + "0" * 40, "amount": "1.5", "lockedUntilTimestamp": 0}
-    >>> frame("delegations", [row])["amount"].tolist()
-    [1.5]
-    """
-    operation = _operation_of(kind)
-    if parts := [column.name for column in table_columns(operation.tables[0]) if column.is_rows]:
-        raise TypeError(
-            f"{operation.type} is not a row; it contains rows ({', '.join(parts)}). Pass the type "
-            "of the operation whose answer it is"
-        )
-    plain = operation.binary or (isinstance(rows, list) and _is_one_record(operation))
-    if plain:
-        operation = _stand_in(operation.tables[0].record, operation.type)
-    answer = decode(operation, 200, {}, encode(rows), numbers=numbers)
-    collector = Collector(operation, numbers, extra)
-    collector.add((answer,) if plain else answer_rows(operation, answer, {}))
-    view = {"view": operation.view} if operation.view else {}
-    facts = {"operation": operation.type, **view, "source": "rows", "numbers": numbers}
-    frames = collector.frames(facts)
-    return frames if len(frames) > 1 else frames[0]
-
-
-def _operation_of(kind: Any) -> Operation:
-    if is_record(kind):
-        return _stand_in(kind)
-    if not isinstance(kind, str):
-        raise TypeError(
-            "kind must be the type of an operation, such as 'userFunding', or a record, "
-            f"not {kind!r}"
-        )
-    operation = VIEWS.get(kind) or find_operation(kind)
-    if operation is None:
-        raise ValueError(
-            f"No table layout is known for {kind!r}; use the answer of tk.info, or "
-            "pandas.json_normalize. tk.describe() lists the operations that have functions"
-        )
-    if not operation.tables:
-        raise ValueError(
-            f"No table layout is known for {kind!r}; use the answer of tk.info, or "
-            "pandas.json_normalize"
-        )
-    return operation
-
-
-def _is_one_record(operation: Operation) -> bool:
-    return get_origin(operation.answer) not in (list, tuple) and len(operation.tables) == 1
-
-
-def _stand_in(record: type[Record], name: str = "") -> Operation:
-    """Return an operation whose answer is a plain list of one record."""
-    return Operation(name or record.__name__, "", "", GenericAlias(list, record), (Table(record),))

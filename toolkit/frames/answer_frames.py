@@ -1,0 +1,133 @@
+"""Frames of answers and rows that the caller has, such as the answer of `tk.info`."""
+
+from collections.abc import Mapping
+from types import GenericAlias
+from typing import Any, get_args, get_origin
+
+import pandas as pd
+
+from toolkit.contract.answers import answer_rows, decode, encode
+from toolkit.contract.columns import table_columns
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.fields import is_record
+from toolkit.contract.kinds import Numbers
+from toolkit.contract.operations import VIEWS, Operation, Table
+from toolkit.contract.records import ClearinghouseState, Record
+from toolkit.frames.collect import Collector, Extra
+
+__all__ = ["frame"]
+
+
+def frame(
+    kind: str | Mapping[str, Any] | type[Record],
+    rows: Any,
+    *,
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+) -> pd.DataFrame | tuple[pd.DataFrame, ...]:
+    """Return a typed frame of wire rows, which are JSON objects.
+
+    Parameters
+    ----------
+    kind : str, mapping or Record
+        The ``type`` of an operation, also of one that only `tk.info` can send, such as
+        ``userFunding``; the request of the answer, as `tk.info` sends it, for frames whose rows
+        name its ``user`` or ``dex``; ``marginTables``; or a record of `toolkit.contract.records`.
+    rows : list or dict
+        Rows as on the wire, or the complete answer of an operation.
+    numbers : {"float", "exact", "text"}, default "float"
+        The form of numbers.
+    extra : {"drop", "keep"}, default "drop"
+        Whether unknown fields are left out or become columns of text.
+
+    Returns
+    -------
+    DataFrame or tuple of DataFrame
+        A tuple if the answer of the operation has several tables.
+
+    Raises
+    ------
+    AnswerInvalid
+        If a row breaks the contract; the error names column, row and value.
+    ValueError
+        If there is no such operation, or no record describes its answer.
+    TypeError
+        If the kind is neither text nor a record, or if the record contains rows.
+
+    Examples
+    --------
+    >>> row = {"validator": "0x" + "0" * 40, "amount": "1.5", "lockedUntilTimestamp": 0}
+    >>> frame("delegations", [row])["amount"].tolist()
+    [1.5]
+    """
+    request = kind if isinstance(kind, Mapping) else {}
+    operation = _operation_of(request.get("type") if request else kind)
+    if parts := [column.name for column in table_columns(operation.tables[0]) if column.is_rows]:
+        raise TypeError(
+            f"{operation.type} is not a row; it contains rows ({', '.join(parts)}). Pass the type "
+            "of the operation whose answer it is"
+        )
+    plain = operation.binary or (isinstance(rows, list) and _is_one_record(operation))
+    if plain:
+        operation = _stand_in(operation.tables[0].record, operation.type)
+    parameters = _parameters_of(operation, request, rows)
+    answer = decode(operation, 200, {}, encode(rows), numbers=numbers, parameters=parameters)
+    collector = Collector(operation, numbers, extra)
+    collector.add((answer,) if plain else answer_rows(operation, answer, parameters))
+    view = {"view": operation.view} if operation.view else {}
+    facts = {"operation": operation.type, **view, "source": "rows", "numbers": numbers}
+    frames = collector.frames(facts)
+    return frames if len(frames) > 1 else frames[0]
+
+
+def _operation_of(kind: Any) -> Operation:
+    if is_record(kind):
+        return _stand_in(kind)
+    if not isinstance(kind, str):
+        raise TypeError(
+            "kind must be the type of an operation, such as 'userFunding', a request with its "
+            f"type, or a record, not {kind!r}"
+        )
+    operation = VIEWS.get(kind) or find_operation(kind)
+    if operation is None:
+        raise ValueError(
+            f"No table layout is known for {kind!r}; use the answer of tk.info, or "
+            "pandas.json_normalize. tk.describe() lists the operations that have functions"
+        )
+    if not operation.tables:
+        raise ValueError(
+            f"No table layout is known for {kind!r}; use the answer of tk.info, or "
+            "pandas.json_normalize"
+        )
+    return operation
+
+
+def _parameters_of(operation: Operation, request: Mapping[str, Any], answer: Any) -> dict[str, Any]:
+    """Return what is known of the request of an answer, with Python names.
+
+    An answer by dex belongs to a request for ALL_DEXES, and shows it without the request, too.
+    """
+    named = operation.by_wire.items()
+    parameters = {parameter.python: request[wire] for wire, parameter in named if wire in request}
+    if operation.answer_by_dex is not None and not request and _is_by_dex(answer):
+        parameters["dex"] = ALL_DEXES
+    return parameters
+
+
+def _is_by_dex(answer: Any) -> bool:
+    """Return whether the states of accounts are keyed by dex."""
+    pairs = answer.get("successful_states") if isinstance(answer, Mapping) else None
+    states = [pair[1] for pair in pairs or () if isinstance(pair, list | tuple) and len(pair) > 1]
+    state = next((state for state in states if isinstance(state, Mapping) and state), {})
+    return bool(state) and not state.keys() & set(ClearinghouseState.__struct_encode_fields__)
+
+
+def _is_one_record(operation: Operation) -> bool:
+    kinds = {get_origin(part) for part in (operation.answer, *get_args(operation.answer))}
+    return not kinds & {list, tuple} and len(operation.tables) == 1
+
+
+def _stand_in(record: type[Record], name: str = "") -> Operation:
+    """Return an operation whose answer is a plain list of one record."""
+    return Operation(name or record.__name__, "", "", GenericAlias(list, record), (Table(record),))
