@@ -29,6 +29,7 @@ def empty_results(
         name: rows.iloc[:0] for name, rows in results.items() if isinstance(rows, pd.DataFrame)
     }
     empty["skill"] = tk.performance.skill(empty["growth_curve"].assign(user="0xa"))
+    empty["cascade"] = computed.compute_cascade(empty["growth_curve"])
     empty |= computed.compute_market_results(computed.without_rows(market_frames))
     return empty | computed.compute_trading_results(computed.without_rows(trading_frames), builder)
 

@@ -10,6 +10,7 @@ from toolkit.client import Session
 
 Frames = dict[str, pd.DataFrame]
 Results = dict[str, Any]
+SHOCKS = [step / 50 for step in (*range(-12, 0), *range(1, 13))]
 SIZES = (1e3, 1e4, 1e5, 1e6)
 
 
@@ -85,6 +86,7 @@ def compute_account_results(session: Session) -> Results:
     )
     levels = tk.liquidations.levels(states.positions, contexts, reach=0.9, width=0.05)
     return {
+        "cascade": compute_cascade(states.positions),
         "equity_curve": tk.pnl.drawdown(tk.pnl.equity(fills), of="realised"),
         "growth_curve": daily,
         "leaderboard": tk.performance.leaderboard(sheets),
@@ -96,6 +98,29 @@ def compute_account_results(session: Session) -> Results:
         "positions_over_time": tk.pnl.positions(perps, meta),
         "trip_returns": tk.pnl.round_trips(fills),
     }
+
+
+def compute_cascade(held: pd.DataFrame) -> tk.liquidations.Cascade:
+    """Return a cascade among 300 artificial accounts with one position each and a thin book."""
+    rng = np.random.default_rng(5)
+    n = len(held) and 300
+    value = 1e4 * rng.lognormal(1.0, 1.0, n)
+    users = pd.array([f"0x{number:040x}" for number in range(n)], dtype="str")
+    rows = pd.DataFrame(
+        {"user": users, "coin": "HPOS", "szi": np.where(rng.random(n) < 0.7, value, -value),
+         "position_value": value, "leverage_type": "cross", "margin_used": 0.0}
+    ).astype({"coin": "str", "leverage_type": "str"})  # fmt: skip
+    own = pd.DataFrame({"user": users, "cross_account_value": value / rng.uniform(1.5, 9.0, n)})
+    day, band = np.divmod(np.arange(24), 4)
+    bps = np.array([10, 50, 200, 500])[band]
+    usd = 4e5 * (bps / 100) ** 1.5 * (1 + 0.3 * np.sin(7 * day))
+    depth = pd.DataFrame(
+        {"coin": "HPOS", "bps": bps, "bid_depth_usd": usd, "ask_depth_usd": 1.2 * usd,
+         "timestamp_ms": pd.Timestamp("2025-09-01", tz="UTC") + pd.to_timedelta(day, unit="D")}
+    )  # fmt: skip
+    return tk.liquidations.cascade(
+        _with_provenance(held, rows), own, depth, "HPOS", SHOCKS, max_leverage={"HPOS": 10}
+    )
 
 
 def _first_coin(levels: pd.DataFrame) -> pd.DataFrame:

@@ -97,6 +97,7 @@ NOT_RECORDED: Mapping[str, str] = {
     "depth.profile": "depth batches",
     "depth.resilience": "depth batches",
     "funding.carry": "slippage samples",
+    "liquidations.cascade": "depth batches",
     "performance.leaderboard": "figures that another helper returns",
     "performance.returns": "a curve that another helper returns",
     "performance.sheet": "returns that another helper returns",

@@ -19,6 +19,7 @@ with explain_missing("plots"):
         builder_routing,
         lifetime_value,
     )
+    from toolkit.plots.cascade import cascade
     from toolkit.plots.counterparties import counterparties, toxicity
     from toolkit.plots.depth import depth_profile, resilience
     from toolkit.plots.equity import equity_curve, positions_over_time
@@ -42,6 +43,7 @@ __all__ = [
     "builder_activity",
     "builder_cohorts",
     "builder_routing",
+    "cascade",
     "counterparties",
     "cumulative_pnl",
     "depth_profile",

@@ -4,7 +4,8 @@ Nothing here uses pyplot or rcParams. A figure belongs to its caller, no list ke
 figures can be drawn on the threads of widgets.
 """
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -37,6 +38,34 @@ def new_figure(theme: Theme, size: tuple[float, float], transparent: bool) -> No
     figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06, rect=strip))
     figure.set_facecolor("none" if transparent else theme.background)
     return figure
+
+
+def new_panels(
+    theme: Theme,
+    ax: Axes | None,
+    *,
+    size: tuple[float, float],
+    ratios: Sequence[float],
+    transparent: bool,
+    side_by_side: bool = False,
+) -> tuple[NotebookFigure | None, list[Axes]]:
+    """Return a new figure and its panels, styled; or None and `ax` alone.
+
+    - ``ratios``: heights of the panels, which share the x axis; or widths if `side_by_side`
+    """
+    figure: NotebookFigure | None = None
+    panels = [ax] if ax is not None else []
+    if ax is None:
+        figure = new_figure(theme, size, transparent)
+        shape: dict[str, Any] = (
+            {"ncols": len(ratios), "width_ratios": ratios}
+            if side_by_side
+            else {"nrows": len(ratios), "height_ratios": ratios, "sharex": True}
+        )
+        panels = list(figure.subplots(squeeze=False, **shape).ravel())
+    for panel in panels:
+        style_axes(panel, theme)
+    return figure, panels
 
 
 def style_axes(ax: Axes, theme: Theme, grid: Literal["x", "y"] = "y") -> None:

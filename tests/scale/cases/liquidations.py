@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from tests.analysis.examples import MONDAY, times
+from tests.analysis.examples import DAY, MONDAY, times
 from tests.scale.case import Case, Frames, same
 
 
@@ -80,6 +80,32 @@ def forced_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     }
 
 
+def books(n: int) -> pd.DataFrame:
+    """Return batches of a book that a sale of n times 1,000 USD moves by 1 %: a linear law."""
+    usd = 1e3 * n * np.array([0.1, 1.0])
+    n = min(n, 20)
+    k = np.arange(n)
+    usd = usd[k % 2]
+    return pd.DataFrame(
+        {
+            "timestamp_ms": times(MONDAY + DAY * (k // 2)),
+            "coin": pd.array(["BTC"] * n, dtype="str"),
+            "dex": pd.array(["hyperliquid"] * n, dtype="str"),
+            "bps": np.array([10, 100])[k % 2],
+            "bid_depth_usd": usd,
+            "ask_depth_usd": usd,
+        }
+    )
+
+
+def cascade_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """A fall of 10 % takes the cross half: 11 - 10 < 4.5. They sell 45 each."""
+    count = len(frames["positions"]) // 2
+    assert result["accounts"].eq(count).all()
+    assert np.allclose(result["forced_usd"], 90.0 * count)
+    assert np.allclose(result["estimate"], -0.1 - 0.9 * 0.01 * 45 / 1000)
+
+
 HELD = ("user", "coin", "szi", "position_value", "leverage_type")
 CASES = [
     Case(
@@ -110,5 +136,24 @@ CASES = [
             "positions": (*HELD, "margin_used"),
         },
         doubled=same,
+    ),
+    Case(
+        helper="liquidations.cascade",
+        frames=lambda n: {
+            "positions": positions(n).assign(margin_used=40.0),
+            "accounts": accounts(n),
+            "impact": books(n),
+        },
+        arguments={"coin": "BTC", "shocks": [-0.1], "max_leverage": {"BTC": 10}, "draws": 9},
+        at_scale=cascade_at_scale,
+        needed={
+            "positions": (*HELD, "margin_used"),
+            "accounts": ("user", "cross_account_value"),
+            "impact": ("coin", "timestamp_ms", "bps", "bid_depth_usd", "ask_depth_usd"),
+        },
+        doubled=same,
+        gives="pandas",
+        table=lambda result: result.params,
+        most=100_000,
     ),
 ]

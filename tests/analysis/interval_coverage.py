@@ -1,0 +1,93 @@
+"""How often intervals hold a planted truth: quick in the tests, longer as a command.
+
+``python -m tests.analysis.interval_coverage --samples 1000`` prints the share for each helper.
+"""
+
+import argparse
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+import toolkit as tk
+
+Held = npt.NDArray[np.bool_]
+
+DAY = pd.Timedelta(days=1)
+START = pd.Timestamp("2025-09-01", tz="UTC")
+LEVERAGES = {"X": 10.0, "Y": 5.0}
+
+
+def held(*rows: tuple[str, str, float]) -> pd.DataFrame:
+    """Return cross positions from (user, coin, signed value); every mark price is 1."""
+    user, coin, value = zip(*rows, strict=True)
+    return pd.DataFrame(
+        {"user": user, "coin": coin, "szi": value, "position_value": np.abs(value),
+         "leverage_type": "cross", "margin_used": 0.0}
+    )  # fmt: skip
+
+
+def owners(**values: float) -> pd.DataFrame:
+    return pd.DataFrame({"user": list(values), "cross_account_value": list(values.values())})
+
+
+def books(a: float, k: float, coins: str = "XY", days: int = 1, noise: Any = None) -> pd.DataFrame:
+    """Return depth of the law a * (Q / 100,000)**k, as shares; `noise` scales it by day."""
+    band = np.array([10.0, 50.0, 200.0])
+    usd = 1e5 * (band / 1e4 / a) ** (1 / k)
+    factor = np.ones(days) if noise is None else noise
+    return pd.concat(
+        [
+            pd.DataFrame({"coin": coin, "bps": band, "bid_depth_usd": usd * factor[day],
+                          "ask_depth_usd": usd * factor[day], "timestamp_ms": START + day * DAY})
+            for coin in coins for day in range(days)
+        ]
+    )  # fmt: skip
+
+
+def random_market(seed: int, n: int = 60) -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(seed)
+    value = rng.lognormal(10, 1, (n, 2)) * rng.choice([-1, 1], (n, 2), p=[0.3, 0.7])
+    rows = [(f"u{i}", coin, value[i, j]) for i in range(n) for j, coin in enumerate("XY")]
+    money = np.abs(value).sum(axis=1) * rng.uniform(0.1, 0.6, n)
+    return held(*rows), owners(**{f"u{i}": each for i, each in enumerate(money)})
+
+
+def _final_moves(depth: pd.DataFrame) -> pd.DataFrame:
+    return tk.liquidations.cascade(
+        *random_market(1), depth, "X", [-0.12], betas=0.5, max_leverage=LEVERAGES, draws=59
+    ).params
+
+
+@cache
+def _planted_move() -> float:
+    return float(_final_moves(books(0.004, 0.6))["estimate"].iloc[0])
+
+
+def cascade_sample(rng: np.random.Generator) -> Held:
+    """A cascade whose impact is estimated from 12 days of books, which vary from day to day."""
+    made = _final_moves(books(0.004, 0.6, days=12, noise=np.exp(0.5 * rng.normal(size=12))))
+    return made["low"].le(_planted_move()).to_numpy() & made["high"].ge(_planted_move()).to_numpy()
+
+
+SAMPLES: Final[dict[str, Callable[[np.random.Generator], Held]]] = {
+    "cascade": cascade_sample,
+}
+
+
+def hold_share(name: str, samples: int, seed: int = 0) -> float:
+    """Return the share of intervals of 95 % that hold the truth."""
+    rng = np.random.default_rng(seed)
+    return float(np.mean(np.concatenate([SAMPLES[name](rng) for _ in range(samples)])))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--only", choices=sorted(SAMPLES))
+    options = parser.parse_args()
+    for each in [options.only] if options.only else SAMPLES:
+        print(f"{each}: {hold_share(each, options.samples):.3f}")

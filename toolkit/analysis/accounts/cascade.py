@@ -1,0 +1,402 @@
+"""Liquidation cascades: forced trades move the price, which forces more trades."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from narwhals.typing import IntoFrame
+
+from toolkit.analysis.accounts.buffers import buffers
+from toolkit.analysis.accounts.margin import Leverages, Tiers, read_positions, read_tiers
+from toolkit.analysis.common import engines
+from toolkit.analysis.common.bootstrap import bootstrap_interval
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.market.impact_laws import ImpactLaws, read_laws
+from toolkit.analysis.market.slippage_fit import SlippageFit
+from toolkit.rules.margin import maintenance
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_Rows = list[tuple[Any, ...]]
+SHOCKS: Final = (-0.3, -0.2, -0.15, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
+_BACKSTOP_SHARE: Final = 2 / 3
+"""Below this share of the maintenance margin, the exchange takes over the positions at once."""
+_LOWEST_PRICE: Final = 0.01
+"""Impact leaves at least this share of a price."""
+_SUMS: Final = {
+    "shock": "float64", "estimate": "float64", "low": "float64", "high": "float64",
+    "amplification": "float64", "amplification_low": "float64", "amplification_high": "float64",
+    "rounds": "int64", "accounts": "int64", "forced_usd": "float64", "backstop_usd": "float64",
+    "deficit_usd": "float64", "unpriced_usd": "float64",
+}  # fmt: skip
+_ROUNDS: Final = {
+    "shock": "float64", "round": "int64", "accounts": "int64", "positions": "int64",
+    "forced_usd": "float64", "coin_usd": "float64", "backstop_usd": "float64",
+    "deficit_usd": "float64", "move": "float64",
+}  # fmt: skip
+_LIQUIDATED: Final = {
+    "shock": "float64", "round": "int64", "user": "str", "dex": "str", "margin": "str",
+    "coin": "str", "notional": "float64", "equity": "float64", "maintenance": "float64",
+    "method": "str",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cascade(Estimate):
+    """What follows from price shocks when liquidations move prices.
+
+    Attributes
+    ----------
+    params : DataFrame
+        One row per shock:
+
+        - ``shock``: first price change of the coin, as a share of the mark price
+        - ``estimate``: price change after all rounds, as a share of the mark price
+        - ``low``, ``high``: interval of it, from the uncertainty of the impact alone; missing if
+          the impact is known from one day only
+        - ``amplification``: price change after all rounds over the shock
+        - ``amplification_low``, ``amplification_high``: its interval
+        - ``rounds``: rounds of liquidations
+        - ``accounts``: liquidated accounts; an isolated position counts as one
+        - ``forced_usd``: liquidated notional of all coins, in USD
+        - ``backstop_usd``: part of it that the backstop takes over, in USD
+        - ``deficit_usd``: loss beyond the equity of the liquidated accounts, in USD
+        - ``unpriced_usd``: part of the liquidated notional in coins whose impact is not known, in
+          USD; it moves no price
+    rounds : DataFrame
+        One row per shock and round: ``shock``, ``round`` (from 1), ``accounts``, ``positions``,
+        ``forced_usd``, ``coin_usd`` (what the round trades of the shocked coin, in USD; negative is
+        sold), ``backstop_usd``, ``deficit_usd``, ``move`` (price change of the coin after the
+        round, with the shock).
+    liquidated : DataFrame
+        One row per shock and liquidated account: ``shock``, ``round``, ``user``, ``dex``,
+        ``margin``, ``coin`` (of an isolated position), ``notional``, ``equity`` and ``maintenance``
+        at that moment in USD, ``method`` (``market`` or ``backstop``).
+    coin : str
+        The shocked coin.
+    """
+
+    rounds: pd.DataFrame
+    liquidated: pd.DataFrame
+    coin: str
+
+    picture: ClassVar[str] = "cascade"
+
+
+class _Accounts(NamedTuple):
+    """Accounts in the order of their distance from liquidation, and their positions likewise.
+
+    - ``distance``, ``equity`` (array of float, (accounts,))
+    - ``starts`` (array of int, (accounts + 1,)): place of each account's first position
+    - ``owner``, ``coin`` (array of int, (positions,)): places of the account and of the coin
+    - ``value`` (array of float, (positions,)): signed values at the mark prices, USD
+    - ``tiers``: tiers of the positions
+    - ``names``: the accounts, by distance
+    """
+
+    distance: Floats
+    equity: Floats
+    starts: Ints
+    owner: Ints
+    coin: Ints
+    value: Floats
+    tiers: Tiers
+    names: pd.DataFrame
+
+
+class _Round(NamedTuple):
+    """One round of liquidations."""
+
+    accounts: Ints
+    equity: Floats
+    required: Floats
+    notional: Floats
+    positions: int
+    flow: Floats
+    unpriced: float
+    move: float
+
+
+class _Rules(NamedTuple):
+    """What holds for all shocks: the place of the coin, and how forced trades move prices."""
+
+    place: int
+    share: float
+    backstop_trades: bool
+
+
+def cascade(
+    positions: IntoFrame,
+    accounts: IntoFrame,
+    impact: IntoFrame | SlippageFit,
+    coin: str,
+    shocks: Sequence[float] = SHOCKS,
+    *,
+    betas: float | Mapping[str, float] = 0.0,
+    max_leverage: Leverages | None = None,
+    margin_tables: IntoFrame | None = None,
+    lasting: float = 1.0,
+    backstop_trades: bool = True,
+    level: float = 0.95,
+    draws: int = 199,
+    seed: int = 0,
+) -> Cascade:
+    """Compute how far liquidations carry a price after a shock, round by round.
+
+    A shock moves the price of one coin. Accounts are revalued as a whole; who lacks maintenance
+    margin is liquidated, with all cross positions. The forced trades move prices, and the next
+    round begins, until nobody more lacks margin.
+
+    Parameters
+    ----------
+    positions, accounts : DataFrame
+        As for `buffers`: open positions and accounts of one moment. Repeated rows count once.
+    impact : DataFrame or SlippageFit
+        How far forced trades move prices: `tk.current_depth`, one batch or many (repeated rows
+        count once), or the result of `tk.slippage.fit`.
+    coin : str
+        Coin whose price is shocked.
+    shocks : sequence of float
+        First price changes, as shares of the mark price; -0.1 is a fall by a tenth.
+    betas : float or mapping of coin to float, default 0
+        Price change of the other coins for a change of 1 of the shocked coin.
+    max_leverage, margin_tables
+        As for `buffers`.
+    lasting : float, default 1
+        Share of the impact that stays in the mark price. With 0 liquidations move no price.
+    backstop_trades : bool, default True
+        Whether positions that the backstop takes over are traded in the book, too.
+    level, draws, seed
+        Level of the intervals; number of resamples of days (at most those of a fit); their seed.
+
+    Returns
+    -------
+    Cascade
+        ``params`` has the price change after all rounds and the amplification of each shock.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, or numbers are text.
+    ValueError
+        If a shock is 0 or not above -1, `lasting` is negative, or as for `buffers`.
+
+    Notes
+    -----
+    Rounds: the loss spiral of Brunnermeier and Pedersen (2009), as a fixed point over accounts as
+    in Cont and Schaanning (2017). With signed values v at the mark prices, price changes m, equity
+    E: an account is liquidated if ``E + sum(v * m) < sum(maintenance(abs(v) * (1 + m)))``, with the
+    margin tiers of `toolkit.rules.margin`. The forced trades of a coin add up over the rounds to Q,
+    and its price is ``mark * (1 + shock) * (1 + lasting * sign(Q) * a * (abs(Q) / 100,000)**k)``.
+    The law a, k is fitted to the depth within each distance, or is the price of the last dollar of
+    a fitted cost: ``a * (1 + k)``, without the half spread.
+
+    Whole positions are liquidated in one trade, books do not refill, and nobody adds margin: the
+    result is a bound for a fast cascade. An account that lacks margin before the shock is
+    liquidated in round 1. The interval counts that the impact is estimated, not that the law or the
+    positions may be wrong.
+
+    The time grows with the positions that a shock brings near liquidation, times shocks and draws.
+
+    Examples
+    --------
+    A fall by 10 % takes the margin of account a. Its forced sale of 90,000 USD costs 30 bps each
+    100,000 USD, and is not enough to take that of account b.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"user": ["a", "b"], "coin": "X", "szi": [1000.0, 1000.0],
+    ...     "position_value": 1e5, "leverage_type": "cross", "margin_used": 0.0})
+    >>> owners = pd.DataFrame({"user": ["a", "b"], "cross_account_value": [12e3, 25e3]})
+    >>> depth = pd.DataFrame({"coin": "X", "bps": [15, 30], "bid_depth_usd": [5e4, 1e5],
+    ...     "ask_depth_usd": [5e4, 1e5], "timestamp_ms": pd.Timestamp(0, unit="ms", tz="UTC")})
+    >>> made = cascade(rows, owners, depth, "X", [-0.1], max_leverage={"X": 10})
+    >>> made.params[["shock", "estimate", "amplification", "rounds", "forced_usd"]].round(5)
+       shock  estimate  amplification  rounds  forced_usd
+    0   -0.1  -0.10243         1.0243       1     90000.0
+    """
+    check_level(level)
+    if lasting < 0:
+        raise ValueError(f"lasting must be 0 or more, not {lasting!r}")
+    if wrong := [shock for shock in shocks if not shock or shock <= -1]:
+        raise ValueError(f"A shock must be above -1 and not 0, not {wrong[0]!r}.")
+    inputs = {"positions": positions, "accounts": accounts}
+    rows = engines.to_pandas(count_once(positions, "positions"))
+    owners = engines.to_pandas(count_once(accounts, "accounts"))
+    held = read_positions(rows, ("margin_used",), ("leverage_type",))
+    tiers = read_tiers(held, max_leverage, margin_tables)
+    table = buffers(owners, rows, max_leverage, margin_tables=margin_tables)
+    coins = sorted({*held["coin"], coin})
+    ranked = _rank_accounts(table, held, tiers, coins)
+    laws = read_laws(impact, coins, draws, seed)
+    rules = _Rules(coins.index(coin), lasting, backstop_trades)
+    sums, rounds, gone = [], [], []
+    for shock in shocks:
+        first = np.array([_shock_of(name, coin, shock, betas) for name in coins])
+        made = _run_rounds(ranked, first, laws, 0, rules)
+        drawn = np.array([
+            _final_move(_run_rounds(ranked, first, laws, n, rules), shock)
+            for n in range(1, len(laws.a))
+        ])  # fmt: skip
+        sums.append(_sum_rounds(shock, made, drawn, laws.blocks, level))
+        rounds += _list_rounds(shock, made, rules)
+        gone += _list_liquidated(shock, made, ranked)
+    if not isinstance(impact, SlippageFit):
+        inputs["impact"] = impact
+    facts = result_provenance(inputs)
+    facts |= {"helper": "liquidations.cascade", "coin": coin, "margin": tiers.source,
+              "impact": laws.source}  # fmt: skip
+    results = [
+        pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
+        for rows, dtypes in ((sums, _SUMS), (rounds, _ROUNDS), (gone, _LIQUIDATED))
+    ]
+    for result in results:
+        result.attrs["toolkit"] = facts
+    return Cascade(
+        params=results[0], n=len(ranked.equity), level=level, rounds=results[1],
+        liquidated=results[2], coin=coin,
+        method=f"rounds of liquidations; {tiers.source}; impact: {laws.source}",
+    )  # fmt: skip
+
+
+def _shock_of(name: str, coin: str, shock: float, betas: float | Mapping[str, float]) -> float:
+    beta = betas.get(name, 0.0) if isinstance(betas, Mapping) else betas
+    return shock if name == coin else max(beta * shock, -1.0)
+
+
+def _rank_accounts(
+    table: pd.DataFrame, held: pd.DataFrame, tiers: Tiers, coins: list[str]
+) -> _Accounts:
+    """Return the accounts of `buffers` by distance; those of unknown distance are last."""
+    keys = ["user", *(["dex"] if "dex" in table else []), "margin", "coin"]
+    is_isolated = held["leverage_type"] == "isolated"
+    own = held.assign(
+        margin=np.where(is_isolated, "isolated", "cross"), coin=held["coin"].where(is_isolated, "")
+    )
+    table = table.assign(coin=table["coin"].fillna(""))
+    table = table.sort_values(["distance", *keys], ignore_index=True)
+    owner = pd.MultiIndex.from_frame(table[keys]).get_indexer(pd.MultiIndex.from_frame(own[keys]))
+    order = np.argsort(owner, kind="stable")
+    owner = owner[order].astype(np.int64)
+    tiers = Tiers(tiers.max_leverage[order], tiers.lower_bound[order], tiers.source)
+    size = held["notional"].to_numpy(np.float64)[order]
+    margin = maintenance(size, tiers.max_leverage, tiers.lower_bound)
+    computed = _sum_by(owner, margin, len(table))
+    # As in `buffers`: if the stated margin differs from the rules, the difference is equity.
+    equity = table["equity"].to_numpy(np.float64) - (
+        table["maintenance"].to_numpy(np.float64) - computed
+    )
+    known = int(table["distance"].notna().sum())
+    return _Accounts(
+        distance=table["distance"].to_numpy(np.float64)[:known],
+        equity=equity,
+        starts=np.searchsorted(owner, np.arange(len(table) + 1)).astype(np.int64),
+        owner=owner,
+        coin=pd.Index(coins).get_indexer(pd.Index(held["coin"]))[order].astype(np.int64),
+        value=size * np.sign(held["szi"].to_numpy(np.float64)[order]),
+        tiers=tiers,
+        names=table,
+    )
+
+
+def _sum_by(place: Ints, values: Floats, count: int) -> Floats:
+    return np.bincount(place, values, count).astype(np.float64)
+
+
+def _run_rounds(
+    ranked: _Accounts, shock: Floats, laws: ImpactLaws, draw: int, rules: _Rules
+) -> list[_Round]:
+    """Return the rounds of liquidations that follow from the shocks of all coins."""
+    gone = np.zeros(len(ranked.equity), bool)
+    traded = np.zeros(len(shock))
+    move = shock
+    rounds: list[_Round] = []
+    while np.isfinite(move[rules.place]):
+        # Nobody is liquidated while no price has moved by more than the account's distance.
+        near = int(np.searchsorted(ranked.distance, np.abs(move).max(), side="right"))
+        last = int(ranked.starts[near])
+        owner, coin, value = ranked.owner[:last], ranked.coin[:last], ranked.value[:last]
+        moved = value * (1 + move[coin])
+        margin = maintenance(
+            np.abs(moved), ranked.tiers.max_leverage[:last], ranked.tiers.lower_bound[:last]
+        )
+        equity = ranked.equity[:near] + _sum_by(owner, moved - value, near)
+        required = _sum_by(owner, margin, near)
+        is_hit = (equity < required) & ~gone[:near]
+        if not is_hit.any():
+            break
+        gone[:near] |= is_hit
+        trades = is_hit & (rules.backstop_trades | (equity >= _BACKSTOP_SHARE * required))
+        is_forced = is_hit[owner]
+        notional = _sum_by(owner, np.abs(moved), near)
+        flow = -_sum_by(coin, np.where(trades[owner], moved, 0.0), len(shock))
+        traded = traded + flow
+        pushed = laws.moves(traded, draw)
+        unknown = np.isnan(pushed) & (np.arange(len(shock)) != rules.place)
+        pushed = np.where(unknown, 0.0, pushed)
+        move = shock + (1 + shock) * np.maximum(rules.share * pushed, _LOWEST_PRICE - 1)
+        hit = np.flatnonzero(is_hit)
+        unpriced = float(np.abs(moved)[is_forced & unknown[coin]].sum())
+        amounts = (equity[hit], required[hit], notional[hit])
+        forced = (int(is_forced.sum()), flow, unpriced)
+        rounds.append(_Round(hit, *amounts, *forced, float(move[rules.place])))
+    return rounds
+
+
+def _final_move(rounds: list[_Round], shock: float) -> float:
+    return rounds[-1].move if rounds else shock
+
+
+def _is_backstop(found: _Round) -> npt.NDArray[np.bool_]:
+    return np.asarray(found.equity < _BACKSTOP_SHARE * found.required)
+
+
+def _sum_rounds(
+    shock: float, rounds: list[_Round], drawn: Floats, blocks: int, level: float
+) -> tuple[Any, ...]:
+    final = _final_move(rounds, shock)
+    low, high = bootstrap_interval(drawn, blocks, level)
+    low, high = min(low, final), max(high, final)
+    ends = sorted((low / shock, high / shock))
+    totals = [
+        (len(found.accounts), *_money(found), found.unpriced) for found in rounds
+    ] or [(0, 0.0, 0.0, 0.0, 0.0)]  # fmt: skip
+    return (shock, final, low, high, final / shock, *ends, len(rounds),
+            *(sum(part) for part in zip(*totals, strict=True)))  # fmt: skip
+
+
+def _money(found: _Round) -> tuple[float, float, float]:
+    """Return the forced notional, the part of the backstop, and the loss beyond the equity."""
+    return (
+        float(found.notional.sum()),
+        float(found.notional[_is_backstop(found)].sum()),
+        float(-np.minimum(found.equity, 0.0).sum()) + 0.0,
+    )
+
+
+def _list_rounds(shock: float, rounds: list[_Round], rules: _Rules) -> _Rows:
+    rows = []
+    for number, found in enumerate(rounds, 1):
+        forced, backstop, deficit = _money(found)
+        flow = float(found.flow[rules.place]) + 0.0
+        counts = (len(found.accounts), found.positions)
+        rows.append((shock, number, *counts, forced, flow, backstop, deficit, found.move))
+    return rows
+
+
+def _list_liquidated(shock: float, rounds: list[_Round], ranked: _Accounts) -> _Rows:
+    rows = []
+    for number, found in enumerate(rounds, 1):
+        names = ranked.names.iloc[found.accounts]
+        dexes = names["dex"] if "dex" in names else [None] * len(names)
+        methods = np.where(_is_backstop(found), "backstop", "market")
+        who = zip(
+            names["user"], dexes, names["margin"], names["coin"].replace("", None), strict=True
+        )
+        money = zip(found.notional, found.equity, found.required, methods, strict=True)
+        rows += [(shock, number, *name, *row) for name, row in zip(who, money, strict=True)]
+    return rows

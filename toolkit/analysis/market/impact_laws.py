@@ -1,0 +1,116 @@
+"""Power laws of price impact: how far a forced trade of a size moves the price of a coin."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from narwhals.typing import IntoFrame
+
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.bootstrap import resample_sums
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.market.slippage_fit import SlippageFit
+from toolkit.analysis.market.slippage_means import UNIT_USD
+from toolkit.contract.dexes import join_coin
+from toolkit.times import DAY
+
+Floats = npt.NDArray[np.float64]
+_SIDES: Final = ("sell", "buy")
+_DEPTHS: Final = ("bid_depth_usd", "ask_depth_usd")
+
+
+class ImpactLaws(NamedTuple):
+    """Laws ``move = a * (Q / 100,000 USD)**k`` of coins, for sells and buys, as shares.
+
+    - ``a``, ``k`` (array of float, (1 + draws, coins, 2)): the estimate, then the resamples; NaN if
+      not known
+    - ``blocks``: number of days (or blocks of days) that were resampled
+    - ``source``: what the laws rest on
+    """
+
+    a: Floats
+    k: Floats
+    blocks: int
+    source: str
+
+    def moves(self, usd: Floats, draw: int) -> Floats:
+        """Return the signed price changes after signed trades of all coins; 0 without a trade."""
+        place = np.arange(len(usd))
+        side = (usd > 0).astype(np.int64)
+        a, k = self.a[draw, place, side], self.k[draw, place, side]
+        with np.errstate(over="ignore"):
+            size = a * (np.abs(usd) / UNIT_USD) ** k
+        return np.where(usd == 0, 0.0, np.sign(usd) * size)
+
+
+def read_laws(
+    impact: IntoFrame | SlippageFit, coins: list[str], draws: int, seed: int
+) -> ImpactLaws:
+    """Return the laws of coins, from depth or from a fit of slippage.
+
+    The marginal price of a fitted cost ``a * Q**k`` is ``a * (1 + k) * Q**k``: the derivative of
+    the amount ``Q * cost`` that an order pays.
+    """
+    if isinstance(impact, SlippageFit):
+        return _fitted_laws(impact, coins, draws)
+    return _depth_laws(impact, coins, draws, seed)
+
+
+def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaws:
+    count = min([draws, *(len(values) - 1 for _, values in fitted.draws.values())])
+    a = np.full((1 + count, len(coins), 2), np.nan)
+    k = a.copy()
+    blocks = 0
+    for place, coin in enumerate(coins):
+        for number, side in enumerate(_SIDES):
+            if (coin, side) not in fitted.draws:
+                continue
+            blocks, values = fitted.draws[coin, side]
+            k[:, place, number] = values[: 1 + count, 2]
+            a[:, place, number] = values[: 1 + count, 1] * (1 + values[: 1 + count, 2]) / 1e4
+    return ImpactLaws(a, k, blocks, f"fitted slippage of {fitted.n:,} samples")
+
+
+def _depth_laws(depth: IntoFrame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
+    """Return laws through the depths within each distance: a regression of logarithms."""
+    rows = columns.pandas_columns(
+        count_once(depth, "depth"), "depth", ("coin", "timestamp_ms", "bps", *_DEPTHS), ("dex",),
+        ("bps", *_DEPTHS),
+    )  # fmt: skip
+    names = rows["coin"].astype("str")
+    if "dex" in rows:
+        dexes = rows["dex"].astype("str").fillna("")
+        pairs = {(dex, coin) for dex, coin in zip(dexes, names, strict=True)}
+        joined = {pair: join_coin(*pair) for pair in pairs}
+        names = pd.Series(
+            [joined[pair] for pair in zip(dexes, names, strict=True)], rows.index, dtype="str"
+        )
+    day = timestamps.ms_from_times(rows["timestamp_ms"]) // DAY
+    days, codes = np.unique(day, return_inverse=True)
+    # Without resamples of several days there is no interval.
+    count = draws if len(days) > 1 else 0
+    a = np.full((1 + count, len(coins), 2), np.nan)
+    k = a.copy()
+    for place, coin in enumerate(coins):
+        for number, column in enumerate(_DEPTHS):
+            use = ((names == coin) & (rows[column] > 0) & (rows["bps"] > 0)).to_numpy()
+            x = np.log(rows.loc[use, column].to_numpy(np.float64) / UNIT_USD)
+            y = np.log(rows.loc[use, "bps"].to_numpy(np.float64) / 1e4)
+            parts = [
+                np.bincount(codes[use], part, len(days))
+                for part in (np.ones(len(x)), x, y, x * x, x * y)
+            ]
+            sums = np.stack(parts, axis=1).astype(np.float64)
+            whole = sums.sum(axis=0, keepdims=True)
+            many = np.vstack([whole, resample_sums(sums, count, seed)]) if count else whole
+            n, sx, sy, sxx, sxy = many.T
+            with np.errstate(divide="ignore", invalid="ignore"):
+                spread = n * sxx - sx**2
+                slope = np.where(spread > 1e-9 * n * sxx, (n * sxy - sx * sy) / spread, np.nan)
+                # Deeper books further away: impact never falls with the size.
+                slope = np.maximum(slope, 0.0)
+                a[:, place, number] = np.exp((sy - slope * sx) / n)
+            k[:, place, number] = slope
+    batches = int(rows["timestamp_ms"].nunique())
+    return ImpactLaws(a, k, len(days), f"depth of {batches:,} batches")
