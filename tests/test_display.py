@@ -5,10 +5,12 @@ import pickle
 
 import pandas as pd
 import pytest
+from IPython.core.formatters import HTMLFormatter
 
 import toolkit as tk
 from tests.scale.case import Case, cases
 from toolkit.display import facts_table
+from toolkit.frames.notebook_view import register_view
 
 NASTY = "<script>alert(1)</script>"
 SECRET = "a-secret-that-nobody-may-see"
@@ -24,6 +26,37 @@ def test_values_are_readable():
     shown = facts_table("t", {"rows": 12345, "sure": True, "end": None, "retries": {}})
     for words in ("12,345", "yes", "unknown", "none"):
         assert f">{words}</td>" in shown
+
+
+def test_times_are_readable():
+    facts = {"start": 1756684800000, "first": "1756684800250_11", "pages": 1756684800000}
+    shown = facts_table("t", {"asked_at": "2025-10-01T00:00:00.000Z", "parameters": facts})
+    assert ">2025-10-01 00:00:00 UTC<" in shown
+    assert "start = 2025-09-01 00:00:00 UTC," in shown
+    assert "first = 2025-09-01 00:00:00.250 UTC (1756684800250_11)" in shown
+    assert "1,756,684,800,000" in shown
+
+
+def test_notebook_shows_short_frames(fills: pd.DataFrame):
+    formatter = HTMLFormatter()
+    register_view(formatter)
+    shown = formatter(fills.assign(mine=NASTY))
+    row = fills.iloc[0]
+    assert f"<td>{row['hash'][:8]}\N{HORIZONTAL ELLIPSIS}{row['hash'][-4:]}</td>" in shown
+    assert f"<td>{row['time']:%Y-%m-%d %H:%M:%S}" in shown
+    assert "<script>" not in shown
+    assert f"{len(fills)} rows" in shown
+    assert shown.count("<tr") < 20  # only the first and the last rows
+    plain = pd.DataFrame(fills)
+    plain.attrs = {}
+    assert formatter(plain) == plain._repr_html_()
+
+
+def test_chosen_view_of_frames_stays():
+    formatter = HTMLFormatter()
+    formatter.for_type(pd.DataFrame, lambda frame: "mine")
+    register_view(formatter)
+    assert formatter(pd.DataFrame()) == "mine"
 
 
 def test_session_table_hides_key():

@@ -1,10 +1,40 @@
 """The display of objects that are not frames in notebooks: small tables of facts."""
 
+import datetime as dt
+import re
 from collections.abc import Mapping
 from html import escape
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["facts_table", "frames_html"]
+__all__ = ["facts_table", "frames_html", "time_text"]
+
+_TIMES: Final = ("start", "end")
+"""Names of facts that are Unix milliseconds."""
+
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+_CURSOR: Final = re.compile(r"(\d{12,13})(_.*)?")
+
+
+def time_text(time: Any) -> str:
+    """Return a time in one short line, to the millisecond.
+
+    Parameters
+    ----------
+    time : int, str or Timestamp
+        Unix milliseconds, ISO text in UTC, or a Timestamp in UTC.
+
+    Examples
+    --------
+    >>> time_text(1756684800000), time_text("2025-09-01T00:00:00.250Z")
+    ('2025-09-01 00:00:00 UTC', '2025-09-01 00:00:00.250 UTC')
+    """
+    if time != time:  # NaT
+        return "NaT"
+    if isinstance(time, int):
+        time = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=time)
+    day, _, clock = str(time).replace(" ", "T").removesuffix("+00:00").rstrip("Z").partition("T")
+    whole, _, part = clock.partition(".")
+    return f"{day} {whole}{'.' + part[:3] if part.strip('0') else ''} UTC"
 
 
 def facts_table(caption: str, facts: Mapping[str, Any]) -> str:
@@ -24,7 +54,7 @@ def facts_table(caption: str, facts: Mapping[str, Any]) -> str:
     """
     rows = "".join(
         f'<tr><th scope="row" style="text-align:left">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(_format_value(value))}</td></tr>'
+        f'<td style="text-align:left">{escape(_format_value(value, name))}</td></tr>'
         for name, value in facts.items()
     )
     return f"<table><caption>{escape(caption)}</caption><tbody>{rows}</tbody></table>"
@@ -39,13 +69,18 @@ def frames_html(frames: Mapping[str, Any]) -> str:
     )
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: Any, name: str = "") -> str:
     if isinstance(value, Mapping):
         return (
-            ", ".join(f"{name} = {_format_value(item)}" for name, item in value.items()) or "none"
+            ", ".join(f"{key} = {_format_value(item, key)}" for key, item in value.items())
+            or "none"
         )
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        return time_text(value) if name in _TIMES and value else f"{value:,}"
+    if isinstance(value, str) and (cursor := _CURSOR.fullmatch(value)):
+        return f"{time_text(int(cursor[1]))} ({value})"
+    if isinstance(value, str) and _ISO.fullmatch(value):
+        return time_text(value)
     return "unknown" if value is None else str(value)

@@ -1,6 +1,7 @@
 """Connections to a service."""
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from toolkit.client.route import address_problem, is_this_machine, warn_of_expos
 from toolkit.client.session import DataSource, Session, use
 from toolkit.client.wire import PATIENCE, ApiKey, bound_streams, budget_file
 from toolkit.errors import NotConnected
+from toolkit.frames.notebook_view import register_view
 
 __all__ = ["connect", "find_cache_folder"]
 
@@ -167,7 +169,16 @@ def connect(
             "simulated": simulated, "progress": False, "budget_folder": budget_folder,
         }  # fmt: skip
         session.set_recipe(Recipe(connect, arguments, needs_key=key is not None))
+    _register_frame_view()
     return use(session) if default else session
+
+
+def _register_frame_view() -> None:
+    """Show fetched frames in short form if this process is a notebook's."""
+    ipython = sys.modules.get("IPython")  # a notebook has imported it before us
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None:
+        register_view(shell.display_formatter.formatters["text/html"])
 
 
 def _check_numbers(attempts: Any, timeout: Any) -> None:

@@ -247,7 +247,8 @@ def _draw_drawdown(ax: Axes, theme: Theme, rows: pd.DataFrame, of: str) -> None:
     drawdown = _float_column(rows, "drawdown")
     times = _plain_times(rows)
     # Realised PnL changes in steps; unrealised PnL changes between its points, too.
-    step, look = ("post", "steps-post") if of else (None, "default")
+    step: Literal["post"] | None = "post" if of else None
+    look = "steps-post" if of else "default"
     ax.fill_between(times, drawdown, 0, step=step, color=theme.bad, alpha=0.35, linewidth=0)
     ax.plot(times, drawdown, color=theme.bad, linewidth=1.2, drawstyle=look)
     if np.isfinite(drawdown).any():

@@ -105,7 +105,7 @@ def _fold_rare_statuses(rows: pd.DataFrame) -> pd.DataFrame:
         if counts[group := order_state_group(name)] > 1
     }
     folded = rows.assign(after=rows["after"].replace(names))
-    sums = folded.groupby(["before", "after"], as_index=False)["orders"].sum()
+    sums = folded.groupby(["before", "after"])["orders"].sum().reset_index()
     left = sums.groupby("before")["orders"].transform("sum")
     return sums.assign(share=sums["orders"] / left)
 
