@@ -49,6 +49,25 @@ def test_old_mark_is_ignored() -> None:
     assert rows["flows"].isna().all()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_and_short_notional(kind: str) -> None:
+    """3 BTC long from 100 and 2 ETH short from 50; the marks are 110 and 60."""
+    frame = pd.DataFrame(
+        {
+            "coin": pd.array(["BTC", "ETH"], dtype="str"), "px": [100.0, 50.0], "sz": [3.0, 2.0],
+            "side": pd.array(["B", "A"], dtype="str"), "time": times([MONDAY, MONDAY + 1]),
+            "start_position": 0.0, "closed_pnl": 0.0, "fee": 0.0,
+        }
+    )  # fmt: skip
+    marks = pd.DataFrame(
+        {"time": times([MONDAY + HOUR] * 2), "name": ["BTC", "ETH"], "mark_px": [110.0, 60.0]}
+    )
+    given = [as_numbers(item, kind) for item in (frame, marks)]
+    row = equity(given[0], marks=given[1], sz_decimals={"BTC": 5, "ETH": 4}).iloc[0]
+    found = {name: float(row[name]) for name in ("long", "short", "unrealised")}
+    assert found == {"long": 330.0, "short": 120.0, "unrealised": 10.0}
+
+
 @pytest.mark.parametrize("by", ["hour", "day", "week"])
 def test_last_point_equals_attribution(by: str) -> None:
     perps = fills()[~fills()["coin"].str.contains("^@|/")]

@@ -102,6 +102,26 @@ def test_checksummed_addresses_are_equal(engine: Engine) -> None:
     assert engine.take(result)[0]["net"] == 0.25
 
 
+@pytest.mark.parametrize("is_named_first", [True, False])
+def test_unnamed_copies_count_once(engine: Engine, is_named_first: bool) -> None:
+    """The row that names the account stays."""
+    named = fills().assign(user=ME)
+    parts = [named, fills().iloc[:2]]
+    joined = pd.concat(parts if is_named_first else parts[::-1])
+    with pytest.warns(RepeatedRows, match="2 of 5 rows"):
+        result = tk.pnl.attribution(engine.give(joined), by="user")
+    rows = engine.take(result)
+    assert [(row["user"], row["fills"], row["net"]) for row in rows] == [(ME.lower(), 3, 28.5)]
+
+
+def test_two_named_accounts_stay(engine: Engine) -> None:
+    named = pd.concat([fills().assign(user=ME), fills().assign(user=OTHER)])
+    assert engine.take(tk.pnl.attribution(engine.give(named)))[0]["fills"] == 6
+    with pytest.warns(RepeatedRows, match="3 of 9 rows"):
+        result = tk.pnl.attribution(engine.give(pd.concat([fills(), named])))
+    assert engine.take(result)[0]["fills"] == 6
+
+
 def test_ledger_rows_without_hash_stay(engine: Engine) -> None:
     rows = pd.DataFrame(
         {
@@ -153,6 +173,7 @@ WALKERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "unrealised": lambda rows: tk.pnl.unrealised(rows, {"BTC": 90.0}, {"BTC": 5}),
     "lots": tk.pnl.lots,
     "round_trips": tk.pnl.round_trips,
+    "equity": tk.pnl.equity,
 }
 
 
@@ -164,9 +185,9 @@ def test_mixed_accounts_are_refused(name: str) -> None:
     assert set(result["user"].str.lower()) == {ME.lower(), OTHER.lower()}
 
 
-@pytest.mark.parametrize("name", [*WALKERS, "equity"])
+@pytest.mark.parametrize("name", WALKERS)
 def test_unnamed_accounts_are_refused(name: str) -> None:
-    walk = (WALKERS | {"equity": tk.pnl.equity})[name]
+    walk = WALKERS[name]
     rows = fills()
     rows.attrs["toolkit"] = {"rows": 3, "parameters": {"users": [ME, OTHER]}}
     with pytest.raises(ValueError, match="fetched for 2 accounts"):

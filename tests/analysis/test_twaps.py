@@ -113,6 +113,16 @@ def test_both_sides_are_one_trade() -> None:
     assert one["share"].item() == 0.5
 
 
+def test_conversions_are_no_market_volume() -> None:
+    """A conversion at 0.5 and a settlement at 1 change neither benchmark."""
+    tape = tape_of((0, 0.30, 2.0), (1_000, 0.40, 1.0)).assign(dir="Buy")
+    odd = tape_of((500, 0.5, 70.0), (900, 1.0, 9.0)).assign(dir=["Split Outcome", "Settlement"])
+    fills = order(tape)
+    plain = twaps.quality(fills, tape)
+    pd.testing.assert_frame_equal(twaps.quality(fills, pd.concat([tape, odd])), plain)
+    assert plain["vwap"].item() == pytest.approx(1.0 / 3.0)
+
+
 def test_other_fills_are_excluded() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1))
     mixed = pd.concat([order(tape), order(tape, twap_id=1).assign(twap_id=NAN)])

@@ -52,6 +52,15 @@ def test_repeated_rows_count_once(threads: Any) -> None:
     assert [row["fills"] for row in result.collect()] == [2]
 
 
+def test_unnamed_copies_count_once(threads: Any) -> None:
+    case = next(case for case in CASES if case.helper == "pnl.attribution")
+    frame = given(case)["fills"].astype({"crossed": "bool"}).iloc[[0, 1, 1]]
+    frame = frame.assign(user=[None, None, "0xa"])
+    with pytest.warns(RepeatedRows, match="1 of 3 rows"):
+        result = tk.pnl.attribution(threads.createDataFrame(frame), by="user")
+    assert {row["user"]: row["fills"] for row in result.collect()} == {None: 1, "0xa": 1}
+
+
 def test_empty_frames(remote: Any) -> None:
     spark = Engine("spark", remote)
     for helper in ("pnl.positions", "pnl.attribution", "funding.sums"):

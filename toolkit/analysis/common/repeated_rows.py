@@ -9,6 +9,9 @@ event once and warns. A row without an identity, such as a fill with trade id 0
 Every public helper passes its frames through `count_once`. The check sorts one integer per row, so
 it is cheap if nothing repeats. Of a lazy frame only the number and time columns are read, and the
 frame stays lazy.
+
+Joined frames may name the account in some rows only, for example if a user's own fills are joined
+with the fills of a builder's users. A row without the account repeats an equal row that names it.
 """
 
 import sys
@@ -32,6 +35,9 @@ Native = TypeVar("Native")
 
 Keys = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
+
+ACCOUNT: Final = ("user", "account")
+"""Columns that name the account."""
 
 _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product can be inverted
 _MIX: Final = np.uint64(29)
@@ -168,8 +174,13 @@ def _pandas_distinct(
         return native
     suspect = np.isin(keys, repeated) if known is None else np.isin(keys, repeated) & known
     rows = columns.normalise_frame(native.loc[suspect, names])
+    repeats = rows.duplicated().to_numpy()
+    if owner := _owner_column(names):
+        is_unnamed = rows[owner].isna().to_numpy()
+        named_first = rows.drop(columns=owner).iloc[np.argsort(is_unnamed, kind="stable")]
+        repeats = repeats | (is_unnamed & named_first.duplicated().sort_index().to_numpy())
     again = np.zeros(len(native), dtype=bool)
-    again[np.flatnonzero(suspect)] = rows.duplicated().to_numpy()
+    again[np.flatnonzero(suspect)] = repeats
     count = int(again.sum())
     if not count:
         return native
@@ -180,6 +191,27 @@ def _pandas_distinct(
         # The frame is as complete as before: it lost only repeated rows.
         kept.attrs["toolkit"] = {**facts, "rows": len(kept), "repeated_rows": count}
     return kept
+
+
+def _owner_column(names: Sequence[str]) -> str:
+    """Return the column that names the account; empty if the rows have none."""
+    return next((name for name in ACCOUNT if name in names), "")
+
+
+def _drop_unnamed_copies(native: Any, names: Sequence[str]) -> Any:
+    """Return rows without those that lack the account and repeat a row that names it.
+
+    The account of frames outside pandas is null if it is missing.
+    """
+    owner = _owner_column(names)
+    if not owner:
+        return native
+    frame: Any = nw.from_native(native)
+    is_named = ~nw.col(owner).is_null()
+    events = [name for name in names if name != owner]
+    frame = frame.with_columns(_named=is_named.cast(nw.Int64()).max().over(*events))
+    kept = frame.filter(is_named | (nw.col("_named") == 0)).drop("_named")
+    return nw.to_native(kept)
 
 
 def _has_identity(native: pd.DataFrame, identity: RowIdentity) -> Flags | None:
@@ -265,18 +297,18 @@ def _polars_distinct(native: Any, identity: RowIdentity, names: list[str], what:
     if not len(_repeated_keys(found["_key"].to_numpy())):
         return native
     lazy = columns.normalise_frame(lazy)
-    exact = lazy.filter(known).select(_key=_polars_hash(names)).collect(engine="streaming")
-    count = len(exact) - exact["_key"].n_unique()
+    rows = _drop_unnamed_copies(lazy.with_row_index("_row").filter(known), names)
+    exact = rows.select(_key=_polars_hash(names)).collect(engine="streaming")
+    count = len(found) - exact["_key"].n_unique()
     if not count:
         return native
     every = int(lazy.select(pl.len()).collect().item())
     _warn_repeats(what, count, every, names)
     if isinstance(native, pl.LazyFrame):
-        apart = lazy.filter(~known), lazy.filter(known).unique(names, keep="any")
+        apart = lazy.filter(~known), rows.drop("_row").unique(names, keep="any")
         return pl.concat(apart)
-    rows = columns.normalise_frame(native).with_row_index("_row").filter(known)
-    again = rows.filter(~pl.struct(names).is_first_distinct())["_row"]
-    return native.filter(~pl.int_range(pl.len()).is_in(again.implode()))
+    first = rows.sort("_row").filter(pl.struct(names).is_first_distinct()).collect()["_row"]
+    return native.filter(~known | pl.int_range(pl.len()).is_in(first.implode()))
 
 
 def _polars_hash(names: Sequence[str]) -> Any:
@@ -297,16 +329,17 @@ def _duckdb_distinct(native: Any, identity: RowIdentity, names: list[str], what:
         known = f"coalesce(\"{identity.text}\" <> '{_NO_HASH}', false)"
     schema = frame.collect_schema()
     numbers = [n for n in names if schema[n].is_numeric() or schema[n].is_temporal()] or names
-    if not len(_repeated_keys(_duckdb_hashes(native.filter(known), numbers))):
+    first = _duckdb_hashes(native.filter(known), numbers)
+    if not len(_repeated_keys(first)):
         return native
     plain = columns.normalise_frame(native)
-    hashes = _duckdb_hashes(plain.filter(known), names)
-    count = len(hashes) - len(np.unique(hashes))
+    rows = _drop_unnamed_copies(plain.filter(known), names)
+    count = len(first) - len(np.unique(_duckdb_hashes(rows, names)))
     if not count:
         return native
     _warn_repeats(what, count, int(plain.count("*").fetchall()[0][0]), names)
     place = ", ".join(f'"{name}"' for name in names)
-    once = plain.filter(known).project(f"*, row_number() OVER (PARTITION BY {place}) AS _again")
+    once = rows.project(f"*, row_number() OVER (PARTITION BY {place}) AS _again")
     every = ", ".join(f'"{name}"' for name in schema.names())
     return once.filter("_again = 1").project(every).union(plain.filter(f"NOT ({known})"))
 
@@ -318,6 +351,8 @@ def _duckdb_hashes(native: Any, names: Sequence[str]) -> Keys:
 
 
 def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: str) -> Any:
+    from pyspark.sql.functions import expr
+
     known = "true"
     if identity.number:
         known = f"coalesce(`{identity.number}` <> 0, false)"
@@ -325,13 +360,18 @@ def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: 
         known = f"coalesce(`{identity.text}` <> '{_NO_HASH}', false)"
     plain = columns.normalise_frame(native)
     rows = plain.selectExpr("*", f"{known} AS _known")
-    counts = rows.groupBy("_known", *names).count()
-    again = "sum(if(_known, count - 1, 0)) AS again"
+    owner = _owner_column(names)
+    accounts = f"count(DISTINCT `{owner}`)" if owner else "1"
+    counts = rows.groupBy("_known", *(name for name in names if name != owner)).agg(
+        expr("count(*) AS count"), expr(f"greatest({accounts}, 1) AS accounts")
+    )
+    again = "sum(if(_known, count - accounts, 0)) AS again"
     found = counts.selectExpr(again, "sum(count) AS every").toArrow().to_pylist()[0]
     if not found["again"]:
         return native
     _warn_repeats(what, found["again"], found["every"], names)
-    return plain.filter(known).dropDuplicates(names).union(plain.filter(f"NOT ({known})"))
+    once = _drop_unnamed_copies(plain.filter(known), names).dropDuplicates(names)
+    return once.union(plain.filter(f"NOT ({known})"))
 
 
 def _warn_repeats(what: str, count: int, every: int, names: Sequence[str]) -> None:

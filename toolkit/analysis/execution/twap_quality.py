@@ -2,12 +2,13 @@
 
 from typing import NamedTuple
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import columns, directions, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.times import SECOND
@@ -28,8 +29,9 @@ def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -
         that share ``tid`` within an account and order.
     tape : DataFrame
         Fills of all accounts, or of as many as possible, in these coins and times: ``coin, px, sz,
-        time``. If both sides of a trade are in it, they share ``tid`` and count once. Rows without
-        a price or size are left out.
+        time``, and ``dir``, which marks conversions and settlements; these are left out. If both
+        sides of a trade are in it, they share ``tid`` and count once. Rows without a price or size
+        are left out.
     max_age_secs : float, default 300
         If the last trade before an order's first fill is older, there is no arrival price.
 
@@ -150,7 +152,11 @@ def _drop_repeated_trades(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _read_tapes(tape: IntoFrame) -> dict[str, _CoinTape]:
-    rows = columns.pandas_columns(tape, "tape", ("coin", "px", "sz", "time"), ["tid"], ["px", "sz"])
+    needed, optional = ("coin", "px", "sz", "time"), ("tid", "dir")
+    rows = columns.pandas_columns(tape, "tape", needed, optional, ("px", "sz"))
+    frame = nw.from_native(rows, eager_only=True)
+    directions.warn_missing_directions(frame, "tape", outcomes_alone=True)
+    rows = frame.filter(directions.is_market_trade(frame.columns)).to_native()
     if "tid" in rows:
         rows = _drop_repeated_trades(rows, ["coin", "tid"])
     rows = rows[(rows["sz"] > 0) & rows["px"].notna()]

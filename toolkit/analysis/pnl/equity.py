@@ -6,6 +6,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
@@ -24,8 +25,10 @@ from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.owners import account_names, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.common.usd_values import Prices
+from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.fill_order import SizeDecimals, size_decimals
+from toolkit.analysis.pnl.mixed_accounts import check_one_account
 from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import positions
 from toolkit.errors import MissingColumns
@@ -88,7 +91,8 @@ def equity(
     MissingColumns
         If a column is missing or contains text instead of numbers.
     ValueError
-        If `by` is not a step, or if `marks` come without `sz_decimals`.
+        If `by` is not a step, if `marks` come without `sz_decimals`, or if the fills are of several
+        accounts and no column names the account.
 
     Notes
     -----
@@ -168,6 +172,8 @@ def _trace_equity(
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
     columns.require_values(columns.open_frame(frame, "fills"), amounts, "fills")
     columns.require_values(columns.open_frame(other, "fills"), amounts, "fills")
+    if marks is None:  # with marks `positions` checks it
+        _check_one_account(fills, every, money["account"])
     if "side" in other.columns:
         usd_values.warn_missing_tokens(columns.open_frame(other, "fills"), "fills")
     names = account_names(fills, money["account"])
@@ -195,6 +201,17 @@ def _trace_equity(
     table = _result_table(rows, spot, covers, bool(keys), kind, ledger is not None)
     result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.equity", by=by)
     return result
+
+
+def _check_one_account(fills: Any, frame: pd.DataFrame, account: str | None) -> None:
+    """Raise or warn if the fills seem to be of several accounts, if they state their positions."""
+    needed = [name for name in fill_order.NEEDED if name in frame.columns]
+    has_positions = len(needed) == len(fill_order.NEEDED) and frame[needed].notna().all(axis=None)
+    if "user" in frame.columns or not has_positions:
+        return
+    opened = nw.from_native(frame, eager_only=True)
+    read = fill_order.integer_fills(opened, {})
+    check_one_account(fills, opened, read, fill_order.execution_order(opened, read), account)
 
 
 def _split_markets(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
