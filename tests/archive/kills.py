@@ -35,20 +35,21 @@ def refresh_all(
     users: Sequence[str] = USERS,
     end: int | None = None,
     from_start: bool = False,
+    together: bool = False,
     rows_per_commit: int = 250,
 ) -> None:
-    """Refresh all users from the middle on and then from the start, or from the start at once."""
+    """Refresh all users from the middle on and then from the start, or from the start at once.
+
+    They are refreshed one after the other, or in common commits.
+    """
     for start in (START,) if from_start else (MIDDLE, START):
+        options = {"end": end, "page_size": min(rows_per_commit, 100), "session": session}
+        options["rows_per_commit"] = rows_per_commit
+        if together:
+            archive.refresh_many(tk.user_fills_by_time, users, start, **options)
+            continue
         for user in users:
-            archive.refresh(
-                tk.user_fills_by_time,
-                user,
-                start,
-                end=end,
-                page_size=min(rows_per_commit, 100),
-                rows_per_commit=rows_per_commit,
-                session=session,
-            )
+            archive.refresh(tk.user_fills_by_time, user, start, **options)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class _Round:
     users: Sequence[str]
     end: int
     compacts_first: bool
+    together: bool
     doing: mmap.mmap
     begun: int
 
@@ -73,7 +75,12 @@ class _Round:
         while True:
             self.doing[0:1] = REFRESHING
             refresh_all(
-                self.archive, self.session, users=self.users, end=self.end, rows_per_commit=20
+                self.archive,
+                self.session,
+                users=self.users,
+                end=self.end,
+                together=self.together,
+                rows_per_commit=20,
             )
             self.doing[0:1] = COMPACTING
             self.archive.compact()
@@ -109,7 +116,8 @@ def main(path: str, rounds: int, longest: float) -> None:
         # The history grows each round, so that there is something to fetch.
         end = FILLS[len(FILLS) * (number + 1) // rounds - 1].time
         users, compacts = [*USERS[number % 4 :], *USERS[: number % 4]], number % 2 == 1
-        round_ = _Round(open_archive(path), session, users, end, compacts, doing, begun)
+        together = number % 4 in (1, 2)
+        round_ = _Round(open_archive(path), session, users, end, compacts, together, doing, begun)
         worker = _fork_process(round_.work)
         os.read(reading, 8)
         # A compaction takes less time than a refresh, and has to be killed as often.

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from toolkit.archive import open as open_archive
-from toolkit.archive.refresh import append_answer
+from toolkit.archive.refresh import ArchivedAnswer, append_answers
 from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.operations import OPERATIONS
@@ -27,7 +27,7 @@ class ConcurrentWriter(ArchiveTables):
 
 
 def append_meta(tables: ArchiveTables, body: bytes) -> tuple[int, int]:
-    done = append_answer(tables, META, body, {}, ORIGIN)
+    (done,) = append_answers(tables, [ArchivedAnswer(META, body, {}, ORIGIN)])
     return done.rows, done.total
 
 

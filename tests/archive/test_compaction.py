@@ -113,7 +113,7 @@ def test_history_checks_in_parts(archive: Archive, step: int) -> None:
     rows = rows.append_column("_hash", pa.array(range(rows.num_rows)))
 
     def findings(rows: pa.Table) -> set[str]:
-        check, found = SeriesCheck(handle, "fills", series), []
+        check, found = SeriesCheck(archive.tables, handle, "fills", series), []
         moments = sorted(set(times.to_pylist()))
         for first in range(0, len(moments), step):  # all rows of a time are in one part
             is_in_part = pc.is_in(rows["time"], pa.array(moments[first : first + step]))

@@ -11,8 +11,8 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
+from toolkit.archive import history_pull, refresh
 from toolkit.archive import open as open_archive
-from toolkit.archive import refresh
 
 FILLS = make_fills(120)
 
@@ -51,7 +51,7 @@ class InterruptAtLine:
         self.left = line
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != refresh.__file__:
+        if frame.f_code.co_filename not in (refresh.__file__, history_pull.__file__):
             return None
         if event == "line":
             self.left -= 1
@@ -62,7 +62,7 @@ class InterruptAtLine:
 
 def test_interrupt_at_any_line(tmp_path: Path) -> None:
     session, call = fill_session(FILLS), {"page_size": 20, "rows_per_commit": 30}
-    for line in itertools.count(1, 11):
+    for line in itertools.count(1, 17):
         archive, press, before = (
             open_archive(tmp_path / str(line)),
             InterruptAtLine(line),

@@ -178,12 +178,9 @@ def test_command_interrupt_keeps_rows(tmp_path: Path, monkeypatch: pytest.Monkey
 
     with serve_fills(monkeypatch, 9_000, press):
         result = call(tmp_path, "userFillsByTime", USER, OTHER)
-        (row_count,) = open_archive(tmp_path).status()["rows"]
+        row_count = open_archive(tmp_path).status()["rows"].sum()
         assert result.exit_code == 130
-        assert (
-            f"interrupted; userFillsByTime {USER}: {row_count} new rows are archived"
-            in result.stderr
-        )
+        assert f"interrupted; userFillsByTime: {row_count} new rows are archived" in result.stderr
         assert 1_900 < row_count < 9_000
         assert call(tmp_path, "userFillsByTime", USER, OTHER).exit_code == 0
     assert open_archive(tmp_path).status()["rows"].tolist() == [9_000, 9_000]

@@ -12,7 +12,7 @@ from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.checks import CHECKED_COLUMNS
-from toolkit.archive.refresh import _checked_columns
+from toolkit.archive.history_pull import checked_columns
 from toolkit.completeness.row_checks import HistoryChecks
 from toolkit.contract.operations import get_operation
 from toolkit.fetch.pull import IncompleteWarning
@@ -66,7 +66,7 @@ def test_archived_fills_of_builder_are_chains(tmp_path: Path) -> None:
     rows = archive.tables.read_rows(handle, [*dict.fromkeys(names), "_row"]).sort_by("_row")
     assert len(set(rows["user"].to_pylist())) > 1
     checks = HistoryChecks(operation, {"builder": builder})
-    assert len(checks.add_page(_checked_columns(rows))) < rows.num_rows / 100
+    assert len(checks.add_page(checked_columns(rows))) < rows.num_rows / 100
 
 
 def test_refresh_keeps_what_is_proved(tmp_path: Path) -> None:

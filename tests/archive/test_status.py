@@ -15,7 +15,7 @@ import toolkit as tk
 from tests.archive.world import CANARY, START, USER, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.archive.pulls import Refreshed, log_refresh
+from toolkit.archive.pulls import Refreshed, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin
 from toolkit.archive.storage import ArchiveTables
 from toolkit.cli.archive import archive_app
@@ -68,7 +68,10 @@ def test_status_counts_gaps(tmp_path: Path) -> None:
     # Log two more ranges, one and two hours later: there is a gap before each.
     for hour in (1, 2):
         at = FILLS[-1].time + hour * HOUR
-        log_refresh(archive.tables, Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)
+        log_refreshes(
+            archive.tables,
+            [log_entry(Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)],
+        )
     assert archive.status()["gaps"].tolist() == [2]
     assert tk.provenance(archive.frame(tk.user_fills_by_time, USER))["complete"] == "no"
     inside = archive.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)

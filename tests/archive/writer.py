@@ -10,7 +10,15 @@ from toolkit.archive import open as open_archive
 def main(path: str, order: int) -> None:
     """Refresh all users in one of two orders, and print the number of rows."""
     archive, session = open_archive(path), fill_session(FILLS, users=USERS)
-    refresh_all(archive, session, users=USERS[::order], from_start=order < 0, rows_per_commit=500)
+    is_second = order < 0
+    refresh_all(
+        archive,
+        session,
+        users=USERS[::order],
+        from_start=is_second,
+        together=is_second,
+        rows_per_commit=500,
+    )
     print(archive.status()["rows"].sum())
 
 

@@ -24,7 +24,7 @@ import toolkit as tk
 from tests.benchmarks.side_by_side import side_by_side
 from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
 from toolkit import archive
-from toolkit.archive.pulls import Refreshed, log_refresh
+from toolkit.archive.pulls import Refreshed, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
@@ -119,7 +119,9 @@ def _million(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes
         counts = {SERIES.run_transaction(0): done + len(texts)}
         tables.append_rows(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
         done += len(texts)
-    log_refresh(tables, Refreshed("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)
+    log_refreshes(
+        tables, [log_entry(Refreshed("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)]
+    )
     return path, pages
 
 
@@ -168,7 +170,9 @@ def test_one_account_of_many(
         parts = [rows.set_column(place, "_subject", pa.array([user] * each)) for user in some]
         counts = {f"userFillsByTime {user} from 0": each for user in some}
         tables.append_rows(handle, pa.concat_tables(parts), counts=counts)
-    log_refresh(tables, Refreshed("userFillsByTime", users[7], each, each, 0, 2**41), ORIGIN)
+    log_refreshes(
+        tables, [log_entry(Refreshed("userFillsByTime", users[7], each, each, 0, 2**41), ORIGIN)]
+    )
     columns = ", ".join(name for name in rows.column_names if not name.startswith("_"))
     for state in ("as refreshed", "compacted"):
         kept = archive.open(tmp_path)

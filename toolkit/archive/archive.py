@@ -3,7 +3,8 @@
 import contextlib
 import html
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -22,6 +23,7 @@ from toolkit.archive.checks import Finding
 from toolkit.archive.compaction import compact_table
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.freezes import frozen_versions, make_freeze, read_manifest
+from toolkit.archive.history_pull import prepare_refresh
 from toolkit.archive.ingest import ingest_frame, ingest_recordings
 from toolkit.archive.pulls import (
     Refreshed,
@@ -33,16 +35,10 @@ from toolkit.archive.read import (
     summarize_series,
     summarize_tables,
 )
-from toolkit.archive.refresh import (
-    ROWS_PER_COMMIT,
-    prepare_refresh,
-    refresh_history,
-    refresh_state,
-)
+from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, refresh_all
 from toolkit.archive.schemas import (
     find_operation,
     find_table,
-    is_history,
     make_series,
 )
 from toolkit.archive.storage import ArchiveTables, check_location
@@ -50,7 +46,8 @@ from toolkit.archive.verify import verify_tables
 from toolkit.client import Session, current_session
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.records import Record
-from toolkit.errors import ArchiveError
+from toolkit.errors import ArchiveError, Incomplete, ToolkitError
+from toolkit.fetch.workers import ClusterClient
 from toolkit.frames import Extra
 from toolkit.times import Time, to_ms
 
@@ -145,9 +142,82 @@ class Archive:
         """
         session = current_session(session)
         request = prepare_refresh(fetch, arguments, named, session.now_ms())
-        if is_history(request.series.operation):
-            return refresh_history(self.tables, request, session, rows_per_commit)
-        return refresh_state(self.tables, request, session)
+        ((_, outcome),) = refresh_all(self.tables, [request], session, rows_per_commit)
+        if isinstance(outcome, ToolkitError):
+            raise outcome
+        return outcome
+
+    def refresh_many(
+        self,
+        fetch: Callable[..., Any],
+        subjects: Iterable[str],
+        *arguments: Any,
+        session: Session | None = None,
+        executor: Executor | ClusterClient | None = None,
+        rows_per_commit: int = ROWS_PER_COMMIT,
+        **named: Any,
+    ) -> list[Refreshed]:
+        """Refresh the same for many accounts, builders, validators, coins or dexes.
+
+        The rows of many subjects share a commit, so thousands of them make few files. The state of
+        the archive is read once for all.
+
+        Parameters
+        ----------
+        fetch : callable
+            A fetch function.
+        subjects : iterable of str
+            Values of its first parameter.
+        *arguments, **named
+            Its other arguments, as in `refresh`.
+        session : Session, optional
+            The session to use; the default session if not given.
+        executor : Executor or Dask Client, optional
+            Where the requests are sent and the rows decoded, as in `tk.many`. By default eight
+            threads. The archive itself is written by this process alone.
+        rows_per_commit : int
+            The least number of rows that are appended at once.
+
+        Returns
+        -------
+        list of Refreshed
+            In the order of the subjects.
+
+        Raises
+        ------
+        Incomplete
+            If a subject failed. The others are archived; ``error.failed`` has the errors by
+            subject, and ``error.rows`` the results of the others. Refresh again to continue.
+        ArchiveError
+            If the archive cannot be written.
+        KeyboardInterrupt
+            As in `refresh`; the rows that came are archived.
+        """
+        session = current_session(session)
+        now_ms = session.now_ms()
+        requests = {
+            subject: prepare_refresh(fetch, (subject, *arguments), named, now_ms)
+            for subject in ([subjects] if isinstance(subjects, str) else subjects)
+        }
+        unique = {request.series.name: request for request in requests.values()}
+        refresh = refresh_all(self.tables, [*unique.values()], session, rows_per_commit, executor)
+        outcomes = {request.series.name: outcome for request, outcome in refresh}
+        fatal_error = next(filter(is_fatal, outcomes.values()), None)
+        every = {
+            subject: outcomes.get(request.series.name, fatal_error)
+            for subject, request in requests.items()
+        }
+        failed = {name: error for name, error in every.items() if isinstance(error, ToolkitError)}
+        done = [outcome for outcome in every.values() if isinstance(outcome, Refreshed)]
+        if failed:
+            first = next(iter(failed))
+            raise Incomplete(
+                f"{len(failed)} of {len(every)} failed, first {first}: {failed[first]} [the others "
+                "are archived; error.failed has every error; refresh again to continue]",
+                rows=done,
+                failed=failed,
+            )
+        return done
 
     def ingest(self, what: str | Path | pd.DataFrame) -> dict[str, dict[str, Any]]:
         """Append rows that were fetched before: recorded answers, or the frame of a history.

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from toolkit.archive.pulls import is_run_complete
 from toolkit.archive.schemas import Series
+from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak
 from toolkit.times import to_iso
 
@@ -83,6 +84,8 @@ class SeriesCheck:
 
     Parameters
     ----------
+    tables : ArchiveTables
+        The archive.
     handle : DeltaTable
         The table. Its transactions state how many rows each run has.
     name : str
@@ -91,8 +94,9 @@ class SeriesCheck:
         The history.
     """
 
-    def __init__(self, handle: Any, name: str, series: Series) -> None:
+    def __init__(self, tables: ArchiveTables, handle: Any, name: str, series: Series) -> None:
         self.series = series
+        self._tables = tables
         self.span: dict[str, Any] = {"rows": 0, "first": None, "last": None}
         self._handle, self._place = handle, (name, series.name)
         self._checks = HistoryChecks(series.operation, series.parameters, identity=("_hash",))
@@ -136,7 +140,7 @@ class SeriesCheck:
         yield from _repeat_findings(self._repeats, self._place)
         for start, run in sorted(self._runs.items()):
             what = f"the run from {to_iso(start)}"
-            logged = self._handle.transaction_version(self.series.run_transaction(start))
+            logged = self._tables.transaction(self._handle, self.series.run_transaction(start))
             if not run.is_whole:
                 yield error_finding(*self._place, "run", f"{what} lacks or repeats rows")
             elif logged != run.count:
@@ -157,7 +161,9 @@ class SeriesCheck:
             if value and column in before:
                 before = before[before[column] == value]
         run_before = int(before["_part"].iloc[-1]) if len(before) else run
-        if run != run_before and not is_run_complete(self._handle, self.series, run_before):
+        if run != run_before and not is_run_complete(
+            self._tables, self._handle, self.series, run_before
+        ):
             if found.kind != "grid":
                 yield notice_finding(*self._place, found.kind, f"{found}: refresh again")
             return

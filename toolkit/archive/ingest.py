@@ -25,12 +25,13 @@ from toolkit.archive.pulls import (
     Refreshed,
     Run,
     RunOverlap,
+    log_entry,
     log_ranges,
-    log_refresh,
+    log_refreshes,
     read_runs,
     read_series_log,
 )
-from toolkit.archive.refresh import MAX_TRIES, append_answer
+from toolkit.archive.refresh import MAX_TRIES, ArchivedAnswer, append_answers
 from toolkit.archive.schemas import (
     RowOrigin,
     Series,
@@ -284,7 +285,8 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
             f"{series.name}: the page is full with {limit} rows, so there may be more rows: "
             "refresh instead"
         )
-    return append_answer(tables, series, body, {}, origin).rows
+    (done,) = append_answers(tables, [ArchivedAnswer(series, body, {}, origin)])
+    return done.rows
 
 
 def ingest_frame(tables: ArchiveTables, frame: pd.DataFrame) -> Refreshed:
@@ -432,7 +434,7 @@ def _append_block(tables: ArchiveTables, block: RowBlock, origin: RowOrigin) -> 
     for _ in range(MAX_TRIES):
         with contextlib.suppress(CommitConflict):
             done = _append_new_rows(tables, block, origin)
-            log_refresh(tables, done, origin)
+            log_refreshes(tables, [log_entry(done, origin)])
             return done
     raise ArchiveError(
         f"{block.series.name}: other processes keep writing to the archive; try again"

@@ -10,9 +10,10 @@ and how many rows there were afterwards. Fewer rows than the log counts mean tha
 
 import contextlib
 import json
+import operator
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from toolkit.archive.compaction import join_small_files
 from toolkit.archive.errors import CommitConflict, HistoryMismatch
 from toolkit.archive.schemas import (
     ANSWERS,
+    COMPLETE,
     PULLS,
     SCHEMAS,
     RowOrigin,
@@ -42,13 +44,16 @@ __all__ = [
     "LogEntries",
     "Refreshed",
     "Run",
+    "RunLengths",
     "RunOverlap",
     "contradictory_ranges",
     "count_gaps",
     "count_logged_rows",
+    "count_run_rows",
     "is_run_complete",
+    "log_entry",
     "log_ranges",
-    "log_refresh",
+    "log_refreshes",
     "missing_rows_message",
     "present_ms",
     "proved_ranges",
@@ -64,6 +69,12 @@ LogEntries = Sequence[Mapping[str, Any]]
 
 _REFRESHES_PER_JOIN: Final = 32
 _TIME_TYPE: Final = pa.timestamp("us", "UTC")
+
+
+RunLengths = Mapping[int, int]
+"""The start of each run of a series, and how many rows the run has."""
+
+_MOST_TEXT: Final = 100_000  # bytes of the last rows of a run in the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +100,68 @@ class Run:
     last: int | None = None
     last_texts: tuple[bytes, ...] = ()
 
+    def extend(self, series: Series, rows: pa.Table) -> "Run":
+        """Return the run with further rows, in the form of the table."""
+        if not rows.num_rows:
+            return self
+        times = rows[series.keys[0]]
+        last = pc.max(times)
+        texts = rows["_json"].filter(pc.equal(times, last)).to_pylist()
+        last_ms = to_ms(last.as_py())
+        kept = self.last_texts if self.last == last_ms else ()
+        return replace(
+            self,
+            rows=self.rows + rows.num_rows,
+            last=last_ms,
+            last_texts=(*kept, *(text.encode() for text in texts)),
+        )
 
-def read_runs(tables: ArchiveTables, handle: Any, series: Series) -> list[Run]:
-    """Return the runs of a series that have rows, by start."""
+
+def count_run_rows(tables: ArchiveTables, handle: Any) -> dict[str, dict[int, int]] | None:
+    """Return the lengths of all runs of a table: name of the series -> start of run -> rows.
+
+    They come from the transactions of the table. Return None if these cannot be read.
+    """
+    transactions = tables.read_transactions(handle)
+    if transactions is None:
+        return None
+    lengths: dict[str, dict[int, int]] = defaultdict(dict)
+    for name, rows in transactions.items():
+        series, is_of_run, start = name.rpartition(" from ")
+        if is_of_run and rows and not start.endswith(COMPLETE):
+            lengths[series][int(start)] = rows
+    return dict(lengths)
+
+
+def read_runs(
+    tables: ArchiveTables,
+    handle: Any,
+    series: Series,
+    entries: "LogEntries" = (),
+    lengths: RunLengths | None = None,
+) -> list[Run]:
+    """Return the runs of a series that have rows, by start.
+
+    Parameters
+    ----------
+    tables : ArchiveTables
+        The archive.
+    handle : DeltaTable
+        The table of the series.
+    series : Series
+        The series.
+    entries : list of mapping
+        Its entries in the log of refreshes, which note the runs.
+    lengths : mapping, optional
+        The lengths of its runs. If an entry notes runs of these lengths, no row is read.
+    """
+    if lengths is not None:
+        if not lengths and not entries:
+            return []
+        for entry in sorted(entries, key=operator.itemgetter("_fetched"), reverse=True):
+            noted = _noted_runs(entry)
+            if noted and {run.start: run.rows for run in noted} == lengths:
+                return noted
     time = series.keys[0]
     rows = tables.read_rows(handle, ["_part", "_row", time], series=series)
     groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
@@ -108,8 +178,39 @@ def read_runs(tables: ArchiveTables, handle: Any, series: Series) -> list[Run]:
     return runs
 
 
+def _noted_runs(entry: Mapping[str, Any]) -> list[Run]:
+    """Return the runs that an entry of the log notes; older versions noted none."""
+    noted = json.loads(entry.get("runs") or "[]")
+    bounds = [run["start"] - 1 for run in noted[1:]] + [None]
+    return [
+        Run(run["start"], bound, run["rows"], run["last"], tuple(map(str.encode, run["texts"])))
+        for run, bound in zip(noted, bounds, strict=False)
+    ]
+
+
+def _note_runs(runs: Sequence[Run]) -> str | None:
+    if sum(len(text) for run in runs for text in run.last_texts) > _MOST_TEXT:
+        return None
+    return json.dumps(
+        [
+            {
+                "start": run.start,
+                "rows": run.rows,
+                "last": run.last,
+                "texts": [text.decode() for text in run.last_texts],
+            }
+            for run in runs
+        ]
+    )
+
+
 def select_runs(
-    handle: Any, series: Series, runs: Sequence[Run], covered: Sequence[TimeRange], start: int
+    tables: ArchiveTables,
+    handle: Any,
+    series: Series,
+    runs: Sequence[Run],
+    covered: Sequence[TimeRange],
+    start: int,
 ) -> list[Run]:
     """Return the runs that cover all times from `start` on and are not complete.
 
@@ -118,6 +219,8 @@ def select_runs(
 
     Parameters
     ----------
+    tables : ArchiveTables
+        The archive.
     handle : DeltaTable
         The table of the series.
     series : Series
@@ -131,7 +234,7 @@ def select_runs(
     """
 
     def is_complete(run: Run) -> bool:
-        return run.bound is not None and is_run_complete(handle, series, run.start)
+        return run.bound is not None and is_run_complete(tables, handle, series, run.start)
 
     def continues_to_start(run: Run) -> bool:
         """Return whether no row is missing between the rows of the run and `start`."""
@@ -148,9 +251,9 @@ def select_runs(
     return [run for run in (first, *later) if not is_complete(run)]
 
 
-def is_run_complete(handle: Any, series: Series, start: int) -> bool:
+def is_run_complete(tables: ArchiveTables, handle: Any, series: Series, start: int) -> bool:
     """Return whether the run from `start` has reached the start of the next run."""
-    return handle.transaction_version(series.completion_transaction(start)) is not None
+    return tables.transaction(handle, series.completion_transaction(start)) is not None
 
 
 class RunOverlap:
@@ -263,18 +366,26 @@ class Refreshed:
     history: str = ""
 
 
-def log_refresh(
-    tables: ArchiveTables,
+def log_entry(
     done: Refreshed,
     origin: RowOrigin,
-    handle: Any = None,
     breaks: BreakLog | None = None,
-) -> None:
-    """Append an entry to the log: the pulled range, the number of rows, and where rows are missing.
+    runs: Sequence[Run] = (),
+) -> dict[str, Any]:
+    """Return the entry of a refresh in the log: the range, the rows, and where rows are missing.
 
-    Call it after the rows are committed. A kill in between then claims too little, never too much.
+    Parameters
+    ----------
+    done : Refreshed
+        The result of the refresh.
+    origin : RowOrigin
+        Where the rows come from.
+    breaks : BreakLog, optional
+        Where the rows contradict each other.
+    runs : sequence of Run
+        All runs of the series, by start. The next refresh then needs no row.
     """
-    entry = {
+    return {
         "_operation": done.operation,
         "_subject": done.subject,
         "start": done.start_ms,
@@ -283,26 +394,49 @@ def log_refresh(
         "total": done.total if is_history(OPERATIONS[done.operation]) else None,
         "breaks": json.dumps(join_ranges(breaks.spans)) if breaks and breaks.spans else None,
         "why": breaks.reason if breaks and breaks.spans else None,
+        "runs": _note_runs(runs) if runs else None,
         **origin.columns,
     }
+
+
+def log_refreshes(
+    tables: ArchiveTables, entries: Sequence[Mapping[str, Any]], handle: Any = None
+) -> None:
+    """Append entries to the log. Pass the handle of the log if it is open.
+
+    Call it after the rows are committed. A kill in between then claims too little, never too much.
+    """
     handle = handle or tables.open_for_append(PULLS)
-    tables.append_rows(handle, pa.Table.from_pylist([entry], schema=SCHEMAS[PULLS]))
+    tables.append_rows(handle, pa.Table.from_pylist(entries, schema=SCHEMAS[PULLS]))
     # Each refresh writes a file into both tables: a few large files take less time to read.
     if handle.version() % _REFRESHES_PER_JOIN == 0:
-        for name in (PULLS, operation_table(OPERATIONS[done.operation])):
+        for name in (PULLS, operation_table(OPERATIONS[entries[0]["_operation"]])):
             with contextlib.suppress(CommitConflict):
                 join_small_files(tables, name)
 
 
-def read_log(tables: ArchiveTables) -> dict[tuple[str, str], list[dict[str, Any]]]:
+def read_log(
+    tables: ArchiveTables, handle: Any = None, type: str | None = None
+) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """Return the log entries of all series: operation and subject -> entries.
 
     Call it before you read the rows: they are written before their log entry, and only grow.
+
+    Parameters
+    ----------
+    tables : ArchiveTables
+        The archive.
+    handle : DeltaTable, optional
+        The log, if it is open.
+    type : str, optional
+        Only the series of this operation.
     """
-    handle = tables.open_table(PULLS)
+    handle = handle or tables.open_table(PULLS)
     log: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     if handle is not None:
-        for entry in tables.read_rows(handle).to_pylist():
+        condition = None if type is None else ds.field("_operation") == type
+        columns = None if type else [name for name in SCHEMAS[PULLS].names if name != "runs"]
+        for entry in tables.read_rows(handle, columns, condition).to_pylist():
             log[entry["_operation"], entry["_subject"]].append(entry)
     return log
 

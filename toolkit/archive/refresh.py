@@ -1,23 +1,28 @@
-"""Refresh: pull what is missing of a history and append it, so that a kill loses nothing.
+"""Refresh: pull what is missing of histories and append it, so that a kill loses nothing.
 
-The steps of `refresh_history` are: the request, the runs that are not complete, the pages of each
-run, the check that they follow the archived rows, the commit, and the entry in the log.
+`refresh_all` refreshes one or many series of an operation. The steps for a history are: the
+request, the runs that are not complete, the rows of each run in portions (`history_pull`), the
+check that they follow the archived rows, the commit, and the entry in the log. The first call is
+made in this thread, the others by workers. The portions of many histories share a commit, and so
+do their entries in the log.
 
 A run is continued from the time of its last row. The rows of that time are pulled again and must
-equal the archived ones. Each refresh thus proves that the new rows follow the archived ones, for
+equal the archived ones. Each portion thus proves that the new rows follow the archived ones, for
 inclusive and for exclusive cursors of the service. If no end is requested, the range begins where
 the archived rows before it end, so that no gap is left.
 
-A commit contains the rows of several pages, and two Delta transactions: one with the name of the
-run and its new length, and one with the name of the series. If two processes refresh the same
-series, Delta refuses the second commit. The second process then reads the archive again and
-continues from the new state.
+A commit has two Delta transactions for each history: one with the name of the run and its new
+length, and one with the name of the series. If two processes refresh the same series, Delta
+refuses the second commit. The second process then compares the lengths of all runs with those that
+it knows. It begins again with the histories that have changed, and commits the others.
 """
 
 import contextlib
-import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -26,19 +31,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.checks import CHECKED_COLUMNS
-from toolkit.archive.errors import CommitConflict
+from toolkit.archive.errors import CommitConflict, HistoryMismatch
+from toolkit.archive.history_pull import (
+    HistoryPull,
+    PulledRows,
+    RefreshRequest,
+    RowsDisagree,
+    check_clock,
+    pull_rows,
+)
 from toolkit.archive.pulls import (
     Refreshed,
-    Run,
-    RunOverlap,
-    contradictory_ranges,
-    count_logged_rows,
-    log_ranges,
-    log_refresh,
-    read_runs,
+    RunLengths,
+    count_run_rows,
+    log_entry,
+    log_refreshes,
+    read_log,
     read_series_log,
-    select_runs,
 )
 from toolkit.archive.schemas import (
     ANSWERS,
@@ -46,51 +55,50 @@ from toolkit.archive.schemas import (
     SCHEMAS,
     RowOrigin,
     Series,
-    arrow_rows,
     is_history,
-    make_series,
 )
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.certificate import Remark
-from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
-from toolkit.completeness.row_checks import BreakLog, HistoryChecks
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
-from toolkit.errors import ArchiveError, ToolkitError
+from toolkit.errors import ArchiveError, HistoryWarning, ToolkitError
 from toolkit.fetch.pull import (
     IncompleteWarning,
     Request,
     announce,
     answer_remarks,
+    pop_held_warning,
     prepare_request,
     read_pages,
     request_remarks,
+    subject_call,
     warn_caller,
 )
-from toolkit.fetch.registry import operation_of
-from toolkit.times import HOUR, to_iso, to_ms
+from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 
 __all__ = [
     "MAX_TRIES",
     "ROWS_PER_COMMIT",
-    "RefreshRequest",
-    "append_answer",
-    "prepare_refresh",
-    "refresh_history",
-    "refresh_state",
+    "ArchivedAnswer",
+    "Outcome",
+    "append_answers",
+    "is_fatal",
+    "refresh_all",
 ]
 
 ROWS_PER_COMMIT: Final = 50_000
 """A commit costs as much time as a few pages, so several pages share one."""
-
-_ROWS_BEFORE: Final = 100_000
-"""The archived rows against which the rows of a refresh are checked."""
-
 MAX_TRIES: Final = 50
 """How often an append is tried again after another process has committed first."""
 
+_ROWS_PER_CALL: Final = 8_000  # if several histories are pulled at once
+_CALLS_AT_ONCE: Final = 64  # more would only wait, with their rows in memory
+_SERIES_PER_COMMIT: Final = 500
+_BYTES_PER_COMMIT: Final = 32 * 2**20  # of answers
+_SECONDS_TO_STOP: Final = 5
 _ANSWER_HEADERS: Final = (
     "content-type",
     "content-encoding",
@@ -98,400 +106,388 @@ _ANSWER_HEADERS: Final = (
     "x-compression",
 )
 
-
-@dataclass(frozen=True, slots=True)
-class RefreshRequest:
-    """What is to be refreshed.
-
-    Attributes
-    ----------
-    series : Series
-        The operation and its subject.
-    times : mapping
-        ``start`` and ``end`` as the caller passed them; None if not passed.
-    start_ms, end_ms : int or None
-        The same in Unix milliseconds.
-    page_size : int or None
-        Rows per page; None for the default.
-    """
-
-    series: Series
-    times: Mapping[str, Any]
-    start_ms: int | None
-    end_ms: int | None
-    page_size: int | None
+Outcome = tuple[RefreshRequest, Refreshed | ToolkitError]
+"""A request, and its result or why it failed."""
+NextCall = tuple[Callable[..., Any], Mapping[str, Any]]
+"""A function and its arguments."""
 
 
-def prepare_refresh(
-    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any], now_ms: int
-) -> RefreshRequest:
-    """Return the request that a call of a fetch function stands for. Nothing is sent.
+def refresh_all(
+    tables: ArchiveTables,
+    requests: Sequence[RefreshRequest],
+    session: Session,
+    rows_per_commit: int = ROWS_PER_COMMIT,
+    executor: Executor | ClusterClient | None = None,
+) -> Iterator[Outcome]:
+    """Refresh series of one operation, and yield the outcome of each when it is archived.
 
-    Raises
-    ------
-    BadRequest
-        If the service would refuse the request.
-    ArchiveError
-        If the call asks for a part of the rows only.
-    TypeError
-        If the fetch function does not take these arguments.
-    """
-    operation = operation_of(fetch)
-    bound = inspect.signature(fetch).bind_partial(*arguments, **named)
-    values = {name: value for name, value in bound.arguments.items() if value is not None}
-    for name in ("numbers", "on_incomplete", "session", "cursor"):
-        if name in values:
-            raise ArchiveError(f"leave out {name}: an archive stores every row unchanged")
-    times = {name: values.pop(name, None) for name in ("start", "end")}
-    page_size = values.pop("page_size", None)
-    times_ms = {
-        name: None if time is None else to_ms(time, now_ms=now_ms) for name, time in times.items()
-    }
-    if not is_history(operation):
-        values |= {name: time for name, time in times_ms.items() if time is not None}
-    series = make_series(operation, (), values)
-    return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)
-
-
-def refresh_history(
-    tables: ArchiveTables, request: RefreshRequest, session: Session, rows_per_commit: int
-) -> Refreshed:
-    """Pull what is missing of a history and append it.
+    After an error that every other series would have, too, no further series is refreshed.
 
     Raises
     ------
     ArchiveError
-        If the archive cannot be written, or other processes keep appending to the same history.
-    HistoryMismatch
-        If the service's history differs from the archived one.
+        If the archive cannot be written.
     """
-    series, operation = request.series, request.series.operation
-    pull = _HistoryPull(tables, request, session, rows_per_commit)
-    for _ in range(MAX_TRIES):
-        with contextlib.suppress(CommitConflict):
-            done = pull.refresh_once()
-            break
-    else:
-        raise ArchiveError(
-            f"{series.name}: other processes wrote to the archive {MAX_TRIES} times in between; "
-            "refresh again when they are done"
-        )
-    has_start = request.start_ms is not None
-    times = request.times if has_start else {**request.times, "start": done.start_ms}
-    whole = prepare_request(operation.type, session=session, **series.parameters, **times)
-    remarks = request_remarks(whole, has_start=has_start)
-    archived = _archived_rows(tables, series, done.total)
-    archived.attrs["toolkit"] = pull.breaks.facts()
-    done = _announce_remarks(done, whole, remarks, [archived])
-    # Gaps of a source that has not all rows, such as recordings, are noted and no fault.
-    if (reason := pull.breaks.reason) and not session.source.history:
-        warn_caller(f"incomplete: {series.name}: {reason}", IncompleteWarning)
-        done = replace(done, history="; ".join(filter(None, (done.history, reason))))
-    return done
+    if not requests:
+        return
+    is_of_histories = is_history(requests[0].series.operation)
+    make_refresh = _HistoryRefresh if is_of_histories else _AnswerRefresh
+    refresh: _Refresh = make_refresh(tables, requests, session, rows_per_commit)
+    try:
+        yield from refresh.run(executor)
+    finally:
+        refresh.issue_warnings()
 
 
-def _check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
-    """Raise an error if the present is long before the last archived time of a series.
-
-    Raises
-    ------
-    ArchiveError
-        With both times, and what to do.
-    """
-    last = max(archived, default=now_ms)
-    if last - now_ms > HOUR:
-        raise ArchiveError(
-            f"{series.name}: the present is {to_iso(now_ms)}, but the archive goes up to "
-            f"{to_iso(last)}. Set the clock of this machine right, or use the session with which "
-            "the archive was refreshed"
-        )
+def is_fatal(error: object) -> bool:
+    """Return whether it is an error that every other series would have, too."""
+    is_common = isinstance(error, (*FATAL_ERRORS, ArchiveError))
+    return is_common and not isinstance(error, HistoryMismatch)
 
 
-def _first_missing_ms(
-    request: RefreshRequest, runs: Sequence[Run], covered: Sequence[TimeRange]
-) -> int:
-    """Return the time from which on rows may be missing."""
-    start = request.start_ms
-    if start is None:  # from the first archived row, else from the first day of the service
-        since = request.series.operation.since
-        firsts = [run.start for run in runs] + [first for first, _ in covered]
-        return min(firsts, default=to_ms(since) if since else 0)
-    if request.end_ms is not None:
-        return start
-    # Without an end, the gap between the archived rows and the start is pulled, too.
-    ranges = [(run.start, run.start - 1) for run in runs] + [*covered]
-    return min(start, max((last + 1 for first, last in ranges if first <= start), default=start))
+class _CallsHere:
+    """Makes calls in this thread, with the interface of `Workers`."""
+
+    def __init__(self, session: Session, count_rows: Callable[[int], object]) -> None:
+        self._named = {"session": session, "count_rows": count_rows}
+
+    def submit(self, function: Callable[..., Any], call: Mapping[str, Any]) -> "Future[Any]":
+        """Call a function, and return its result as a future."""
+        future: Future[Any] = Future()
+        future.set_result(function(**call, **self._named))
+        return future
 
 
-class _RowsDisagree(CommitConflict):
-    """Rows contradict each other: they are pulled once more before they are archived."""
+class _Refresh:
+    """The refresh of many series of one operation: what waits, what runs, what is finished.
 
-
-class _HistoryPull:
-    """One refresh of a history: it pulls runs and counts the rows that are new.
-
-    Attributes
-    ----------
-    origin : RowOrigin
-        Where the rows come from.
-    until_ms : int
-        The time up to which the history is complete afterwards.
-    new_rows : int
-        How many rows were appended so far.
-    breaks : BreakLog
-        Where the rows that were appended contradict each other.
+    A subclass says what the next call of a series is, what to do with its result, and how the
+    results are committed.
     """
 
     def __init__(
         self,
         tables: ArchiveTables,
-        request: RefreshRequest,
+        requests: Sequence[RefreshRequest],
         session: Session,
         rows_per_commit: int,
     ) -> None:
-        now = session.now_ms()
-        self.origin = RowOrigin(session.label, session.simulated, now)
-        self.until_ms = now if request.end_ms is None else min(request.end_ms, now)
+        self.tables, self.session, self.rows_per_commit = tables, session, rows_per_commit
+        self.operation = requests[0].series.operation
+        self.is_single = len(requests) == 1
+        self.name = requests[0].series.name if self.is_single else self.operation.type
+        self.waiting: deque[Any] = deque(requests)
+        self.running: dict[Future[Any], Any] = {}
+        self.finished: list[Any] = []
         self.new_rows = 0
-        self.breaks = BreakLog()
-        self._checks: HistoryChecks | None = None
-        self._noted: Sequence[TimeRange] = ()
-        self._unlogged = 0
-        self._is_second_pull = False
-        self._tables = tables
-        self._request = request
-        self._series = request.series
-        self._session = session
-        self._rows_per_commit = rows_per_commit
+        self._held_warnings: dict[str, None] = {}
 
-    def refresh_once(self) -> Refreshed:
-        """Pull the runs that are not complete, and log the range.
+    def run(self, executor: Executor | ClusterClient | None) -> Iterator[Outcome]:
+        """Yield the outcome of each series."""
+        with self.session.show_progress(f"archive {self.operation.type}") as count_rows:
+            try:
+                # The first call is made in this thread: an error that all would have costs one.
+                yield from self._make_calls(_CallsHere(self.session, count_rows), 1)
+                if self.waiting:
+                    with Workers(self.session, executor) as workers:
+                        yield from self._use_workers(workers, count_rows)
+            except KeyboardInterrupt as interrupt:
+                self.keep_results()
+                interrupt.add_note(_resume_note(self.name, self.new_rows))
+                raise
 
-        Raises
-        ------
-        CommitConflict
-            If another process appended to the same history meanwhile.
-        """
-        tables, series = self._tables, self._request.series
-        handle = tables.open_for_append(series.table)
-        runs, new_before = read_runs(tables, handle, series), self.new_rows
-        log = tables.open_for_append(PULLS)
-        entries = read_series_log(tables, series, log)
-        covered = log_ranges(entries)
-        if self._request.end_ms is None:
-            _check_clock(series, self.origin.fetched_ms, [until for _, until in covered])
-        start = _first_missing_ms(self._request, runs, covered)
-        with self._session.show_progress(f"archive {series.operation.type}") as count_rows:
-            self._noted = contradictory_ranges(entries)
-            self._unlogged = sum(run.rows for run in runs) - count_logged_rows(entries)
-            for run in select_runs(handle, series, runs, covered, start):
-                self._checks = None
-                if self._unlogged > 0:  # a refresh was killed before it noted its breaks
-                    self._checks = self._begin_checks(handle, run)
-                self.pull_run(handle, run, count_rows)
-        total = sum(run.rows for run in runs) + self.new_rows - new_before
-        done = Refreshed(
-            series.operation.type, series.subject, self.new_rows, total, start, self.until_ms
-        )
-        log_refresh(tables, done, self.origin, log, self.breaks)
-        return done
+    def issue_warnings(self) -> None:
+        """Issue one warning for the warnings of all series."""
+        if self._held_warnings:
+            words = "; ".join(self._held_warnings)
+            warn_caller(f"{self.operation.function}: {words}", HistoryWarning)
 
-    def _begin_checks(self, handle: Any, run: Run) -> HistoryChecks:
-        """Return the checks of a run, which have seen its last archived rows."""
-        series = self._series
-        checks = HistoryChecks(series.operation, series.parameters)
-        if run.rows:
-            first = run.rows - max(_ROWS_BEFORE, self._unlogged)
-            is_late = (ds.field("_part") == run.start) & (ds.field("_row") >= first)
-            names = [*dict.fromkeys([*series.keys, *CHECKED_COLUMNS.get(series.table, ())]), "_row"]
-            rows = self._tables.read_rows(handle, names, is_late, series).sort_by("_row")
-            breaks = checks.add_page(_checked_columns(rows))
-            noted = [enclosing_range(self._noted, found.time, found.time) for found in breaks]
-            pairs = zip(breaks, noted, strict=True)
-            self.breaks.add([found for found, range in pairs if found.is_certain and not range])
-        return checks
+    def make_state(self, request: RefreshRequest) -> Any:
+        """Return the state of a series whose turn it is."""
+        raise NotImplementedError
 
-    def pull_run(self, handle: Any, run: Run, count_rows: Callable[[int], object]) -> None:
-        """Pull the pages of a run from its last row on, check them, and append the new rows."""
-        request = self._run_request(run)
-        if request is None:
-            return
-        overlap, pending = RunOverlap(self._series, run), _PendingRows(handle, run)
+    def next_call(self, state: Any) -> NextCall | None:
+        """Return the next call of a series; None if it has everything."""
+        raise NotImplementedError
+
+    def take_result(self, state: Any, result: Any) -> int:
+        """Keep the result of a call until it is committed, and return the number of its rows."""
+        raise NotImplementedError
+
+    def is_due(self) -> bool:
+        """Return whether the results are enough for a commit."""
+        raise NotImplementedError
+
+    def commit_results(self) -> Iterator[Outcome]:
+        """Commit all results, and yield the outcomes of the finished series."""
+        raise NotImplementedError
+
+    def keep_results(self) -> None:
+        """Commit the results alone."""
+        raise NotImplementedError
+
+    def fail(self, state: Any, error: ToolkitError) -> None:
+        """Finish a series with an error. If all others would have it, drop those that wait."""
+        state.error = error
+        self.finished.append(state)
+        if is_fatal(error):
+            self.waiting.clear()
+
+    def announce_remarks(
+        self, done: Refreshed, request: Request, remarks: Sequence[Remark], frame: pd.DataFrame
+    ) -> Refreshed:
+        """Warn as fetching does, and return the result with the remarks."""
+        every = [*remarks, *answer_remarks(request, [frame])]
+        if self.is_single:
+            return replace(done, history=announce(self.operation, every))
+        noted = pd.DataFrame()
+        noted.attrs["toolkit"] = {}
+        with subject_call(threading.Event()):  # one warning is issued for all series
+            text = announce(self.operation, every, [noted])
+        if words := pop_held_warning(noted):
+            self._held_warnings[words] = None
+        return replace(done, history=text)
+
+    def _use_workers(
+        self, workers: Workers, count_rows: Callable[[int], object]
+    ) -> Iterator[Outcome]:
         try:
-            for page in read_pages(request):
-                page.completeness.check_complete()
-                if page.completeness.covered is not None:
-                    self.until_ms = min(self.until_ms, page.completeness.covered[1])
-                texts = list(overlap.new_texts(page.texts()))
-                pending.texts.extend(texts)
-                count_rows(len(texts))
-                if overlap.is_matched and len(pending.texts) >= self._rows_per_commit:
-                    self._commit_rows(run, pending)
-        except ArchiveError:
+            yield from self._make_calls(workers, _CALLS_AT_ONCE, count_rows)
+        except KeyboardInterrupt:
+            workers.stop.set()
+            for future in self.running:
+                future.cancel()
+            for future in wait(self.running, _SECONDS_TO_STOP).done:
+                if not future.cancelled() and future.exception() is None:
+                    self.take_result(self.running[future], future.result())
             raise
-        except (ToolkitError, KeyboardInterrupt) as error:
-            # The rows pulled so far follow the archived ones, so they are kept.
-            if overlap.is_matched:
-                with contextlib.suppress(_RowsDisagree):
-                    self._commit_rows(run, pending)
-            error.add_note(
-                f"{self._series.name}: {self.new_rows} new rows are archived; refresh again to "
-                "continue"
-            )
+
+    def _make_calls(
+        self,
+        workers: Workers | _CallsHere,
+        at_once: int,
+        count_rows: Callable[[int], object] = int,
+    ) -> Iterator[Outcome]:
+        while self.waiting or self.running or self.finished:
+            while self.waiting and len(self.running) < at_once:
+                self._begin_call(workers)
+            done = wait(self.running, return_when=FIRST_COMPLETED).done if self.running else ()
+            for future in done:
+                count_rows(self._end_call(self.running.pop(future), future))
+            if self.is_due() or not (self.waiting or self.running):
+                yield from self.commit_results()
+            if at_once == 1 and not self.is_single:
+                return
+
+    def _begin_call(self, workers: Workers | _CallsHere) -> None:
+        item = self.waiting.popleft()
+        state = self.make_state(item) if isinstance(item, RefreshRequest) else item
+        try:
+            call = self.next_call(state)
+            if call is None:
+                self.finished.append(state)
+            else:
+                self.running[workers.submit(*call)] = state
+        except ToolkitError as error:
+            self.fail(state, error)
+        except RuntimeError as error:  # of the executor, such as a cluster that is closed
+            self.fail(state, executor_error(error))
+
+    def _end_call(self, state: Any, future: "Future[Any]") -> int:
+        """Return the number of new rows."""
+        try:
+            return self.take_result(state, future.result())
+        except KeyboardInterrupt:
             raise
-        overlap.check_matched()
-        is_complete = run.bound is not None and run.bound <= self.until_ms
-        self._commit_rows(run, pending, is_complete=is_complete)
+        except ToolkitError as error:
+            self.fail(state, error)
+        except BaseException as error:  # of the executor; a worker may even exit
+            self.fail(state, executor_error(error))
+        return 0
 
-    def _run_request(self, run: Run) -> Request | None:
-        """Return the request from the run's last row on, or None if nothing can be missing."""
-        start = run.start if run.last is None else run.last
-        end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
-        if start > end:
-            return None
-        parameters = {**self._series.parameters, "start": start, "end": end}
-        if self._request.page_size is not None:
-            parameters["page_size"] = self._request.page_size
-        return prepare_request(self._series.operation.type, session=self._session, **parameters)
 
-    def _commit_rows(self, run: Run, pending: "_PendingRows", *, is_complete: bool = False) -> None:
-        texts, first = pending.texts, pending.first
-        if not texts and not is_complete:
-            return
-        rows = arrow_rows(self._series, texts, run.start, first, self.origin)
-        self._check_rows(pending.handle, run, rows)
-        count = first + len(texts)
-        counts = {self._series.name: count, self._series.run_transaction(run.start): count}
-        if is_complete:
-            counts[self._series.completion_transaction(run.start)] = run.bound or 0
-        notes = {"series": self._series.name}
-        self._tables.append_rows(pending.handle, rows, counts=counts, notes=notes)
-        self.new_rows += len(texts)
+def _resume_note(name: str, rows: int) -> str:
+    return f"{name}: {rows} new rows are archived; refresh again to continue"
 
-    def _check_rows(self, handle: Any, run: Run, rows: pa.Table) -> None:
-        """Note where rows contradict each other or have a gap; the first time, ask again.
 
-        If the service sends the same rows again, they are its own, and are archived.
+class _HistoryRefresh(_Refresh):
+    """The refresh of histories."""
+
+    def __init__(
+        self,
+        tables: ArchiveTables,
+        requests: Sequence[RefreshRequest],
+        session: Session,
+        rows_per_commit: int,
+    ) -> None:
+        super().__init__(tables, requests, session, rows_per_commit)
+        self._rows_per_call = rows_per_commit if self.is_single else _ROWS_PER_CALL
+        self._begun: dict[str, HistoryPull] = {}
+        self._tries = self._version = 0
+        self._table = requests[0].series.table
+        self._open_table()
+        self._log = tables.open_for_append(PULLS)
+        if self.is_single:
+            series = requests[0].series
+            self._entries = {series.name: read_series_log(tables, series, self._log)}
+        else:
+            found = read_log(tables, self._log, self.operation.type)
+            self._entries = {f"{type} {subject}": found[type, subject] for type, subject in found}
+
+    def make_state(self, request: RefreshRequest) -> HistoryPull:
+        """Return the pull of a history."""
+        history = self._begun[request.series.name] = HistoryPull(request, self.session)
+        return history
+
+    def next_call(self, history: HistoryPull) -> NextCall | None:
+        """Return the call for the next portion of a history."""
+        name = history.request.series.name
+        if history.is_changed:
+            entries = self._entries.get(name, ())
+            lengths = None if self._lengths is None else self._lengths.get(name, {})
+            history.begin(self.tables, self._handle, entries, lengths)
+        pull = history.next_pull(self._rows_per_call)
+        return None if pull is None else (pull_rows, {"pull": pull})
+
+    def take_result(self, history: HistoryPull, pulled: PulledRows) -> int:
+        """Check the rows of a portion, keep them, and return their number."""
+        if history.is_changed:
+            self._begin_again(history)
+            return 0
+        try:
+            history.add_portion(pulled)
+        except RowsDisagree:
+            # The rows are pulled once more. After an error they are not kept.
+            if pulled.error is None:
+                self._begin_again(history)
+                return 0
+        if isinstance(pulled.error, KeyboardInterrupt):
+            raise pulled.error
+        if pulled.error is not None:
+            self.fail(history, pulled.error)
+        else:
+            self.waiting.appendleft(history)
+        return int(pulled.rows.num_rows)
+
+    def is_due(self) -> bool:
+        """Return whether there are enough rows or finished histories."""
+        pending = (portion for history in self._begun.values() for portion in history.portions)
+        is_large = sum(portion.rows.num_rows for portion in pending) >= self.rows_per_commit
+        return is_large or len(self.finished) >= _SERIES_PER_COMMIT
+
+    def commit_results(self) -> Iterator[Outcome]:
+        """Commit the portions, then the entries of the finished histories in the log."""
+        self.keep_results()
+        finished, self.finished = self.finished, []
+        changed = [history for history in finished if history.is_changed and not history.error]
+        for history in changed:
+            self._begin_again(history)
+        done = [history for history in finished if not history.is_changed and not history.error]
+        if done:
+            entries = [
+                log_entry(history.refreshed(), history.origin, history.breaks, history.runs)
+                for history in done
+            ]
+            log_refreshes(self.tables, entries, self._log)
+        for history in finished:
+            if history in changed:
+                continue
+            self._begun.pop(history.request.series.name, None)
+            if history.error is None:
+                yield history.request, self._announce(history)
+                continue
+            if not isinstance(history.error, ArchiveError):
+                name = history.request.series.name
+                history.error.add_note(_resume_note(name, history.new_rows))
+            yield history.request, history.error
+
+    def keep_results(self) -> None:
+        """Commit the portions of all histories in one commit.
+
+        An interrupt can come directly after a commit, before any line of ours notes it. Only the
+        version of the handle shows that the commit was done.
         """
-        self._checks = self._checks or self._begin_checks(handle, run)
-        breaks = self._checks.add_page(_checked_columns(rows))
-        if any(found.group != "unproved" for found in breaks) and not self._is_second_pull:
-            self._is_second_pull = True
-            raise _RowsDisagree
-        self.breaks.add(breaks)
+        histories = [history for history in self._begun.values() if history.portions]
+        if not histories:
+            return
+        if self._handle.version() == self._version:
+            try:
+                self._append_portions(histories)
+            except CommitConflict:
+                self._count_try()
+                self._open_table()
+                self._find_changed()
+                self.keep_results()
+                return
+        for history in histories:
+            self.new_rows += history.note_commit()
+        version, self._version = self._version, self._handle.version()
+        if self._version > version + 1:  # other processes committed, too
+            self._find_changed()
 
+    def _append_portions(self, histories: Sequence[HistoryPull]) -> None:
+        counts: dict[str, int] = {}
+        for history in histories:
+            for portion in history.portions:
+                counts |= portion.counts
+        # Readers of one account skip the row groups of others.
+        ordered = sorted(histories, key=lambda history: history.request.series.subject)
+        rows = [portion.rows for history in ordered for portion in history.portions]
+        name = histories[0].request.series.name
+        notes = {"series": name if len(histories) == 1 else f"{len(histories)} of {self.name}"}
+        self.tables.append_rows(self._handle, pa.concat_tables(rows), counts=counts, notes=notes)
 
-def _checked_columns(rows: pa.Table) -> dict[str, Any]:
-    """Return the columns of the record of rows, without those of the archive."""
-    return {name: rows[name] for name in rows.column_names if not name.startswith("_")}
+    def _open_table(self) -> None:
+        self._handle = self.tables.open_for_append(self._table)
+        self._version = self._handle.version()
+        self._lengths = self._read_lengths()
 
+    def _read_lengths(self) -> Mapping[str, RunLengths] | None:
+        """Return the lengths of all runs, if that is worth the requests to a store."""
+        if self.is_single and "://" in self.tables.location:
+            return None
+        return count_run_rows(self.tables, self._handle)
 
-class _PendingRows:
-    """Rows of a run that were pulled and are not committed yet.
+    def _find_changed(self) -> None:
+        """Mark the histories to which another process has appended, and drop their portions."""
+        self._lengths = self._read_lengths()
+        for name, history in self._begun.items():
+            if self._lengths is None or self._lengths.get(name, {}) != history.lengths:
+                history.is_changed, history.portions = True, []
 
-    An interrupt can come directly after a commit, before any line of ours notes it. Only the
-    version of the handle shows that the commit was done: this run's commits alone change it.
-    """
+    def _begin_again(self, history: HistoryPull) -> None:
+        """Read the runs of a history again, and continue from there."""
+        self._count_try()
+        series = history.request.series
+        history.is_changed = True
+        self._entries[series.name] = read_series_log(self.tables, series)
+        self._lengths = self._read_lengths()
+        self.waiting.appendleft(history)
 
-    def __init__(self, handle: Any, run: Run) -> None:
-        self.handle = handle
-        self._state: tuple[int, int, list[bytes]] = (handle.version(), run.rows, [])
+    def _count_try(self) -> None:
+        self._tries += 1
+        if self._tries >= MAX_TRIES + len(self._begun):
+            raise ArchiveError(
+                f"{self.name}: other processes wrote to the archive {self._tries} times in "
+                "between; refresh again when they are done"
+            )
 
-    @property
-    def texts(self) -> list[bytes]:
-        """The pending rows. New rows can be appended to the list."""
-        return self._current_state()[2]
-
-    @property
-    def first(self) -> int:
-        """The position in the run of the first pending row."""
-        return self._current_state()[1]
-
-    def _current_state(self) -> tuple[int, int, list[bytes]]:
-        version, first, texts = self._state
-        if self.handle.version() != version:
-            self._state = (self.handle.version(), first + len(texts), [])
-        return self._state
-
-
-def refresh_state(tables: ArchiveTables, request: RefreshRequest, session: Session) -> Refreshed:
-    """Fetch and append the present answer of an operation that is not a history."""
-    series, operation = request.series, request.series.operation
-    origin = RowOrigin(session.label, session.simulated, session.now_ms())
-    handle = tables.open_table(ANSWERS)
-    if handle is not None:
-        archived = tables.read_rows(handle, ["_fetched"], series=series)["_fetched"]
-        _check_clock(series, origin.fetched_ms, archived.to_pylist())
-    body, headers = _fetch_answer(series, session)
-    done = append_answer(tables, series, body, headers, origin)
-    if operation.binary:
+    def _announce(self, history: HistoryPull) -> Refreshed:
+        """Return the result of a history with remarks about what the service does not have."""
+        request, done, series = history.request, history.refreshed(), history.request.series
+        has_start = request.start_ms is not None
+        times = request.times if has_start else {**request.times, "start": done.start_ms}
+        type = self.operation.type
+        whole = prepare_request(type, session=self.session, **series.parameters, **times)
+        remarks = request_remarks(whole, has_start=has_start)
+        archived = _archived_rows(self.tables, series, done.total)
+        archived.attrs["toolkit"] = history.breaks.facts()
+        done = self.announce_remarks(done, whole, remarks, archived)
+        # Gaps of a source that has not all rows, such as recordings, are noted and no fault.
+        if (reason := history.breaks.reason) and not self.session.source.history:
+            warn_caller(f"incomplete: {series.name}: {reason}", IncompleteWarning)
+            done = replace(done, history="; ".join(filter(None, (done.history, reason))))
         return done
-    sent = prepare_request(operation.type, session=session, **series.parameters)
-    answer = decode(operation, 200, headers, body, parameters=series.parameters)
-    # Remarks depend on the number of rows only, so the frames need no columns.
-    frames = [
-        pd.DataFrame(index=range(len(rows)))
-        for rows in answer_rows(operation, answer, series.parameters)
-    ]
-    return _announce_remarks(done, sent, request_remarks(sent), frames)
-
-
-def _fetch_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str]]:
-    """Return the body of an answer and the headers that are needed to decode it.
-
-    Pages are joined: their rows, unchanged, in one array.
-    """
-    operation = series.operation
-    if operation.paging != "none":
-        texts: list[bytes] = []
-        request = prepare_request(operation.type, session=session, **series.parameters)
-        for page in read_pages(request):
-            page.completeness.check_complete()
-            texts += page.texts()
-        return b"[%b]" % b",".join(texts), {}
-    answer = session.ask(operation, request_body(operation, series.parameters))
-    answer.completeness.check_complete()
-    headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
-    return answer.content, headers
-
-
-def append_answer(
-    tables: ArchiveTables,
-    series: Series,
-    body: bytes,
-    headers: Mapping[str, str],
-    origin: RowOrigin,
-) -> Refreshed:
-    """Append an answer, unless it is archived already.
-
-    Raises
-    ------
-    ArchiveError
-        If it cannot be written.
-    """
-    row = {
-        "_operation": series.operation.type,
-        "_subject": series.subject,
-        "_body": body,
-        "_headers": json.dumps(dict(headers)),
-        **origin.columns,
-    }
-    rows = pa.Table.from_pylist([row], schema=SCHEMAS[ANSWERS])
-    is_same_time = ds.field("_fetched") == origin.fetched_ms
-    for _ in range(MAX_TRIES):
-        handle = tables.open_for_append(ANSWERS)
-        same = tables.read_rows(handle, ["_body"], is_same_time, series)
-        is_new = body not in same["_body"].to_pylist()
-        total = (handle.transaction_version(series.name) or 0) + is_new
-        moment = origin.fetched_ms
-        done = Refreshed(series.operation.type, series.subject, int(is_new), total, moment, moment)
-        with contextlib.suppress(CommitConflict):
-            if is_new:
-                # The transaction makes Delta refuse a second writer of the same series.
-                tables.append_rows(handle, rows, counts={series.name: total})
-                log_refresh(tables, done, origin)
-            return done
-    raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
 
 
 def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.DataFrame:
@@ -507,9 +503,172 @@ def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.Data
     return pd.DataFrame(index=range(pc.max(counts["count_all"]).as_py() or 0))
 
 
-def _announce_remarks(
-    done: Refreshed, request: Request, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame]
-) -> Refreshed:
-    """Warn as fetching does, and return the result with the remarks."""
-    text = announce(request.operation, [*remarks, *answer_remarks(request, frames)])
-    return replace(done, history=text)
+@dataclass(frozen=True, slots=True)
+class ArchivedAnswer:
+    """An answer to archive.
+
+    Attributes
+    ----------
+    series : Series
+        The operation and its parameters.
+    body : bytes
+        The body.
+    headers : mapping
+        The headers that are needed to decode it.
+    origin : RowOrigin
+        Where it comes from.
+    """
+
+    series: Series
+    body: bytes
+    headers: Mapping[str, str]
+    origin: RowOrigin
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row of the table."""
+        return {
+            "_operation": self.series.operation.type,
+            "_subject": self.series.subject,
+            "_body": self.body,
+            "_headers": json.dumps(dict(self.headers)),
+            **self.origin.columns,
+        }
+
+
+class _AnswerPull:
+    """The request of one answer, and the answer."""
+
+    def __init__(self, request: RefreshRequest, origin: RowOrigin) -> None:
+        self.request, self.origin = request, origin
+        self.answer: ArchivedAnswer | None = None
+        self.error: ToolkitError | None = None
+
+
+class _AnswerRefresh(_Refresh):
+    """The refresh of an operation that is not a history: one more answer of each series."""
+
+    def make_state(self, request: RefreshRequest) -> _AnswerPull:
+        """Return the pull of an answer."""
+        session = self.session
+        origin = RowOrigin(session.label, session.simulated, session.now_ms())
+        return _AnswerPull(request, origin)
+
+    def next_call(self, state: _AnswerPull) -> NextCall:
+        """Return the call for an answer, if no archived answer is later than the present."""
+        series, handle = state.request.series, self.tables.open_table(ANSWERS)
+        if handle is not None:
+            archived = self.tables.read_rows(handle, ["_fetched"], series=series)["_fetched"]
+            check_clock(series, state.origin.fetched_ms, archived.to_pylist())
+        return fetch_answer, {"type": series.operation.type, "parameters": series.parameters}
+
+    def take_result(self, state: _AnswerPull, result: tuple[bytes, dict[str, str]]) -> int:
+        """Keep an answer."""
+        state.answer = ArchivedAnswer(state.request.series, *result, state.origin)
+        self.finished.append(state)
+        return 1
+
+    def is_due(self) -> bool:
+        """Return whether there are enough answers."""
+        size = sum(len(state.answer.body) for state in self.finished if state.answer)
+        return size >= _BYTES_PER_COMMIT or len(self.finished) >= _SERIES_PER_COMMIT
+
+    def commit_results(self) -> Iterator[Outcome]:
+        """Commit the answers, and yield what came of each."""
+        finished, self.finished = self.finished, []
+        answers = [state.answer for state in finished if state.answer]
+        done = iter(append_answers(self.tables, answers) if answers else ())
+        for state in finished:
+            if state.answer is None:
+                yield state.request, state.error
+            else:
+                result = next(done)
+                self.new_rows += result.rows
+                yield state.request, self._announce(state.answer, result)
+
+    def keep_results(self) -> None:
+        """Commit the answers."""
+        for _ in self.commit_results():
+            pass
+
+    def _announce(self, answer: ArchivedAnswer, done: Refreshed) -> Refreshed:
+        series = answer.series
+        if self.operation.binary:
+            return done
+        sent = prepare_request(self.operation.type, session=self.session, **series.parameters)
+        decoded = decode(
+            self.operation, 200, answer.headers, answer.body, parameters=series.parameters
+        )
+        # Remarks depend on the number of rows only, so the frame needs no columns.
+        parts = answer_rows(self.operation, decoded, series.parameters)
+        rows = max(map(len, parts), default=0)
+        frame = pd.DataFrame(index=range(rows))
+        return self.announce_remarks(done, sent, request_remarks(sent), frame)
+
+
+def fetch_answer(
+    type: str,
+    parameters: Mapping[str, Any],
+    session: Session,
+    count_rows: Callable[[int], object] = int,
+) -> tuple[bytes, dict[str, str]]:
+    """Return the body of an answer and the headers that are needed to decode it.
+
+    Pages are joined: their rows, unchanged, in one array.
+    """
+    operation = OPERATIONS[type]
+    if operation.paging != "none":
+        texts: list[bytes] = []
+        for page in read_pages(prepare_request(type, session=session, **parameters)):
+            page.completeness.check_complete()
+            texts += page.texts()
+        count_rows(1)
+        return b"[%b]" % b",".join(texts), {}
+    answer = session.ask(operation, request_body(operation, parameters))
+    answer.completeness.check_complete()
+    count_rows(1)
+    headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
+    return answer.content, headers
+
+
+def append_answers(tables: ArchiveTables, answers: Sequence[ArchivedAnswer]) -> list[Refreshed]:
+    """Append those answers that are not archived yet in one commit, and return what came of each.
+
+    Raises
+    ------
+    ArchiveError
+        If they cannot be written.
+    """
+    times = ds.field("_fetched").isin([answer.origin.fetched_ms for answer in answers])
+    for _ in range(MAX_TRIES):
+        handle = tables.open_for_append(ANSWERS)
+        same = tables.read_rows(handle, ["_operation", "_subject", "_body"], times)
+        archived = {(row["_operation"], row["_subject"], row["_body"]) for row in same.to_pylist()}
+        transactions = tables.read_transactions(handle)
+        counts: dict[str, int] = {}
+        new, done = [], []
+        for answer in answers:
+            series, moment = answer.series, answer.origin.fetched_ms
+            identity = (series.operation.type, series.subject, answer.body)
+            is_new = identity not in archived
+            if series.name in counts:
+                before = counts[series.name]
+            elif transactions is None:
+                before = handle.transaction_version(series.name) or 0
+            else:
+                before = transactions.get(series.name, 0)
+            if is_new:
+                archived.add(identity)
+                new.append(answer.row)
+                # The transaction makes Delta refuse a second writer of the same series.
+                counts[series.name] = before + 1
+            done.append(Refreshed(*identity[:2], int(is_new), before + is_new, moment, moment))
+        with contextlib.suppress(CommitConflict):
+            if new:
+                rows = pa.Table.from_pylist(new, schema=SCHEMAS[ANSWERS])
+                tables.append_rows(handle, rows, counts=counts)
+            pairs = zip(done, answers, strict=True)
+            log_refreshes(tables, [log_entry(result, answer.origin) for result, answer in pairs])
+            return done
+    names = ", ".join(dict.fromkeys(answer.series.name for answer in answers[:3]))
+    raise ArchiveError(f"{names}: other processes keep writing to the archive; try again")

@@ -32,6 +32,7 @@ from toolkit.frames import Collector
 
 __all__ = [
     "ANSWERS",
+    "COMPLETE",
     "FREEZES",
     "PULLS",
     "RECORDS",
@@ -63,6 +64,8 @@ PULLS: Final = "pulls"
 """The log: one row for each refresh and each ingestion."""
 FREEZES: Final = "freezes"
 """The table of freezes."""
+COMPLETE: Final = " complete"
+"""The end of the name of the transaction that marks a run as complete."""
 
 # The leading underscore separates these columns from the record's own columns.
 _SERIES_COLUMNS: Final = (("_operation", pa.string()), ("_subject", pa.string()))
@@ -111,6 +114,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             *((name, pa.int64()) for name in ("start", "until", "rows", "total")),
             ("breaks", pa.string()),  # JSON: the ranges in which rows contradict each other
             ("why", pa.string()),
+            ("runs", pa.string()),  # JSON: the runs of the series after the refresh
             *_ORIGIN_COLUMNS,
         ]
     ),
@@ -165,7 +169,7 @@ class Series:
 
     def completion_transaction(self, start: int) -> str:
         """Return the name of the Delta transaction that marks a run as complete."""
-        return f"{self.name} from {start} complete"
+        return f"{self.run_transaction(start)}{COMPLETE}"
 
 
 def find_operation(name: str | Callable[..., Any]) -> Operation:
@@ -358,6 +362,8 @@ def arrow_rows(
     AnswerInvalid
         If a row breaks the contract.
     """
+    if not texts:
+        return SCHEMAS[series.table].empty_table()
     operation, count = series.operation, len(texts)
     content = b"[%b]" % b",".join(texts)
     collector = Collector(operation, "float")

@@ -3,7 +3,9 @@
 Only this module uses deltalake.
 """
 
+import contextlib
 import hashlib
+import json
 import re
 import urllib.parse
 import urllib.request
@@ -15,10 +17,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
 
 from toolkit.archive.errors import (
     CommitConflict,
     StoreUnreachable,
+    explain_missing_library,
     hide_panics,
     load_deltalake,
     translate_errors,
@@ -128,6 +132,7 @@ class ArchiveTables:
         self.options = dict(options or {})
         self.versions = versions
         self._datasets: dict[str, tuple[Any, Any]] = {}
+        self._transactions: dict[str, tuple[int, dict[str, int]]] = {}
 
     def translate_errors(self, location: str) -> AbstractContextManager[None]:
         """Re-raise errors of deltalake and pyarrow as ArchiveError, without secrets."""
@@ -276,6 +281,43 @@ class ArchiveTables:
                 writer_properties=_writer_properties(),
             )
 
+    def read_transactions(self, handle: Any) -> Mapping[str, int] | None:
+        """Return all transactions of a table: name -> number; None if they cannot be read.
+
+        They are read from the last checkpoint of the table's log and the entries after it, because
+        `transaction_version` of deltalake takes longer for one than this for all.
+        """
+        uri, version = handle.table_uri, handle.version()
+        files = _local_filesystem(uri) or self._store_filesystem(uri)
+        known = self._transactions.get(uri)
+        with contextlib.suppress(OSError, ValueError, KeyError, pa.ArrowException):
+            if known is None or known[0] > version:
+                known = _read_checkpoint(files, version)
+            first, found = known[0] + 1, dict(known[1])
+            for number in range(first, version + 1):
+                with files.open_input_stream(f"_delta_log/{number:020}.json") as entry:
+                    for line in entry.read().splitlines():
+                        if line.startswith(b'{"txn"'):
+                            transaction = json.loads(line)["txn"]
+                            found[transaction["appId"]] = transaction["version"]
+            self._transactions[uri] = (version, found)
+            return found
+        return None
+
+    def transaction(self, handle: Any, name: str) -> int | None:
+        """Return the number of a transaction of a table; None if there is none."""
+        found = None if "://" in self.location else self.read_transactions(handle)
+        if found is None:
+            number: int | None = handle.transaction_version(name)
+            return number
+        return found.get(name)
+
+    def _store_filesystem(self, uri: str) -> Any:
+        with explain_missing_library():
+            from deltalake.fs import DeltaStorageHandler
+
+        return pa_fs.PyFileSystem(DeltaStorageHandler(uri, self.options or None))
+
     def open_dataset(self, handle: Any, series: Series | None = None) -> Any:
         """Return the files of a table, or those that may have rows of a series, as a dataset."""
         known = (handle.version(), series and series.name)
@@ -369,6 +411,30 @@ def _local_filesystem(uri: str) -> Any:
         return None
     folder = urllib.request.url2pathname(parts.path)
     return pa_fs.SubTreeFileSystem(folder, pa_fs.LocalFileSystem())
+
+
+def _read_checkpoint(files: Any, version: int) -> tuple[int, dict[str, int]]:
+    """Return the version and the transactions of the last checkpoint of a table's log.
+
+    Raises
+    ------
+    ValueError
+        If it is later than `version`, or has a form that is not known here.
+    """
+    path = "_delta_log/_last_checkpoint"
+    if files.get_file_info([path])[0].type == pa_fs.FileType.NotFound:
+        return -1, {}
+    with files.open_input_stream(path) as stream:
+        last = json.loads(stream.read())
+    if last["version"] > version or last.get("parts") or last.get("v2Checkpoint"):
+        raise ValueError(f"no simple checkpoint up to version {version}")
+    path = f"_delta_log/{last['version']:020}.checkpoint.parquet"
+    with files.open_input_file(path) as file:
+        table = pq.ParquetFile(file).read(columns=["txn.appId", "txn.version"])
+        rows = table["txn"].combine_chunks()
+    names, numbers = (rows.field(name).to_pylist() for name in ("appId", "version"))
+    pairs = zip(names, numbers, strict=True)
+    return last["version"], {name: number for name, number in pairs if name}
 
 
 def file_actions(handle: Any) -> list[dict[str, Any]]:

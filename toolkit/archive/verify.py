@@ -127,7 +127,7 @@ def _check_table(
         for pair, entries in logged.items():
             if what := missing_rows_message(collected.counts[pair], count_logged_rows(entries)):
                 yield error_finding(name, " ".join(pair), "lost", what)
-        yield from _check_histories(handle, name, sort, spans)
+        yield from _check_histories(tables, handle, name, sort, spans)
     for freeze_id in unconfirmed_freezes(tables) if name == FREEZES else ():
         what = (
             f"the last log entry of the freeze {freeze_id} is missing: it was deleted, or the "
@@ -189,7 +189,11 @@ def _sample_keys(tables: ArchiveTables, handle: Any, name: str) -> KeySample:
 
 
 def _check_histories(
-    handle: Any, name: str, sort: ExternalSort, spans: dict[tuple[str, str], Mapping[str, Any]]
+    tables: ArchiveTables,
+    handle: Any,
+    name: str,
+    sort: ExternalSort,
+    spans: dict[tuple[str, str], Mapping[str, Any]],
 ) -> Iterator[Finding]:
     """Check the histories one after the other, and put the span of each into `spans`."""
     check: SeriesCheck | None = None
@@ -207,7 +211,7 @@ def _check_histories(
             if check is None or pair != (check.series.operation.type, check.series.subject):
                 if check is not None:
                     yield from check.finish()
-                check = SeriesCheck(handle, name, Series(OPERATIONS[pair[0]], pair[1]))
+                check = SeriesCheck(tables, handle, name, Series(OPERATIONS[pair[0]], pair[1]))
             yield from check.add_rows(rows.slice(first, end - first))
             spans[pair] = check.span
     if check is not None:

@@ -25,6 +25,7 @@ from toolkit.cli.options import SizeChoice, open_session
 
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
+    from toolkit.archive.history_pull import RefreshRequest
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
 
@@ -300,55 +301,54 @@ def _refresh_all(
     No request is sent if an argument is wrong. An error that every subject would get ends the
     command at once, for example a refused key, a spent budget or a full disk.
     """
-    from toolkit.archive.errors import HistoryMismatch
+    from toolkit.archive.refresh import refresh_all
     from toolkit.errors import ArchiveError, ToolkitError
-    from toolkit.fetch.many import FATAL_ERRORS
 
     fetch = fetch_function(operation)
     calls: list[Call] = [(subject,) for subject in subjects] or [()]
     if subjects and operation.parameters and not is_repeatable(operation):
         calls = [(list(subjects),)]  # one request takes all of them
-    series_calls = _check_calls(fetch, calls, arguments)
+    requests = _check_calls(fetch, calls, arguments)
     failed: dict[str, ToolkitError] = {}
-    remaining = len(series_calls)
-    with PullProgress(f"archive {operation.type}", len(series_calls)) as progress:
+    remaining = len(requests)
+    with PullProgress(f"archive {operation.type}", len(requests)) as progress:
         session.progress = progress.start_pull
-        for series, call in series_calls.items():
+        try:
+            for request, outcome in refresh_all(archive.tables, requests, session):
+                remaining -= 1
+                if isinstance(outcome, ToolkitError):
+                    failed[request.series.name] = outcome
+                else:
+                    line = f"{request.series.name}: {outcome.rows} new, {outcome.total} rows"
+                    typer.echo(json.dumps(asdict(outcome)) if as_json else line)
+                progress.finish_pull()
+        except ArchiveError as error:  # nothing can be written
+            failed[archive.tables.location] = error
             remaining -= 1
-            try:
-                refreshed = archive.refresh(fetch, *call, session=session, **arguments)
-            except ToolkitError as error:
-                failed[series] = error
-                is_fatal = isinstance(error, (*FATAL_ERRORS, ArchiveError))
-                if is_fatal and not isinstance(error, HistoryMismatch):
-                    break
-            else:
-                name = f"{refreshed.operation} {refreshed.subject}"
-                line = f"{name}: {refreshed.rows} new, {refreshed.total} rows"
-                typer.echo(json.dumps(asdict(refreshed)) if as_json else line)
-            progress.finish_pull()
-    for series, failure in failed.items():
+    for name, failure in failed.items():
         message = plain_message(" ".join([str(failure), *getattr(failure, "__notes__", [])]))
-        typer.echo(f"toolkit: {series}: {message}", err=True)
+        typer.echo(f"toolkit: {name}: {message}", err=True)
     if failed:
         not_requested = f"; not requested: {remaining}" if remaining else ""
-        fail(f"{len(failed)} of {len(series_calls)} failed{not_requested}")
+        fail(f"{len(failed)} of {len(requests)} failed{not_requested}")
 
 
 def _check_calls(
     fetch: Callable[..., Any], calls: Sequence[Call], arguments: Mapping[str, Any]
-) -> dict[str, Call]:
-    """Return the calls by the name of their series; wrong arguments end the command."""
-    from toolkit.archive.refresh import prepare_refresh
+) -> list["RefreshRequest"]:
+    """Return the requests of the calls; wrong arguments end the command."""
+    from toolkit.archive.history_pull import prepare_refresh
     from toolkit.errors import ArchiveError, BadRequest
 
-    checked, errors = {}, []
+    checked: dict[str, RefreshRequest] = {}
+    errors = []
     now_ms = time.time_ns() // 1_000_000  # the service's own time would cost a request
     for call in calls:
         try:
-            checked[prepare_refresh(fetch, call, arguments, now_ms).series.name] = call
+            request = prepare_refresh(fetch, call, arguments, now_ms)
+            checked[request.series.name] = request
         except (BadRequest, ArchiveError) as error:
             errors.append(f"toolkit: {error}")
     if errors:
         fail("\n".join(errors).removeprefix("toolkit: "), code=2)
-    return checked
+    return [*checked.values()]

@@ -1,43 +1,28 @@
 """One request for many subjects at once, without losing any of them silently."""
 
 import inspect
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import (
-    CancelledError,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    as_completed,
-)
-from contextlib import contextmanager, suppress
-from typing import Any, Final, Literal, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, Future, as_completed
+from contextlib import suppress
+from typing import Any, Literal, TypeVar, cast
 
 import pandas as pd
 
-from toolkit.client import Recipe, Session, current_session
+from toolkit.client import Session, current_session
 from toolkit.contract.operations import Operation
-from toolkit.errors import (
-    BudgetSpent,
-    HistoryWarning,
-    Incomplete,
-    InvalidKey,
-    NotConnected,
-    NotPermitted,
-    ToolkitError,
-)
+from toolkit.errors import HistoryWarning, Incomplete, ToolkitError
 from toolkit.fetch.concat import concat_subjects, subjects_of
 from toolkit.fetch.pull import (
     IncompleteWarning,
     pop_held_warning,
     prepare_request,
-    subject_call,
     warn_caller,
 )
 from toolkit.fetch.registry import operation_of
+from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.times import to_ms
 
-__all__ = ["FATAL_ERRORS", "OnError", "many"]
+__all__ = ["OnError", "many"]
 
 Answer = TypeVar("Answer", bound=pd.DataFrame | tuple[Any, ...])
 """The return type of a fetch function: a frame, or a named tuple of frames."""
@@ -45,16 +30,12 @@ Answer = TypeVar("Answer", bound=pd.DataFrame | tuple[Any, ...])
 OnError = Literal["raise", "warn"]
 """What to do if subjects failed."""
 
-_THREADS: Final = 8  # as many as one client has connections
-FATAL_ERRORS: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
-"""Errors that every other subject would have, too."""
-
 
 def many(
     fetch: Callable[..., Answer],
     subjects: str | Iterable[str],
     *arguments: object,
-    executor: Executor | None = None,
+    executor: Executor | ClusterClient | None = None,
     on_error: OnError = "raise",
     resume: Answer | BaseException | None = None,
     **named: object,
@@ -69,7 +50,7 @@ def many(
         Values of its first parameter: addresses, coins or dexes. One text is a list of one.
     *arguments, **named
         The other arguments of the fetch function.
-    executor : Executor, optional
+    executor : Executor or Dask Client, optional
         Where the calls run: threads, processes, or a cluster. By default eight threads that share
         the session, its connections and its budget. Other processes make a session like it, with
         the key in *their* ``TOOLKIT_API_KEY``: a key is never sent. With ``points_per_minute`` all
@@ -158,19 +139,20 @@ class _SubjectCalls:
         self.session = session
         self.answers: dict[str, Any] = {}
         self.failed: dict[str, ToolkitError] = {}
-        self.fatal_error: ToolkitError | None = None
 
-    def run(self, subjects: list[str], executor: Executor | None) -> None:
+    def run(self, subjects: list[str], executor: Executor | ClusterClient | None) -> None:
         """Call the fetch function for every subject."""
-        with self._submitter(executor) as submit:
+        name = self.operation.parameters[0].python
+        with Workers(self.session, executor) as workers:
             running: dict[Future[Any], str] = {}
             try:
                 for subject in subjects:
                     try:
-                        running[submit(subject)] = subject
+                        call = {name: subject, **self.call}
+                        running[workers.submit(self.fetch, call)] = subject
                     except Exception as error:  # such as a cluster that is closed
-                        self.failed[subject] = _foreign_error(error)
-                self._collect(running)
+                        self.failed[subject] = executor_error(error)
+                self._collect(running, workers)
             except BaseException:  # an interrupt, too, leaves no call that runs on
                 self._cancel(running)
                 raise
@@ -178,7 +160,7 @@ class _SubjectCalls:
                 self.answers = {k: self.answers[k] for k in subjects if k in self.answers}
                 self.failed = {k: self.failed[k] for k in subjects if k in self.failed}
 
-    def _collect(self, running: Mapping["Future[Any]", str]) -> None:
+    def _collect(self, running: Mapping["Future[Any]", str], workers: Workers) -> None:
         title = f"{self.operation.type} of {len(running)}"
         with self.session.show_progress(title) as count_subjects:
             for future in as_completed(running):
@@ -190,13 +172,13 @@ class _SubjectCalls:
                 except ToolkitError as error:
                     self.failed[subject] = error
                     if isinstance(error, FATAL_ERRORS):
-                        self.fatal_error = error
+                        workers.fatal_error = error
                         for other in running:
                             other.cancel()
                 except BaseException as error:  # of the executor; a worker may even exit
                     is_cancelled = isinstance(error, CancelledError)
-                    reason = self.fatal_error if is_cancelled else None
-                    self.failed[subject] = reason or _foreign_error(error)
+                    reason = workers.fatal_error if is_cancelled else None
+                    self.failed[subject] = reason or executor_error(error)
                 count_subjects(1)
 
     def _cancel(self, running: Mapping["Future[Any]", str]) -> None:
@@ -206,62 +188,6 @@ class _SubjectCalls:
                 continue
             if future.exception() is None:
                 self.answers[subject] = future.result()
-
-    def _call_in_thread(self, call: Mapping[str, Any], stop: threading.Event) -> Any:
-        """Call the fetch function in a thread; it stops between two pages once `stop` is set."""
-        if self.fatal_error is not None:
-            raise CancelledError
-        try:
-            with subject_call(stop):
-                return self.fetch(**call, session=self.session)
-        except FATAL_ERRORS as error:
-            self.fatal_error = error  # set here, so that this thread begins no further call
-            raise
-
-    @contextmanager
-    def _submitter(self, executor: Executor | None) -> Iterator[Callable[[str], "Future[Any]"]]:
-        """Yield a function that submits the call for a subject; at the end, stop running calls."""
-        name, stop = self.operation.parameters[0].python, threading.Event()
-        has_threads = executor is None or isinstance(executor, ThreadPoolExecutor)
-        pool = ThreadPoolExecutor(_THREADS) if executor is None else executor
-        recipe = None if has_threads else _recipe_of(self.session)
-
-        def submit(subject: str) -> "Future[Any]":
-            call = {name: subject, **self.call}
-            if recipe is None:
-                return pool.submit(self._call_in_thread, call, stop)
-            return pool.submit(_call_in_process, self.fetch, call, recipe)
-
-        try:
-            yield submit
-        finally:
-            stop.set()
-            if executor is None:
-                pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _foreign_error(error: BaseException) -> Incomplete:
-    """Return an error of this package for one that an executor or its worker raised."""
-    failure = Incomplete(
-        f"the executor broke: {type(error).__name__}: {error}. Fetch this subject again"
-    )
-    failure.__cause__ = error
-    return failure
-
-
-def _call_in_process(fetch: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
-    """Call the fetch function in another process, with a session that is made there."""
-    with subject_call(threading.Event()):
-        return fetch(**call, session=recipe.get_session())
-
-
-def _recipe_of(session: Session) -> Recipe:
-    if session.recipe is None:
-        raise TypeError(
-            "This session has a transport of its own, which other processes cannot use. Use "
-            "threads, or a session of tk.local or of tk.connect with an address"
-        )
-    return session.recipe
 
 
 def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> list[str]:

@@ -1,0 +1,139 @@
+"""Many subjects share commits; a failure or a lost worker costs its subject only."""
+
+import multiprocessing
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.archive.world import (
+    START,
+    ChangedAnswers,
+    StopsAfter,
+    archived_rows,
+    fill_session,
+    make_fills,
+)
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
+
+USERS = [f"0x{number:040x}" for number in range(40)]
+FILLS = make_fills(60)
+
+
+def version(archive: Archive, table: str) -> int:
+    return int(archive.tables.open_table(table).version())
+
+
+def test_many_accounts_share_commits(tmp_path: Path) -> None:
+    alone, together = open_archive(tmp_path / "alone"), open_archive(tmp_path / "together")
+    for fills in (FILLS[:40], FILLS):
+        session = fill_session(fills, users=USERS)
+        for user in USERS[:3]:
+            alone.refresh(tk.user_fills_by_time, user, START, session=session)
+        done = together.refresh_many(tk.user_fills_by_time, USERS, START, session=session)
+        assert [each.subject for each in done] == USERS
+        assert {each.total for each in done} == {len(fills)}
+    assert version(together, "fills") <= 4
+    assert version(together, "pulls") <= 4
+    for user in USERS[:3]:
+        kept = [each.frame(tk.user_fills_by_time, user) for each in (alone, together)]
+        pd.testing.assert_frame_equal(*kept)
+        assert tk.provenance(kept[1])["complete"] == "yes"
+    again = together.refresh_many(tk.user_fills_by_time, USERS, session=session)
+    assert sum(each.rows for each in again) == 0
+    assert together.verify() == []
+
+
+def test_portions_of_long_histories(tmp_path: Path) -> None:
+    """Histories that are longer than a portion come in several commits."""
+    users, fills = USERS[:3], make_fills(17_000)
+    archive, session = open_archive(tmp_path), fill_session(fills, users=users)
+    archive.refresh_many(
+        tk.user_fills_by_time, users, START, session=session, rows_per_commit=10_000
+    )
+    assert version(archive, "fills") >= 3
+    fetched = tk.user_fills_by_time(users[1], START, session=session)
+    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, users[1]), fetched)
+    assert archive.verify() == []
+
+
+def test_other_history_fails_its_account_only(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    other = fill_session(
+        FILLS,
+        users=USERS,
+        through=lambda inner: ChangedAnswers(inner, lambda body: body.replace(b"64000.10", b"1.0")),
+    )
+    archive.refresh(tk.user_fills_by_time, USERS[5], START, session=other)
+    session = fill_session(FILLS, users=USERS)
+    with pytest.raises(tk.Incomplete, match="1 of 40 failed") as caught:
+        archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session)
+    assert list(caught.value.failed) == [USERS[5]]
+    assert len(caught.value.rows) == 39
+    assert len(archived_rows(archive)) == len(FILLS) * len(USERS)
+
+
+def test_service_fails_midway(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    session = fill_session(FILLS, users=USERS, through=lambda inner: StopsAfter(inner, 25))
+    with pytest.raises(tk.Incomplete, match="of 40 failed"):
+        archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session, page_size=50)
+    kept = len(archived_rows(archive))
+    assert 0 < kept < len(FILLS) * len(USERS)
+    session = fill_session(FILLS, users=USERS)
+    done = archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session)
+    assert sum(each.rows for each in done) == len(FILLS) * len(USERS) - kept
+    assert archive.verify() == []
+
+
+class Losing(Executor):
+    """An executor that calls at once, and loses the worker of one account."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        future: Future[object] = Future()
+        if args[1]["pull"].subject == USERS[2]:
+            future.set_exception(BrokenProcessPool("a worker was killed"))
+        else:
+            future.set_result(fn(*args, **kwargs))
+        return future
+
+
+class ClientOfCluster:
+    """What `refresh_many` uses of a Dask client."""
+
+    def get_executor(self) -> Losing:
+        return Losing()
+
+
+def test_lost_worker_costs_its_account_only(tmp_path: Path) -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    users = [*session.world["users"][:2], USERS[2], *session.world["users"][2:5]]
+    archive = open_archive(tmp_path)
+    with pytest.raises(tk.Incomplete, match="1 of 6 failed") as caught:
+        archive.refresh_many(
+            tk.user_fills_by_time, users, 0, session=session, executor=ClientOfCluster()
+        )
+    assert "the executor broke: BrokenProcessPool" in str(caught.value.failed[USERS[2]])
+    for user in session.world["users"][:5]:
+        fetched = tk.user_fills_by_time(user, 0, session=session)
+        pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, user), fetched)
+    assert archive.verify() == []
+
+
+def test_processes_pull_and_one_process_writes(tmp_path: Path) -> None:
+    session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path)
+    users = session.world["users"][:4]
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        for fetch, arguments in ((tk.user_fills_by_time, (0,)), (tk.user_fills, ())):
+            archive.refresh_many(fetch, users, *arguments, session=session, executor=pool)
+    for user in users:
+        for fetch, arguments in ((tk.user_fills_by_time, (0,)), (tk.user_fills, ())):
+            fetched = fetch(user, *arguments, session=session)
+            pd.testing.assert_frame_equal(archive.frame(fetch, user), fetched)
+    assert version(archive, "answers") <= 2
+    assert archive.verify() == []

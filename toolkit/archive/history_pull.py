@@ -1,0 +1,397 @@
+"""The pull of one history: which rows are missing, what came, and what is not committed yet.
+
+The rows are pulled in portions. `pull_rows` pulls one; it can run in another process.
+"""
+
+import inspect
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from toolkit.archive.checks import CHECKED_COLUMNS
+from toolkit.archive.pulls import (
+    LogEntries,
+    Refreshed,
+    Run,
+    RunLengths,
+    RunOverlap,
+    contradictory_ranges,
+    count_logged_rows,
+    log_ranges,
+    read_runs,
+    select_runs,
+)
+from toolkit.archive.schemas import RowOrigin, Series, arrow_rows, is_history, make_series
+from toolkit.archive.storage import ArchiveTables
+from toolkit.client import Session
+from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
+from toolkit.completeness.row_checks import BreakLog, HistoryChecks, RowBreak
+from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import ArchiveError, ToolkitError
+from toolkit.fetch.pull import prepare_request, read_pages
+from toolkit.fetch.registry import operation_of
+from toolkit.times import HOUR, to_iso, to_ms
+
+__all__ = [
+    "HistoryPull",
+    "PulledRows",
+    "RefreshRequest",
+    "RowsDisagree",
+    "check_clock",
+    "checked_columns",
+    "prepare_refresh",
+    "pull_rows",
+]
+
+_ROWS_BEFORE: Final = 100_000  # the archived rows against which the rows of a refresh are checked
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshRequest:
+    """What is to be refreshed.
+
+    Attributes
+    ----------
+    series : Series
+        The operation and its subject.
+    times : mapping
+        ``start`` and ``end`` as the caller passed them; None if not passed.
+    start_ms, end_ms : int or None
+        The same in Unix milliseconds.
+    page_size : int or None
+        Rows per page; None for the default.
+    """
+
+    series: Series
+    times: Mapping[str, Any]
+    start_ms: int | None
+    end_ms: int | None
+    page_size: int | None
+
+
+def prepare_refresh(
+    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any], now_ms: int
+) -> RefreshRequest:
+    """Return the request that a call of a fetch function stands for. Nothing is sent.
+
+    Raises
+    ------
+    BadRequest
+        If the service would refuse the request.
+    ArchiveError
+        If the call asks for a part of the rows only.
+    TypeError
+        If the fetch function does not take these arguments.
+    """
+    operation = operation_of(fetch)
+    bound = inspect.signature(fetch).bind_partial(*arguments, **named)
+    values = {name: value for name, value in bound.arguments.items() if value is not None}
+    for name in ("numbers", "on_incomplete", "session", "cursor"):
+        if name in values:
+            raise ArchiveError(f"leave out {name}: an archive stores every row unchanged")
+    times = {name: values.pop(name, None) for name in ("start", "end")}
+    page_size = values.pop("page_size", None)
+    times_ms = {
+        name: None if time is None else to_ms(time, now_ms=now_ms) for name, time in times.items()
+    }
+    if not is_history(operation):
+        values |= {name: time for name, time in times_ms.items() if time is not None}
+    series = make_series(operation, (), values)
+    return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPull:
+    """A portion of a run to pull. It can be sent to another process.
+
+    Attributes
+    ----------
+    type, subject : str
+        The operation and the subject of the series.
+    parameters : mapping
+        The parameters of the request, with its time range.
+    run : Run
+        The run that the rows follow.
+    most_rows : int
+        After about so many rows the portion ends.
+    origin : RowOrigin
+        Where the rows come from.
+    """
+
+    type: str
+    subject: str
+    parameters: Mapping[str, Any]
+    run: Run
+    most_rows: int
+    origin: RowOrigin
+
+
+@dataclass(frozen=True, slots=True)
+class PulledRows:
+    """What was pulled of a run.
+
+    Attributes
+    ----------
+    rows : pyarrow.Table
+        The new rows, in the form of the table.
+    run : Run
+        The run with these rows.
+    until_ms : int or None
+        The time up to which the service has rows, if it states one.
+    is_end : bool
+        Whether all rows of the request have come.
+    error : ToolkitError or KeyboardInterrupt or None
+        Why no more rows came.
+    """
+
+    rows: pa.Table
+    run: Run
+    until_ms: int | None = None
+    is_end: bool = False
+    error: ToolkitError | KeyboardInterrupt | None = None
+
+
+def pull_rows(
+    pull: RunPull, session: Session, count_rows: Callable[[int], object] = int
+) -> PulledRows:
+    """Pull the pages of a run from its last row on, up to the end of the portion."""
+    series = Series(OPERATIONS[pull.type], pull.subject, pull.parameters)
+    overlap, until_ms, is_end = RunOverlap(series, pull.run), None, True
+    texts: list[bytes] = []
+    failure: ToolkitError | KeyboardInterrupt | None = None
+    try:
+        request = prepare_request(pull.type, session=session, **pull.parameters)
+        for page in read_pages(request):
+            page.completeness.check_complete()
+            if page.completeness.covered is not None:
+                until_ms = page.completeness.covered[1]
+            new = list(overlap.new_texts(page.texts()))
+            texts += new
+            count_rows(len(new))
+            if overlap.is_matched and len(texts) >= pull.most_rows:
+                is_end = page.is_last
+                break
+        overlap.check_matched()
+    except (ToolkitError, KeyboardInterrupt) as error:
+        # The rows pulled so far follow the archived ones, so they are kept.
+        texts = texts if overlap.is_matched and not isinstance(error, ArchiveError) else []
+        failure, is_end = error, False
+    rows = arrow_rows(series, texts, pull.run.start, pull.run.rows, pull.origin)
+    return PulledRows(rows, pull.run.extend(series, rows), until_ms, is_end, failure)
+
+
+def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
+    """Raise an error if the present is long before the last archived time of a series.
+
+    Raises
+    ------
+    ArchiveError
+        With both times, and what to do.
+    """
+    last = max(archived, default=now_ms)
+    if last - now_ms > HOUR:
+        raise ArchiveError(
+            f"{series.name}: the present is {to_iso(now_ms)}, but the archive goes up to "
+            f"{to_iso(last)}. Set the clock of this machine right, or use the session with which "
+            "the archive was refreshed"
+        )
+
+
+def _first_missing_ms(
+    request: RefreshRequest, runs: Sequence[Run], covered: Sequence[TimeRange]
+) -> int:
+    """Return the time from which on rows may be missing."""
+    start = request.start_ms
+    if start is None:  # from the first archived row, else from the first day of the service
+        since = request.series.operation.since
+        firsts = [run.start for run in runs] + [first for first, _ in covered]
+        return min(firsts, default=to_ms(since) if since else 0)
+    if request.end_ms is not None:
+        return start
+    # Without an end, the gap between the archived rows and the start is pulled, too.
+    ranges = [(run.start, run.start - 1) for run in runs] + [*covered]
+    return min(start, max((last + 1 for first, last in ranges if first <= start), default=start))
+
+
+class RowsDisagree(Exception):
+    """Rows contradict each other: they are pulled once more before they are archived."""
+
+
+@dataclass(slots=True)
+class Portion:
+    """Rows of a run that were pulled and are not committed yet, with their transactions."""
+
+    rows: pa.Table
+    run: Run
+    counts: Mapping[str, int]
+    breaks: Sequence[RowBreak]
+
+
+class HistoryPull:
+    """The refresh of one history: what to pull next, and what came and is not committed.
+
+    Attributes
+    ----------
+    origin : RowOrigin
+        Where the rows come from.
+    until_ms : int
+        The time up to which the history is complete afterwards.
+    new_rows : int
+        How many rows were appended so far.
+    breaks : BreakLog
+        Where the rows that were appended contradict each other.
+    portions : list of Portion
+        The rows that are not committed yet.
+    lengths : dict
+        Start of each run -> how many of its rows are archived.
+    is_changed : bool
+        Whether its runs have to be read, for example because another process appended to them.
+    error : ToolkitError or None
+        Why the refresh failed.
+    """
+
+    def __init__(self, request: RefreshRequest, session: Session) -> None:
+        now = session.now_ms()
+        self.request = request
+        self.origin = RowOrigin(session.label, session.simulated, now)
+        self.until_ms = now if request.end_ms is None else min(request.end_ms, now)
+        self.new_rows, self.breaks, self.tries = 0, BreakLog(), 0
+        self.portions: list[Portion] = []
+        self.lengths: dict[int, int] = {}
+        self.is_changed = True
+        self.error: ToolkitError | None = None
+        self._is_second_pull = False
+
+    def begin(
+        self,
+        tables: ArchiveTables,
+        handle: Any,
+        entries: LogEntries,
+        lengths: RunLengths | None,
+    ) -> None:
+        """Select the runs that are not complete, as the archive is now; again after a change.
+
+        Parameters
+        ----------
+        tables : ArchiveTables
+            The archive.
+        handle : DeltaTable
+            The table of the history.
+        entries : list of mapping
+            The entries of the history in the log of refreshes.
+        lengths : mapping or None
+            The lengths of its runs; None if only the rows show them.
+        """
+        self.tries += 1
+        self._tables, self._handle, series = tables, handle, self.request.series
+        self.portions, self.is_changed = [], False
+        self._checks: HistoryChecks | None = None
+        runs = read_runs(tables, handle, series, entries, lengths)
+        self.lengths = {run.start: run.rows for run in runs}
+        covered, self._noted = log_ranges(entries), contradictory_ranges(entries)
+        if self.request.end_ms is None:
+            check_clock(series, self.origin.fetched_ms, [until for _, until in covered])
+        self.start_ms = _first_missing_ms(self.request, runs, covered)
+        self._unlogged = sum(self.lengths.values()) - count_logged_rows(entries)
+        self._rest = deque(select_runs(tables, handle, series, runs, covered, self.start_ms))
+        selected = {run.start for run in self._rest}
+        self._others = [run for run in runs if run.start not in selected]
+        self._done: list[Run] = []
+
+    def next_pull(self, most_rows: int) -> RunPull | None:
+        """Return the next portion to pull; None if nothing can be missing."""
+        while self._rest:
+            run = self._rest[0]
+            if self._unlogged > 0 and self._checks is None:
+                # A refresh was killed before it noted its breaks.
+                self._checks = self._begin_checks(run)
+            start = run.start if run.last is None else run.last
+            end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
+            if start <= end:
+                series = self.request.series
+                parameters = {**series.parameters, "start": start, "end": end}
+                if self.request.page_size is not None:
+                    parameters["page_size"] = self.request.page_size
+                type, subject = series.operation.type, series.subject
+                return RunPull(type, subject, parameters, run, most_rows, self.origin)
+            self._end_run()
+        return None
+
+    def add_portion(self, pulled: PulledRows) -> None:
+        """Check pulled rows, and keep them until they are committed.
+
+        Raises
+        ------
+        RowsDisagree
+            If the rows contradict each other or have a gap, for the first time. If the service
+            sends the same rows again, they are its own, and are archived.
+        """
+        run, series = pulled.run, self.request.series
+        if pulled.until_ms is not None:
+            self.until_ms = min(self.until_ms, pulled.until_ms)
+        is_complete = pulled.is_end and run.bound is not None and run.bound <= self.until_ms
+        if pulled.rows.num_rows or is_complete:
+            breaks: Sequence[RowBreak] = []
+            if pulled.rows.num_rows:
+                self._checks = self._checks or self._begin_checks(self._rest[0])
+                breaks = self._checks.add_page(checked_columns(pulled.rows))
+            if any(found.group != "unproved" for found in breaks) and not self._is_second_pull:
+                self._is_second_pull = True
+                raise RowsDisagree
+            counts = {series.name: run.rows, series.run_transaction(run.start): run.rows}
+            if is_complete:
+                counts[series.completion_transaction(run.start)] = run.bound or 0
+            self.portions.append(Portion(pulled.rows, run, counts, breaks))
+        self._rest[0] = run
+        if pulled.is_end:
+            self._end_run()
+
+    def note_commit(self) -> int:
+        """Note that the portions are committed, and return the number of their rows."""
+        portions, self.portions = self.portions, []
+        for portion in portions:
+            if portion.run.rows:
+                self.lengths[portion.run.start] = portion.run.rows
+            self.new_rows += portion.rows.num_rows
+            self.breaks.add(portion.breaks)
+        return sum(portion.rows.num_rows for portion in portions)
+
+    def refreshed(self) -> Refreshed:
+        """Return the result, after all portions are committed."""
+        series, total = self.request.series, sum(self.lengths.values())
+        times = (self.start_ms, self.until_ms)
+        return Refreshed(series.operation.type, series.subject, self.new_rows, total, *times)
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs with rows, as they are after the refresh."""
+        runs = [*self._others, *self._done, *self._rest]
+        return sorted((run for run in runs if run.rows), key=lambda run: run.start)
+
+    def _end_run(self) -> None:
+        self._done.append(self._rest.popleft())
+        self._checks = None
+
+    def _begin_checks(self, run: Run) -> HistoryChecks:
+        """Return the checks of a run, which have seen its last archived rows."""
+        series = self.request.series
+        checks = HistoryChecks(series.operation, series.parameters)
+        if run.rows:
+            first = run.rows - max(_ROWS_BEFORE, self._unlogged)
+            is_late = (ds.field("_part") == run.start) & (ds.field("_row") >= first)
+            names = [*dict.fromkeys([*series.keys, *CHECKED_COLUMNS.get(series.table, ())]), "_row"]
+            rows = self._tables.read_rows(self._handle, names, is_late, series).sort_by("_row")
+            breaks = checks.add_page(checked_columns(rows))
+            noted = [enclosing_range(self._noted, found.time, found.time) for found in breaks]
+            pairs = zip(breaks, noted, strict=True)
+            self.breaks.add([found for found, range in pairs if found.is_certain and not range])
+        return checks
+
+
+def checked_columns(rows: pa.Table) -> dict[str, Any]:
+    """Return the columns of the record of rows, without those of the archive."""
+    return {name: rows[name] for name in rows.column_names if not name.startswith("_")}

@@ -1,0 +1,121 @@
+"""Workers: where the calls for many subjects run. Threads, processes, or a cluster."""
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Final, Protocol
+
+from toolkit.client import Recipe, Session
+from toolkit.errors import (
+    BudgetSpent,
+    Incomplete,
+    InvalidKey,
+    NotConnected,
+    NotPermitted,
+    ToolkitError,
+)
+from toolkit.fetch.pull import subject_call
+
+__all__ = ["FATAL_ERRORS", "THREADS", "ClusterClient", "Workers", "executor_error"]
+
+THREADS: Final = 8
+"""As many threads as one client has connections."""
+FATAL_ERRORS: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
+"""Errors that every other subject would have, too."""
+
+
+class ClusterClient(Protocol):
+    """The client of a cluster, such as a Dask ``Client``."""
+
+    def get_executor(self) -> Any:
+        """Return an executor that runs calls on the cluster."""
+
+
+class Workers:
+    """Run functions on an executor. Each call gets the session as the argument `session`.
+
+    Threads share the session. Other processes make a session like it, without the key. At the end
+    of the `with` block, running threads end at the next page.
+
+    Parameters
+    ----------
+    session : Session
+        The session.
+    executor : Executor or ClusterClient or None
+        None stands for `THREADS` threads.
+
+    Attributes
+    ----------
+    stop : threading.Event
+        Once it is set, calls in threads end at the next page.
+    fatal_error : ToolkitError or None
+        An error of a call in a thread that every other call would have, too. No further call
+        begins.
+    """
+
+    def __init__(self, session: Session, executor: Executor | ClusterClient | None) -> None:
+        self.stop = threading.Event()
+        self.fatal_error: ToolkitError | None = None
+        self._session = session
+        self._own_pool = ThreadPoolExecutor(THREADS) if executor is None else None
+        if executor is None or isinstance(executor, Executor):
+            self._pool = self._own_pool or executor
+        else:
+            self._pool = executor.get_executor()
+        has_threads = isinstance(self._pool, ThreadPoolExecutor)
+        self._recipe = None if has_threads else _recipe_of(session)
+
+    def submit(self, function: Callable[..., Any], call: Mapping[str, Any]) -> "Future[Any]":
+        """Run a function with the arguments `call` and a session."""
+        assert self._pool is not None
+        if self._recipe is None:
+            return self._pool.submit(self._call_in_thread, function, call)
+        return self._pool.submit(_call_in_process, function, call, self._recipe)
+
+    def _call_in_thread(self, function: Callable[..., Any], call: Mapping[str, Any]) -> Any:
+        if self.fatal_error is not None:
+            raise CancelledError
+        try:
+            with subject_call(self.stop):
+                return function(**call, session=self._session)
+        except FATAL_ERRORS as error:
+            self.fatal_error = error  # set here, so that this thread begins no further call
+            raise
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop.set()
+        if self._own_pool is not None:
+            self._own_pool.shutdown(wait=False, cancel_futures=True)
+
+
+def executor_error(error: BaseException) -> Incomplete:
+    """Return an error of this package for one that an executor or its worker raised."""
+    failure = Incomplete(
+        f"the executor broke: {type(error).__name__}: {error}. Fetch this subject again"
+    )
+    failure.__cause__ = error
+    return failure
+
+
+def _call_in_process(function: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
+    """Call a function in another process, with a session that is made there."""
+    with subject_call(threading.Event()):
+        return function(**call, session=recipe.get_session())
+
+
+def _recipe_of(session: Session) -> Recipe:
+    if session.recipe is None:
+        raise TypeError(
+            "This session has a transport of its own, which other processes cannot use. Use "
+            "threads, or a session of tk.local or of tk.connect with an address"
+        )
+    return session.recipe
