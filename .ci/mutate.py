@@ -4,8 +4,9 @@ Usage: mutate.py MODULE TESTS... [--again] [--only PATTERN] [--every NUMBER] [--
 
 mutmut makes the changes. All tests are imported once. Each change then gets a fork of this process:
 the fork replaces the code of the changed function and runs the tests that reach the changed line,
-the fastest first, until one fails. tests/harmless_changes.toml lists the changes that are known to
-be harmless; any other change that no test notices makes the exit code 1.
+until one fails: those that noticed other changes first, then the fastest.
+tests/harmless_changes.toml lists the changes that are known to be harmless; any other change that
+no test notices makes the exit code 1.
 """
 
 import argparse
@@ -311,6 +312,8 @@ class Mutation:
         self.kept = Path(os.environ.get("MUTATE_KEPT", "build/mutate")) / f"{kept}.json"
         self.context: Callable[[str], None] = lambda name: None
         self.test = ""
+        self.noticed_by = self.kept.with_suffix(".test")
+        self.latest: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Any:
@@ -417,17 +420,24 @@ class Mutation:
         ]
         if not chosen:
             return "unreached"
+        # What noticed the last changes probably notices this one, too.
+        chosen.sort(key=lambda item: -self.latest.get(item.nodeid, 0))
 
         def work() -> int:
             apply_change(change, self.path, self.module, *self.living)
-            ran = run_items(chosen, limit_time)
-            return int(any(failures for _, failures, _ in ran))
+            for item, failures, _ in run_items(chosen, limit_time):
+                if failures:
+                    self.noticed_by.write_text(item.nodeid)
+                    return 1
+            return 0
 
         def limit_time(item: Any) -> None:  # of the processor; its signal ends the fork
             signal.setitimer(signal.ITIMER_PROF, 1 + 4 * measured["times"][item.nodeid])
 
         seconds = sum(measured["times"][item.nodeid] for item in chosen)
         status = in_fork(work, int(3 * seconds) + CPU_SECONDS)
+        if status == 1 and self.noticed_by.exists():
+            self.latest[self.noticed_by.read_text()] = time.monotonic()
         return {0: "unnoticed", 1: "noticed", -1: "endless"}.get(status, "noticed")
 
     def summarize(self, result: dict[str, str]) -> None:
