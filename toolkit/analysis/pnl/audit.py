@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -16,10 +16,11 @@ from toolkit.analysis.common.owners import refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.mixed_accounts import check_one_account
-from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
+from toolkit.analysis.pnl.positions import PerpRule, add_spot, walk_positions
 from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
 
 Rule = Literal["current", "2023"]
+RULES: dict[Rule, PerpRule] = {"current": apply_perp_fill, "2023": apply_perp_fill_2023}
 
 
 def audit(
@@ -84,8 +85,8 @@ def audit(
     """
     fills = count_once(fills, "fills")
     refuse_several_accounts(fills, "fills")
-    if rule not in get_args(Rule):
-        raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}")
+    if rule not in RULES:
+        raise ValueError(f"rule must be one of {', '.join(RULES)}, not {rule!r}")
     sizes = fill_order.size_decimals(sz_decimals)
     run = partial(audit, sz_decimals=sizes, rule=rule)
     made: Any = run_by_account(run, {"fills": fills})
@@ -105,53 +106,20 @@ def audit(
     read = fill_order.integer_fills(frame, sizes)
     order = fill_order.execution_order(frame, read)
     check_one_account(fills, frame, read, order)
-    expected, broken = _replay_perps(read, order, rule)
-    walk = walk_spot_fills(read, order, find_swaps(frame, read))
-    for row, closed in walk.expected.items():
-        expected[row] = None if closed is None else closed * read.unit
-    for row in walk.gap:
-        broken[row] = True
-    difference = [None if e is None else c - e for c, e in zip(read.closed, expected, strict=True)]
+    walk = walk_positions(read, order, RULES[rule])
+    add_spot(frame, read, order, walk)
+    difference = [
+        None if e is None else c - e for c, e in zip(read.closed, walk.expected, strict=True)
+    ]
     result = _add_columns(
         fills,
         {
-            "expected_closed_pnl": _number_column(expected, read.decimals, kind),
+            "expected_closed_pnl": _number_column(walk.expected, read.decimals, kind),
             "difference": _number_column(difference, read.decimals, kind),
-            "chain_break": np.array(broken, dtype=bool),
+            "chain_break": np.array(walk.broken, dtype=bool),
         },
     )
     return result
-
-
-def _replay_perps(
-    read: fill_order.IntegerFills, order: Sequence[int], rule: Rule
-) -> tuple[list[int | None], list[bool]]:
-    """Return expected closed PnL and chain breaks of perps; PnL is None if it is not known."""
-    expected: list[int | None] = [None] * len(order)
-    broken = [False] * len(order)
-    chains, starts, ends = read.chain.tolist(), read.start, read.end
-    changes, prices, ticks, unit = read.change, read.px, read.tick, read.unit
-    spot = read.spot
-    apply = apply_perp_fill if rule == "current" else apply_perp_fill_2023
-    last, position, known, entry = -1, 0, False, 0
-    for row in order:
-        if spot[row]:
-            continue
-        start = starts[row]
-        if chains[row] != last or start != position:
-            broken[row] = chains[row] == last
-            last, known, entry = chains[row], start == 0, 0
-        position = ends[row]
-        if not ticks[row]:
-            continue
-        if known:
-            gain, _, entry = apply(start, entry, changes[row], prices[row], ticks[row])
-            expected[row] = gain * unit
-        elif position == 0 or (position > 0) != (start > 0):
-            # The position is flat or changed its side, so this fill opened all of it.
-            _, _, entry = apply(0, 0, position, prices[row], ticks[row]) if position else (0, 0, 0)
-            known = True
-    return expected, broken
 
 
 def _number_column(values: Sequence[int | None], decimals: int, kind: columns.Numbers) -> Any:

@@ -1,6 +1,6 @@
 """Positions after each fill: size, average entry price by the exchange's rule, closed PnL."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.mixed_accounts import check_one_account
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.errors import MissingColumns
-from toolkit.rules.closed_pnl import GUARD_BITS, apply_perp_fill, entry_price
+from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
 from toolkit.times import Time
 
 
@@ -32,6 +32,9 @@ class PositionWalk(NamedTuple):
     broken: list[bool]
     gap: list[int]
 
+
+PerpRule = Callable[[int, int, int, int, int], tuple[int, int, int]]
+"""`apply_perp_fill`, or the function of another rule."""
 
 _FINER = 10  # extra decimals of a spot token's average cost, compared with prices
 
@@ -114,7 +117,7 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     read = fill_order.integer_fills(frame, sizes)
     order = order_by_chain(fills, frame, read)
     walk = walk_positions(read, order)
-    entry, finer = _add_spot(frame, read, order, walk)
+    entry, finer = add_spot(frame, read, order, walk)
     made = {
         **identity_columns(frame, order),
         "start_position": engines.number_column(
@@ -136,7 +139,7 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     return engines.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.positions")
 
 
-def _add_spot(
+def add_spot(
     frame: nw.DataFrame[Any],
     read: fill_order.IntegerFills,
     order: Sequence[int],
@@ -310,8 +313,13 @@ def take_rows(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
     return [values[row] for row in rows]
 
 
-def walk_positions(read: fill_order.IntegerFills, order: Sequence[int]) -> PositionWalk:
-    """Return the state after each fill of every chain; unknown prices and PnL are None."""
+def walk_positions(
+    read: fill_order.IntegerFills, order: Sequence[int], apply: PerpRule = apply_perp_fill
+) -> PositionWalk:
+    """Return the state after each fill of every chain; unknown prices and PnL are None.
+
+    Entry prices are those of the current rule.
+    """
     count = len(order)
     walk = PositionWalk([None] * count, [None] * count, [False] * count, [0] * count)
     chains = read.chain.tolist()
@@ -328,11 +336,11 @@ def walk_positions(read: fill_order.IntegerFills, order: Sequence[int]) -> Posit
         if not tick:
             continue
         if known:
-            gain, _, entry = apply_perp_fill(start, entry, read.change[row], read.px[row], tick)
+            gain, _, entry = apply(start, entry, read.change[row], read.px[row], tick)
             walk.expected[row] = gain * read.unit
         elif position == 0 or (position > 0) != (start > 0):
             # The position is flat or changed its side, so this fill opened all of it.
-            known, entry = True, (abs(position) * read.px[row]) << GUARD_BITS
+            known, (_, _, entry) = True, apply(0, 0, position, read.px[row], tick)
         if known and position:
             walk.entry[row] = entry_price(position, entry, tick)
     return walk
