@@ -137,6 +137,10 @@ def test_empty_and_single_row_frames(case: Case, kind: str) -> None:
 
 @EVERY
 def test_missing_column_is_named(case: Case) -> None:
+    for name, needed in case.needed.items():
+        if needed:
+            with pytest.raises(MissingColumns, match=f"^{name}: "):
+                case.run(given(case) | {name: pd.DataFrame()})
     for name, column in columns_of(case):
         frames = given(case)
         frames[name] = frames[name].drop(columns=column)
