@@ -26,8 +26,12 @@ def fills(rows: list[tuple[str, float, float]], **more: object) -> pd.DataFrame:
     return chain(rows, **{"closed_pnl": 0.0, "fee": 0.0, **more})
 
 
+def listed_value(value: object) -> float | None:
+    return None if pd.isna(value) else float(value)
+
+
 def listed(column: pd.Series) -> list[float | None]:
-    return [None if pd.isna(value) else float(value) for value in column]
+    return [listed_value(value) for value in column]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,6 +79,76 @@ def test_unrealised_by_hand(kind: str) -> None:
     nobody = unrealised(result, {"ETH": 1.0}, SIZES).iloc[0]
     assert pd.isna(nobody["unrealized_pnl"])
     assert float(nobody["szi"]) == 3
+
+
+def mixed_fills() -> pd.DataFrame:
+    """Two accounts: a missing fill, a short, spot tokens, an unknown coin, a late history."""
+    held = [("B", 2, 100.0), ("B", 1, 100.5), ("A", 1, 101.0), ("A", 2, 102.0), ("A", 4, 99.0)]
+    rows = [
+        fills([("A", 3, 7.0), ("B", 1, 6.0)]).assign(coin="ETH", closed_pnl=[0.0, 1.5], user=OTHER),
+        fills(held).drop(index=1).assign(user=OTHER),
+        fills([("B", 10.5, 2.0), ("A", 4, 3.0), ("A", 6, 5.0)]).assign(coin="@107", user=ME),
+        fills([("B", 1, 9.0)]).assign(coin="NEW", user=ME),
+        fills([("B", 1, 6.0)], start=2.0).assign(coin="ETH", user=ME),
+    ]
+    return pd.concat(rows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_positions_of_mixed_fills(kind: str) -> None:
+    result = positions(as_numbers(mixed_fills(), kind), SIZES)
+    columns = ["start_position", "change", "position", "entry_px", "px", "closed_pnl"]
+    columns += ["expected_closed_pnl", "gap"]
+    nothing = None
+    assert [
+        (user[2], coin, str(time)[11:13], *map(listed_value, numbers), broken)
+        for user, coin, time, *numbers, broken in result[
+            ["user", "coin", "time", *columns, "chain_break"]
+        ].itertuples(index=False)
+    ] == [
+        ("a", "@107", "00", 0, 10.5, 10.5, 2, 2, 0, 0, 0, False),
+        ("a", "@107", "01", 10.5, -4, 6.5, 2, 3, 0, 4, 0, False),
+        ("a", "@107", "02", 6.5, -6, 0.5, 2, 5, 0, 18, 0, False),
+        ("a", "ETH", "00", 2, 1, 3, nothing, 6, 0, nothing, 0, False),
+        ("a", "NEW", "00", 0, 1, 1, nothing, 9, 0, nothing, 0, False),
+        ("b", "BTC", "00", 0, 2, 2, 100, 100, 0, 0, 0, False),
+        ("b", "BTC", "02", 3, -1, 2, nothing, 101, 0, nothing, 1, True),
+        ("b", "BTC", "03", 2, -2, 0, nothing, 102, 0, nothing, 0, False),
+        ("b", "BTC", "04", 0, -4, -4, 99, 99, 0, 0, 0, False),
+        ("b", "ETH", "00", 0, -3, -3, 7, 7, 0, 0, 0, False),
+        ("b", "ETH", "01", -3, 1, -2, 7, 6, 1.5, 1, 0, False),
+    ]
+    money = as_numbers(pd.DataFrame({"n": [1.5]}), kind)["n"].dtype
+    assert (result[columns].dtypes == money).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unrealised_of_mixed_fills(kind: str) -> None:
+    rows = as_numbers(mixed_fills(), kind)
+    names = ["user", "coin", "szi", "entry_px", "mark_px", "position_value", "unrealized_pnl"]
+    marks = pd.DataFrame({"name": ["BTC", "ETH", "SOL", "NO"], "mark_px": [97.25, 5.125, 0, None]})
+
+    def found(result: pd.DataFrame) -> list[tuple]:
+        assert list(result.columns) == names
+        return [
+            (user[2], coin, *map(listed_value, numbers))
+            for user, coin, *numbers in result.itertuples(index=False)
+        ]
+
+    assert found(unrealised(rows, marks, SIZES)) == [
+        ("a", "ETH", 3, None, 5.125, 15.375, None),
+        ("b", "BTC", -4, 99, 97.25, 389, 7),
+        ("b", "ETH", -2, 7, 5.125, 10.25, 3.75),
+    ]
+    early = pd.Timestamp(MONDAY, unit="ms", tz="UTC")
+    wanted = [("a", "ETH", 3, None, None, None, None), ("b", "BTC", 2, 100, 97.5, 195, -5)]
+    for at in (early, MONDAY):
+        some = unrealised(rows, {"BTC": 97.5}, SIZES, at=at)
+        assert found(some) == [*wanted, ("b", "ETH", -3, 7, None, None, None)]
+    with pytest.raises(MissingColumns, match=r"^marks: column mark_px is String"):
+        unrealised(rows, marks.assign(mark_px="1"), SIZES)
+    with pytest.raises(MissingColumns, match=r"^marks: column mark_px missing"):
+        unrealised(rows, marks[["name"]], SIZES)
 
 
 def test_marks_of_several_times() -> None:
