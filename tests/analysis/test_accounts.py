@@ -230,6 +230,70 @@ def test_levels_add_up_to_notional(tables: Everybody) -> None:
     assert rows["accounts"].sum() <= len(positions)
 
 
+def test_buffers_of_two_dexes() -> None:
+    """Cross: 100 - 1500 d = 50 - 25 d + 25 d; with a stated 9 for 8: 39 - 80 d = 8 - 8 d.
+
+    Isolated: 60 - 400 d = 10 + 10 d for the short, 45 - 300 d = 15 - 15 d for the long.
+    """
+    rows = [
+        ("0xb", "", "Y", 3.0, 300.0, "isolated", 45.0),
+        ("0xb", "", "X", -4.0, 400.0, "isolated", 60.0),
+        ("0xa", "flx", "flx:Z", 2.0, 80.0, "cross", 9.0),
+        ("0xa", "", "X", 10.0, 1000.0, "cross", 50.0),
+        ("0xa", "", "Y", -5.0, 500.0, "cross", 50.0),
+        ("0xa", "", "W", 0.0, 0.0, "cross", 0.0),
+    ]
+    names = ["user", "dex", "coin", "szi", "position_value", "leverage_type", "margin_used"]
+    positions = pd.DataFrame(rows, columns=names)
+    accounts = pd.DataFrame(
+        {
+            "user": ["0xb", "0xa", "0xa"],
+            "dex": ["", "flx", ""],
+            "cross_account_value": [500.0, 40.0, 100.0],
+            "cross_maintenance_margin_used": [np.nan, 9.0, np.nan],
+        }
+    )
+    result = buffers(accounts, positions, {"X": 20, "Y": 10, "flx:Z": 5})
+    assert list(result.columns[:5]) == ["user", "dex", "margin", "coin", "positions"]
+    money = result[["equity", "notional", "maintenance", "buffer", "distance"]]
+    assert money.to_numpy() == pytest.approx(
+        np.array(
+            [
+                [40, 80, 9, 31, 31 / 72],
+                [100, 1500, 50, 50, 50 / 1500],
+                [60, 400, 10, 50, 50 / 410],
+                [45, 300, 15, 30, 30 / 285],
+            ]
+        )
+    )
+    named = result[["user", "margin", "coin", "positions"]].fillna("-").to_numpy().tolist()
+    assert named == [
+        ["0xa", "cross", "-", 1],
+        ["0xa", "cross", "-", 2],
+        ["0xb", "isolated", "X", 1],
+        ["0xb", "isolated", "Y", 1],
+    ]
+    assert [str(dtype) for dtype in result.dtypes] == ["str"] * 4 + ["int64"] + ["float64"] * 5
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], list(facts["inputs"])) == (
+        "liquidations.buffers", ["accounts", "positions"],
+    )  # fmt: skip
+    stated = "one tier for each coin; maintenance as stated for 1 of 2 cross accounts"
+    assert facts["margin"] == stated
+    alone = positions[positions["dex"] == ""].drop(columns="dex")
+    own = accounts[accounts["dex"] == ""].drop(columns="dex")
+    few = buffers(own, alone, {"X": 20, "Y": 10})
+    assert few["distance"].tolist() == pytest.approx([50 / 1500, 50 / 410, 30 / 285])
+    assert few.attrs["toolkit"]["margin"] == "one tier for each coin"
+    only = ["user", "cross_account_value"]
+    assert buffers(own[only], alone, {"X": 20, "Y": 10})["equity"].tolist() == [100, 60, 45]
+    part = buffers(own, alone, {"X": 20})
+    assert part["maintenance"].fillna(-1).tolist() == [-1, 10, -1]
+    assert part["notional"].tolist() == [1500, 400, 300]
+    nobody = buffers(own.iloc[:0], alone, {"X": 20, "Y": 10})
+    assert nobody["equity"].fillna(-1).tolist() == [-1, 60, 45]
+
+
 def test_buffers_by_hand() -> None:
     """0xa has two cross positions: 100 - 1000 / 40 - 500 / 20 = 50, over 1500 - 25 + 25."""
     rows = held().iloc[[0, 3, 4]].assign(user="0xa", coin=["X", "Y", "Z"])

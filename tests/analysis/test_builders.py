@@ -101,6 +101,43 @@ def test_fees_in_other_tokens() -> None:
     assert row["fee_bps"] == pytest.approx(0.01 / 5 * 1e4)  # of the fill with a price
 
 
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_revenue_of_mixed_fills(kind: str) -> None:
+    """0.2 PURR at 0.5 are 10 cents; 0.3 HYPE have no price; a conversion is no trade."""
+    rows = fills(
+        ("u", B, 10.0, 0.01, DAY), ("u", B, 10.0, 0.2, 0), ("v", B, 2.0, 0.3, 0),
+        ("v", C, 1.0, 0.04, 0), ("v", None, 9.0, NAN, 0), ("u", B, 7.0, 0.5, 0),
+    )  # fmt: skip
+    rows["coin"] = ["BTC", "PURR/USDC", "ETH", "BTC", "BTC", "#12"]
+    rows["px"] = [100.0, 0.5, 100.0, 100.0, 100.0, 0.5]
+    rows["fee_token"] = ["USDC", "PURR", "HYPE", "USDC", "USDC", "USDC"]
+    rows.loc[5, "dir"] = "Split Outcome"
+    given = as_numbers(rows, kind)
+
+    def found(result: pd.DataFrame) -> list[tuple]:
+        names = ["fills", "volume", "revenue", "fee_bps", "unpriced"]
+        assert list(result.columns)[-5:] == names
+        return [tuple(map(float, row)) for row in result[names].itertuples(index=False)]
+
+    near = pytest.approx
+    assert found(builders.revenue(given)) == [near((4, 1305, 0.15, 0.15 / 1105 * 1e4, 1))]
+    assert found(builders.revenue(given, B.upper().replace("0X", "0x"), ["user", "day"])) == [
+        near((1, 5, 0.1, 200, 0)), near((1, 1000, 0.01, 0.1, 0)),
+        near((1, 200, 0, NAN, 1), nan_ok=True),
+    ]  # fmt: skip
+    assert builders.revenue(given, by="user")["user"].tolist() == ["u", "v"]
+    assert found(builders.revenue(given, "0x" + "e" * 40)) == [near((0, 0, 0, NAN, 0), nan_ok=True)]
+    facts = builders.revenue(given, by="user").attrs["toolkit"]
+    assert (facts["helper"], facts["by"]) == ("builders.revenue", ["user"])
+    assert list(facts["inputs"]) == ["fills"]
+    with pytest.raises(MissingColumns, match=r"^fills: columns side, fee missing"):
+        builders.revenue(given.drop(columns=["side", "fee"]))
+    with pytest.raises(MissingColumns, match=r"^fills: column builder_fee is String"):
+        builders.revenue(given.assign(builder_fee="1"))
+    with pytest.raises(ValueError, match="'revenue': it is an aggregated"):
+        builders.revenue(given, by="revenue")
+
+
 def test_missing_builder_fee_is_zero(engine) -> None:
     """Of two fees in HYPE, only the one with a builder fee counts as unpriced."""
     rows = fills(("u", B, 10.0, 0.5, 0), ("u", B, 20.0, NAN, 1)).assign(fee_token="HYPE")

@@ -47,6 +47,43 @@ def test_fill_quality_by_hand() -> None:
     assert nothing[["improvement_usd", "improvement_bps", "age_seconds"]].isna().all().all()
 
 
+def test_fill_quality_of_mixed_fills() -> None:
+    """Prices of the own millisecond do not count, and those of 60 s before still do."""
+    rows = [(61, "A", 103, 1, False), (61.001, "A", 99, 1, True), (1, "B", 100.1, 2, True)]
+    other = fills(
+        [(10, "A", 50, 4, False), (11, "B", np.nan, 1, False), (12, "A", 9, 9, False)], "C"
+    )
+    trades = pd.concat([fills(rows), other.assign(dir=["Sell", "Buy", "Settlement"])])
+    trades["dir"] = trades["dir"].fillna("Close Long").astype("str")
+    prices = pd.concat([mids([(1, 101.0), (0, 100.0)]), mids([(4, 49.5)], "C")])
+    result = fill_quality(trades, prices, by="coin")
+    assert result.to_dict("list") == {
+        "coin": ["C", "XYZ"],
+        "fills": [2, 3],
+        "volume_usd": [200, pytest.approx(402.2)],
+        "priced": [1, 2],
+        "covered": [1, pytest.approx(303.2 / 402.2)],
+        "improvement_usd": [2, pytest.approx(-0.2 + 2)],
+        "improvement_bps": pytest.approx([2 / 198 * 1e4, 1.8 / 301 * 1e4]),
+        "age_seconds": [6, 30.5],
+        "oldest_seconds": [6, 60],
+    }
+    whole = fill_quality(trades.iloc[::-1], prices, by=None)
+    assert list(whole.columns) == list(result.columns)[1:]
+    assert whole[["fills", "priced", "oldest_seconds"]].to_numpy().tolist() == [[5, 3, 60]]
+    assert fill_quality(trades, prices, by=["hour", "liquidity"])["fills"].tolist() == [3, 2]
+    late = trades.assign(time=trades["time"] + pd.Timedelta("90min"))
+    by_hour = fill_quality(late, prices, by=["hour", "liquidity"])
+    assert by_hour["liquidity"].tolist() == ["maker", "taker"]
+    assert list(by_hour["hour"]) == list(times([MONDAY + HOUR] * 2))
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], facts["by"]) == ("execution.fill_quality", ["coin"])
+    assert list(facts["inputs"]) == ["fills", "prices"]
+    assert len(fill_quality(trades.iloc[:0], prices)) == 0
+    with pytest.raises(MissingColumns, match=r"^fills: .*side"):
+        fill_quality(trades.drop(columns="side"), prices)
+
+
 def test_fills_without_price_or_size() -> None:
     """Only the complete fill counts: 10 bps effective, 10 bps realised, no impact."""
     trades = fills([(1, "B", 100.1, 2, True), (2, "B", np.nan, 2, True), (3, "B", 100, None, True)])

@@ -59,6 +59,7 @@ def test_helpers_with_one_input() -> None:
 def test_results_say_their_helper() -> None:
     total = fundings.sums(exact(said(funding())), ["coin", "day"]).attrs["toolkit"]
     assert (total["helper"], total["by"]) == ("funding.sums", ["coin", "day"])
+    assert list(total["inputs"]) == ["funding"]
     curve = fundings.accrual(exact(said(funding())), "coin", step="week").attrs["toolkit"]
     assert (curve["helper"], curve["by"], curve["step"]) == ("funding.accrual", ["coin"], "week")
     assert list(curve["inputs"]) == ["funding"]
