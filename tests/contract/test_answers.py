@@ -12,9 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.contract import records as r
-from toolkit.contract.answers import answer_rows, answer_type, decode, encode, encode_error
+from toolkit.contract.answers import (
+    answer_rows,
+    answer_type,
+    decode,
+    decoder_type,
+    encode,
+    encode_error,
+)
 from toolkit.contract.columns import table_columns
-from toolkit.contract.deviations import UnknownField, forget_deviations
+from toolkit.contract.deviations import (
+    KNOWN_DEVIATIONS,
+    LIBERAL,
+    NO_DEVIATIONS,
+    UnknownField,
+    forget_deviations,
+)
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.kinds import field_note
@@ -262,6 +275,76 @@ def test_unknown_field_warns_once() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_fills(FILL | {"liquidity": {}})
+
+
+def test_values_of_unknown_fields_are_checked() -> None:
+    """Others must be able to decode what was accepted, also after the field is known."""
+    forget_deviations()
+    row = get_operation("userFills")
+
+    def read(value: bytes) -> Any:
+        return decode(
+            row, 200, {}, json.dumps([FILL]).encode()[:-2] + b', "zNew": ' + value + b"}]"
+        )
+
+    with pytest.warns(UnknownField, match="zNew"):
+        read(b"1")
+    for digits in (1, 4_299, 4_300):
+        assert read(b"9" * digits)[0].px == FILL["px"]
+    for value in (b"9" * 4_301, b"9" * 9_000, b'"\xff"', b"nothing"):
+        with pytest.raises(AnswerInvalid, match="userFills"):
+            read(value)
+
+
+def test_deviations_of_operations_differ() -> None:
+    """Each operation has its own decoder and its own warning."""
+    forget_deviations()
+    strange = json.dumps([FILL | {"zNew": 1}]).encode()
+    for name in ("userFills", "userFillsByTime"):
+        with pytest.warns(UnknownField, match=f"{name}:"):
+            (fill,) = decode(get_operation(name), 200, {}, strange)
+        assert fill.px == FILL["px"]
+    places = [(name, wanted) for name, wanted, _ in KNOWN_DEVIATIONS]
+    assert places == [
+        (name, get_operation(name).answer) for name in ("userFills", "userFillsByTime")
+    ]
+
+
+def test_answer_types() -> None:
+    batch = get_operation("batchClearinghouseStates")
+    assert answer_type(batch, {"dex": ALL_DEXES}) is batch.answer_by_dex is not None
+    assert answer_type(batch, {"dex": "flx"}) is answer_type(batch, {}) is batch.answer
+    assert answer_type(get_operation("meta"), {"dex": ALL_DEXES}) is get_operation("meta").answer
+
+
+def test_rows_keep_their_answer() -> None:
+    read = decode(get_operation("meta"), 200, {}, b'{"universe": []}')
+    tables = answer_rows(get_operation("meta"), read, {})
+    assert (tables, tables.answer) == (([],), read)
+
+
+def test_decoder_types() -> None:
+    """Structs are named, are not tracked, and take unknown fields only where it is said."""
+    (strict,) = get_args(decoder_type(list[r.Fill], "exact", NO_DEVIATIONS, ("cloid",)))
+    (liberal,) = get_args(decoder_type(list[r.Fill], "exact", LIBERAL))
+    assert (strict.__name__, strict.__extras__) == ("Fill", {})
+    config, lax = strict.__struct_config__, liberal.__struct_config__
+    assert (config.gc, config.forbid_unknown_fields) == (False, True)
+    assert (lax.gc, lax.forbid_unknown_fields) == (False, False)
+    assert set(liberal.__struct_fields__) - set(strict.__struct_fields__) == {"cloid"}
+    assert decoder_type(tuple[str, list[int]], "float", NO_DEVIATIONS) == tuple[str, list[int]]
+    assert decoder_type(tuple[str, int], "float", LIBERAL) == tuple[str, int | None]
+    assert decoder_type(dict[str, float], "float", LIBERAL) == dict[str, float | None]
+    assert decoder_type(list[int], "float", LIBERAL) == list[int]
+    assert decoder_type(int | None, "float", NO_DEVIATIONS) == int | None
+
+
+def test_web_page_for_snapshot() -> None:
+    row = get_operation("perpTwapSnapshots")
+    with pytest.raises(AnswerInvalid, match=r"perpTwapSnapshots.*web page.*cloudflare"):
+        decode(row, 200, {"server": "cloudflare"}, b"<html>")
+    with pytest.raises(AnswerInvalid, match=r"userFills.*web page.*cloudflare"):
+        decode(get_operation("userFills"), 200, {"server": "cloudflare"}, b"<html>")
 
 
 @pytest.mark.parametrize(
