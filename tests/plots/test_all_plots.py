@@ -12,10 +12,18 @@ from toolkit.plots import alt
 from toolkit.plots.notebook import NotebookAxes, NotebookFigure
 
 PLOTS = sorted(set(tk.plots.__all__) - {"alt", "use"})
-PLOTS_WITH_PANELS = ("cascade", "equity_curve", "growth_curve", "slippage_curve", "slippage_fit")
+PLOTS_WITH_PANELS = (
+    "cascade",
+    "equity_curve",
+    "growth_curve",
+    "impact",
+    "slippage_curve",
+    "slippage_fit",
+)
 PLOTS_OF_ESTIMATES = (
     "cascade",
     "fill_times",
+    "impact",
     "lifetime_value",
     "markout",
     "resilience",

@@ -45,6 +45,7 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "execution.copy_trading": ("fills", "prices"),
     "execution.counterparties": ("fills",),
     "execution.fill_quality": ("fills",),
+    "execution.impact": ("fills", "prices"),
     "execution.markout": ("fills",),
     "execution.quotes": ("tape",),
     "execution.shortfall": ("orders", "fills", "prices"),

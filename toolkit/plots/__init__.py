@@ -25,6 +25,7 @@ with explain_missing("plots"):
     from toolkit.plots.equity import equity_curve, positions_over_time
     from toolkit.plots.execution import markout, spreads
     from toolkit.plots.funding import funding_accrual, funding_by_coin, funding_over_time
+    from toolkit.plots.impact import impact
     from toolkit.plots.liquidations import liquidation_map, trip_returns
     from toolkit.plots.notebook import alt
     from toolkit.plots.orders import fill_times, order_mix, order_transitions
@@ -53,6 +54,7 @@ __all__ = [
     "funding_by_coin",
     "funding_over_time",
     "growth_curve",
+    "impact",
     "leaderboard",
     "lifetime_value",
     "liquidation_map",

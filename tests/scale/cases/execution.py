@@ -175,6 +175,36 @@ def shortfall_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.allclose(result["estimate"], [-50.0, -50.0, -200.0, -25.0, -325.0])
 
 
+def sized_orders(n: int) -> Frames:
+    """Return orders of 1, 4 and 16 in turn; they move the price by 1, 2 and 4 bps of 100."""
+    k = np.arange(n)
+    at = MONDAY + 3_600_000 * k
+    moved = 2.0 ** (k % 3)
+    fills = {
+        "oid": 1 + k,
+        "coin": pd.array(["XYZ"] * n, dtype="str"),
+        "px": 100.0,
+        "sz": 4.0 ** (k % 3),
+        "side": pd.array(np.where(k % 5 < 2, "B", "A"), dtype="str"),
+        "time": times(at),
+        "crossed": True,
+        "tid": 1 + k,
+    }
+    sign = np.where(k % 5 < 2, 1, -1)
+    mids = {
+        "coin": pd.array(["XYZ"] * 2 * n, dtype="str"),
+        "time": times(np.repeat(at, 2) + np.tile([-1000, 2000], n)),
+        "mid_px": np.stack([np.full(n, 100.0), 100.0 + sign * moved / 100], axis=1).ravel(),
+    }
+    return {"fills": pd.DataFrame(fills), "prices": pd.DataFrame(mids)}
+
+
+def impact_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """The exponent is 1/2, and an order of 10,000 USD, 1 % of a volume of a million, 10 bps."""
+    assert result["n"].eq(len(frames["fills"])).all()
+    assert np.allclose(result["estimate"], [0.5, 10.0, 10.0], rtol=1e-3)
+
+
 def tape_as(name: str) -> Callable[[int], Frames]:
     def made(n: int) -> Frames:
         return {name: tape(n)["fills"]}
@@ -281,6 +311,20 @@ CASES = [
         needed={
             "orders": ("oid", "coin", "side", "orig_sz", "timestamp", "status_timestamp"),
             "fills": ("oid", "coin", "px", "sz", "side", "time", "crossed", "fee"),
+            "prices": NEEDED["prices"],
+        },
+        doubled=same,
+        gives="pandas",
+        table=lambda result: result.params,
+        most=100_000,
+    ),
+    Case(
+        helper="execution.impact",
+        frames=sized_orders,
+        arguments={"volume": {"XYZ": 1e6}, "draws": 20, "lags": 3},
+        at_scale=impact_at_scale,
+        needed={
+            "fills": ("oid", "coin", "px", "sz", "side", "time", "crossed"),
             "prices": NEEDED["prices"],
         },
         doubled=same,
