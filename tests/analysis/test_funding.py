@@ -201,5 +201,13 @@ def test_accrual_by_several_keys() -> None:
     assert result["total"].tolist() == [-1.25, -9.25, 7.0, -12.5, -92.5, 70.0]
     assert result["payments"].tolist() == [3, 1, 1, 3, 1, 1]
     assert result["usdc"].tolist() == [-1.25, -8.0, 7.0, -12.5, -80.0, 70.0]
-    with pytest.raises(ValueError, match="'time': it is an aggregated column"):
-        accrual(rows, "time")
+    for name in ("time", "usdc", "payments", "total"):
+        with pytest.raises(ValueError, match=f"'{name}': it is an aggregated column"):
+            accrual(rows, name)
+    for kind in KINDS:
+        full = accrual(as_numbers(rows, kind), "coin")
+        assert list(accrual(as_numbers(rows, kind).iloc[:0], "coin").dtypes) == list(full.dtypes)
+        assert full["usdc"].dtype == full["total"].dtype == as_numbers(rows, kind)["usdc"].dtype
+        assert full["payments"].dtype == "int64"
+    with pytest.raises(MissingColumns, match=r"^funding: "):
+        accrual(rows.iloc[:1].assign(usdc=float("inf")))
