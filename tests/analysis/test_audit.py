@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 
+from tests.engines import Engine
 from tests.rules.reference import replay_perp_fills
 from toolkit.errors import MissingColumns
 from toolkit.frames import frame
@@ -145,6 +146,29 @@ def test_polars_frames() -> None:
             assert seen[name].to_list() == wanted[name].tolist()
 
 
+@pytest.mark.parametrize("name", ["polars lazy", "duckdb"])
+def test_lazy_frames_by_account(name: str) -> None:
+    """Each account is audited alone, by the chosen rule: a close moves the average of 2023."""
+    rows = [("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)]
+    both = pd.concat([chain(rows).assign(user="0xa"), chain(rows[:2], 1.0).assign(user="0xb")])
+    engine = Engine(name)
+    for rule, last in (("current", 20.0), ("2023", 16.7)):
+        for kind in KINDS:
+            given_ = as_numbers(both, kind)
+            result = audit(engine.give(given_), {"BTC": 5}, rule=rule)
+            seen = sorted(engine.take(result), key=lambda row: (row["user"], row["time"]))
+            known = [0.0, 10.0, last, None, None]
+            for column, wanted in (
+                ("expected_closed_pnl", known),
+                ("difference", [None if gain is None else -gain for gain in known]),
+            ):
+                values = [row[column] for row in seen]
+                assert [None if pd.isna(v) else float(v) for v in values] == wanted
+            assert not any(row["chain_break"] for row in seen)
+            alone = audit(engine.give(given_.iloc[:3].drop(columns="user")), {"BTC": 5}, rule=rule)
+            assert float(engine.take(alone)[-1]["expected_closed_pnl"]) == last
+
+
 def test_meta_frame_equals_mapping() -> None:
     fills = chain([("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0)])
     meta = pd.DataFrame({"name": ["ETH", "BTC"], "sz_decimals": [4, 5]})
@@ -163,11 +187,17 @@ def test_empty_and_one_row(kind: str) -> None:
 
 def test_errors() -> None:
     fills = chain([("B", 1, 100.0)])
-    with pytest.raises(MissingColumns, match="columns px, start_position missing"):
+    with pytest.raises(MissingColumns, match=r"^fills: columns px, start_position missing"):
         audit(fills.drop(columns=["px", "start_position"]), {})
     with pytest.raises(MissingColumns, match="column px is missing"):
         audit(fills.assign(px=np.nan), {})
-    with pytest.raises(MissingColumns, match="px is String"):
+    several = fills.copy()
+    several.attrs["toolkit"] = {"parameters": {"users": ["0xa", "0xb"]}, "rows": len(fills)}
+    with pytest.raises(ValueError, match=r"^fills"):
+        audit(several, {"BTC": 5})
+    with pytest.raises(ValueError, match="rule must be one of current, 2023, not 'new'"):
+        audit(fills, {"BTC": 5}, rule="new")
+    with pytest.raises(MissingColumns, match=r"^fills: column px is String"):
         audit(fills.assign(px="100.0"), {})
     with pytest.raises(MissingColumns, match="column side has 'C'"):
         audit(fills.assign(side="C"), {})
