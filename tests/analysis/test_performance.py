@@ -80,6 +80,56 @@ class TestReturns:
         returns = tk.performance.returns(curve, value="realised")
         assert returns["end"].tolist() == [105.0, 110.0]
 
+    def test_two_accounts_by_hand(self) -> None:
+        """The deposit of a weighs 6 of 42 hours, its withdrawal 24 of 48; b begins at 30 h."""
+        nan = float("nan")
+        rows = [
+            ("b", 48, 900.0, 1000.0, 0.0, 0.0),
+            ("b", 24, 0.0, 0.0, 0.0, 0.0),
+            ("b", 36, 1000.0, 1000.0, 0.0, 0.0),
+            ("a", 24, 160.0, 50.0, 160.0, 0.0),
+            ("a", 12, 110.0, 0.0, 330.0, 110.0),
+            ("a", 72, 150.0, 30.0, nan, 10.0),
+        ]
+        names = ["user", "hour", "equity", "flows", "long", "short"]
+        curve = pd.DataFrame(rows, columns=names)
+        curve["time"] = START + pd.to_timedelta(curve.pop("hour"), unit="h")
+        result = tk.performance.returns(curve, start={"a": 100.0})
+        assert result["user"].tolist() == ["a", "a", "a", "b", "b"]
+        assert [time.day for time in result["time"]] == [1, 2, 3, 1, 2]
+        assert list(result.columns[2:]) == [
+            "start", "end", "flows", "gain", "capital", "return_", "growth", "drawdown",
+            "leverage", "net_leverage",
+        ]  # fmt: skip
+        first, third = 10 / (100 + 50 / 7), 10 / 150
+        wanted = [
+            [100, 160, 50, 10, 100 + 50 / 7, first, 1 + first, 0, 2.5, 1.5],
+            [nan, nan, nan, nan, nan, nan, 1 + first, 0, nan, nan],
+            [160, 150, -20, 10, 150, third, (1 + first) * (1 + third), 0, nan, nan],
+            [0, 0, 0, 0, 0, nan, 1, 0, nan, nan],
+            [0, 900, 1000, -100, 1000, -0.1, 0.9, -0.1, 0, 0],
+        ]
+        assert result.iloc[:, 2:].to_numpy() == pytest.approx(np.array(wanted), nan_ok=True)
+        facts = result.attrs["toolkit"]
+        assert [facts[name] for name in ("helper", "by", "value")] == [
+            "performance.returns", "day", "equity",
+        ]  # fmt: skip
+        assert list(facts["inputs"]) == ["curve"]
+        weeks = tk.performance.returns(curve, by="week", start={"a": 100.0, "b": 7.0})
+        assert weeks[["start", "end"]].to_numpy().tolist() == [[100, 150], [7, 900]]
+        assert weeks["time"].tolist() == [START, START]  # a Monday
+        assert weeks["leverage"].tolist() == [2.5, 0]
+        hours = tk.performance.returns(curve[curve["user"] == "a"].tail(1), by="hour", start=5.0)
+        assert hours["time"].tolist() == [START + pd.Timedelta(hours=71)]
+        assert hours[["start", "flows", "capital"]].to_numpy().tolist() == [[5, 30, 20]]
+        with pytest.raises(MissingColumns, match=r"^curve: column equity is String"):
+            tk.performance.returns(curve.assign(equity="1"))
+        with pytest.raises(MissingColumns, match=r"^curve: column realised missing"):
+            tk.performance.returns(curve, value="realised")
+        with pytest.raises(MissingColumns, match=r"^curve: .*time"):
+            tk.performance.returns(curve.assign(time=pd.NaT))
+        assert list(tk.performance.returns(curve.iloc[:0]).dtypes) == list(result.dtypes)
+
     def test_missing_flows_raise(self) -> None:
         curve = curve_of([1.0, 2.0], [0.0, 0.0]).assign(flows=[0.0, np.nan])
         with pytest.raises(MissingColumns, match="a deposit would count as a gain"):
