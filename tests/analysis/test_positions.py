@@ -189,6 +189,74 @@ PAID = pd.DataFrame(
 )
 
 
+def round_fills() -> pd.DataFrame:
+    """Two accounts: a flip, spot tokens, a position that stays open, a late and a broken one."""
+    held = [("B", 2, 100.0), ("B", 1, 103.0), ("A", 1, 110.0), ("A", 5, 90.0), ("B", 3, 80.0)]
+    gap = fills([("B", 1, 5.0), ("B", 2, 9.0), ("A", 2, 6.0)]).drop(index=1)
+    spot = fills([("B", 10, 2.0), ("A", 4, 3.0), ("A", 6, 5.0)])
+    rows = [
+        fills([("A", 3, 7.0)]).assign(coin="ETH", user=OTHER, fee=0.03),
+        gap.assign(coin="SOL", user=OTHER, fee=[0.01, 0.02], closed_pnl=[0.0, 0.5]),
+        fills(held).assign(
+            user=ME, fee=[0.2, 0.1, 0.1, 0.5, 0.3], closed_pnl=[0.0, 0.0, 9.0, -22.0, 30.0]
+        ),
+        fills([("A", 2, 6.0)], start=2.0).assign(coin="ETH", user=ME, fee=-0.04, closed_pnl=1.0),
+        spot.assign(coin="@107", user=ME, fee=[0.0, 0.1, 0.3], closed_pnl=[0.0, 4.0, 18.0]),
+    ]
+    return pd.concat(rows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trips_of_mixed_fills(kind: str) -> None:
+    """The flip closes 2 of 3 at 90 after 1 at 110, and pays 2 of its 5 parts of the fee."""
+    hours = [1, 3, 4, 0]
+    paid = pd.DataFrame(
+        {
+            "user": ME,
+            "coin": ["BTC", "BTC", "BTC", "ETH"],
+            "time": times(MONDAY + HOUR * hour for hour in hours),
+            "usdc": [-1.0, 0.25, 0.5, 8.0],
+        }
+    )
+    result = round_trips(as_numbers(round_fills(), kind), as_numbers(paid, kind))
+    ends = [
+        [None if pd.isna(time) else time.hour for time in row]
+        for row in result[["opened", "closed"]].itertuples(index=False)
+    ]
+    texts = result[["user", "coin", "side", "status"]].to_numpy().tolist()
+    numbers = ["duration_hours", "fills", "size", "entry_px", "exit_px", "gross", "fees"]
+    numbers += ["funding", "net", "return_"]
+    found = [
+        (
+            user[2],
+            *rest,
+            *end,
+            *(None if v is None else round(v, 9) for v in map(listed_value, row)),
+        )
+        for (user, *rest), end, row in zip(
+            texts, ends, result[numbers].itertuples(index=False), strict=True
+        )
+    ]
+    lost, won = round(-14.35 / 303, 9), round(29.9 / 270, 9)
+    out, no = round(290 / 3, 9), None
+    assert found == [
+        ("a", "@107", "long", "closed", 0, 2, 2, 3, 10, 2, 4.2, 22, -0.4, 0, 21.6, 1.08),
+        ("a", "BTC", "long", "closed", 0, 3, 3, 4, 3, 101, out, -13, -0.6, -0.75, -14.35, lost),
+        ("a", "BTC", "short", "closed", 3, 4, 1, 2, 3, 90, 80, 30, -0.6, 0.5, 29.9, won),
+        ("a", "ETH", "long", "late", no, 0, no, 1, 2, no, 6, 1, 0.04, 8, 9.04, no),
+        ("b", "ETH", "short", "open", 0, no, no, 1, 3, 7, no, 0, -0.03, no, -0.03,
+         round(-0.03 / 21, 9)),
+        ("b", "SOL", "long", "broken", 0, no, no, 1, 1, no, no, 0, -0.01, no, -0.01, no),
+        ("b", "SOL", "long", "broken", no, no, no, 1, 3, no, 6, 0.5, -0.02, no, 0.48, no),
+    ]  # fmt: skip
+    assert not result[["forced", "at_par"]].any(axis=None)
+    alone = round_trips(as_numbers(round_fills(), kind))
+    assert alone["funding"].isna().all()
+    assert listed(alone["net"])[1:3] == pytest.approx([-13.6, 29.4])
+    few = round_trips(as_numbers(round_fills().iloc[:0], kind), as_numbers(paid.iloc[:0], kind))
+    assert list(few.dtypes) == list(result.dtypes)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_trips_by_hand(kind: str) -> None:
     """The flip's fee of 0.3 is split 2 to 1; funding at its time belongs to what it closed."""

@@ -45,6 +45,8 @@ def test_chain_and_drawdown() -> None:
     assert ratios.chain_returns(np.array([0.1, -0.5, -1.5, 2.0])).tolist() == pytest.approx(
         [1.1, 0.55, 0.0, 0.0]
     )
+    both = ratios.chain_returns(np.array([[0.1, 0.1], [0.5, -0.2]]))
+    assert both == pytest.approx(np.array([[1.1, 1.21], [1.5, 1.2]]))
     deepest = 1 - 0.96 * 1.01 * 1.015 * 0.98  # from the high after 0.005
     assert ratios.deepest_drawdown(R) == (pytest.approx(-max(0.04, deepest)), 5)
     assert ratios.deepest_drawdown(np.array([0.1, -0.1, 0.2])) == (pytest.approx(-0.1), 2)
@@ -73,7 +75,8 @@ def test_sharpe_and_its_errors() -> None:
     found = checked(ratios.sharpe_figure(R, YEAR, LEVEL), "sharpe", "ratio", "Newey-West")
     assert found == around(ratio * sqrt(YEAR), reach)
     assert 0.5 < ratios.probabilistic_sharpe(np.array([0.02, -0.01])) < 1
-    for few in (R[:1], np.full(4, 0.01)):
+    assert np.isnan(ratios.sharpe_ratio(np.zeros(3)))
+    for few in (R[:1], np.full(4, 0.01), np.zeros(3)):
         assert np.isnan(ratios.probabilistic_sharpe(few))
     assert np.isnan(ratios.sharpe_error(R[:1]))
 

@@ -48,7 +48,8 @@ def fact(name: str, value: float, n: int, unit: str) -> Figure:
 
 def chain_returns(returns: Floats) -> Floats:
     """Return the value of 1 after each return; 0 from a return of -100 % or less on."""
-    return np.asarray(np.cumprod(np.maximum(1 + returns, 0.0), axis=-1), dtype=np.float64)
+    made: Floats = np.cumprod(np.maximum(1 + returns, 0.0), axis=-1)
+    return made
 
 
 def deepest_drawdown(returns: Floats) -> tuple[float, int]:
@@ -60,7 +61,7 @@ def deepest_drawdown(returns: Floats) -> tuple[float, int]:
     growth = np.concatenate([[1.0], chain_returns(returns)])
     top = np.maximum.accumulate(growth)
     highs = np.flatnonzero(growth >= top)
-    longest = int(np.diff(np.append(highs, len(growth) - 1)).max(initial=0))
+    longest = int(np.diff(np.append(highs, len(growth) - 1)).max())
     # A recovery takes as many periods as lie between two highs that are not neighbours.
     return float((growth / top - 1).min()), longest if longest > 1 or growth[-1] < top[-1] else 0
 
@@ -78,8 +79,9 @@ def sharpe_error(returns: Floats) -> float:
     Lo (2002), "The statistics of Sharpe ratios", equation 9: ``sqrt((1 + SR**2 / 2) / n)``.
     """
     n = len(returns)
-    ratio = float(sharpe_ratio(returns)) if n > 1 else NAN
-    return sqrt((1 + ratio**2 / 2) / n) if n > 1 else NAN
+    if n < 2:
+        return NAN
+    return sqrt((1 + float(sharpe_ratio(returns)) ** 2 / 2) / n)
 
 
 def probabilistic_sharpe(returns: Floats, benchmark: float = 0.0) -> float:
@@ -91,8 +93,10 @@ def probabilistic_sharpe(returns: Floats, benchmark: float = 0.0) -> float:
         from scipy import stats
 
     n = len(returns)
-    ratio = float(sharpe_ratio(returns)) if n > 1 else NAN
-    if n < 2 or not np.isfinite(ratio):
+    if n < 2:
+        return NAN
+    ratio = float(sharpe_ratio(returns))
+    if not np.isfinite(ratio):
         return NAN
     skew, kurtosis = _shape(returns)
     variance = 1 - skew * ratio + (kurtosis - 1) / 4 * ratio**2
