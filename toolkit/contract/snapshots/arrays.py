@@ -82,13 +82,15 @@ def _turn_rows(rows: Sequence[msgspec.Struct], width: int) -> Sequence[Sequence[
     """Return the values of rows by field."""
     # One long list of all values is several times as fast as a look at each field.
     flat: list[Any] = []
-    for row in rows:
-        flat += msgspec.structs.astuple(row)
-    if len(flat) != width * len(rows):  # some rows have unknown values after the known ones
-        flat = []
+    if len(set(map(type, rows))) == 1:
+        for row in rows:
+            flat += msgspec.structs.astuple(row)
+        step = len(flat) // len(rows)  # unknown values are after the known ones
+    else:
         for row in rows:
             flat += msgspec.structs.astuple(row)[:width]
-    return [flat[place::width] for place in range(width)]
+        step = width
+    return [flat[place::step] for place in range(width)]
 
 
 def number_array(values: Sequence[float | None]) -> np.ndarray:

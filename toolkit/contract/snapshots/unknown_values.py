@@ -41,7 +41,7 @@ class RawValues:
     @classmethod
     def of(cls, raws: Sequence[Any]) -> Self:
         """Return a column of separate values; UNSET stands for no value."""
-        present = [b"" if raw is msgspec.UNSET else bytes(raw) for raw in raws]
+        present = [b"" if raw is msgspec.UNSET else raw for raw in raws]
         lengths = np.fromiter(map(len, present), np.uint32, len(present))
         starts = np.zeros(len(present), np.uint32)
         np.cumsum(lengths[:-1], out=starts[1:])
