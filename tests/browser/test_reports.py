@@ -19,6 +19,7 @@ KINDS = {
     "market": {"coin": "BTC"},
     "builder": {"address": None},
     "market_quality": {"dex": "eqx"},
+    "comparison": {"users": None},
 }
 SERIOUS = ("serious", "critical")
 

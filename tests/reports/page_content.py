@@ -1,5 +1,6 @@
 """The content of a page, as a browser reads it."""
 
+import base64
 from html.parser import HTMLParser
 
 
@@ -11,6 +12,7 @@ class PageContent(HTMLParser):
         self.tags: list[str] = []
         self.loaded: list[str] = []
         self.links: list[str] = []
+        self.tables: list[str] = []  # as CSV
         self.images: list[dict[str, str | None]] = []
         self.ids: list[str] = []
         self.attributes: set[str] = set()
@@ -20,7 +22,11 @@ class PageContent(HTMLParser):
         found = dict(attrs)
         self.tags.append(tag)
         self.loaded += [found[name] or "" for name in ("src", "srcset", "data") if name in found]
-        self.links += [found["href"] or ""] if "href" in found else []
+        address = found.get("href") or ""
+        if address.startswith("data:text/csv;base64,"):
+            self.tables.append(base64.b64decode(address.partition(",")[2]).decode())
+        elif "href" in found:
+            self.links.append(address)
         self.ids += [found["id"] or ""] if "id" in found else []
         self.images += [found] if tag == "img" else []
         self.attributes |= set(found)

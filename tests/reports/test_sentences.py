@@ -19,6 +19,7 @@ import pytest
 import toolkit as tk
 from tests.reports import (
     recomputed_builder,
+    recomputed_comparison,
     recomputed_market,
     recomputed_performance,
     recomputed_quality,
@@ -26,6 +27,7 @@ from tests.reports import (
 )
 from toolkit.reports import (
     builder_report,
+    comparison_report,
     market_report,
     quality_report,
     wallet_performance,
@@ -65,11 +67,18 @@ class Report(NamedTuple):
 
 REPORTS = {
     "builder": Report(builder_report, recomputed_builder),
+    "comparison": Report(comparison_report, recomputed_comparison),
     "market": Report(market_report, recomputed_market),
     "performance": Report(wallet_performance, recomputed_performance),
     "quality": Report(quality_report, recomputed_quality),
     "wallet": Report(wallet_text, recomputed_wallet),
 }
+MODULES = {
+    "comparison": comparison_report,
+    "performance": wallet_performance,
+    "wallet": wallet_text,
+}
+"""Reports whose sentences are functions of a module, and not methods of the report."""
 EVERY = pytest.mark.parametrize("report", REPORTS)
 LACKING = {"depth": "it was not archived", "TWAP orders": "the key may not"}
 
@@ -80,6 +89,7 @@ def variants(session, user) -> dict[str, list[Any]]:
     of_wallets = list(wallets(session, user))
     return {
         "builder": list(builders(session)),
+        "comparison": list(comparisons(session)),
         "market": list(markets(session)),
         "performance": [WalletPerformance(results) for results in of_wallets],
         "quality": list(qualities(session)),
@@ -100,6 +110,29 @@ def without(fills: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return fills of which every seventh lacks a column."""
     kept = pd.Series(range(len(fills)), index=fills.index) % 7 != 0
     return fills.assign(**{column: fills[column].where(kept)})
+
+
+def comparisons(session) -> Iterator[comparison_report.Comparison]:
+    first = comparison_report.fetch_comparison(session, session.world["users"][5:7])
+    frames = [wallet.results.frames for wallet in first.wallets]
+    yield first
+    yield comparison_of([longer(each) for each in frames])
+    yield comparison_of([replace(frames[0], fills=without(frames[0].fills, "fee")), frames[1]])
+    yield comparison_of([replace(each, start_ms=1) for each in frames])
+
+
+def comparison_of(frames: list[Any]) -> comparison_report.Comparison:
+    return comparison_report.Comparison([WalletPerformance(WalletResults(each)) for each in frames])
+
+
+def longer(frames: Any) -> Any:
+    """Return the frames of a wallet as if its three days had been thirty."""
+    end = pd.Timestamp(frames.end_ms, unit="ms", tz="UTC")
+    stretched = {
+        name: rows.assign(time=(end - (end - rows["time"]) * 10).astype(rows["time"].dtype))
+        for name, rows in (("fills", frames.fills), ("ledger", frames.ledger))
+    }
+    return replace(frames, **stretched)
 
 
 def markets(session) -> Iterator[Any]:
@@ -154,8 +187,7 @@ def wallets(session, user) -> Iterator[WalletResults]:
 
 
 def said_by(name: str, made: Any) -> list[Sentence | Headline]:
-    modules = {"wallet": wallet_text, "performance": wallet_performance}
-    found = modules[name].list_sentences(made) if name in modules else made.sentences()
+    found = MODULES[name].list_sentences(made) if name in MODULES else made.sentences()
     return list(found)
 
 
@@ -180,17 +212,16 @@ def test_texts_have_no_numbers(report: str) -> None:
 def test_notebooks_show_known_sentences(report: str, variants) -> None:
     """Whatever a report's notebook shows as words, tiles or checks is among its sentences."""
     result = variants[report][0]
-    modules = {"wallet": wallet_text, "performance": wallet_performance}
     name = {"quality": "market_quality", "performance": "wallet"}.get(report, report)
     source = (files("toolkit.reports") / "notebooks" / f"{name}.py").read_text("utf-8")
     calls = re.findall(r"blocks\.(?:words|tiles|checks)\((\w+)\.(\w+)\(", source)
     assert len(calls) == len(re.findall(r"blocks\.(?:words|tiles|checks)\(", source)) > 1
-    others = {module.__name__.split(".")[-1] for key, module in modules.items() if key != report}
+    others = {module.__name__.split(".")[-1] for key, module in MODULES.items() if key != report}
     shown = [function for module, function in calls if module not in others]
     assert shown
     known = [sentence.text for sentence in said_by(report, result)]
     for function in shown:
-        module = modules.get(report)
+        module = MODULES.get(report)
         found = getattr(module, function)(result) if module else getattr(result, function)()
         parts = found.sentences if isinstance(found, Paragraph) else found
         assert {part.text for part in parts} <= set(known)

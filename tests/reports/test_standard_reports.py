@@ -31,6 +31,7 @@ def quality(session):
         ("market", {"coin": "eqx:TSLA"}, 4),
         ("builder", {}, 3),
         ("market_quality", {"dex": "eqx"}, 1),
+        ("comparison", {}, 2),
     ],
 )
 def test_page_is_self_contained(name, parameters, figures, session):

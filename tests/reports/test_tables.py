@@ -5,6 +5,7 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
+from tests.reports.page_content import PageContent
 from toolkit.plots import formats
 from toolkit.plots.formats import MINUS
 from toolkit.reports import tables
@@ -29,6 +30,19 @@ def test_missing_value_is_dash():
     frame = pd.DataFrame({"net": [None, 0.0]}, dtype="float64")
     result = table("Net", frame, [TextColumn("net", "net", formats.whole_dollars)])
     assert [row[0] for row in result.rows] == [tables.MISSING, "0"]
+
+
+def test_table_can_be_saved():
+    """The CSV has the digits that the table does not show."""
+    frame = pd.DataFrame({"coin": ["<BTC>"], "net": [Decimal("1234.567")], "other": [1]})
+    columns = [
+        TextColumn("coin", "coin", tables.plain_text, False),
+        TextColumn("net", "net", formats.whole_dollars),
+    ]
+    html = table("Net of coins", frame, columns)._repr_html_()
+    assert PageContent(html).tables == ["coin,net\n<BTC>,1234.567\n"]
+    assert 'download="net-of-coins.csv"' in html
+    assert PageContent(table("Net", frame.iloc[:0], columns)._repr_html_()).tables == []
 
 
 def test_first_column_aligns_numbers():

@@ -115,6 +115,22 @@ def wallet(
 
 
 @report_app.command()
+@partial(_report_command, live_needs="accounts: --user 0x... --user 0x...")
+def comparison(
+    user: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Address of an account; at least two. Offline, the default is five accounts."
+        ),
+    ] = None,
+    start: StartOption = "",
+    end: EndOption = None,
+) -> ReportRequest:
+    """Compare the profits, returns and skill of several accounts."""
+    return "comparison", [{"users": user or None, "start": start or 0, "end": end}]
+
+
+@report_app.command()
 @_report_command
 def market(
     coin: Annotated[

@@ -186,7 +186,7 @@ def _draw_trips(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     ax.axhline(0, color=theme.muted, linewidth=0.8)
     ax.set_xscale("log")
     ax.spines["bottom"].set_visible(False)
-    ax.xaxis.set_major_formatter(FuncFormatter(formats.plain_number))
+    axes.set_log_ticks(ax.xaxis, formats.plain_number)
     ax.set_xlabel("hours from flat to flat")
     ax.set_ylabel("net return, %")
     ax.yaxis.set_major_formatter(FuncFormatter(_percent_tick))

@@ -6,11 +6,19 @@ with explain_missing("reports"):
     from toolkit.reports import blocks
     from toolkit.reports.build import template
     from toolkit.reports.example import example_account
-    from toolkit.reports.standard_reports import builder, market, market_quality, run, wallet
+    from toolkit.reports.standard_reports import (
+        builder,
+        comparison,
+        market,
+        market_quality,
+        run,
+        wallet,
+    )
 
 __all__ = [
     "blocks",
     "builder",
+    "comparison",
     "example_account",
     "market",
     "market_quality",

@@ -14,7 +14,7 @@ from toolkit.reports.kernel import read_notebook, run_notebook
 from toolkit.reports.page import ReportPage, make_page
 from toolkit.reports.pdf import print_pdf
 
-NAMES: Final = ("wallet", "market", "builder", "market_quality")
+NAMES: Final = ("wallet", "market", "builder", "market_quality", "comparison")
 """The reports of this package."""
 
 _KERNELS: Final = 2
@@ -72,7 +72,7 @@ def template(name: str | os.PathLike[str]) -> Path:
     Parameters
     ----------
     name : str
-        ``wallet``, ``market``, ``builder`` or ``market_quality``.
+        ``wallet``, ``market``, ``builder``, ``market_quality`` or ``comparison``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The reports of this package as functions: wallet, market, builder, market quality."""
+"""The reports of this package as functions: wallet, comparison, market, builder, market quality."""
 
 import os
 from collections.abc import Sequence
@@ -76,6 +76,46 @@ def wallet(
         "builders": None if builders is None else list(builders),
     }
     return run("wallet", out, session=session, **parameters)
+
+
+def comparison(
+    users: Sequence[str] | None = None,
+    start: Time = 0,
+    end: Time | None = None,
+    *,
+    out: str | os.PathLike[str] = "build/report/comparison.html",
+    session: Session | None = None,
+) -> Path:
+    """Write a report that compares accounts: profits, returns, drawdowns, skill or luck.
+
+    Net has no funding, because the service has funding only through builders; `wallet` asks them.
+
+    Parameters
+    ----------
+    users : sequence of str, optional
+        Addresses of 2 to 50 accounts; by default five accounts of the simulated exchange.
+    start : Time
+        First time, inclusive; by default the beginning of the history, which returns need.
+    end : Time, optional
+        Last time, inclusive; by default now.
+    out : path, default "build/report/comparison.html"
+        File to write; missing folders are created.
+    session : Session, optional
+        Session whose source is used; by default the default session.
+
+    Returns
+    -------
+    Path
+        The written file.
+
+    Raises
+    ------
+    ReportFailed
+        If there are too few or too many accounts, or there are no rows of any of them.
+    """
+    names = None if users is None else list(users)
+    parameters = {"users": names, "start": _time_literal(start), "end": _time_literal(end)}
+    return run("comparison", out, session=session, **parameters)
 
 
 def market(

@@ -1,5 +1,7 @@
 """Tables of text from frames: headings of columns, and values as text."""
 
+import base64
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,12 +27,28 @@ class TextColumn:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table of text for a template; `total` is a last row below a line."""
+    """A table of text for a template.
+
+    - ``total``: a last row below a line
+    - ``csv``: the rows with all of their digits as CSV; empty without rows
+    """
 
     caption: str
     columns: Sequence[TextColumn]
     rows: Sequence[Sequence[str]]
     total: Sequence[str] = ()
+    csv: str = ""
+
+    @property
+    def csv_address(self) -> str:
+        """The CSV as an address in the page: a report is one file."""
+        return f"data:text/csv;base64,{base64.b64encode(self.csv.encode()).decode()}"
+
+    @property
+    def file_name(self) -> str:
+        """The name of the CSV file: the first words of the caption."""
+        words = re.findall(r"[a-z0-9]+", self.caption.lower())
+        return f"{'-'.join(words[:6]) or 'table'}.csv"
 
     def _repr_html_(self) -> str:
         return render_part("table.html", table=self)
@@ -56,7 +74,11 @@ def table(caption: str, frame: pd.DataFrame, columns: Sequence[TextColumn]) -> T
         [MISSING if pd.isna(value) else column.write(value) for value in frame[column.name]]
         for column in columns
     ]
-    return TextTable(caption, columns, [list(row) for row in zip(*texts, strict=True)])
+    rows = [list(row) for row in zip(*texts, strict=True)]
+    names = list(dict.fromkeys(column.name for column in columns))
+    return TextTable(
+        caption, columns, rows, csv=frame[names].to_csv(index=False, lineterminator="\n")
+    )
 
 
 def plain_text(value: Any) -> str:

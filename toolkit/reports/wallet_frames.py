@@ -72,9 +72,15 @@ class WalletFrames:
 
 
 def fetch_wallet(
-    session: Session, user: str, start: Time, end: Time | None, builders: Sequence[str] | None
+    session: Session,
+    user: str,
+    start: Time,
+    end: Time | None,
+    builders: Sequence[str] | None,
+    *,
+    with_slippage: bool = True,
 ) -> WalletFrames:
-    """Fetch everything that a wallet report shows."""
+    """Fetch everything that a wallet report shows; slippage samples only on request."""
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
@@ -105,7 +111,9 @@ def fetch_wallet(
         funding=fetch_funding(session, user, chosen, start_ms, end_ms, missing_reasons),
         builders=chosen,
         perps=_fetch_perps(session, fills, native_perps),
-        slippage=_fetch_slippage(session, fills, end_ms, missing_reasons),
+        slippage=_fetch_slippage(session, fills, end_ms, missing_reasons)
+        if with_slippage
+        else pd.DataFrame(),
         states=_fetch_states(session, user, missing_reasons) if end_ms >= now else None,
         source=session.label,
         simulated=session.simulated,

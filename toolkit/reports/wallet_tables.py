@@ -1,5 +1,6 @@
 """The tables of a wallet report."""
 
+from dataclasses import replace
 from typing import Final
 
 import pandas as pd
@@ -104,7 +105,7 @@ def _coin_table(results: WalletResults) -> TextTable:
     coins = table("By coin, the best net first, in USD.", rows, columns)
     whole = results.mask_unknown(_with_other_fees(results.attribution()))
     total = table("", whole.assign(coin="all"), columns).rows
-    return TextTable(coins.caption, coins.columns, coins.rows, total[0] if coins.rows else ())
+    return replace(coins, total=total[0] if coins.rows else ())
 
 
 def _day_table(results: WalletResults) -> TextTable:

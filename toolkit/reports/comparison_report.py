@@ -1,0 +1,311 @@
+"""The comparison report: several accounts side by side.
+
+The notebook ``notebooks/comparison.py`` has the prose, and calls these functions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pandas as pd
+
+from toolkit import performance, plots
+from toolkit.client import Session
+from toolkit.errors import ReportFailed
+from toolkit.plots import formats
+from toolkit.reports import blocks, tables
+from toolkit.reports.blocks import BlockList, TitleBlock
+from toolkit.reports.example import example_account
+from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
+from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.reports.wallet_frames import fetch_wallet
+from toolkit.reports.wallet_performance import WalletPerformance
+from toolkit.reports.wallet_report import WalletResults
+from toolkit.times import Time, to_iso
+
+_MOST: Final = 50
+_DRAWN: Final = 6
+_RATE: Final = 0.05  # false discovery rate
+_EXAMPLES: Final = 5
+
+SENTENCES: Final = {
+    "trading": "{traders:count} of the {n:count} accounts traded: {volume:dollars} USD in "
+    "{fills:count} fills.",
+    "net": "{winners:count} of the accounts had a gain. The highest net is "
+    "{best_net:signed} USD, of {best}; the lowest is {worst_net:signed} USD, of {worst}.",
+    "net_unknown": "The net of {unknown:count} accounts is not known: some of their fills do not "
+    "state all amounts.",
+    "returns_unknown": "The return of no account is known: the rows do not begin with accounts, "
+    "or the accounts had no capital.",
+    "returns": "Returns are known of {known:count} accounts, from {lowest:rate} to {highest:rate}.",
+    "overlap": "The interval of the Sharpe ratio of {first}, the highest, overlaps those of "
+    "{overlaps:count} of the other {others:count} accounts: they do not differ clearly.",
+    "discoveries": "Of {n:count} accounts with enough days, {found:count} differ from luck at a "
+    "false discovery rate of {rate:share}.",
+}
+HEADLINES: Final = {
+    "accounts": ("accounts", "{n:count}", "{traders:count} with fills"),
+    "volume": ("volume", "{volume:dollars} USD", "{fills:count} fills"),
+    "net": ("net of all", "{net:signed} USD", "after fees, without funding"),
+}
+_COLUMNS: Final = (
+    TextColumn("user", "account", formats.short_address, number=False),
+    TextColumn("fills", "fills", formats.whole_number),
+    TextColumn("volume", "volume, USD", formats.whole_dollars),
+    TextColumn("closed_pnl", "closed PnL", tables.signed_usd),
+    TextColumn("fees", "fees", tables.signed_usd),
+    TextColumn("net", "net", tables.signed_usd),
+    TextColumn("total_return", "return", formats.percent_share),
+    TextColumn("max_drawdown", "deepest drawdown", formats.percent_share),
+    TextColumn("sharpe", "Sharpe ratio", lambda value: formats.true_minus(f"{value:,.2f}")),
+    TextColumn("trips", "round trips", formats.whole_number),
+    TextColumn("win_rate", "with a gain", formats.percent_share),
+)
+_FIGURES: Final = ("total_return", "max_drawdown", "sharpe", "win_rate")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The results of a comparison report; each is computed once.
+
+    - ``wallets``: the performance of each account, in the order of the request
+    """
+
+    wallets: Sequence[WalletPerformance]
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """One row for each account, the highest net first; what is not known is missing."""
+        rows = [_account_row(wallet) for wallet in self.wallets]
+        return pd.DataFrame(rows).sort_values(
+            ["net", "user"], ascending=[False, True], ignore_index=True
+        )
+
+    @cached_property
+    def returns(self) -> pd.DataFrame:
+        """The returns by day of the accounts whose returns are known."""
+        parts = [
+            wallet.returns.assign(user=wallet.results.frames.user)
+            for wallet in self.wallets
+            if len(wallet.returns)
+        ]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    @cached_property
+    def leaderboard(self) -> pd.DataFrame:
+        """The accounts by their Sharpe ratio; empty without one."""
+        parts = [
+            wallet.figures.assign(user=wallet.results.frames.user)
+            for wallet in self.wallets
+            if len(wallet.returns)
+        ]
+        figures = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        if figures.empty or figures.loc[figures["figure"] == "sharpe", "value"].isna().all():
+            return pd.DataFrame()
+        ranked: pd.DataFrame = performance.leaderboard(figures)
+        return ranked
+
+    @cached_property
+    def skill(self) -> Any:
+        """The separation of skill and luck; None if no account has enough days."""
+        if self.returns.empty:
+            return None
+        found = performance.skill(self.returns)
+        return found if found.n else None
+
+
+def _account_row(wallet: WalletPerformance) -> dict[str, Any]:
+    results = wallet.results
+    total, figures = results.total, wallet.figures
+    values = dict(zip(figures["figure"], figures["value"], strict=True)) if len(figures) else {}
+    is_known = not results.fills_without_amounts
+    return {
+        "user": results.frames.user,
+        "fills": int(total["fills"]),
+        "volume": float(total["volume"]),
+        "closed_pnl": float(total["closed_pnl"]) if is_known else float("nan"),
+        "fees": float(results.fees) if is_known else float("nan"),
+        "net": float(total["net"]) if is_known else float("nan"),
+        "trips": len(wallet.trips),
+        **{name: values.get(name, float("nan")) for name in _FIGURES},
+    }
+
+
+def fetch_comparison(
+    session: Session,
+    users: Sequence[str] | None,
+    start: Time = 0,
+    end: Time | None = None,
+) -> Comparison:
+    """Fetch the frames of several accounts, and return the results of their comparison.
+
+    Raise ReportFailed if there are fewer than two accounts or more than 50, or no data of any.
+    """
+    chosen = list(dict.fromkeys(users if users is not None else _example_accounts(session)))
+    if not 2 <= len(chosen) <= _MOST:
+        raise ReportFailed(f"a comparison is of 2 to {_MOST} accounts, not {len(chosen)}")
+    frames = [fetch_wallet(session, user, start, end, (), with_slippage=False) for user in chosen]
+    if all(each.is_empty for each in frames):
+        raise ReportFailed("there is no data of these accounts in this period: check the addresses")
+    return Comparison([WalletPerformance(WalletResults(each)) for each in frames])
+
+
+def _example_accounts(session: Session) -> list[str]:
+    """Return the example account and further accounts of a simulated exchange."""
+    first = example_account(session)
+    return [first, *(user for user in session.world["users"] if user != first)][:_EXAMPLES]
+
+
+def make_title(comparison: Comparison) -> TitleBlock:
+    """Return the title of the report."""
+    frames = [wallet.results.frames for wallet in comparison.wallets]
+    times = [each.fills["time"].min() for each in frames if len(each.fills)]
+    first = f"{min(times):%Y-%m-%d %H:%M}" if times else "the beginning"
+    if frames[0].start_ms:
+        first = to_iso(frames[0].start_ms)[:16].replace("T", " ")
+    last = to_iso(frames[0].end_ms)[:16].replace("T", " ")
+    return blocks.title(
+        "Comparison",
+        f"{len(frames)} accounts",
+        f"{first} to {last} UTC · {frames[0].source}",
+        simulated=frames[0].simulated,
+    )
+
+
+def list_headlines(comparison: Comparison) -> list[Headline]:
+    """Return the headline numbers."""
+    rows = comparison.rows
+    fills, volume = int(rows["fills"].sum()), float(rows["volume"].sum())
+    traders = int((rows["fills"] > 0).sum())
+    net = float(rows["net"].sum(skipna=False))
+    return [
+        headline(HEADLINES, "accounts", n=len(rows), traders=traders),
+        headline(HEADLINES, "volume", volume=volume, fills=fills),
+        headline(HEADLINES, "net", net=net),
+    ]
+
+
+def list_sentences(comparison: Comparison) -> list[Sentence | Headline]:
+    """Return everything that the report says."""
+    return [
+        *list_summary(comparison),
+        *list_headlines(comparison),
+        *list_rank_sentences(comparison),
+    ]
+
+
+def list_summary(comparison: Comparison) -> list[Sentence]:
+    """Return the sentences of the summary."""
+    rows, sentences = comparison.rows, []
+
+    def add(name: str, **values: Any) -> None:
+        sentences.append(sentence(SENTENCES, name, **values))
+
+    add(
+        "trading",
+        traders=int((rows["fills"] > 0).sum()),
+        n=len(rows),
+        volume=float(rows["volume"].sum()),
+        fills=int(rows["fills"].sum()),
+    )
+    known = rows[rows["net"].notna()]
+    if len(known):
+        best, worst = known.iloc[0], known.iloc[-1]
+        add(
+            "net",
+            winners=int((known["net"] > 0).sum()),
+            best=formats.short_address(best["user"]),
+            best_net=best["net"],
+            worst=formats.short_address(worst["user"]),
+            worst_net=worst["net"],
+        )
+    if len(known) < len(rows):
+        add("net_unknown", unknown=len(rows) - len(known))
+    returns = rows["total_return"].dropna()
+    if returns.empty:
+        add("returns_unknown")
+    else:
+        add("returns", known=len(returns), lowest=returns.min(), highest=returns.max())
+    return sentences
+
+
+def summarise_comparison(comparison: Comparison) -> Paragraph:
+    """Return what the accounts did in a few sentences."""
+    return Paragraph(list_summary(comparison))
+
+
+def list_rank_sentences(comparison: Comparison) -> list[Sentence]:
+    """Return the sentences about the ranking."""
+    sentences = []
+    board = comparison.leaderboard
+    ranked = board[board["low"].notna()] if len(board) else board
+    if len(ranked) > 1:
+        sentences.append(
+            sentence(
+                SENTENCES,
+                "overlap",
+                first=formats.short_address(ranked.iloc[0]["user"]),
+                overlaps=int(ranked.iloc[0]["overlaps"]),
+                others=len(ranked) - 1,
+            )
+        )
+    if comparison.skill is not None:
+        rates = comparison.skill.accounts["q"].dropna()
+        values = {"n": len(rates), "found": int((rates <= _RATE).sum()), "rate": _RATE}
+        sentences.append(sentence(SENTENCES, "discoveries", **values))
+    return sentences
+
+
+def describe_ranks(comparison: Comparison) -> Paragraph:
+    """Return whether the accounts differ clearly in a few sentences."""
+    return Paragraph(list_rank_sentences(comparison))
+
+
+def make_account_table(comparison: Comparison) -> TextTable:
+    """Return one row for each account."""
+    caption = "The accounts, the highest net first, in USD. A dash: not known."
+    return table(caption, comparison.rows, _COLUMNS)
+
+
+def list_addresses(comparison: Comparison) -> TextTable:
+    """Return the full addresses."""
+    columns = (
+        TextColumn("place", "row", formats.whole_number, number=False),
+        TextColumn("user", "address", tables.plain_text, number=False),
+    )
+    rows = comparison.rows.assign(place=range(1, len(comparison.rows) + 1))
+    return table("The addresses in the same order.", rows, columns)
+
+
+def draw_growth(comparison: Comparison) -> BlockList:
+    """Return the curves of the accounts with the largest volume; none without returns."""
+    rows = comparison.returns
+    if rows.empty:
+        return BlockList([])
+    volume = comparison.rows.set_index("user")["volume"].sort_values(ascending=False)
+    drawn = [user for user in volume.index if user in set(rows["user"])][:_DRAWN]
+    caption = f"Time-weighted return of the {len(drawn)} accounts with the largest volume."
+    shown = rows[rows["user"].isin(drawn)].reset_index(drop=True)
+    return BlockList([blocks.figure(plots.growth_curve, shown, caption=caption)])
+
+
+def draw_ranks(comparison: Comparison) -> BlockList:
+    """Return the ranking by Sharpe ratio, and skill after shrinkage; none if they are not known."""
+    drawn = []
+    if len(comparison.leaderboard):
+        caption = "Sharpe ratio per year with an interval of 95 %."
+        drawn.append(blocks.figure(plots.leaderboard, comparison.leaderboard, caption=caption))
+    if comparison.skill is not None:
+        caption = "The same ratios after shrinkage towards the mean of all accounts."
+        drawn.append(blocks.figure(plots.skill, comparison.skill, caption=caption))
+    return BlockList(drawn)
+
+
+def source_frames(comparison: Comparison) -> dict[str, pd.DataFrame | None]:
+    """Return the fetched frames by name, for the provenance."""
+    found: dict[str, pd.DataFrame | None] = {}
+    for number, wallet in enumerate(comparison.wallets, 1):
+        frames = wallet.results.frames
+        found |= {f"fills {number}": frames.fills, f"ledger {number}": frames.ledger}
+    return found

@@ -1,0 +1,74 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Comparison: several accounts side by side
+
+# %% tags=["source"]
+import toolkit as tk
+
+session = tk.local(seed=7, size="demo")
+
+# %% tags=["parameters"]
+users = None  # addresses; None: some accounts of a simulated exchange
+start = 0
+end = None
+
+# %%
+from toolkit.reports import blocks, comparison_report
+
+# %%
+results = comparison_report.fetch_comparison(session, users, start, end)
+sources = comparison_report.source_frames(results)
+users = [wallet.results.frames.user for wallet in results.wallets]
+
+# %%
+comparison_report.make_title(results)
+
+# %% [markdown]
+# ## Summary
+#
+# Net is closed PnL after fees. It contains neither funding nor the PnL of open positions. The
+# wallet report of an account has both.
+
+# %%
+blocks.words(comparison_report.summarise_comparison(results), lead=True)
+
+# %%
+blocks.tiles(comparison_report.list_headlines(results))
+
+# %% [markdown]
+# ## Accounts
+
+# %%
+comparison_report.make_account_table(results)
+
+# %%
+comparison_report.list_addresses(results)
+
+# %% [markdown]
+# ## Returns
+#
+# A return is the gain of realised PnL as a share of the average capital of a day (modified Dietz).
+# Deposits and withdrawals change no return.
+
+# %%
+comparison_report.draw_growth(results)
+
+# %% [markdown]
+# ## Skill or luck
+#
+# The best of many accounts is partly lucky. Shrinkage moves each value towards the mean of all
+# accounts, the more the less certain it is. Accounts that hold the same coin win and lose together;
+# then the false discovery rate is too low.
+
+# %%
+blocks.words(comparison_report.describe_ranks(results))
+
+# %%
+comparison_report.draw_ranks(results)
