@@ -89,6 +89,8 @@ def test_native_fee_in_other_token(examples: dict[str, Any]) -> None:
     assert row["closed_pnl"] == -4.0
     assert row["trading_fee"] == pytest.approx(-0.0576 * 30)
     assert row["unpriced_fees"] == 0
+    trip = round_trips(fills, prices={"HYPE": 30.0}).iloc[0]
+    assert (trip["gross"], trip["fees"]) == (-4.0, pytest.approx(-0.0576 * 30))
 
 
 @pytest.mark.parametrize("name", ["usdh", "UsdH"])

@@ -8,7 +8,7 @@ import pytest
 from tests.engines import Engine
 from tests.reality.rows import fills_of
 from toolkit.execution import fill_quality
-from toolkit.pnl import attribution, positions
+from toolkit.pnl import attribution, lots, positions
 
 
 def test_conversions_add_no_volume(examples: dict[str, Any], engine: Engine) -> None:
@@ -59,3 +59,26 @@ def test_merged_leg_keeps_average_cost() -> None:
     closed = walked["expected_closed_pnl"].tolist()
     assert closed[2:] == pytest.approx([12 * (0.5 - 10.6 / 23), 11 * (1 - 10.6 / 23)])
     assert sum(closed) == pytest.approx(6.4)  # the cash: 6 + 11 - 10.6
+
+
+def test_negated_lots_share_cost() -> None:
+    """10 tokens that cost 3 become 10 of each of two others, at a cost of 1.5 each."""
+    row = {"feeToken": "USDH", "fee": "0.0", "closedPnl": "0.0", "crossed": True, "sz": "10.0"}
+    legs = [
+        ("#10", "B", "0.3", "0.0", "Buy", 0),
+        ("#10", "A", "0.5", "10.0", "Negate Outcome", 1),
+        ("#20", "B", "0.5", "0.0", "Negate Outcome", 1),
+        ("#30", "B", "0.5", "0.0", "Negate Outcome", 1),
+        ("#20", "A", "0.6", "10.0", "Sell", 2),
+        ("#30", "A", "0.1", "10.0", "Sell", 3),
+    ]
+    fills = fills_of(
+        [
+            {**row, "coin": coin, "side": side, "px": px, "startPosition": start, "dir": word,
+             "time": 1_772_000_000_000 + n, "tid": 0, "oid": n, "hash": f"0x{n:064x}"}
+            for coin, side, px, start, word, n in legs
+        ],
+        "exact",
+    )  # fmt: skip
+    sold = lots(fills).dropna(subset="realised").set_index("coin")["realised"]
+    assert {coin: float(gain) for coin, gain in sold.items()} == {"#20": 4.5, "#30": -0.5}
