@@ -62,6 +62,16 @@ def test_gap_in_round_trips(engine: Engine) -> None:
     assert row["return_"] is None or row["return_"] != row["return_"]
 
 
+def test_one_gap_hides_one_price(engine: Engine) -> None:
+    """If tokens leave, the trip has no exit price; if tokens come in, it has no entry price."""
+    left = FILLS.head(2).assign(sz=[10.0, 8.0])  # 10 at 4; 2 leave; 8 at 7
+    came = FILLS.head(2).assign(sz=[10.0, 15.0], start_position=[0.0, 15.0])  # 5 come in
+    rows = [engine.take(pnl.round_trips(engine.give(frame)))[0] for frame in (left, came)]
+    assert [row["status"] for row in rows] == ["moved", "moved"]
+    found = [rounded_values(pd.Series([row["entry_px"], row["exit_px"]])) for row in rows]
+    assert found == [[4.0, None], [None, 7.0]]
+
+
 def test_rounding_is_no_gap(engine: Engine) -> None:
     """A balance recorded with two decimals may differ by one unit of the last decimal."""
     rounded = FILLS.head(2).assign(fee=[0.006, 0.25], start_position=[0.0, 9.99], sz=[10.0, 9.99])
