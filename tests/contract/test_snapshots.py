@@ -27,6 +27,8 @@ from toolkit.contract.snapshots.account_values import entry_spans, read_one_by_o
 from toolkit.contract.snapshots.arrays import join_columns
 from toolkit.contract.snapshots.entry_reader import SLACK
 from toolkit.contract.snapshots.messagepack import read_head
+from toolkit.contract.snapshots.twap_scan import scan_twaps
+from toolkit.contract.snapshots.twaps import read_singly, twap_columns
 from toolkit.contract.snapshots.unknown_values import LazyColumns, value_text
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
@@ -253,6 +255,57 @@ def test_number_forms(value: Any) -> None:
         assert decode(ACCOUNTS, {}, raw)["account_value"][0] == float(value)
     twap = (*TWAP[:4], value, *TWAP[5:])
     assert read_rows(TWAPS, ["s", "BTC", [twap]])[0]["total_sz"] == float(value)
+
+
+whole = st.integers(-(2**63), 2**63 - 1)
+any_number = st.floats() | st.integers(-(2**63), 2**64 - 1) | st.just("1.25")
+any_text = st.text("aé0x:", max_size=40) | st.just("x" * 255)
+scanned_twaps = st.tuples(
+    st.just("0x" + "a" * 40) | any_text,
+    whole,
+    any_text,
+    st.booleans(),
+    *[any_number] * 5,
+    whole | st.none(),
+    whole,
+    *[st.booleans()] * 2,
+    st.none() | any_text,
+    st.integers(0, 2**32),
+    *[st.none() | any_text] * 2,
+    *[st.none() | any_number] * 2,
+    *[st.none() | st.booleans()] * 2,
+)
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.MissingField")
+@given(st.lists(st.lists(scanned_twaps | st.just(TWAP), max_size=4), min_size=1, max_size=3))
+def test_twap_scan_equals_reading_singly(snapshots: list[list[Any]]) -> None:
+    payloads = [
+        memoryview(msgpack.packb(["s", f"COIN{place}", twaps]))
+        for place, twaps in enumerate(snapshots)
+    ]
+    columns = twap_columns(iter(payloads), 1 << 20)
+    singly = join_columns(list(read_singly(payloads, 0, 1 << 20)), {})
+    assert list(columns) == list(singly)
+    for name, values in columns.items():
+        assert type_name(values) == type_name(singly[name])
+    assert is_same(columns, singly)
+
+
+@pytest.mark.parametrize("count", [1, 25, 70_000])
+def test_usual_twaps_are_scanned(count: int) -> None:
+    payloads = [memoryview(msgpack.packb(["s", "BTC", [TWAP] * rows])) for rows in (count, 0, 3)]
+    found = scan_twaps(payloads)
+    assert found is not None
+    assert found.runs == [("s", "BTC", count), ("s", "BTC", 0), ("s", "BTC", 3)]
+    assert found.columns["twap_id"].tolist() == [TWAP[1]] * (count + 3)
+
+
+@pytest.mark.parametrize("change", [b"\x90", b"\x92\x01", b"\xdc\x00\x03"])
+def test_twap_scan_refuses_wrong_counts(change: bytes) -> None:
+    packed = msgpack.packb(TWAP)
+    head = b"\x93" + msgpack.packb("s") + msgpack.packb("BTC")
+    assert scan_twaps([memoryview(head + change + packed * 2)]) is None
 
 
 @pytest.mark.parametrize("length", range(17, 22))

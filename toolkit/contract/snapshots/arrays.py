@@ -60,7 +60,8 @@ def repeat_texts(runs: Sequence[tuple[str | None, int]], limit: int) -> pa.Array
         raise AnswerInvalid(f"names of {size} bytes in all are too long for the number of rows")
     if len(runs) == 1:
         return pa.repeat(pa.scalar(runs[0][0], TEXT), runs[0][1])
-    return pa.array([text for text, count in runs for _ in range(count)], TEXT)
+    numbers = np.repeat(np.arange(len(runs)), [count for _, count in runs])
+    return pa.array([text for text, _ in runs], TEXT).take(pa.array(numbers))
 
 
 def build_columns(

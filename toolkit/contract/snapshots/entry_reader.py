@@ -26,7 +26,7 @@ SLACK: Final = 320
 """The reader skips an entry that starts closer than this to the end of the bytes. It never reads
 further than this from the start of an entry without a check."""
 
-_BLOCK: Final = 1 << 20
+_BLOCK: Final = 1 << 16
 _STR8: Final = 0xD9
 _ADDRESS_BEGINS: Final = int.from_bytes(bytes([_STR8, ADDRESS]) + b"0x", "little")
 _NIL, _FALSE, _TRUE, _FLOAT64 = 0xC0, 0xC2, 0xC3, 0xCB
@@ -59,6 +59,8 @@ def _marker_widths() -> Bytes:
 
 
 _WIDTHS: Final = _marker_widths()
+_INTEGER_TYPES: Final = {marker: kind for marker, kind in _TYPES.items() if "f" not in kind}
+_IS_INTEGER: Final = np.isin(np.arange(256), list(_INTEGER_TYPES)) | (_WIDTHS == 1)
 
 
 def find_addresses(data: Bytes, start: int, finish: int, may_follow: Mask) -> Places:
@@ -87,10 +89,18 @@ def copy_addresses(data: Bytes, starts: Places) -> Bytes:
 
 
 def copy_texts(data: Bytes, starts: Places, lengths: Places) -> tuple[pa.Array, Bytes]:
-    """Return texts of any length, and their characters one after the other."""
+    """Return texts of at most `SLACK` characters, and their characters one after the other."""
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    characters = data[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)]
+    width = int(lengths.max(initial=0))
+    if not width:
+        characters = np.empty(0, np.uint8)
+    else:
+        windows = np.ndarray((len(data) - width + 1,), f"V{width}", data, strides=(1,))
+        characters = windows[starts].view(np.uint8)
+        if int(lengths.min()) < width:
+            inside = np.arange(width, dtype=np.uint16) < lengths.astype(np.uint16)[:, np.newaxis]
+            characters = characters.reshape(-1, width)[inside]
     texts = pa.LargeStringArray.from_buffers(
         len(starts), pa.py_buffer(offsets), pa.py_buffer(characters)
     )
@@ -151,6 +161,51 @@ class EntryReader:
         markers = self.next_byte()
         self.fits &= markers < 0x80
         return markers.astype(np.int64)
+
+    def read_nullable_flags(self) -> pa.Array:
+        """Return a flag of each entry; a null is missing."""
+        markers = self.next_byte()
+        is_null = markers == _NIL
+        self.fits &= is_null | (markers == _TRUE) | (markers == _FALSE)
+        return pa.array(markers == _TRUE, mask=is_null)
+
+    def read_integers(self) -> Places:
+        """Return a whole number of each entry, as 64-bit numbers with a sign."""
+        markers = self.markers()
+        values = markers.view(np.int8).astype(np.int64)
+        for marker in np.flatnonzero(np.bincount(markers, minlength=256)):
+            if kind := _INTEGER_TYPES.get(int(marker)):
+                where = np.flatnonzero(markers == marker)
+                read = unaligned_view(self.data, kind)[self.at[where] + 1]
+                if kind == ">u8":
+                    self.fits[where] &= read < np.uint64(1 << 63)
+                values[where] = read.astype(np.int64)
+        self.fits &= _IS_INTEGER[markers]
+        self.at = self.at + _WIDTHS[markers]
+        return values
+
+    def read_texts(self) -> pa.Array:
+        """Return a text of each entry; a null is missing.
+
+        Raise AnswerInvalid if a text is not ASCII.
+        """
+        self.check_room()
+        markers = self.markers()
+        is_null, is_long = markers == _NIL, markers == _STR8
+        self.fits &= is_null | is_long | (markers & 0xE0 == _TEXT)
+        lengths = np.where(is_long, self.data[self.at + 1], markers & 0x1F).astype(np.int64)
+        lengths[is_null | ~self.fits] = 0
+        starts = self.at + 1 + is_long
+        self.at = starts + lengths
+        if is_null.all():
+            return pa.nulls(len(markers), pa.large_string())
+        texts, characters = copy_texts(self.data, starts, lengths)
+        if (characters >= 0x80).any():
+            raise AnswerInvalid("a text is not ASCII")
+        if not is_null.any():
+            return texts
+        valid = pa.py_buffer(np.packbits(~is_null, bitorder="little"))
+        return pa.LargeStringArray.from_buffers(len(texts), *texts.buffers()[1:], valid)
 
     def read_numbers(self, *, null: bool = False) -> Numbers:
         """Return a number of any width of each entry, as 64-bit floats.

@@ -1,6 +1,6 @@
 """TWAPs, from MessagePack to columns. Specification, "TWAP snapshot"."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from toolkit.contract.snapshots.arrays import (
 )
 from toolkit.contract.snapshots.entries import EntryDecoder, read_snapshot_values
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
+from toolkit.contract.snapshots.twap_scan import scan_twaps
 from toolkit.contract.snapshots.unknown_values import TEXT, unknown_columns
 
 _OPERATION: Final = "perpTwapSnapshots"
@@ -54,9 +55,38 @@ _TUPLES: Final = EntryDecoder(_OPERATION, _FIELDS, array_like=True, keys=("addre
 def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
     """Return the columns of TwapRow for the snapshots of an answer."""
     parts: list[dict[str, Any]] = []
+    rows = 0
+    for batch in _split_batches(payloads):
+        found = scan_twaps(batch)
+        if found is None:
+            parts += read_singly(batch, rows, limit)
+        else:
+            runs: list[_Run] = [(*run, {}) for run in found.runs]
+            parts.append(_snapshot_columns(runs, limit) | found.columns)
+        rows = sum(len(part["twap_id"]) for part in parts)
+    return join_columns(parts, _batch_columns([], [], 0, limit))
+
+
+def _split_batches(payloads: Iterator[memoryview]) -> Iterator[list[memoryview]]:
+    """Yield some snapshots at a time, so that their TWAPs fit into the memory twice."""
+    batch: list[memoryview] = []
+    size = 0
+    for payload in payloads:
+        if batch and size + len(payload) > _BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(payload)
+        size += len(payload)
+    yield batch
+
+
+def read_singly(
+    payloads: Sequence[memoryview], first_row: int, limit: int
+) -> Iterator[dict[str, Any]]:
+    """Yield columns of TWAPs that are read one by one."""
     runs: list[_Run] = []
     rows: list[Any] = []
-    done = 0
+    done = first_row
     for payload in payloads:
         for snapshot_id, market, entries, further in _read_snapshot(
             payload, done + len(rows), limit
@@ -64,11 +94,10 @@ def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
             runs.append((snapshot_id, market, len(entries), further))
             rows += entries
             if len(rows) >= _ROWS:
-                parts.append(_batch_columns(runs, rows, done, limit))
+                yield _batch_columns(runs, rows, done, limit)
                 done += len(rows)
                 runs, rows = [], []
-    parts.append(_batch_columns(runs, rows, done, limit))
-    return join_columns(parts, _batch_columns([], [], 0, limit))
+    yield _batch_columns(runs, rows, done, limit)
 
 
 def _read_snapshot(
@@ -102,14 +131,19 @@ def _split_entries(payload: memoryview, head: SnapshotHead) -> Iterator[tuple[by
 
 
 def _batch_columns(runs: list[_Run], rows: list[Any], first_row: int, limit: int) -> dict[str, Any]:
+    columns = _snapshot_columns(runs, limit)
+    return columns | build_columns(_MAKERS, rows, first_row) | unknown_columns(rows)
+
+
+def _snapshot_columns(runs: list[_Run], limit: int) -> dict[str, Any]:
+    """Return the columns of what each snapshot states once for all of its TWAPs."""
     texts: dict[str, list[tuple[str | None, int]]] = {
         "snapshot_id": [(snapshot_id, count) for snapshot_id, _, count, _ in runs],
         "market": [(market, count) for _, market, count, _ in runs],
     }
     for name in dict.fromkeys(name for run in runs for name in run[3]):
         texts[name] = [(further.get(name), count) for _, _, count, further in runs]
-    columns = {name: repeat_texts(values, limit) for name, values in texts.items()}
-    return columns | build_columns(_MAKERS, rows, first_row) | unknown_columns(rows)
+    return {name: repeat_texts(values, limit) for name, values in texts.items()}
 
 
 def _text_array(values: list[str | None]) -> pa.Array:

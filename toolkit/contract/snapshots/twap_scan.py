@@ -1,0 +1,159 @@
+"""TWAPs of many snapshots at once, from MessagePack to columns without an object for each TWAP.
+
+An entry begins with the header of a tuple and an address. An `EntryReader` then reads each value of
+all entries together. The entries count only if each one ends exactly where the next one begins, and
+if every snapshot has as many as it states. Otherwise all are read one by one.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from toolkit.contract.snapshots.entry_reader import (
+    ADDRESS,
+    SLACK,
+    EntryReader,
+    copy_addresses,
+    find_addresses,
+)
+from toolkit.contract.snapshots.messagepack import LONGEST_NAME
+from toolkit.contract.snapshots.unknown_values import TEXT
+from toolkit.errors import AnswerInvalid
+
+Places = npt.NDArray[np.int64]
+
+_HEADER: Final = bytes([0xDC, 0, 21])  # of a tuple of 21 values
+_BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_SNAPSHOT: Final = msgspec.msgpack.Decoder(tuple[str, str, msgspec.Raw])
+_MAY_FOLLOW: Final = np.ones(256, np.bool_)
+_READERS: Final = {
+    "asset": "texts",
+    "is_buy": "flags",
+    **dict.fromkeys(
+        ("total_sz", "executed_sz", "remaining_sz", "executed_ntl", "progress_pct"), "numbers"
+    ),
+    "duration_secs": "integers",
+    "start_time_ms": "integers",
+    "reduce_only": "flags",
+    "randomize": "flags",
+    "next_slice_time": "texts",
+    "slice_number": "integers",
+    "market_name": "texts",
+    "market_readable": "texts",
+    "stop_px": "nullable numbers",
+    "trigger_px": "nullable numbers",
+    "trigger_above": "nullable flags",
+    "waiting": "nullable flags",
+}
+"""The values after address and id, in the order of the specification."""
+
+
+class TwapScan(NamedTuple):
+    """The TWAPs of some snapshots.
+
+    - ``runs``: id, market and number of TWAPs of each snapshot
+    - ``columns``: the columns, without those of the snapshot
+    """
+
+    runs: list[tuple[str, str, int]]
+    columns: dict[str, Any]
+
+
+def scan_twaps(payloads: Sequence[memoryview]) -> TwapScan | None:
+    """Return the TWAPs of some snapshots; None if they have to be read one by one.
+
+    - ``payloads``: MessagePack of each snapshot
+    """
+    try:
+        heads = [_SNAPSHOT.decode(payload) for payload in payloads]
+        return _scan_entries(heads)
+    except (*_BROKEN, AnswerInvalid, pa.ArrowInvalid):
+        return None
+
+
+def _scan_entries(heads: Sequence[tuple[str, str, msgspec.Raw]]) -> TwapScan | None:
+    bodies = [bytes(body) for _, _, body in heads]
+    runs = [
+        (snapshot_id, market, _entry_count(body))
+        for (snapshot_id, market, _), body in zip(heads, bodies, strict=True)
+    ]
+    if max((max(len(text), len(market)) for text, market, _ in runs), default=0) > LONGEST_NAME:
+        return None
+    joined = b"".join([*bodies, bytes(SLACK)])
+    data = np.frombuffer(joined, np.uint8)
+    starts = find_addresses(data, 0, len(joined) - SLACK, _MAY_FOLLOW) - len(_HEADER)
+    counts = np.array([count for _, _, count in runs], np.int64)
+    if len(starts) != counts.sum() or not len(starts):
+        return None
+    reader = EntryReader(data, starts)
+    reader.skip_literal(_HEADER)
+    addresses = reader.at
+    reader.at = reader.at + 2 + ADDRESS
+    columns: dict[str, Any] = {"address": None, "twap_id": reader.read_integers()}
+    for name, kind in _READERS.items():
+        columns[name] = _read_values(reader, kind)
+    if not reader.fits.all() or not _follow_each_other(starts, reader.at, bodies, counts):
+        return None
+    columns["address"] = _address_array(data, addresses + 2)
+    for name in ("duration_secs", "slice_number", "is_buy", "reduce_only", "randomize"):
+        columns[name] = pa.array(columns[name])
+    columns["waiting"] = np.asarray(columns["waiting"].fill_null(False).to_numpy(False))
+    return TwapScan(runs, columns)
+
+
+def _entry_count(body: bytes) -> int:
+    """Return the number of entries of a list, which its first bytes state."""
+    return int.from_bytes(body[1 : _header_length(body)], "big") or body[0] & 0x0F
+
+
+def _header_length(body: bytes) -> int:
+    lengths = {0xDC: 3, 0xDD: 5}
+    if body[0] not in lengths and body[0] & 0xF0 != 0x90:
+        raise AnswerInvalid("the TWAPs must be a list")
+    return lengths.get(body[0], 1)
+
+
+def _read_values(reader: EntryReader, kind: str) -> Any:
+    if kind == "texts":
+        return reader.read_texts()
+    if kind == "flags":
+        return reader.read_flags()
+    if kind == "integers":
+        return reader.read_integers()
+    if kind == "nullable flags":
+        return reader.read_nullable_flags()
+    return reader.read_numbers(null=kind == "nullable numbers")
+
+
+def _follow_each_other(
+    starts: Places, ends: Places, bodies: Sequence[bytes], counts: Places
+) -> bool:
+    """Return whether each entry begins where the entry, or the header, before it ends."""
+    lengths = np.array([len(body) for body in bodies], np.int64)
+    body_ends = np.cumsum(lengths)
+    firsts = body_ends - lengths + [_header_length(body) for body in bodies]
+    expected = np.append(starts[1:], 0)
+    has_entries = counts > 0
+    last = np.cumsum(counts)[has_entries] - 1
+    expected[last] = body_ends[has_entries]
+    first = last + 1 - counts[has_entries]
+    is_empty = firsts[~has_entries] == body_ends[~has_entries]
+    return bool(
+        np.array_equal(ends, expected)
+        and np.array_equal(starts[first], firsts[has_entries])
+        and is_empty.all()
+    )
+
+
+def _address_array(data: npt.NDArray[np.uint8], starts: Places) -> pa.Array:
+    characters = copy_addresses(data, starts)
+    if characters.max() >= 0x80:
+        raise AnswerInvalid("an address is not ASCII")
+    offsets = np.arange(len(starts) + 1) * ADDRESS
+    return pa.LargeStringArray.from_buffers(
+        len(starts), pa.py_buffer(offsets), pa.py_buffer(characters)
+    ).cast(TEXT)
