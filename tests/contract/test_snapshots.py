@@ -278,14 +278,18 @@ scanned_twaps = st.tuples(
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.MissingField")
-@given(st.lists(st.lists(scanned_twaps | st.just(TWAP), max_size=4), min_size=1, max_size=3))
-def test_twap_scan_equals_reading_singly(snapshots: list[list[Any]]) -> None:
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@given(
+    st.lists(st.lists(scanned_twaps | st.just(TWAP), max_size=4), min_size=1, max_size=3),
+    st.lists(any_number | any_text | st.just({"a": [1.5, None]}) | st.none(), max_size=2),
+)
+def test_twap_scan_equals_reading_singly(snapshots: list[list[Any]], further: list[Any]) -> None:
     payloads = [
-        memoryview(msgpack.packb(["s", f"COIN{place}", twaps]))
+        memoryview(msgpack.packb(["s", f"COIN{place}", [(*twap, *further) for twap in twaps]]))
         for place, twaps in enumerate(snapshots)
     ]
-    columns = twap_columns(iter(payloads), 1 << 20)
-    singly = join_columns(list(read_singly(payloads, 0, 1 << 20)), {})
+    columns = LazyColumns(twap_columns(iter(payloads), 1 << 20))
+    singly = LazyColumns(join_columns(list(read_singly(payloads, 0, 1 << 20)), {}))
     assert list(columns) == list(singly)
     for name, values in columns.items():
         assert type_name(values) == type_name(singly[name])
@@ -295,7 +299,7 @@ def test_twap_scan_equals_reading_singly(snapshots: list[list[Any]]) -> None:
 @pytest.mark.parametrize("count", [1, 25, 70_000])
 def test_usual_twaps_are_scanned(count: int) -> None:
     payloads = [memoryview(msgpack.packb(["s", "BTC", [TWAP] * rows])) for rows in (count, 0, 3)]
-    found = scan_twaps(payloads)
+    found = scan_twaps(TWAPS.type, payloads)
     assert found is not None
     assert found.runs == [("s", "BTC", count), ("s", "BTC", 0), ("s", "BTC", 3)]
     assert found.columns["twap_id"].tolist() == [TWAP[1]] * (count + 3)
@@ -305,7 +309,7 @@ def test_usual_twaps_are_scanned(count: int) -> None:
 def test_twap_scan_refuses_wrong_counts(change: bytes) -> None:
     packed = msgpack.packb(TWAP)
     head = b"\x93" + msgpack.packb("s") + msgpack.packb("BTC")
-    assert scan_twaps([memoryview(head + change + packed * 2)]) is None
+    assert scan_twaps(TWAPS.type, [memoryview(head + change + packed * 2)]) is None
 
 
 @pytest.mark.parametrize("length", range(17, 22))

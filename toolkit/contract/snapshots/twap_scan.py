@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from toolkit.contract.deviations import MOST_UNKNOWN, report_unknown
 from toolkit.contract.snapshots.entry_reader import (
     ADDRESS,
     SLACK,
@@ -21,12 +22,14 @@ from toolkit.contract.snapshots.entry_reader import (
     find_addresses,
 )
 from toolkit.contract.snapshots.messagepack import LONGEST_NAME
-from toolkit.contract.snapshots.unknown_values import TEXT
+from toolkit.contract.snapshots.unknown_values import TEXT, RawValues
+from toolkit.contract.snapshots.value_ends import skip_values
 from toolkit.errors import AnswerInvalid
 
 Places = npt.NDArray[np.int64]
 
-_HEADER: Final = bytes([0xDC, 0, 21])  # of a tuple of 21 values
+_HEADER: Final = 3  # bytes before an entry, which state the number of its values
+_LONG_LIST: Final = 0xDC
 _BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _SNAPSHOT: Final = msgspec.msgpack.Decoder(tuple[str, str, msgspec.Raw])
 _MAY_FOLLOW: Final = np.ones(256, np.bool_)
@@ -51,31 +54,33 @@ _READERS: Final = {
 }
 """The values after address and id, in the order of the specification."""
 
+_KNOWN: Final = 2 + len(_READERS)
+
 
 class TwapScan(NamedTuple):
     """The TWAPs of some snapshots.
 
     - ``runs``: id, market and number of TWAPs of each snapshot
-    - ``columns``: the columns, without those of the snapshot
+    - ``columns``: the columns, without those of the snapshot; unknown values are the last ones
     """
 
     runs: list[tuple[str, str, int]]
     columns: dict[str, Any]
 
 
-def scan_twaps(payloads: Sequence[memoryview]) -> TwapScan | None:
+def scan_twaps(operation: str, payloads: Sequence[memoryview]) -> TwapScan | None:
     """Return the TWAPs of some snapshots; None if they have to be read one by one.
 
+    - ``operation``: the operation's ``type``, for warnings
     - ``payloads``: MessagePack of each snapshot
     """
     try:
-        heads = [_SNAPSHOT.decode(payload) for payload in payloads]
-        return _scan_entries(heads)
+        return _scan_entries(operation, [_SNAPSHOT.decode(payload) for payload in payloads])
     except (*_BROKEN, AnswerInvalid, pa.ArrowInvalid):
         return None
 
 
-def _scan_entries(heads: Sequence[tuple[str, str, msgspec.Raw]]) -> TwapScan | None:
+def _scan_entries(operation: str, heads: Sequence[tuple[str, str, msgspec.Raw]]) -> TwapScan | None:
     bodies = [bytes(body) for _, _, body in heads]
     runs = [
         (snapshot_id, market, _entry_count(body))
@@ -85,23 +90,36 @@ def _scan_entries(heads: Sequence[tuple[str, str, msgspec.Raw]]) -> TwapScan | N
         return None
     joined = b"".join([*bodies, bytes(SLACK)])
     data = np.frombuffer(joined, np.uint8)
-    starts = find_addresses(data, 0, len(joined) - SLACK, _MAY_FOLLOW) - len(_HEADER)
+    starts = find_addresses(data, 0, len(joined) - SLACK, _MAY_FOLLOW) - _HEADER
     counts = np.array([count for _, _, count in runs], np.int64)
     if len(starts) != counts.sum() or not len(starts):
         return None
+    header = joined[starts[0] : starts[0] + _HEADER]
+    length = int.from_bytes(header[1:], "big")
+    if header[0] != _LONG_LIST or not _KNOWN <= length <= _KNOWN + MOST_UNKNOWN:
+        return None
     reader = EntryReader(data, starts)
-    reader.skip_literal(_HEADER)
+    reader.skip_literal(header)
     addresses = reader.at
     reader.at = reader.at + 2 + ADDRESS
     columns: dict[str, Any] = {"address": None, "twap_id": reader.read_integers()}
     for name, kind in _READERS.items():
         columns[name] = _read_values(reader, kind)
+    unknown = {}
+    for place in range(_KNOWN, length):
+        start = reader.at
+        skip_values(reader)
+        unknown[f"value_{place}"] = start, reader.at - start
     if not reader.fits.all() or not _follow_each_other(starts, reader.at, bodies, counts):
         return None
     columns["address"] = _address_array(data, addresses + 2)
     for name in ("duration_secs", "slice_number", "is_buy", "reduce_only", "randomize"):
         columns[name] = pa.array(columns[name])
     columns["waiting"] = np.asarray(columns["waiting"].fill_null(False).to_numpy(False))
+    for name, (first, lengths) in unknown.items():
+        report_unknown(operation, name)
+        part = joined, first.astype(np.uint32), lengths.astype(np.uint32)
+        columns[f"entry.{name}"] = RawValues((part,))
     return TwapScan(runs, columns)
 
 
@@ -111,7 +129,7 @@ def _entry_count(body: bytes) -> int:
 
 
 def _header_length(body: bytes) -> int:
-    lengths = {0xDC: 3, 0xDD: 5}
+    lengths = {_LONG_LIST: 3, 0xDD: 5}
     if body[0] not in lengths and body[0] & 0xF0 != 0x90:
         raise AnswerInvalid("the TWAPs must be a list")
     return lengths.get(body[0], 1)

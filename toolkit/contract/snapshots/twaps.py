@@ -57,7 +57,8 @@ def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     rows = 0
     for batch in _split_batches(payloads):
-        found = scan_twaps(batch)
+        # A long snapshot comes in pieces, which need less memory.
+        found = scan_twaps(_OPERATION, batch) if len(batch[0]) <= _BYTES else None
         if found is None:
             parts += read_singly(batch, rows, limit)
         else:
@@ -77,7 +78,8 @@ def _split_batches(payloads: Iterator[memoryview]) -> Iterator[list[memoryview]]
             batch, size = [], 0
         batch.append(payload)
         size += len(payload)
-    yield batch
+    if batch:
+        yield batch
 
 
 def read_singly(
