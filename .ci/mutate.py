@@ -35,6 +35,7 @@ import libcst.matchers as m
 import mutmut.mutation.file_mutation as mutmut_files
 import pytest
 from _pytest.runner import runtestprotocol
+from _pytest.warnings import catch_warnings_for_item
 from libcst.metadata import MetadataWrapper, WhitespaceInclusivePositionProvider
 from mutmut.mutation import mutators
 from mutmut.mutation.pragma_handling import IgnoredCode
@@ -269,7 +270,11 @@ def run_items(items: list[Any], each: Callable[[Any], None] = lambda item: None)
     for item, following in zip(items, [*items[1:], None], strict=True):
         each(item)
         began = time.process_time()
-        reports = runtestprotocol(item, log=False, nextitem=following)
+        # The filters of warnings, also those of a test's own mark.
+        with catch_warnings_for_item(
+            config=item.config, ihook=item.ihook, when="runtest", item=item
+        ):
+            reports = runtestprotocol(item, log=False, nextitem=following)
         yield item, [r for r in reports if r.failed], time.process_time() - began
 
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from scipy import stats
 
 from tests.rules.reference import funding_payment
-from toolkit.analysis.common.bootstrap import draw_blocks
+from toolkit.analysis.common.bootstrap import bootstrap_interval, draw_blocks
 from toolkit.analysis.funding.rates import trimmed_means
+from toolkit.analysis.market.slippage_means import blocks_at, expected_cost
 from toolkit.errors import MissingColumns
 from toolkit.funding import accrual, annualised, carry, implied_oracle, sums
 from toolkit.slippage import fit
@@ -186,6 +187,46 @@ def test_trimmed_means_of_draws(values: list[float], trim: float, block: int) ->
     assert np.allclose(found, np.stack(wanted, axis=1), rtol=1e-12, atol=1e-19)
 
 
+def test_annualised_of_mixed_rows() -> None:
+    """Hour 2 has two rates, hours 4 to 6 one row of three samples, and hour 3 none."""
+    frame = pd.DataFrame(
+        {
+            "coin": ["B", "A", "A", "A", "A", "A", "A"],
+            "time": times(MONDAY + HOUR * np.array([5, 2, 6, 0, 2, 1, 7]) + 1),
+            "funding_rate": [-2e-5, 1e-5, 4e-5, 3e-5, 5e-5, -6e-5, np.nan],
+            "n_samples": [1.0, 1.0, 3.0, np.nan, 1.0, 1.0, 1.0],
+        }
+    )
+    options = {"block_hours": 2, "level": 0.8, "draws": 60, "seed": 3}
+    result = annualised(frame, trim=0.2, **options)
+    hourly = np.array([3e-5, -6e-5, 3e-5, 4e-5, 4e-5, 4e-5])
+    assert result["coin"].tolist() == ["A"] * 3 + ["B"] * 3
+    assert result["statistic"].tolist() == ["mean", "trimmed", "median"] * 2
+    assert result["n"].tolist() == [6] * 3 + [1] * 3
+    assert result["missing"].tolist() == [1] * 3 + [0] * 3
+    assert result["covered"].tolist() == [6 / 7] * 3 + [1] * 3
+    estimates = np.array([12e-5 / 6, 14e-5 / 4, 3.5e-5, -2e-5, -2e-5, -2e-5]) * 8760
+    assert result["estimate"].tolist() == pytest.approx(estimates, rel=1e-12)
+    draws = trimmed_means(hourly, [0, 1, 2], 2, 60, 3)[1:].T
+    ends = [bootstrap_interval(each, 3, 0.8) for each in draws]
+    wanted = np.array(ends) * 8760
+    assert result[["low", "high"]].to_numpy()[:3] == pytest.approx(wanted, rel=1e-12)
+    assert result[["low", "high"]].iloc[3:].isna().all(axis=None)
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], facts["level"]) == ("funding.annualised", 0.8)
+    assert list(facts["inputs"]) == ["funding"]
+    eight = annualised(rates([8e-5] * 2).iloc[::2], interval_hours=8, **options)
+    assert eight["n"].tolist() == [8] * 3
+    few = trimmed_means(hourly, [0, 2], 2, 7, 3)
+    assert few.shape == (8, 2)
+    with pytest.raises(MissingColumns, match=r"^funding: column funding_rate is String"):
+        annualised(frame.assign(funding_rate="1"))
+    for wrong in ({"interval_hours": 0}, {"trim": -0.1}, {"trim": 0.5}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            annualised(frame, **wrong)
+    assert len(annualised(frame, trim=0)) == 6
+
+
 def test_missing_hours_are_not_zero() -> None:
     frame = rates([1e-5] * 100)
     some = annualised(frame.drop(index=range(10, 60)))
@@ -250,6 +291,45 @@ def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
     assert result["net_bps"] == pytest.approx(parts, abs=1e-9)
     assert result["low"] <= result["high"]
     assert result["net_usd"] == pytest.approx(result["net_bps"] / 1e4 * usd)
+
+
+@pytest.mark.parametrize(("side", "sign", "legs"), [
+    ("short", 1, ("sell", "buy")), ("long", -1, ("buy", "sell")),
+])  # fmt: skip
+def test_carry_by_its_formula(side: str, sign: int, legs: tuple[str, str]) -> None:
+    """Net = funding of all hours less both orders and both fees, also in each draw."""
+    values = 2e-5 + 1e-5 * np.sin(np.arange(96.0))
+    result = carry(
+        rates(values), COSTS, 2e5, days=3, fee_bps=1.5, side=side, block_hours=12, level=0.8,
+        draws=99, seed=5,
+    )  # fmt: skip
+    mean = trimmed_means(values, [0], 12, 99, 6)[:, 0]
+    earned = sign * mean * 72 * 1e4
+    orders = [-expected_cost(COSTS.means["XYZ", leg], 2e5) for leg in legs]
+    net = earned + orders[0] + orders[1] - 3
+    low, high = bootstrap_interval(net[1:], min(8, blocks_at(COSTS.means["XYZ", "buy"], 2e5)), 0.8)
+    assert low < high
+    costs = 3 - orders[0][0] - orders[1][0]
+    hourly = earned[0] / 72
+    wanted = {
+        "coin": "XYZ", "side": side, "amount_usd": 2e5, "hours": 72, "funding_bps": earned[0],
+        "entry_bps": orders[0][0], "exit_bps": orders[1][0], "fees_bps": -3, "net_bps": net[0],
+        "low": low, "high": high, "net_usd": net[0] * 20, "net_annual": net[0] / 1e4 / 72 * 8760,
+        "break_even_hours": costs / hourly if sign > 0 else float("nan"), "range": "between",
+        "n": 96,
+    }  # fmt: skip
+    found = result.iloc[0].to_dict()
+    assert list(found) == list(wanted)
+    for name, value in wanted.items():
+        exact = isinstance(value, str)
+        assert found[name] == (value if exact else pytest.approx(value, rel=1e-12, nan_ok=True))
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], facts["level"]) == ("funding.carry", 0.8)
+    assert list(facts["inputs"]) == ["funding", "samples"]
+    free = carry(rates(values), COSTS, 2e5, days=3, fee_bps=-500, side=side, draws=99)
+    assert free["break_even_hours"].tolist() == [0]
+    none = carry(rates(values * 0), COSTS, 2e5, days=3, fee_bps=1, side=side, draws=99)
+    assert none["break_even_hours"].isna().all()
 
 
 def test_carry_without_curve() -> None:

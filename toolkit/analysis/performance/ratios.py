@@ -48,7 +48,7 @@ def fact(name: str, value: float, n: int, unit: str) -> Figure:
 
 def chain_returns(returns: Floats) -> Floats:
     """Return the value of 1 after each return; 0 from a return of -100 % or less on."""
-    made: Floats = np.cumprod(np.maximum(1 + returns, 0.0), axis=-1)
+    made: Floats = np.maximum(1 + returns, 0.0).cumprod(axis=-1)
     return made
 
 
