@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.contract import records as r
+from toolkit.contract import snapshots
 from toolkit.contract.answers import (
     answer_rows,
     answer_type,
@@ -25,6 +26,7 @@ from toolkit.contract.deviations import (
     KNOWN_DEVIATIONS,
     LIBERAL,
     NO_DEVIATIONS,
+    MissingField,
     UnknownField,
     forget_deviations,
 )
@@ -337,6 +339,62 @@ def test_decoder_types() -> None:
     assert decoder_type(dict[str, float], "float", LIBERAL) == dict[str, float | None]
     assert decoder_type(list[int], "float", LIBERAL) == list[int]
     assert decoder_type(int | None, "float", NO_DEVIATIONS) == int | None
+
+
+def test_omitted_field_is_unknown() -> None:
+    """`userFills` has no user; `builderApprovedFillsByTime` has one."""
+    forget_deviations()
+    with pytest.warns(UnknownField, match="userFills: .*user"):
+        read_fills(FILL | {"user": "0x00"})
+    assert not hasattr(read_fills(FILL)[0], "user")
+    row = get_operation("builderApprovedFillsByTime")
+    (fill,) = decode(row, 200, {}, json.dumps([FILL | {"user": "0x00"}]).encode())
+    assert fill.user == "0x00"
+
+
+def test_numbers_of_each_form() -> None:
+    content = json.dumps([FILL]).encode()
+    for form, px in (("float", 100_000.5), ("exact", "100000.5"), ("text", "100000.5")):
+        (fill,) = decode(get_operation("userFills"), 200, {}, content, numbers=form)
+        assert (fill.px, type(fill.px)) == (px, type(px))
+        assert (fill.time, fill.crossed, fill.twap_id) == (1_756_684_800_000, True, None)
+
+
+def test_rows_of_single_records() -> None:
+    auction = get_operation("spotPairDeployAuctionStatus")
+    content = b'{"startTimeSeconds": 1, "durationSeconds": 2, "startGas": "1", "endGas": "2"}'
+    content = content[:-1] + b', "currentGas": "3"}'
+    read = decode(auction, 200, {}, content)
+    assert answer_rows(auction, read, {}) == ([read],)
+    batch = get_operation("batchClearinghouseStates")
+    state = {
+        "marginSummary": dict.fromkeys(
+            ("accountValue", "totalNtlPos", "totalRawUsd", "totalMarginUsed"), "1"
+        ),
+        "assetPositions": [],
+    }
+    forget_deviations()
+    states = {"successful_states": [["0x00", state]], "failed_wallets": []}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingField)
+        read = decode(batch, 200, {}, json.dumps(states).encode(), parameters={"dex": "flx"})
+    accounts, _, _ = answer_rows(batch, read, {"dex": "flx"})
+    assert [(account.user, account.dex) for account in accounts] == [("0x00", "flx")]
+
+
+def test_error_has_start_of_answer() -> None:
+    with pytest.raises(AnswerInvalid) as caught:
+        decode(get_operation("userFills"), 200, {}, b"[" + b"x" * 200)
+    assert caught.value.value == b"[" + b"x" * 79
+
+
+def test_headers_count_snapshots() -> None:
+    """The headers say that the body has several snapshots."""
+    row = get_operation("accountValueSnapshots")
+    users = {"0x" + "a" * 40: (1.5, 2.5, 3.5, True, 3)}
+    both = [snapshots.WireAccountSnapshot(name, "USDC", users) for name in ("s1", "s2")]
+    headers, body = snapshots.encode(row, both)
+    assert list(decode(row, 200, headers, body)["snapshot_id"]) == ["s1", "s2"]
 
 
 def test_web_page_for_snapshot() -> None:
