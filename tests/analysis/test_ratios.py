@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from toolkit.analysis.common.bootstrap import bootstrap_interval, draw_blocks
 from toolkit.analysis.performance import ratios
 
 R = np.array([0.02, -0.01, 0.03, 0.005, -0.04, 0.01, 0.0, 0.015, -0.02])
@@ -75,6 +76,10 @@ def test_sharpe_and_its_errors() -> None:
     found = checked(ratios.sharpe_figure(R, YEAR, LEVEL), "sharpe", "ratio", "Newey-West")
     assert found == around(ratio * sqrt(YEAR), reach)
     assert 0.5 < ratios.probabilistic_sharpe(np.array([0.02, -0.01])) < 1
+    pair = ratios.sharpe_figure(R[:2], YEAR, LEVEL)
+    assert pair.value == pytest.approx(0.005 / (0.03 / sqrt(2)) * sqrt(YEAR))
+    flat = ratios.sharpe_figure(np.zeros(4), YEAR, LEVEL)
+    assert checked(flat, "sharpe", "ratio", "Newey-West", 4) == missing()
     assert np.isnan(ratios.sharpe_ratio(np.zeros(3)))
     for few in (R[:1], np.full(4, 0.01), np.zeros(3)):
         assert np.isnan(ratios.probabilistic_sharpe(few))
@@ -85,13 +90,13 @@ def test_long_run_error() -> None:
     assert ratios.long_run_error(R) == pytest.approx(error_of(R.tolist(), 2))
     assert ratios.long_run_error(R[:3]) == pytest.approx(error_of(R[:3].tolist(), 1))
     assert np.isnan(ratios.long_run_error(R[:2]))
-    many = np.sin(np.arange(300.0) ** 2)
+    many = np.sin(np.arange(273.0) ** 2)  # the fewest with five lags
     assert ratios.long_run_error(many) == pytest.approx(error_of(many.tolist(), 5))
     turns = [1.0, -1.0] * 6
     assert ratios.long_run_error(np.array(turns)) == pytest.approx(error_of(turns, 2))
     assert ratios.reach_of(0.5, N, LEVEL) == pytest.approx(T / 2)
     assert ratios.reach_of(0.5, 2, LEVEL) == pytest.approx(stats.t.ppf(0.95, 1) / 2)
-    assert np.isnan(ratios.reach_of(0.5, 1, LEVEL))
+    assert np.isnan([ratios.reach_of(0.5, n, LEVEL) for n in (0, 1)]).all()
 
 
 def test_annual_return_and_volatility() -> None:
@@ -140,6 +145,8 @@ def test_value_at_risk_is_between_ranks() -> None:
     assert checked(figure, "value_at_risk", "share", "ranks", 200) == pytest.approx(wanted)
     few = ratios.value_at_risk_figure(R, LEVEL)
     assert [few.value, few.low, few.high] == missing(float(np.quantile(R, 0.05)))
+    whole = ratios.value_at_risk_figure(R, 0.98, 0.5)
+    assert [whole.low, whole.high] == [-0.04, 0.03]
     half = ratios.value_at_risk_figure(R, 0.8, 0.5)
     assert [half.value, half.low, half.high] == pytest.approx([0.005, sorted(R)[2], sorted(R)[6]])
 
@@ -155,6 +162,9 @@ def test_expected_shortfall_of_tail() -> None:
     many = ratios.expected_shortfall_figure(values, how, 2)
     worst = float(np.sort(values)[:50].mean())
     assert many.value == pytest.approx(worst)
+    places = draw_blocks(np.random.default_rng(3), 200, 981, 2)
+    draws = np.sort(values[places], axis=1)[:, :50].mean(axis=1)
+    assert (many.low, many.high) == bootstrap_interval(draws, 491, LEVEL)
     assert many.low < worst < many.high
     assert checked(many, "expected_shortfall", "share", "bootstrap", 981)[0] == many.value
 
@@ -172,6 +182,11 @@ def test_resampled_figure() -> None:
     assert found == again
     assert found.low < 0.03
     assert other.n == N
+    places = draw_blocks(np.random.default_rng(3), 400, N, 4)
+    for positive in (False, True):
+        each = ratios.resample_figure("t", "", R + 1, largest, how, block=4, positive=positive)
+        draws = largest((R + 1)[places])
+        assert (each.low, each.high) == bootstrap_interval(draws, 3, LEVEL, positive=positive)
     nothing = ratios.resample_figure("top", "USD", NONE, largest, how)
     assert checked(nothing, "top", "USD", "bootstrap", 0) == missing()
 
@@ -187,6 +202,9 @@ def test_share_median_and_mean() -> None:
     # P(X <= 1) of 9 halves is 0.0195 and P(X <= 2) 0.0898: ranks 2 and 8 cover 96 %.
     found = checked(ratios.median_figure("mid", R, "USD", LEVEL), "mid", "USD", "ranks")
     assert found == [0.005, -0.02, 0.02]
+    for level, ends in ((0.8, (-0.01, 0.015)), (0.98, (-0.04, 0.03))):
+        other = ratios.median_figure("mid", R, "USD", level)
+        assert (other.low, other.high) == ends
     few = ratios.median_figure("mid", R[:3], "USD", LEVEL)
     assert [few.value, few.low, few.high] == missing(0.02)
     assert checked(ratios.median_figure("m", NONE, "h", LEVEL), "m", "h", "ranks", 0) == missing()

@@ -130,11 +130,11 @@ def long_run_error(influence: Floats) -> float:
 
 
 def reach_of(error: float, n: int, level: float) -> float:
-    """Return half the length of Student's interval with a standard error."""
+    """Return half the length of Student's interval with a standard error; NaN for n below 2."""
     with explain_missing("analysis"):
         from scipy import stats
 
-    return float(stats.t.ppf((1 + level) / 2, n - 1)) * error if n > 1 else NAN
+    return float(stats.t.ppf((1 + level) / 2, n - 1)) * error
 
 
 def annual_return_figure(returns: Floats, periods: float, level: float) -> Figure:
@@ -271,8 +271,7 @@ def median_figure(name: str, values: Floats, unit: str, level: float) -> Figure:
         return Figure(name, NAN, NAN, NAN, 0, unit, "ranks")
     ranks, tail = np.sort(values), (1 - level) / 2
     below = int(stats.binom.ppf(tail, n, 0.5))  # 1-based rank of the lower end
-    covered = below >= 1 and 1 - 2 * stats.binom.cdf(below - 1, n, 0.5) >= level
-    low, high = (ranks[below - 1], ranks[n - below]) if covered else (NAN, NAN)
+    low, high = (ranks[below - 1], ranks[n - below]) if below else (NAN, NAN)
     return Figure(name, float(np.median(values)), float(low), float(high), n, unit, "ranks")
 
 
