@@ -19,6 +19,7 @@ from typing import (
 
 import pandas as pd
 
+from toolkit.archive.bulk import ingest_bulk
 from toolkit.archive.checks import Finding
 from toolkit.archive.compaction import compact_table
 from toolkit.archive.errors import CommitConflict
@@ -37,6 +38,7 @@ from toolkit.archive.read import (
 )
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, refresh_all
 from toolkit.archive.schemas import (
+    RowOrigin,
     find_operation,
     find_table,
     make_series,
@@ -247,6 +249,54 @@ class Archive:
             done = ingest_frame(self.tables, what)
             return {"kept": {f"{done.operation} {done.subject}": done.rows}, "left": {}}
         return ingest_recordings(self.tables, Path(what))
+
+    def ingest_bulk(
+        self,
+        path: str | Path,
+        fetch: Callable[..., Any],
+        start: Time,
+        end: Time,
+        *,
+        columns: Mapping[str, str] | None = None,
+        source: str | None = None,
+    ) -> dict[str, dict[str, Any]]:
+        """Append the rows of many accounts from Parquet files, such as a published bulk history.
+
+        The files state for every account all rows between `start` and `end`. The rows may be in
+        any order of accounts, and those of one account are in order. They are checked as a refresh
+        checks rows. A call that was interrupted can be repeated.
+
+        Parameters
+        ----------
+        path : str or Path
+            A Parquet file, or a folder of them.
+        fetch : callable
+            The fetch function whose rows they are, such as ``tk.user_fills_by_time``.
+        start, end : Time
+            The range that the files cover, both ends inclusive. Other rows are left out.
+        columns : mapping of str to str, optional
+            The table of columns: our name -> name in the files. ``user`` (or the subject of the
+            operation) names the account. Columns that are not in it have our name or the name on
+            the wire, such as ``startPosition``. Numbers may be texts, floats or decimals; times
+            may be timestamps or Unix milliseconds.
+        source : str, optional
+            The name of the source in provenance; by default the name of the file.
+
+        Returns
+        -------
+        dict
+            ``kept``: new rows by series; ``left``: why the rows of a subject were left out.
+
+        Raises
+        ------
+        ArchiveError
+            If a needed column is missing, or another process writes the same histories.
+        """
+        times = (to_ms(start), to_ms(end))
+        file = Path(path)
+        modified_ms = file.stat().st_mtime_ns // 1_000_000
+        origin = RowOrigin(source or f"bulk {file.name}", False, modified_ms)
+        return ingest_bulk(self.tables, file, find_operation(fetch), columns or {}, times, origin)
 
     @overload
     def frame(

@@ -8,17 +8,16 @@ complete contains them.
 
 import contextlib
 import itertools
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final
 
 import msgspec
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.pulls import (
@@ -41,11 +40,11 @@ from toolkit.archive.schemas import (
     make_series,
 )
 from toolkit.archive.storage import ArchiveTables
+from toolkit.archive.table_rows import place_rows, table_rows
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import Column, record_columns, table_columns
+from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import PageReader, key_getter
-from toolkit.contract.records import Record
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import ArchiveError, Incomplete, ToolkitError
 from toolkit.frames import provenance
@@ -54,6 +53,7 @@ from toolkit.times import to_ms
 __all__ = ["RowBlock", "ingest_frame", "ingest_recordings"]
 
 _INGESTED: Final = (".json", ".parquet")
+_ROWS_AT_ONCE: Final = 50_000
 _PART_NAMES: Final = frozenset({"start", "end", "cursor", "page_size"})
 
 Key = tuple[Any, ...]
@@ -76,6 +76,8 @@ class RowBlock:
     start, until : int
         The range in Unix milliseconds, both ends inclusive, for which they are all rows that
         exist. The range is empty if `until` is before `start`.
+    rows : pyarrow.Table, optional
+        The same rows as `table_rows` returns them, if they were made from columns.
     """
 
     series: Series
@@ -84,6 +86,7 @@ class RowBlock:
     after: Key | None
     start: int
     until: int
+    rows: pa.Table | None = None
 
     @classmethod
     def from_page(
@@ -106,24 +109,28 @@ class RowBlock:
             If the rows do not ascend in time.
         """
         rows = _decode_rows(series.operation, texts)
-        block = _make_block(series, texts, rows, parameters)
+        keys = list(map(key_getter(series.operation), rows))
+        block = _make_block(series, texts, keys, parameters)
         if _is_last_group_complete(series.operation, rows, block.after, parameters):
             return block
         return replace(block, until=block.until - 1)
 
     @classmethod
-    def from_history(
-        cls, series: Series, texts: Sequence[bytes], parameters: Mapping[str, Any]
+    def from_columns(
+        cls, series: Series, columns: pa.Table, parameters: Mapping[str, Any], origin: RowOrigin
     ) -> "RowBlock":
-        """Return the block of rows that are known to be complete up to the last one.
+        """Return the block of the columns of a frame, whose rows are complete up to the last one.
 
         Raises
         ------
         ArchiveError
-            If the rows do not ascend in time.
+            If the rows do not ascend in time, or values are missing.
         """
-        rows = _decode_rows(series.operation, texts)
-        return _make_block(series, texts, rows, parameters)
+        rows = table_rows(series.operation, columns, origin)
+        names = [name for name in series.keys if name in rows.column_names]
+        keys = list(zip(*(_key_values(rows[name]) for name in names), strict=True))
+        texts = rows["_json"].cast(pa.binary()).to_pylist()
+        return replace(_make_block(series, texts, keys, parameters), rows=rows)
 
     def texts_since(self, time: int) -> list[bytes]:
         """Return the rows from a time on."""
@@ -183,9 +190,8 @@ class RowBlock:
 
 
 def _make_block(
-    series: Series, texts: Sequence[bytes], rows: Sequence[Any], parameters: Mapping[str, Any]
+    series: Series, texts: Sequence[bytes], keys: Sequence[Key], parameters: Mapping[str, Any]
 ) -> RowBlock:
-    keys = list(map(key_getter(series.operation), rows))
     if any(later < earlier for earlier, later in itertools.pairwise(keys)):
         raise ArchiveError(f"{series.name}: the rows do not ascend in time")
     after, start = None, parameters.get("start")
@@ -246,7 +252,7 @@ def ingest_recordings(tables: ArchiveTables, path: Path) -> dict[str, dict[str, 
     for file in files:
         try:
             if file.suffix == ".parquet":
-                new_rows[file.name] = ingest_frame(tables, pd.read_parquet(file)).rows
+                new_rows[file.name] = ingest_frame(tables, file).rows
             else:
                 new_rows[file.name] = _ingest_file(tables, file)
         except (ToolkitError, TypeError, ValueError, KeyError, OSError) as error:
@@ -276,7 +282,10 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
         subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
         texts = [bytes(text) for text in msgspec.json.decode(body, type=list[msgspec.Raw])]
         page = RowBlock.from_page(make_series(operation, (), subject), texts, parameters)
-        return _append_block(tables, page, origin).rows
+        done = _append_block(tables, page, origin)
+        assert done is not None
+        log_refreshes(tables, [log_entry(done, origin)])
+        return done.rows
     series = make_series(operation, (), parameters)
     answer = decode(operation, 200, {}, body, parameters=series.parameters)
     limit = _page_limit(operation, parameters)
@@ -289,9 +298,59 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     return done.rows
 
 
-def ingest_frame(tables: ArchiveTables, frame: pd.DataFrame) -> Refreshed:
-    """Append a fetched history; see `Archive.ingest`."""
-    facts = provenance(frame)
+def _key_values(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _FetchedFrame:
+    """The frame of a history, in memory or in a Parquet file, which is read in portions."""
+
+    facts: Mapping[str, Any]
+    names: Sequence[str]
+    source: pd.DataFrame | Path
+
+    @classmethod
+    def open(cls, source: pd.DataFrame | Path) -> "_FetchedFrame":
+        """Return a frame, or the frame in a Parquet file.
+
+        Raises
+        ------
+        ValueError
+            If it has no provenance.
+        """
+        if isinstance(source, pd.DataFrame):
+            return cls(provenance(source), list(source.columns), source)
+        footer = pq.read_metadata(source)
+        without_columns = pd.DataFrame(index=range(footer.num_rows))
+        without_columns.attrs = json.loads((footer.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
+        return cls(provenance(without_columns), footer.schema.to_arrow_schema().names, source)
+
+    def read_portions(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield columns of the rows, in order; at least one portion."""
+        if isinstance(self.source, Path):
+            with pq.ParquetFile(self.source) as file:
+                if not file.metadata.num_rows:
+                    yield file.read(columns=list(columns))
+                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(columns)):
+                    yield pa.Table.from_batches([batch])
+            return
+        for first in range(0, max(len(self.source), 1), _ROWS_AT_ONCE):
+            part = self.source.iloc[first : first + _ROWS_AT_ONCE]
+            yield pa.table({name: pa.Array.from_pandas(part[name]) for name in columns})
+
+
+def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> Refreshed:
+    """Append a fetched history, or the Parquet file of one; see `Archive.ingest`.
+
+    The rows are committed in portions, and their range is logged at the end. If the process is
+    killed, another call continues after the last committed row.
+    """
+    frame = _FetchedFrame.open(source)
+    facts = frame.facts
     operation = OPERATIONS[facts["operation"]]
     if not is_history(operation) or facts.get("complete") != "yes":
         raise ArchiveError(
@@ -303,128 +362,47 @@ def ingest_frame(tables: ArchiveTables, frame: pd.DataFrame) -> Refreshed:
         raise ArchiveError(
             f"{operation.type}: this frame combines several requests. Ingest each one separately"
         )
+    columns = [column.name for column in table_columns(operation.tables[0])]
+    if missing := [name for name in columns if name not in frame.names]:
+        raise ArchiveError(
+            f"{operation.type}: the frame lacks {', '.join(missing)}: ingest it as it was fetched"
+        )
     subject = {
         parameter.python: parameters[parameter.python]
         for parameter in operation.parameters
         if parameter.python in parameters and parameter.python not in _PART_NAMES
     }
     series = make_series(operation, (), subject)
-    texts = _wire_texts(operation, frame)
     origin = RowOrigin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
-    return _append_block(tables, RowBlock.from_history(series, texts, parameters), origin)
+    new_rows, done, rest = 0, None, None
+    portions = _with_last(frame.read_portions(columns))
+    for portion, is_last in portions:
+        rows = portion if rest is None else pa.concat_tables([rest, portion])
+        block = RowBlock.from_columns(series, rows, parameters, origin)
+        # The next portion begins with the rows of the last time, so that it proves to follow.
+        parameters = {"start": block.until}
+        rest = rows.slice(sum(key[0] < block.until for key in block.keys))
+        done = _append_block(tables, block, origin, is_last=is_last)
+        new_rows += 0 if done is None else done.rows
+    assert done is not None
+    done = replace(done, rows=new_rows)
+    log_refreshes(tables, [log_entry(done, origin)])
+    return done
 
 
-def _wire_texts(operation: Operation, frame: pd.DataFrame) -> list[bytes]:
-    """Return the rows of a frame as JSON texts of the wire; missing cells are left out."""
-    columns = table_columns(operation.tables[0])
-    if missing := [column.name for column in columns if column.name not in frame]:
-        raise ArchiveError(
-            f"{operation.type}: the frame lacks {', '.join(missing)}: ingest it as it was fetched"
-        )
-    fields: dict[str, list[Any]] = defaultdict(list)  # object inside the row -> its fields
-    for column in columns:
-        cells = pa.Array.from_pandas(frame[column.name])
-        if isinstance(cells, pa.ChunkedArray):
-            cells = cells.combine_chunks()
-        outer, _, name = column.wire.rpartition(".")
-        field_texts = pc.binary_join_element_wise(f',"{name}":', _json_texts(column, cells), "")
-        fields[outer].append(pc.fill_null(field_texts, ""))
-    rows = fields.pop("", [])
-    for name, parts in fields.items():
-        objects = _json_objects(parts)  # an object without fields is left out
-        objects = pc.if_else(pc.equal(objects, "{}"), pa.scalar(None, pa.string()), objects)
-        object_texts = pc.binary_join_element_wise(f',"{name}":', objects, "")
-        rows.append(pc.fill_null(object_texts, ""))
-    texts: list[bytes] = _json_objects(rows).cast(pa.binary()).to_pylist()
-    return texts
+def _with_last(portions: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
+    """Yield each portion, and whether it is the last one."""
+    portion = next(portions)
+    for following in portions:
+        yield portion, False
+        portion = following
+    yield portion, True
 
 
-def _json_objects(fields: Sequence[Any]) -> Any:
-    """Return objects with fields, each of which has a comma before it."""
-    joined = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*fields, ""), 1)
-    return pc.binary_join_element_wise("{", joined, "}", "")
-
-
-def _json_texts(column: Column, cells: Any) -> Any:
-    """Return the cells of a column as JSON texts. They are made by Arrow, if it can."""
-    family = column.kind.family
-    if family == "time":
-        return cells.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()).cast(pa.string())
-    if family in ("integer", "flag") and not pa.types.is_floating(cells.type):
-        return cells.cast(pa.string())
-    if family == "number" and column.type is str and not _is_text(cells):
-        numbers = [None if cell is None else _number_text(cell) for cell in cells.to_pylist()]
-        cells = pa.array(numbers, pa.string())
-    is_plain = family == "text" or (family == "number" and column.type is str)
-    if is_plain and _is_text(cells) and not pc.any(_has_escapes(cells)).as_py():
-        return pc.binary_join_element_wise('"', cells.cast(pa.string()), '"', "")
-    values = [
-        None
-        if cell is None
-        else msgspec.json.encode(_wire_value(family, column.type, cell)).decode()
-        for cell in cells.to_pylist()
-    ]
-    return pa.array(values, pa.string())
-
-
-def _is_text(cells: Any) -> bool:
-    return bool(pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type))
-
-
-def _has_escapes(cells: Any) -> Any:
-    """Return which texts have characters that JSON escapes."""
-    return pc.match_substring_regex(cells, r'["\\\x00-\x1f]')
-
-
-def _wire_record(columns: Sequence[Column], cells: Mapping[str, Any]) -> dict[str, Any]:
-    record: dict[str, Any] = {}
-    for column in columns:
-        if (value := cells[column.name]) is None:
-            continue
-        target = record
-        *outer, last = column.wire.split(".")
-        for name in outer:
-            target = target.setdefault(name, {})
-        target[last] = _wire_value(column.kind.family, column.type, value)
-    return record
-
-
-def _wire_value(family: str, type: Any, value: Any) -> Any:
-    """Return a cell in the form of the wire, including the records and lists inside it."""
-    if family == "nested":
-        return _nested_wire_value(type, value)
-    if family == "time":
-        return pd.Timestamp(value).value // 1_000_000
-    if family == "number":
-        return _number_text(value) if type is str else float(value)
-    return value
-
-
-def _nested_wire_value(type: Any, value: Any) -> Any:
-    """Reverse `toolkit.frames.cells.cell_value`."""
-    parts = get_args(type)
-    if get_origin(type) is list:
-        return [_nested_wire_value(parts[0], item) for item in value]
-    if get_origin(type) is tuple:
-        return [
-            _nested_wire_value(part, item) for part, item in zip(parts, value.values(), strict=True)
-        ]
-    if parts or not issubclass(type, Record):
-        return _number_text(value)
-    # A record inside a record of the same type is JSON text in the cell.
-    if isinstance(value, str):
-        return msgspec.json.decode(value)
-    return _wire_record(record_columns(type), value)
-
-
-def _number_text(value: Any) -> str:
-    if isinstance(value, Decimal):
-        return f"{value.normalize():f}"
-    return value if isinstance(value, str) else repr(value)
-
-
-def _append_block(tables: ArchiveTables, block: RowBlock, origin: RowOrigin) -> Refreshed:
-    """Append a block, and log the range for which it is complete.
+def _append_block(
+    tables: ArchiveTables, block: RowBlock, origin: RowOrigin, *, is_last: bool = True
+) -> Refreshed | None:
+    """Append a block. Return None if it comes before the archived rows, and others follow.
 
     Raises
     ------
@@ -433,30 +411,37 @@ def _append_block(tables: ArchiveTables, block: RowBlock, origin: RowOrigin) -> 
     """
     for _ in range(MAX_TRIES):
         with contextlib.suppress(CommitConflict):
-            done = _append_new_rows(tables, block, origin)
-            log_refreshes(tables, [log_entry(done, origin)])
-            return done
+            return _append_new_rows(tables, block, origin, is_last=is_last)
     raise ArchiveError(
         f"{block.series.name}: other processes keep writing to the archive; try again"
     )
 
 
-def _append_new_rows(tables: ArchiveTables, block: RowBlock, origin: RowOrigin) -> Refreshed:
+def _append_new_rows(
+    tables: ArchiveTables, block: RowBlock, origin: RowOrigin, *, is_last: bool
+) -> Refreshed | None:
     """Append the rows that are not archived to the last run, or as the first run."""
     series = block.series
     handle = tables.open_for_append(series.table)
     runs = read_runs(tables, handle, series)
     if runs:
         run = runs[-1]
+        if block.until < run.start and not is_last:
+            return None
         covered = log_ranges(read_series_log(tables, series))
         ends = [last for first, last in covered if first <= run.start]
         new = block.texts_after_run(run, max(ends, default=run.start - 1))
     else:
         run, new = Run(block.start, None), block.texts_since(block.start)
     count = run.rows + len(new)
+    if block.rows is not None and list(block.texts[len(block.texts) - len(new) :]) == new:
+        of_series = block.rows.slice(len(block.texts) - len(new))
+        rows = place_rows(series, of_series, run.start, run.rows)
+    else:
+        rows = arrow_rows(series, new, run.start, run.rows, origin)
     tables.append_rows(
         handle,
-        arrow_rows(series, new, run.start, run.rows, origin),
+        rows,
         counts={series.name: count, series.run_transaction(run.start): count},
         notes={"series": series.name},
     )

@@ -14,7 +14,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
@@ -450,12 +452,16 @@ def digest_rows(rows: pa.Table | pa.RecordBatch) -> int:
     added. Missing values do not count: a column that was added later is missing in older rows.
     """
     columns = [rows.column(name) for name in identity_columns(rows.schema.names)]
-    cells = zip(*(column.to_pylist() for column in columns), strict=True)
     if all(pa.types.is_string(column.type) and not column.null_count for column in columns):
-        texts = map("\0".join, cells)  # same result in half the time, for the large tables
+        joined = pc.binary_join_element_wise(*columns, "\0")  # as _row_text, but faster
+        texts: Iterable[bytes] = joined.cast(pa.binary()).to_pylist()
     else:
-        texts = map(_row_text, cells)
-    return sum(int.from_bytes(hashlib.sha256(text.encode()).digest(), "big") for text in texts)
+        cells = zip(*(column.to_pylist() for column in columns), strict=True)
+        texts = (text.encode() for text in map(_row_text, cells))
+    digests = b"".join([hashlib.sha256(text).digest() for text in texts])
+    # Eight numbers of 32 bits make a hash. Their sums over the rows fit into 64 bits.
+    words = np.frombuffer(digests, ">u4").reshape(-1, 8).sum(axis=0, dtype=np.uint64)
+    return sum(int(word) << 32 * place for place, word in enumerate(words[::-1]))
 
 
 def format_digest(total: int) -> str:
