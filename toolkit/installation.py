@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any, Final
@@ -83,6 +84,7 @@ def install_command(extra: str) -> str:
     return f"{installer} {' '.join(map(_quote, extra_requirements(extra)))}"
 
 
+@cache
 def package_version() -> str:
     """Return the version of this package, or "unknown" if it is not installed."""
     try:

@@ -68,6 +68,18 @@ def test_report_without_frames_is_refused(kept: archive.Archive, live: Session) 
         builder_report.fetch_report(offline(kept), live.world["builders"][0])
 
 
+def test_market_reports_name_all_commands(kept: archive.Archive) -> None:
+    with pytest.raises(tk.Incomplete) as market:
+        market_report.fetch_report(offline(kept), "BTC")
+    with pytest.raises(tk.Incomplete) as quality:
+        quality_report.fetch_report(offline(kept), "eqx", coins=["eqx:TSLA", "eqx:NVDA"])
+    assert str(market.value).count("  toolkit archive refresh ") == 1 + len(AMOUNTS)
+    assert " slippageHistory --amount 1000000 --coin BTC" in str(market.value)
+    lines = str(quality.value).splitlines()
+    assert lines[-5].endswith(" metaAndAssetCtxs --dex eqx")
+    assert lines[-1].endswith(" --amount 1000000 --coin eqx:TSLA --coin eqx:NVDA")
+
+
 def test_market_reports_name_missing_data(tmp_path: Path, live: Session) -> None:
     kept = archive.open(tmp_path)
     kept.refresh(tk.meta_and_asset_ctxs, session=live)

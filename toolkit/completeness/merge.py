@@ -90,8 +90,8 @@ def merge_provenance(
     return merged
 
 
-def _join_sources(sources: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(sources))
+def _join_texts(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
 
 
 def _join_fields(parts: Iterable[Mapping[str, list[str]]]) -> dict[str, list[str]]:
@@ -108,7 +108,8 @@ def _join_lists(lists: Iterable[list[str]]) -> list[str]:
 
 _MERGES: Final[dict[str, Callable[[list[Any]], Any]]] = {
     "operation": operator.itemgetter(0),
-    "source": _join_sources,
+    "source": _join_texts,
+    "toolkit_version": _join_texts,
     "simulated": any,
     "asked_at": min,
     "unknown_fields": _join_fields,

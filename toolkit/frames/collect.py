@@ -25,6 +25,7 @@ from toolkit.frames.extras import (
     gather_extras,
     gather_unplaced_fields,
 )
+from toolkit.installation import package_version
 
 __all__ = ["Collector", "Extra", "FrameBuilder", "column_dtype"]
 
@@ -147,7 +148,8 @@ class Collector:
             for at, builder in enumerate(self._builders)
         )
         for frame in frames:
-            frame.attrs["toolkit"] = {**provenance, "rows": len(frame)}
+            version = package_version()
+            frame.attrs["toolkit"] = {**provenance, "rows": len(frame), "toolkit_version": version}
             if self._unplaced:
                 frame.attrs["toolkit"]["unknown_fields"] = self._unplaced
         return frames

@@ -52,6 +52,7 @@ def provenance(frame: pd.DataFrame) -> Provenance:
           ``first n rows`` if `max_rows` cut the answer; ``no``, with ``why``;
         - ``rows``, ``pages``, ``first``, ``last``: the numbers of rows and pages, and the keys of
           the first and the last row, in the form of a cursor;
+        - ``toolkit_version``: the version of this package that made the frame;
         - ``proved``, ``believed``: what the rows prove, and what cannot be proved;
         - ``breaks``, ``gaps``, ``unproved``: places where rows contradict each other, may be
           missing or repeated, or are not proved for a usual reason such as a transfer;

@@ -5,7 +5,7 @@ The notebook ``notebooks/market.py`` has the prose, and calls these functions.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pandas as pd
@@ -16,11 +16,11 @@ from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, SlippageFit
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin, strip_native_dex
 from toolkit.errors import ReportFailed
-from toolkit.fetch import current_depth, meta_and_asset_ctxs, perp_dex_limits, perp_twap_snapshots
+from toolkit.fetch import current_depth, perp_dex_limits, perp_twap_snapshots
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock
-from toolkit.reports.report_frames import fetch_optional, fetch_samples, join_reasons
+from toolkit.reports.report_frames import fetch_markets, fetch_optional, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.times import Time, to_iso, to_ms
@@ -302,13 +302,10 @@ def fetch_report(
     end_ms = now if end is None else to_ms(end, now_ms=now)
     coin = strip_native_dex(coin)
     dex = coin_dex(coin)
-    listed = meta_and_asset_ctxs(dex=dex, session=session)
-    context = listed[listed["name"] == coin].reset_index(drop=True)
-    if context.empty:
-        names = ", ".join(listed["name"].head(12))
-        dex_name = dex_name_in("rows", dex)
-        raise ReportFailed(f"there is no perp {coin} on dex {dex_name}; it has {names}, ...")
-    samples = fetch_samples(session, coin, start_ms, end_ms)
+    context, by_coin = fetch_markets(
+        session, dex, partial(_select_market, coin), [coin], start_ms, end_ms
+    )
+    samples = by_coin[coin]
     if samples.empty:
         raise ReportFailed(f"there are no slippage samples of {coin} in this period")
     missing_reasons: dict[str, str] = {}
@@ -334,6 +331,15 @@ def fetch_report(
         simulated=session.simulated,
         missing_reasons=missing_reasons,
     )
+
+
+def _select_market(coin: str, listed: pd.DataFrame) -> pd.DataFrame:
+    context = listed[listed["name"] == coin].reset_index(drop=True)
+    if context.empty:
+        names = ", ".join(listed["name"].head(12))
+        dex = dex_name_in("rows", coin_dex(coin))
+        raise ReportFailed(f"there is no perp {coin} on dex {dex}; it has {names}, ...")
+    return context
 
 
 def _market_rows(depth: pd.DataFrame, dex: str, coin: str) -> pd.DataFrame:

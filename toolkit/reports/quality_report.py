@@ -5,7 +5,7 @@ The notebook ``notebooks/market_quality.py`` has the prose, and calls these func
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pandas as pd
@@ -16,11 +16,11 @@ from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.client import Session
 from toolkit.contract.dexes import join_coin, strip_native_dex
 from toolkit.errors import ReportFailed
-from toolkit.fetch import current_depth, meta_and_asset_ctxs
+from toolkit.fetch import current_depth
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock
-from toolkit.reports.report_frames import concat_frames, fetch_optional, fetch_samples, join_reasons
+from toolkit.reports.report_frames import concat_frames, fetch_markets, fetch_optional, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.times import Time, to_iso, to_ms
@@ -259,10 +259,11 @@ def fetch_report(
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
-    contexts = _choose_markets(meta_and_asset_ctxs(dex=dex, session=session), coins)
-    frames = {
-        coin: fetch_samples(session, coin, start_ms, end_ms, AMOUNTS) for coin in contexts["name"]
-    }
+    if coins is not None:
+        coins = [strip_native_dex(coin) for coin in ([coins] if isinstance(coins, str) else coins)]
+    contexts, frames = fetch_markets(
+        session, dex, partial(_choose_markets, coins), coins, start_ms, end_ms, AMOUNTS
+    )
     samples = concat_frames(frames, "coin")
     if samples.empty:
         raise ReportFailed("there are no slippage samples in this period")
@@ -281,14 +282,13 @@ def fetch_report(
     )
 
 
-def _choose_markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
+def _choose_markets(coins: Sequence[str] | None, listed: pd.DataFrame) -> pd.DataFrame:
     if listed.empty:
         raise ReportFailed("this dex has no perps: check its name")
     if coins is None:
         tradable = listed[~listed["is_delisted"]]
         busiest = tradable.sort_values("day_ntl_vlm", ascending=False, kind="stable")
         return busiest.head(_MARKETS).reset_index(drop=True)
-    coins = [strip_native_dex(coin) for coin in ([coins] if isinstance(coins, str) else coins)]
     missing = sorted(set(coins) - set(listed["name"]))
     if missing:
         names = ", ".join(listed["name"])

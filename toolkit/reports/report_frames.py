@@ -11,7 +11,12 @@ from toolkit.client import Session
 from toolkit.completeness.merge import merge_provenance
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import Incomplete, NotPermitted, NotReady
-from toolkit.fetch import builder_approved_funding_by_time, slippage_history, user_fills
+from toolkit.fetch import (
+    builder_approved_funding_by_time,
+    meta_and_asset_ctxs,
+    slippage_history,
+    user_fills,
+)
 from toolkit.plots.formats import short_usd
 
 F = TypeVar("F")
@@ -45,27 +50,69 @@ def fetch_required(session: Session, fetches: Mapping[str, Callable[[], Any]]) -
     """Return the results that a report needs; one error names all that an archive lacks.
 
     - ``session``: the source
-    - ``fetches``: operation and options of ``toolkit archive refresh`` -> the call
+    - ``fetches``: operation and options of ``toolkit archive refresh`` -> the call. Commands that
+      differ only in their last option become one command, which repeats this option
 
     Raise Incomplete if the source is an archive that lacks some of them.
     """
     archive = session.recipe.arguments.get("archive") if session.recipe else None
-    results, reasons = [], {}
+    results: list[Any] = []
+    reasons: dict[str, list[str]] = {}
+    commands: dict[str, str] = {}
     for command, fetch in fetches.items():
         try:
             results.append(fetch())
         except Incomplete as error:
             if archive is None:
                 raise
-            reasons[command] = str(error.__cause__ or error)
+            shared = command.rpartition(" --")[0] or command
+            reasons.setdefault(shared, []).append(str(error.__cause__ or error))
+            commands[shared] = commands.get(shared, shared) + command.removeprefix(shared)
     if reasons:
-        lines = "\n".join(f"- {reason}" for reason in reasons.values())
+        lines = [
+            f"- {first}{f'; and {len(others)} more like it' if others else ''}"
+            for first, *others in reasons.values()
+        ]
         folder = str(archive).rpartition("@")[0] or archive
-        commands = "\n".join(f"  toolkit archive refresh {folder} {name}" for name in reasons)
-        raise Incomplete(
-            f"the archive lacks data that this report needs:\n{lines}\nRun:\n{commands}"
-        )
+        lines += ["Run:", *(f"  toolkit archive refresh {folder} {c}" for c in commands.values())]
+        raise Incomplete("\n".join(["the archive lacks data that this report needs:", *lines]))
     return results
+
+
+def fetch_markets(
+    session: Session,
+    dex: str,
+    choose: Callable[[pd.DataFrame], pd.DataFrame],
+    coins: Sequence[str] | None,
+    start_ms: int,
+    end_ms: int,
+    amounts: Sequence[float] = tuple(AMOUNTS),
+) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """Return the contexts of the chosen perps of a dex, and the slippage samples of each perp.
+
+    - ``choose``: returns the rows of the chosen perps, or raises an error
+    - ``coins``: the perps, if they are known before the contexts are
+
+    Raise Incomplete if the source is an archive that lacks some of them.
+    """
+    command = f"metaAndAssetCtxs --dex {dex}" if dex else "metaAndAssetCtxs"
+    contexts = {command: lambda: choose(meta_and_asset_ctxs(dex=dex, session=session))}
+    chosen: list[pd.DataFrame] = []
+    if coins is None:
+        chosen = fetch_required(session, contexts)
+        coins, contexts = list(chosen[0]["name"]), {}
+    calls = {
+        f"slippageHistory --amount {amount:.0f} --coin {coin}": partial(
+            slippage_history, coin, amount, start_ms, end_ms, page_size=2000, session=session
+        )
+        for coin in dict.fromkeys(coins)
+        for amount in amounts
+    }
+    table, *answers = [*chosen, *fetch_required(session, {**contexts, **calls})]
+    each = iter(answers)
+    sizes = [short_usd(amount) for amount in amounts]
+    samples = {coin: {size: next(each) for size in sizes} for coin in dict.fromkeys(coins)}
+    return table, {coin: concat_frames(samples[coin], "amount") for coin in table["name"]}
 
 
 def join_reasons(missing_reasons: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from toolkit.completeness.merge import merge_inputs
+from toolkit.installation import package_version
 
 
 def result_provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -13,8 +14,9 @@ def result_provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
     - ``inputs``: the frames by the name of the parameter; None if the parameter was not passed
 
-    Returns: as `toolkit.completeness.merge.merge_inputs` returns it. The ``rows`` of each input are
-    those that were used; ``fetched_rows`` is added if another number was fetched.
+    Returns: as `toolkit.completeness.merge.merge_inputs` returns it, with the version of this
+    package. The ``rows`` of each input are those that were used; ``fetched_rows`` is added if
+    another number was fetched.
 
     >>> import pandas as pd
     >>> fills, ledger = pd.DataFrame({"px": [1.0]}), pd.DataFrame({"usdc": [1.0]})
@@ -33,7 +35,7 @@ def result_provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
             fetched = stated.get("rows", rows)
             facts.pop("rows", None)
             facts |= {"rows": rows} | ({} if fetched == rows else {"fetched_rows": fetched})
-    return merged
+    return {**merged, "toolkit_version": package_version()}
 
 
 def frame_provenance(frame: Any) -> dict[str, Any]:
