@@ -11,6 +11,8 @@ Every operation of the service is a function here, its type in snake case. ``tk.
 lists them. ``tk.connect(base_url, api_key)`` asks a live service instead.
 """
 
+from difflib import get_close_matches
+
 import lazy_loader
 
 _import_public_name, _list_public_names, __all__ = lazy_loader.attach_stub(__name__, __file__)
@@ -21,6 +23,10 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("exchange-toolkit")
+    if name not in __all__ and not name.startswith("_"):
+        near = get_close_matches(name, __all__, n=3)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "tk.describe() lists all functions"
+        raise AttributeError(f"toolkit has no {name!r}. {hint}", name=name)
     return _import_public_name(name)
 
 

@@ -213,7 +213,7 @@ def test_spans_of_time() -> None:
     trade, prices = fills([(1, "B", 100, 1, True)]), mids([(0, 101.0)])
     with pytest.raises(ValueError, match="max_age"):
         fill_quality(trade, prices, max_age=0)
-    with pytest.raises(ValueError, match="a horizon"):
+    with pytest.raises(ValueError, match="each of horizons"):
         markout(trade, prices, [-5])
     with pytest.raises(ValueError, match="level"):
         spreads(trade, prices, level=1)

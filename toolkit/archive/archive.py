@@ -3,6 +3,7 @@
 import contextlib
 import html
 import re
+import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -248,6 +249,10 @@ class Archive:
         if isinstance(what, pd.DataFrame):
             done = ingest_frame(self.tables, what)
             return {"kept": {f"{done.operation} {done.subject}": done.rows}, "left": {}}
+        if not isinstance(what, str | Path):
+            raise TypeError(
+                f"ingest takes a file, a folder or a fetched pandas frame, not {reprlib.repr(what)}"
+            )
         return ingest_recordings(self.tables, Path(what))
 
     def ingest_bulk(
@@ -591,6 +596,8 @@ def open(
     if frozen is None and (parts := _FROZEN_PATH.fullmatch(location)):
         location, frozen = parts["location"], parts["id"]
     check_location(location)
+    if frozen is None and not Path(location).exists() and (hint := _freeze_hint(location)):
+        raise ArchiveError(f"there is no archive in {location}{hint}")
     tables = ArchiveTables(location, storage_options)
     if frozen is None:
         return Archive(tables)
@@ -621,5 +628,5 @@ def open_existing(path: str | Path) -> Archive:
     archive = open(path)
     if not archive.tables.has_tables():
         location = archive.tables.location
-        raise ArchiveError(f"there is no archive in {location}{_freeze_hint(location)}")
+        raise ArchiveError(f"there is no archive in {location}")
     return archive

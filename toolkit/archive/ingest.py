@@ -246,7 +246,11 @@ def ingest_recordings(tables: ArchiveTables, path: Path) -> dict[str, dict[str, 
     if path.is_dir():
         files = sorted(file for suffix in _INGESTED for file in path.glob(f"*{suffix}"))
     new_rows: dict[str, int] = {}
-    left: dict[str, str] = {}
+    left = {
+        file.name: f"the name of a file to ingest ends in {' or '.join(_INGESTED)}"
+        for file in sorted(path.glob("[!.]*"))
+        if file.is_file() and file not in files
+    }
     if not files:
         left[str(path)] = f"there is no file {' or '.join('*' + name for name in _INGESTED)} in it"
     for file in files:
@@ -262,10 +266,21 @@ def ingest_recordings(tables: ArchiveTables, path: Path) -> dict[str, dict[str, 
 
 def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     """Append one recorded answer, and return the number of new rows."""
-    recording = msgspec.json.decode(file.read_bytes(), type=_Recording)
+    try:
+        recording = msgspec.json.decode(file.read_bytes(), type=_Recording)
+    except msgspec.MsgspecError as error:
+        raise ArchiveError(
+            "the file is not a recorded answer, which is a JSON object with request and response: "
+            f"{error}"
+        ) from None
     operation = find_operation(str(recording.request.get("type")))
     if recording.status != 200 or operation.binary:
-        raise ArchiveError(f"the file is not a JSON answer of {operation.type} with status 200")
+        raise ArchiveError(
+            f"the file is not a JSON answer of {operation.type} with status 200, but with "
+            f"{recording.status}"
+            if recording.status != 200
+            else f"answers of {operation.type} are binary: refresh instead"
+        )
     if recording.left_out:
         raise ArchiveError(
             f"{recording.left_out:,} rows of the answer are not in the file, according to its "

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import typer
 
@@ -22,6 +22,14 @@ __all__ = [
     "warn",
 ]
 
+_WORDS: Final = {
+    "tk.local() works without either": "--size tiny works without either",
+    "tk.describe() lists all": "toolkit fetch --help lists all",
+    "pass it as api_key": "set TOOLKIT_API_KEY",
+    "tk.many fetches several": "repeat the option for several",
+}
+"""Words of a Python message -> those of the command line."""
+
 
 def fail(message: str, *, code: int = 1) -> NoReturn:
     """End the command with one line; code 2 means that the command line itself is wrong."""
@@ -30,10 +38,20 @@ def fail(message: str, *, code: int = 1) -> NoReturn:
 
 
 def plain_message(message: object) -> str:
-    """Return a message without what only a program can use, such as ``[error.rows has ...]``."""
-    return re.sub(
+    """Return a message in the words of the command line.
+
+    What only a program can use, such as ``[error.rows has ...]``, is left out.
+    """
+    text = re.sub(
         r" ?\[error\.[^\]]*?(?:; (continue with )cursor=([^\]]*))?\]", _resume, str(message)
     )
+    for words, other in _WORDS.items():
+        text = text.replace(words, other)
+    return re.sub(r"\w+ is the argument (\w+) of the fetch function", _name_option, text)
+
+
+def _name_option(found: re.Match[str]) -> str:
+    return f"The option is --{found[1].replace('_', '-')}"
 
 
 def _resume(found: re.Match[str]) -> str:

@@ -225,7 +225,7 @@ def info(**options: Any) -> None:
     try:
         request = json.loads(options["request"])
     except ValueError as error:
-        fail(f"the request is not JSON: {error}", code=2)
+        fail(f'the request is not JSON, such as \'{{"type": "allMids"}}\': {error}', code=2)
     with report_errors():
         import toolkit as tk
 

@@ -6,6 +6,7 @@ called and whether it is simulated. Any other service states nothing. Then the a
 """
 
 import os
+import reprlib
 import sys
 import threading
 import time
@@ -405,8 +406,14 @@ def current_session(session: Session | None = None) -> Session:
     ------
     NotConnected
         If there is none, and the environment names no address.
+    TypeError
+        If it is no session.
     """
     if session is not None:
+        if not isinstance(session, Session):
+            raise TypeError(
+                f"session is what tk.connect or tk.local returns, not {reprlib.repr(session)}"
+            )
         return session
     if _current is not None and not _current.client.is_closed:
         return _current

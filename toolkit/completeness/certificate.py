@@ -280,9 +280,9 @@ def _bounds_remarks(
     """Compare the range with the first available day and with the present."""
     since = operation.since
     if has_start and since and start < to_ms(since):
-        requested = f" ({to_iso(start)})" if start > 0 else ""
+        requested = f" ({to_iso(start)})" if start else ""
         yield Remark(
-            f"the requested start{requested} precedes the first available day ({since})", start > 0
+            f"the requested start{requested} precedes the first available day ({since})", start != 0
         )
     if start > now_ms:
         yield Remark(

@@ -252,7 +252,8 @@ def _check_addresses(operation: Operation, parameter: Parameter, value: Any) -> 
 
 def _check_text(operation: Operation, parameter: Parameter, value: Any) -> str:
     if not isinstance(value, str):
-        raise _bad_request(operation, f"{parameter.name} must be a string")
+        hint = f"It is text, not {_shorten(value)}"
+        raise _bad_request(operation, f"{parameter.name} must be a string", hint)
     if not value and parameter.name == "coin":
         raise _bad_request(operation, _missing_message(parameter))
     return value

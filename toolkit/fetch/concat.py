@@ -66,6 +66,12 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     if hasattr(frames, "columns"):
         raise TypeError("concat takes a list of frames, not one frame")
     frames = list(frames)
+    for number, part in enumerate(frames):
+        if not isinstance(part, pd.DataFrame):
+            raise TypeError(
+                f"concat takes fetched pandas frames, but number {number} is a "
+                f"{type(part).__name__}"
+            )
     each = [provenance(frame) for frame in frames]
     frames = _name_subjects(frames, each)
     operation = _common_operation(frames, each)

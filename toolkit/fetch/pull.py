@@ -184,9 +184,13 @@ def prepare_request(
     time_names = [item.python for item in operation.parameters if item.kind == "time"]
     asked_ms = session.now_ms() if time_names else 0
     times = {name: parameters[name] for name in time_names if parameters.get(name) is not None}
+    for name, time in times.items():
+        try:
+            parameters[name] = to_ms(time, now_ms=asked_ms)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     # An age gives another moment for another present; a date does not.
     is_aged = any(to_ms(time, now_ms=0) != to_ms(time, now_ms=1) for time in times.values())
-    parameters |= {name: to_ms(time, now_ms=asked_ms) for name, time in times.items()}
     checked = check_request(operation, request_body(operation, parameters))
     return Request(
         operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra
@@ -198,7 +202,12 @@ def request_of(
 ) -> Request:
     """Return ``fetch(*arguments, **named)`` as a request. Nothing is sent."""
     operation = operation_of(fetch)
-    bound = inspect.signature(fetch).bind(*arguments, **named)
+    try:
+        bound = inspect.signature(fetch).bind(*arguments, **named)
+    except TypeError as error:
+        raise TypeError(
+            f"{operation.function}: {error}. Its arguments follow the function itself"
+        ) from None
     bound.apply_defaults()
     return prepare_request(operation, **bound.arguments)
 

@@ -53,7 +53,8 @@ def frame(
     ValueError
         If there is no such operation, or no record describes its answer.
     TypeError
-        If the kind is neither text nor a record, or if the record contains rows.
+        If the kind is neither text nor a record, if the record contains rows, or if the rows are a
+        frame.
 
     Examples
     --------
@@ -68,6 +69,8 @@ def frame(
             f"{operation.type} is not a row; it contains rows ({', '.join(parts)}). Pass the type "
             "of the operation whose answer it is"
         )
+    if hasattr(rows, "columns"):
+        raise TypeError(f"rows are JSON objects as on the wire, not a {type(rows).__name__}")
     plain = operation.binary or (isinstance(rows, list) and _is_one_record(operation))
     if plain:
         operation = _stand_in(operation.tables[0].record, operation.type)

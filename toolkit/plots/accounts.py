@@ -5,9 +5,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from toolkit.plots import axes, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 
+@draws_result
 def lorenz_curve(
     lorenz: pd.DataFrame,
     *,
@@ -43,6 +45,7 @@ def lorenz_curve(
     return style.finish_axes(ax, colours, words, style.is_simulated(lorenz))
 
 
+@draws_result
 def migration_map(
     migration: pd.DataFrame,
     *,

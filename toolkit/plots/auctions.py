@@ -7,9 +7,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 
+@draws_result
 def auction_line(
     decay: pd.DataFrame,
     *,

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from toolkit.plots import axes, formats, matrix, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _MOST = 20
 _AXIS_HEIGHT = 3.0  # the axis is at most this many times as high as the curve
 
 
+@draws_result
 def builder_routing(
     routing: pd.DataFrame,
     *,
@@ -60,6 +62,7 @@ def builder_routing(
     return style.finish_axes(ax, colours, _describe_routing(rows), style.is_simulated(routing))
 
 
+@draws_result
 def builder_activity(
     activity: pd.DataFrame,
     *,
@@ -186,6 +189,7 @@ def _describe_routing(rows: pd.DataFrame) -> str:
     )
 
 
+@draws_result
 def builder_cohorts(
     cohorts: pd.DataFrame,
     *,
@@ -265,6 +269,7 @@ def _describe_cohorts(cohorts: pd.DataFrame) -> str:
     return f"{users:,} users of a builder by their first week: {later}."
 
 
+@draws_result
 def lifetime_value(
     value: "LifetimeValue",
     *,

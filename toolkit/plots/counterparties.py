@@ -7,12 +7,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from toolkit.plots import axes, formats, ranking_rows, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MOST_NAMES: Final = 8
 _MOST_RANKED: Final = 20
 
 
+@draws_result
 def counterparties(
     pairs: pd.DataFrame,
     *,
@@ -113,6 +115,7 @@ def _draw_gains(ax: Axes, theme: Theme, gains: Any, volumes: Any) -> None:
         )  # fmt: skip
 
 
+@draws_result
 def toxicity(
     ranking: pd.DataFrame,
     *,

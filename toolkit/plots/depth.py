@@ -8,12 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _SIDES = ("ask", "bid")
 _SIDE_NAMES = {"ask": "asks, for buyers", "bid": "bids, for sellers"}
 
 
+@draws_result
 def depth_profile(
     profile: pd.DataFrame,
     *,
@@ -107,6 +109,7 @@ def _describe_profile(profile: pd.DataFrame, middle: str) -> str:
     return f"Depth by distance from mid, {coin}. {'; '.join(parts)}."
 
 
+@draws_result
 def resilience(
     resilience: Any,
     *,

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from toolkit.errors import MissingColumns
 from toolkit.plots import axes, formats, notebook, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_COINS: Final = 12
@@ -43,6 +44,7 @@ def equity_curve(
 ) -> Axes: ...
 
 
+@draws_result
 def equity_curve(
     curve: pd.DataFrame,
     *,
@@ -139,6 +141,7 @@ def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
     return rows, "" if of == "pnl" else of
 
 
+@draws_result
 def positions_over_time(
     positions: pd.DataFrame,
     *,

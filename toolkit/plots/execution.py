@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _NOT_KEYS = {"seconds", "name", "estimate", "low", "high", "usd", "n", "missing", "clusters",
@@ -16,6 +17,7 @@ _NOT_KEYS = {"seconds", "name", "estimate", "low", "high", "usd", "n", "missing"
 _NAMES = ("effective", "realised", "impact")
 
 
+@draws_result
 def markout(
     markout: Any, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes:
@@ -125,6 +127,7 @@ def _interval_text(row: Mapping[Any, Any]) -> str:
     return f" ({ends})"
 
 
+@draws_result
 def spreads(
     spreads: Any, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes:

@@ -5,12 +5,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_BARS = 16
 _NOT_KEYS = {"time", "usdc", "payments", "total"}
 
 
+@draws_result
 def funding_by_coin(
     sums: pd.DataFrame,
     *,
@@ -87,6 +89,7 @@ def _describe_coins(rows: pd.DataFrame) -> str:
     return f"Funding by coin in USD, net {total} in all: {', '.join(parts)}."
 
 
+@draws_result
 def funding_over_time(
     sums: pd.DataFrame,
     *,
@@ -154,6 +157,7 @@ def _draw_periods(ax: Axes, theme: Theme, sums: pd.DataFrame) -> str:
     )
 
 
+@draws_result
 def funding_accrual(
     accrual: pd.DataFrame,
     *,

@@ -6,11 +6,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _HATCHES = {"long": "", "short": "////"}
 
 
+@draws_result
 def liquidation_map(
     levels: pd.DataFrame,
     *,
@@ -56,6 +58,7 @@ def liquidation_map(
     return style.finish_axes(ax, colours, _describe_map(levels, rows), style.is_simulated(levels))
 
 
+@draws_result
 def trip_returns(
     trips: pd.DataFrame,
     *,

@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from toolkit.contract.order_states import order_state_group
 from toolkit.plots import axes, matrix, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _AGE_NAMES: Final = {
 }  # fmt: skip
 
 
+@draws_result
 def order_transitions(
     transitions: pd.DataFrame,
     *,
@@ -155,6 +157,7 @@ def _describe_matrix(rows: pd.DataFrame) -> str:
     return f"Transitions of {placed:,} orders between statuses: {', '.join(parts) or 'none'}."
 
 
+@draws_result
 def order_mix(
     mix: pd.DataFrame,
     *,
@@ -230,6 +233,7 @@ def _describe_mix(rows: pd.DataFrame) -> str:
     return f"Last statuses of {rows['n'].iloc[0]:,} orders: {', '.join(parts)}."
 
 
+@draws_result
 def fill_times(
     times: "FillTimes",
     *,

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from toolkit.errors import MissingColumns
 from toolkit.plots import axes, ranking_rows, style, themes
 from toolkit.plots.formats import MINUS
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def growth_curve(
 ) -> Axes: ...
 
 
+@draws_result
 def growth_curve(
     returns: pd.DataFrame,
     *,
@@ -76,7 +77,6 @@ def growth_curve(
     2
     """
     colours = themes.get_theme(theme)
-    _require_columns(returns, ("time", "growth", "drawdown"))
     curves = _split_accounts(returns)
     figure: Figure | None = None
     lower: Axes | None = None
@@ -97,6 +97,7 @@ def growth_curve(
     return ax if figure is None else figure
 
 
+@draws_result
 def return_calendar(
     returns: pd.DataFrame,
     *,
@@ -134,7 +135,6 @@ def return_calendar(
     'week from Monday, UTC'
     """
     colours = themes.get_theme(theme)
-    _require_columns(returns, ("time", "return_"))
     if "user" in returns.columns and returns["user"].nunique() > 1:
         raise ValueError(
             f"a calendar shows one account, not {returns['user'].nunique()}: select one"
@@ -150,6 +150,7 @@ def return_calendar(
     return style.finish_axes(ax, colours, _describe_days(returns), style.is_simulated(returns))
 
 
+@draws_result
 def leaderboard(
     ranking: pd.DataFrame,
     *,
@@ -186,7 +187,6 @@ def leaderboard(
     'sharpe with its interval'
     """
     colours = themes.get_theme(theme)
-    _require_columns(ranking, ("rank", "user", "figure", "value", "low", "high", "n"))
     rows = ranking.head(_MAX_RANKED)
     height = max(1.6, 0.26 * len(rows) + 0.9)
     ax = style.new_axes(colours, ax=ax, size=(7.2, height), transparent=transparent)
@@ -209,6 +209,7 @@ def leaderboard(
     return style.finish_axes(ax, colours, words, style.is_simulated(ranking))
 
 
+@draws_result
 def skill(
     skill: "Skill", *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes:
@@ -269,14 +270,6 @@ def _name_accounts(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     pairs = zip(rows["rank"], rows["user"], strict=True)
     ranking_rows.name_ranks(ax, [f"{rank}  {_short_name(user)}" for rank, user in pairs])
     ax.set_ylabel("rank and account")
-
-
-def _require_columns(frame: pd.DataFrame, names: tuple[str, ...]) -> None:
-    """Raise if a frame with rows lacks a column; a frame without rows draws "no data"."""
-    if len(frame) and (missing := [name for name in names if name not in frame.columns]):
-        raise MissingColumns(
-            f"columns {', '.join(missing)} missing; pass a result of tk.performance"
-        )
 
 
 def _split_accounts(returns: pd.DataFrame) -> dict[str, pd.DataFrame]:

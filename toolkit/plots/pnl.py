@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 STEP_NAMES: Final = {
@@ -32,6 +33,7 @@ class _Bar(NamedTuple):
     is_total: bool
 
 
+@draws_result
 def waterfall(
     attribution: pd.DataFrame,
     *,
@@ -160,6 +162,7 @@ class _PnlLine(NamedTuple):
     marker: str
 
 
+@draws_result
 def cumulative_pnl(
     attribution: pd.DataFrame,
     *,

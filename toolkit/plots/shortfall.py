@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import ThemeName
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _PARTS: Final = ("delay", "trading", "opportunity", "fees", "total")
 
 
+@draws_result
 def shortfall(
     shortfall: "Shortfall",
     *,

@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, misfit_words
 from toolkit.plots import axes, formats, notebook, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_COINS = 4
@@ -29,6 +30,7 @@ def slippage_fit(
 ) -> Axes: ...
 
 
+@draws_result
 def slippage_fit(
     fit: Any, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Figure | Axes:
@@ -171,6 +173,7 @@ def _describe_fit(fit: Any, coins: list[str]) -> str:
     return f"Fitted slippage by size. {'. '.join(parts)}."
 
 
+@draws_result
 def slippage_heatmap(
     heatmap: pd.DataFrame,
     *,

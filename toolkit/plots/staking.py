@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _DASHES = ("-", "--", "-.", ":")
 _MARKERS = "osDv^<>ph*"
 
 
+@draws_result
 def validator_yields(
     yields: pd.DataFrame,
     *,
@@ -80,6 +82,7 @@ def _describe_yields(rows: pd.DataFrame) -> str:
     return f"Yields of a year of {len(rows)} validators: {', '.join(parts)}."
 
 
+@draws_result
 def validator_ranks(
     stability: "RankStability",
     *,

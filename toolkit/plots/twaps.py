@@ -9,12 +9,14 @@ from matplotlib.collections import LineCollection
 from matplotlib.ticker import PercentFormatter
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_BARS = 16
 _LABEL_HEIGHT = 0.045  # of the name of an order, as a share of the height of the axes
 
 
+@draws_result
 def twap_pressure(
     pressure: pd.DataFrame,
     *,
@@ -87,6 +89,7 @@ def _describe_pressure(rows: pd.DataFrame, unpriced: list[str]) -> str:
     return f"Outstanding in TWAP orders in USD, net: {', '.join(parts)}{without}."
 
 
+@draws_result
 def twap_adherence(
     adherence: pd.DataFrame,
     *,
@@ -197,6 +200,7 @@ _BENCHMARKS: Final = (
 )
 
 
+@draws_result
 def twap_quality(
     quality: pd.DataFrame,
     *,

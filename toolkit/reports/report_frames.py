@@ -97,7 +97,7 @@ def fetch_markets(
     """
     command = f"metaAndAssetCtxs --dex {dex}" if dex else "metaAndAssetCtxs"
     contexts = {command: lambda: choose(meta_and_asset_ctxs(dex=dex, session=session))}
-    chosen: list[pd.DataFrame] = []
+    chosen: list[Any] = []
     if coins is None:
         chosen = fetch_required(session, contexts)
         coins, contexts = list(chosen[0]["name"]), {}
@@ -108,8 +108,8 @@ def fetch_markets(
         for coin in dict.fromkeys(coins)
         for amount in amounts
     }
-    table, *answers = [*chosen, *fetch_required(session, {**contexts, **calls})]
-    each = iter(answers)
+    each = iter([*chosen, *fetch_required(session, {**contexts, **calls})])
+    table = next(each)
     sizes = [short_usd(amount) for amount in amounts]
     samples = {coin: {size: next(each) for size in sizes} for coin in dict.fromkeys(coins)}
     return table, {coin: concat_frames(samples[coin], "amount") for coin in table["name"]}

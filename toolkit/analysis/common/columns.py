@@ -48,13 +48,14 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
     index is dropped, because it may have the name of a column.
     """
     made: Any = _normalise_pandas(native) if isinstance(native, pd.DataFrame) else native
-    if made is None or isinstance(made, list | tuple | dict | str):
+    try:
+        frame: Frame = nw.from_native(made)
+    except TypeError:
         kind = "None" if made is None else f"a {type(made).__name__}"
         raise TypeError(
             f"a helper takes a frame of pandas, Polars or DuckDB, not {kind}. To join frames: "
             "tk.concat"
-        )
-    frame: Frame = nw.from_native(made)
+        ) from None
     schema = frame.collect_schema()
     changed = {
         name: nw.col(name).str.to_lowercase()

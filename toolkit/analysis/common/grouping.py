@@ -27,8 +27,11 @@ DERIVED_GROUPS = ("dex", *CALENDAR)
 def list_keys(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list[str]:
     """Return `by` as a list without repeats.
 
-    Raise ValueError if `by` names a column of `taken`: these are aggregated.
+    Raise ValueError if `by` names a column of `taken`: these are aggregated. Raise TypeError if it
+    is neither text nor a list of texts.
     """
+    if by is not None and not isinstance(by, Iterable):
+        raise TypeError(f"by is a column, a list of columns or None, not {by!r}")
     keys = [] if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
     if wrong := [key for key in keys if key in set(taken)]:
         raise ValueError(

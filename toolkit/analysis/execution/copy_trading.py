@@ -11,7 +11,7 @@ from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstr
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.execution.fills import group_fills, key_types, prices_after, read_marks
 from toolkit.analysis.execution.markout import read_clusters, result_facts
-from toolkit.analysis.execution.prices import span_ms
+from toolkit.analysis.execution.prices import list_spans, span_ms
 
 _FIGURES = {
     "fills": "int64", "volume_usd": "float64", "priced": "int64", "own_usd": "float64",
@@ -108,7 +108,7 @@ def copy_trading(
     sign, sz = rows["_sign"].to_numpy(np.float64), rows["sz"].to_numpy(np.float64)
     end, _ = marks.last_at(rows["coin"], np.full(len(rows), np.inf))
     made = []
-    for span in sorted({span_ms(delay, "a delay") for delay in delays}):
+    for span in list_spans(delays, "delays"):
         copy, _ = prices_after(rows, marks, span, age_ms)
         known = ~np.isnan(copy * end * sz) & rows["px"].notna().to_numpy()
         table = rows.assign(

@@ -20,7 +20,7 @@ from toolkit.analysis.execution.fills import (
     read_fills,
     read_marks,
 )
-from toolkit.analysis.execution.prices import span_ms
+from toolkit.analysis.execution.prices import list_spans, span_ms
 from toolkit.analysis.execution.quote_error import QuoteErrors, read_quote_errors
 
 Floats = npt.NDArray[np.float64]
@@ -137,7 +137,7 @@ def markout(
     marks = read_marks(fills, prices, price, rows, max_age)
     errors = read_quote_errors(marks.quotes, age_ms)
     errors = errors and errors.with_clusters(rows, cluster)
-    spans = sorted({span_ms(horizon, "a horizon") for horizon in horizons})
+    spans = list_spans(horizons, "horizons")
     made = []
     for span in spans:
         px, age = prices_after(rows, marks, span, age_ms)

@@ -1,5 +1,6 @@
 """The price of a coin at a moment: the last known one, and its age."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,12 +88,22 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
     return PriceHistory(source, by_coin)
 
 
+def list_spans(spans: Sequence[str | float], name: str) -> list[int]:
+    """Return spans of time in milliseconds, ascending and each once."""
+    if isinstance(spans, str | int | float):
+        raise TypeError(f"{name} is a list of spans of time, such as [{spans!r}], not {spans!r}")
+    return sorted({span_ms(span, f"each of {name}") for span in spans})
+
+
 def span_ms(span: str | float, name: str) -> int:
     """Return a span of time in milliseconds: ``"30s"``, ``"5m"``, or seconds.
 
     Raise ValueError if it is not a span, or not positive.
     """
-    ms = -to_ms(span, now_ms=0) if isinstance(span, str) else round(float(span) * SECOND)
+    try:
+        ms = -to_ms(span, now_ms=0) if isinstance(span, str) else round(float(span) * SECOND)
+    except (TypeError, ValueError, OverflowError):
+        ms = 0
     if ms <= 0:
         raise ValueError(f"{name} must be a span of time such as '30s', or seconds, not {span!r}")
     return ms

@@ -248,8 +248,9 @@ def compute_attribution(
         covers["unrealised"] = source_state("unrealised", keys, POSITION_KEYS)
     hours = None
     if covers.get("funding") == "funding":
-        columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
-        owners.check_owner(nw.from_native(funding), traders, "funding")
+        payment_rows = nw.from_native(columns.normalise_frame(funding))
+        columns.require_columns(payment_rows, ("coin", "time", "usdc"), "funding")
+        owners.check_owner(payment_rows, traders, "funding")
         marked = mark_inside(funding, fills, time)
         payments = sources.measure_funding(marked, keys, kind, whose, rates)
         hours = position_hours(fills, rows_inside(marked), keys, whose.names)
