@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def cascade(
 ) -> Axes: ...
 
 
+@draws_result
 def cascade(
     cascade: "Cascade",
     *,

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def impact(
 ) -> Axes: ...
 
 
+@draws_result
 def impact(
     impact: "Impact",
     *,

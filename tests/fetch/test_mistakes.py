@@ -1,0 +1,59 @@
+"""Common mistakes of a call: the message says what is wrong, where, and what to do."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import toolkit as tk
+
+USER = "0x" + "1" * 40
+
+MISTAKES: dict[str, Callable[[], object]] = {
+    r"start: 'by month' is not a time\. Use": lambda: tk.user_fills_by_time(USER, "by month"),
+    r"coin must be a string\. It is text, not 10000": lambda: tk.slippage_history(
+        10000,
+        "BTC",
+        "1d",  # type: ignore[arg-type]
+    ),
+    r"session is what tk\.connect or tk\.local returns, not 'tiny'": lambda: tk.user_fills(
+        USER,
+        session="tiny",  # type: ignore[arg-type]
+    ),
+    r"user_fills: missing a required argument: 'user'": lambda: tk.plan(tk.user_fills),
+    r"rows are JSON objects as on the wire, not a DataFrame": lambda: tk.frame(
+        "delegations", tk.frame("delegations", [])
+    ),
+    r"concat takes fetched pandas frames, but number 0 is a int": lambda: tk.concat([5]),  # type: ignore[list-item]
+    r"api_key must be text": lambda: tk.connect("https://x.test", 5),  # type: ignore[arg-type]
+    r"not a str\. To join frames: tk\.concat": lambda: tk.pnl.attribution(USER),
+    r"by is a column, a list of columns or None, not 5": lambda: tk.pnl.attribution(
+        tk.frame("userFills", []),
+        by=5,  # type: ignore[arg-type]
+    ),
+}
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_mistake_has_clear_message(message: str) -> None:
+    tk.local(seed=7, size="tiny")
+    with pytest.raises((tk.ToolkitError, TypeError, ValueError), match=message):
+        MISTAKES[message]()
+
+
+def test_negative_start_warns() -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    with pytest.warns(tk.HistoryWarning, match="1969-12-31"):
+        tk.user_fills_by_time(session.world["users"][0], -1, max_rows=1, session=session)
+
+
+def test_misspelt_name_has_suggestion() -> None:
+    with pytest.raises(AttributeError, match=r"no 'user_fill'\. Did you mean user_fills"):
+        tk.user_fill  # noqa: B018
+
+
+def test_path_that_looks_like_freeze(tmp_path: Path) -> None:
+    with pytest.raises(tk.ArchiveError, match="'badid' is not the id of a freeze"):
+        tk.archive.open(f"{tmp_path}@badid")
+    with pytest.raises(TypeError, match="ingest takes a file, a folder or a fetched pandas frame"):
+        tk.archive.open(tmp_path).ingest(None)  # type: ignore[arg-type]
