@@ -4,6 +4,13 @@ Each way runs in a process of its own, against the same service, and makes one f
 Beside the toolkit run what a user would write: pages with `requests` and pandas, and the exchange's
 own Python SDK (`hyperliquid-python-sdk`) and pandas. They ask for the next page by time, and drop
 rows that come twice; they do not check that nothing is missing.
+
+The aim is 4 times. Of 7.6 ms that the client spends for a request, 2.5 are HTTP (0.4 of them
+decompression, 0.2 the search for the key in the answer), 1.0 decoding, 1.8 the columns, 0.6 the
+checks of the rows, 0.4 paging, 0.3 the frames, and the rest is freed memory and the last `concat`.
+No step is most of it, and what a direct use of the transport below httpx would save is 0.1 to 0.15
+ms of a request. Next would be the compiled pass that the section about frames names: it would save
+decoding, columns, paging and freeing, half of the time.
 """
 
 import json
