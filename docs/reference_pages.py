@@ -5,11 +5,12 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter
+from toolkit.contract.fields import is_record, record_fields
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Parameter
 from toolkit.contract.requests import check_request, describe_cost
 from toolkit.errors import BadRequest
 
@@ -231,6 +232,15 @@ def _operation_section(operation: Operation, dtype: Dtype) -> Iterator[str]:
         of = f"`{table.name}` of " if table.name else ""
         yield f"### Columns of {of}{operation.function}"
         yield _columns_table(table_columns(table), dtype)
+    for view in VIEWS.values():
+        if view.type == operation.type:
+            yield f"### Columns of {view.function}"
+            yield f"`tk.{view.function}` makes another frame of the same answer. {view.summary}"
+            yield _columns_table(table_columns(view.tables[0]), dtype)
+    if further := list(_further_fields(operation.answer, _beyond_columns(operation))):
+        yield f"### Further fields of {operation.function}"
+        yield "Fields of the answer that have no column of their own:"
+        yield _markdown_table(("on the wire", "meaning"), further)
     yield f"### Errors of {operation.function}"
     yield _markdown_table(("status", "when", "message"), _error_rows(operation))
 
@@ -346,12 +356,44 @@ def _columns_table(columns: Sequence[Column], dtype: Dtype) -> str:
     )
 
 
+def _beyond_columns(operation: Operation) -> set[str]:
+    """Return the fields beyond the specification that have a column in a frame of an answer."""
+    views = [view for view in VIEWS.values() if view.type == operation.type]
+    tables = [table for row in (operation, *views) for table in row.tables]
+    columns = [column for table in tables for column in table_columns(table)]
+    return {column.wire.rpartition(".")[2] for column in columns if column.beyond}
+
+
+def _further_fields(annotation: Any, known: set[str], place: str = "") -> Iterator[tuple[str, str]]:
+    """Yield place and meaning of each field beyond the specification that has no column.
+
+    - ``annotation``: the type of an answer, or of a part of it
+    - ``known``: the fields that have a column
+    - ``place``: the place of the part in the answer: wire names, each with a dot before it
+    """
+    if not is_record(annotation):
+        for part in get_args(annotation):
+            yield from _further_fields(part, known, place)
+        return
+    for field in record_fields(annotation):
+        inner = f"{place}.{field.wire}"
+        if field.note.beyond and not is_record(field.type) and field.wire not in known:
+            yield f"`{inner[1:]}`", _mark_beyond(field.meaning, field.note.beyond)
+        if field.has_records:
+            yield from _further_fields(field.type, known, inner)
+
+
 def _meaning_text(column: Column) -> str:
     """Return the meaning of a column, with a note if it is beyond the specification."""
-    if not column.beyond:
-        return column.meaning
-    place = f"docs/live_service.md, section {column.beyond}"
-    return f"{column.meaning} (beyond the specification: {place})"
+    return _mark_beyond(column.meaning, column.beyond)
+
+
+def _mark_beyond(meaning: str, section: int) -> str:
+    """Return a meaning with the section of its fact; 0 if it is in the specification."""
+    if not section:
+        return meaning
+    place = f"docs/live_service.md, section {section}"
+    return f"{meaning} (beyond the specification: {place})"
 
 
 def _error_rows(operation: Operation) -> Iterator[tuple[str, str, str]]:

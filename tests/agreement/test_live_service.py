@@ -80,3 +80,14 @@ def test_field_is_in_its_section(section: int, field: str) -> None:
 @pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
 def test_extra_operation_is_in_section_nine(type_: str) -> None:
     assert f"`{type_}`" in section_text(9)
+
+
+@pytest.mark.parametrize(("section", "field"), BEYOND)
+def test_reference_marks_field_beyond(section: int, field: str) -> None:
+    pages = "\n".join(page.read_text() for page in (ROOT / "docs/reference").glob("*.md"))
+    first, *rest = field.split("_")
+    wire = first + "".join(part.capitalize() for part in rest)
+    marked = (
+        rf"`([\w.]*\.)?{wire}(\.\w+)?`.*\(beyond the specification: docs/live_service.md, section "
+    )
+    assert re.search(marked, pages), f"{field}: no page of the reference marks it"

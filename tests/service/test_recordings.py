@@ -56,6 +56,50 @@ def test_old_fills_are_served_unchanged(tmp_path: Path) -> None:
     ]
 
 
+def test_null_transaction_index_is_zero(tmp_path: Path) -> None:
+    rows = [{**OLD_FILL, "txIndex": None}, {**OLD_FILL, "hash": "0x2", "txIndex": 3}]
+    record(tmp_path, "userFills", {"type": "userFills", "user": USER}, rows)
+    asker, _ = asker_of(tmp_path)
+    found = asker.ask("userFillsByTime", user=USER, startTime=0)
+    assert [row["txIndex"] for row in found] == [0, 3]
+
+
+def test_aggregated_fills_with_odd_fields(tmp_path: Path) -> None:
+    """A sum of which a part is missing is missing; unknown fields are kept."""
+    object_ = {"liquidatedUser": None, "markPx": "1.2", "method": None, "novelty": 1}
+    odd = {**OLD_FILL, "fee": None, "liquidation": object_, "novelty": [1]}
+    rows = [odd, {**OLD_FILL, "fee": "0.5"}, {**OLD_FILL, "oid": 2, "dir": None, "cloid": None}]
+    record(tmp_path, "userFills", {"type": "userFills", "user": USER}, rows)
+    asker, _ = asker_of(tmp_path)
+    merged, other = asker.ask("userFillsByTime", user=USER, startTime=0, aggregateByTime=True)
+    assert merged == {**odd, "sz": "285.4", "closedPnl": "-0.51372", "txIndex": 0}
+    assert other == {**rows[2], "txIndex": 0}
+
+
+def test_null_fields_of_recorded_event(tmp_path: Path) -> None:
+    """Live answers write null where a field has no value."""
+    order = {"coin": "BTC", "side": "B", "oid": 1}
+    event = {"status": "open", "statusTimestamp": 5, "txIndex": None, "order": order}
+    rows = [event | {"builder": None}, event | {"builder": "0x" + "1" * 40}]
+    record(tmp_path, "orders", {"type": "historicalOrders", "user": USER}, rows)
+    asker, _ = asker_of(tmp_path)
+    found = asker.ask("historicalOrders", user=USER)
+    assert sorted(str(row["builder"]) for row in found) == ["0x" + "1" * 40, "None"]
+    routed = asker.ask("builderOrdersByTime", builder="0x" + "1" * 40, startTime=0)
+    assert len(routed) == 1
+
+
+def test_open_order_without_size_and_time(tmp_path: Path) -> None:
+    """A later fill cannot be subtracted from a size that the recording lacks."""
+    order = {"coin": "SUI", "side": "A", "oid": 1}
+    events = [{"status": "open", "statusTimestamp": 5, "order": order}]
+    record(tmp_path, "orders", {"type": "historicalOrders", "user": USER}, events)
+    record(tmp_path, "fills", {"type": "userFills", "user": USER}, [OLD_FILL])
+    asker, _ = asker_of(tmp_path)
+    assert asker.ask("frontendOpenOrders", user=USER) == [order]
+    assert [row["oid"] for row in asker.ask("openOrders", user=USER)] == [1]
+
+
 def test_funding_of_stand_in_builder(tmp_path: Path) -> None:
     delta = {
         "coin": "APE",

@@ -19,13 +19,18 @@ __all__ = ["StoredFill", "aggregate_fills"]
 StoredFill: Final = msgspec.defstruct(
     "StoredFill",
     [
-        (field.name, field.type | msgspec.UnsetType, msgspec.UNSET)
+        (
+            field.name,
+            (msgspec.Raw if field.name == "liquidation" else field.type | None) | msgspec.UnsetType,
+            msgspec.UNSET,
+        )
         for field in msgspec.structs.fields(Fill)
     ],
     rename={field.name: field.encode_name for field in msgspec.structs.fields(Fill)},
     kw_only=True,
+    forbid_unknown_fields=True,
 )
-"""A fill as the store keeps it. Recorded fills may not have every field of the specification."""
+"""A fill as the store keeps it. Any field of a recorded fill may be absent or null."""
 
 _SUMMED: Final = ("sz", "closed_pnl", "fee", "builder_fee", "deployer_fee")
 _EXACT: Final = Context(prec=60)
@@ -63,7 +68,9 @@ def _merge_group(group: Sequence[Fill]) -> Fill:
     changes: dict[str, Any] = {"px": _mean_price(group)}
     for name in _SUMMED:
         amounts = [value for fill in group if (value := getattr(fill, name)) is not msgspec.UNSET]
-        if amounts:
+        if None in amounts:  # a sum of which a part is missing is missing
+            changes[name] = None
+        elif amounts:
             changes[name] = format_decimal(_exact_sum(map(Decimal, amounts)))
     return msgspec.structs.replace(group[0], **changes)
 

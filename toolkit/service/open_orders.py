@@ -58,16 +58,16 @@ class OpenOrders:
             yield user, fill
 
     def by_user(self) -> dict[str, list[Order]]:
-        """Return the open orders of each account, newest first."""
+        """Return the open orders of each account, newest first; recorded ones may lack fields."""
         by_user: defaultdict[str, list[Order]] = defaultdict(list)
         for (user, oid), event in self._last.items():
             order = event.order
-            if filled := self._filled.get((user, oid)):
+            if order.sz and (filled := self._filled.get((user, oid))):
                 remaining = Decimal(order.sz) - filled
                 order = msgspec.structs.replace(order, sz=format_decimal(remaining))
             by_user[user].append(order)
         return {
-            user: sorted(orders, key=lambda order: (-order.timestamp, -order.oid))
+            user: sorted(orders, key=lambda order: (-(order.timestamp or 0), -order.oid))
             for user, orders in by_user.items()
         }
 

@@ -137,11 +137,12 @@ def _read_record(record: type[R], row: Any) -> R:
 
 
 def _read_rows(record: type[R], rows: list[Any], **defaults: Any) -> list[R]:
-    """Return the records of rows; `defaults` replace missing fields."""
+    """Return the records of rows; `defaults` replace fields that are absent or null."""
     records = []
     for number, row in enumerate(rows):
         try:
-            records.append(_read_record(record, {**defaults, **row}))
+            filled = {name: value for name, value in defaults.items() if row.get(name) is None}
+            records.append(_read_record(record, {**row, **filled}))
         except _REFUSALS as error:
             raise ValueError(f"row {number}: {_describe_error(error)}") from error
     return records

@@ -178,7 +178,7 @@ def _insert_fills(
         before = ("", 0, 0)
         dex_of = functools.cache(coin_dex)
         for row, (place, (user, fill)) in _write_account_rows(connection, "fill", fills):
-            account, time, tx = accounts[user], fill.time, fill.tx_index
+            account, time, tx = accounts[user], fill.time, fill.tx_index or 0
             if (user, time, tx) < before:
                 raise ValueError(f"fills of {user} are not in the order of execution: {fill.hash}")
             before = (user, time, tx)
@@ -250,8 +250,8 @@ def _insert_statuses(
     def rows() -> Iterator[tuple[Any, ...]]:
         for row, (place, (user, event)) in _write_account_rows(connection, "status", orders):
             account = accounts[user]
-            time, tx = event.status_timestamp, event.tx_index
-            if event.builder is not msgspec.UNSET:
+            time, tx = event.status_timestamp, event.tx_index or 0
+            if isinstance(event.builder, str):
                 routed.append((event.builder, time, tx, place, row, account))
             yield account, time, tx, row
 

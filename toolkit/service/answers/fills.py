@@ -8,6 +8,7 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical_dex
+from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import Fill
 from toolkit.service.aggregation import StoredFill, aggregate_fills
 from toolkit.service.messages import CheckedRequest, Response, json_response
@@ -190,7 +191,11 @@ def _group_by_time(
                 yield group
                 group = []
             last = time
-            group.append((tx, decode(text)))
+            try:
+                fill = decode(text)
+            except msgspec.ValidationError:  # a recorded fill with unknown fields
+                fill = read_record(Fill, text)
+            group.append((tx, fill))
     if group:
         yield group
 

@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical_dex, coin_dex
+from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import OpenOrder, Order, OrderStatus
 from toolkit.service.messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store, json_array
@@ -21,8 +22,6 @@ __all__ = [
 
 # ASSUMED: a page of builderOrdersByTime has at most 2,000 rows.
 _PAGE: Final = 2_000
-
-_decode_status = msgspec.json.Decoder(OrderStatus).decode
 
 
 def historical_orders(store: Store, request: CheckedRequest) -> Response:
@@ -83,7 +82,7 @@ def order_status(store: Store, request: CheckedRequest) -> Response:
         for text in store.row_texts("status", [row for (row,) in batch][::-1])[::-1]:
             if needle not in text:
                 continue
-            event = _decode_status(text)
+            event = read_record(OrderStatus, text)
             if oid in (event.order.oid, event.order.cloid):
                 status, time = encode(event.status), event.status_timestamp
                 return json_response(
@@ -96,7 +95,8 @@ def order_status(store: Store, request: CheckedRequest) -> Response:
 def _open_orders(store: Store, request: CheckedRequest) -> list[Order]:
     text = store.document("open orders", request["user"]) or b"[]"
     dex = canonical_dex(request["dex"])
-    orders = msgspec.json.decode(text, type=list[Order])
+    rows = msgspec.json.decode(text, type=list[msgspec.Raw])
+    orders = [read_record(Order, bytes(row)) for row in rows]
     return [order for order in orders if coin_dex(order.coin) == dex]
 
 
