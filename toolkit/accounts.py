@@ -1,11 +1,12 @@
-"""Account values: how they are distributed, their leverage, and how they change."""
+"""Account values: how they are distributed, their leverage, how they change; and positioning."""
 
 from toolkit.analysis.accounts.concentration import concentration, lorenz
 from toolkit.analysis.accounts.migration import migration
+from toolkit.analysis.accounts.positioning import positioning
 from toolkit.analysis.accounts.values import leverage, values
 from toolkit.public_path import set_public_path
 
-__all__ = ["concentration", "leverage", "lorenz", "migration", "values"]
+__all__ = ["concentration", "leverage", "lorenz", "migration", "positioning", "values"]
 
 set_public_path(globals())
 

@@ -1,12 +1,22 @@
-"""Funding payments and rates. An amount is positive if the account received it."""
+"""Funding payments and rates, and the basis. An amount is positive if the account received it."""
 
+from toolkit.analysis.funding.basis import PerpBasis, basis
 from toolkit.analysis.funding.carry import carry
 from toolkit.analysis.funding.oracle import implied_oracle, oracle_check
 from toolkit.analysis.funding.payments import accrual, sums
 from toolkit.analysis.funding.rates import annualised
 from toolkit.public_path import set_public_path
 
-__all__ = ["accrual", "annualised", "carry", "implied_oracle", "oracle_check", "sums"]
+__all__ = [
+    "PerpBasis",
+    "accrual",
+    "annualised",
+    "basis",
+    "carry",
+    "implied_oracle",
+    "oracle_check",
+    "sums",
+]
 
 set_public_path(globals())
 

@@ -13,6 +13,8 @@ import numpy.typing as npt
 import pandas as pd
 
 import toolkit as tk
+from toolkit.simulation.engine.prices import RATE_DECIMALS, simulate_prices
+from toolkit.simulation.markets import PERPS
 
 Held = npt.NDArray[np.bool_]
 
@@ -126,9 +128,49 @@ def impact_sample(rng: np.random.Generator) -> Held:
     return rows["low"].le(rows["truth"]).to_numpy() & rows["high"].ge(rows["truth"]).to_numpy()
 
 
+def premium_contexts(seed: int, hours: int) -> pd.DataFrame:
+    """Return hourly contexts of all perps of the simulated exchange: 0.9 of a premium remains."""
+    prices = simulate_prices(seed, max(hours, 1))
+    oracle = np.full((len(PERPS), hours), 100.0)
+    names = np.repeat([perp.coin for perp in PERPS], hours)
+    rows = {
+        "name": pd.array(names, dtype="str"),
+        "mark_px": (oracle * (1 + prices.premium[:, :hours])).ravel(),
+        "oracle_px": oracle.ravel(),
+        "funding": prices.rate[:, :hours].ravel() / 10**RATE_DECIMALS,
+        "open_interest": np.repeat(1e5 / (1.0 + np.arange(len(PERPS))), hours),
+        "time": START + pd.to_timedelta(np.tile(np.arange(hours), len(PERPS)), unit="h"),
+    }
+    return pd.DataFrame(rows)
+
+
+def basis_sample(rng: np.random.Generator) -> Held:
+    """Ten days of all perps of the simulated exchange, which plants a persistence of 0.9."""
+    found = tk.funding.basis(premium_contexts(int(rng.integers(10**6)), 240), draws=2).params
+    rows = found[found["name"] == "persistence"]
+    return rows["low"].le(0.9).to_numpy() & rows["high"].ge(0.9).to_numpy()
+
+
+def positioning_sample(rng: np.random.Generator) -> Held:
+    """Accounts of very different sizes, of which 65 % are long, at twenty moments."""
+    n, moments = 120, 20
+    value = rng.lognormal(10, 1, n * moments)
+    sign = rng.choice([-1.0, 1.0], n * moments, p=[0.35, 0.65])
+    place, moment = np.divmod(np.arange(n * moments), moments)
+    rows = pd.DataFrame(
+        {"user": place.astype(str), "coin": "X", "szi": sign * value, "position_value": value,
+         "entry_px": 1.0, "time": START + pd.to_timedelta(moment, unit="h")}
+    )  # fmt: skip
+    made = tk.accounts.positioning(rows, edges=[1e12])
+    made = made[made["size"] == "all"]
+    return made["low"].le(0.3).to_numpy() & made["high"].ge(0.3).to_numpy()
+
+
 SAMPLES: Final[dict[str, Callable[[np.random.Generator], Held]]] = {
+    "basis": basis_sample,
     "cascade": cascade_sample,
     "impact": impact_sample,
+    "positioning": positioning_sample,
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import toolkit as tk
-from tests.analysis.interval_coverage import impact_tape
+from tests.analysis.interval_coverage import impact_tape, premium_contexts
 from toolkit.client import Session
 
 Frames = dict[str, pd.DataFrame]
@@ -87,6 +87,7 @@ def compute_account_results(session: Session) -> Results:
     )
     levels = tk.liquidations.levels(states.positions, contexts, reach=0.9, width=0.05)
     return {
+        "basis": compute_basis(contexts),
         "cascade": compute_cascade(states.positions),
         "equity_curve": tk.pnl.drawdown(tk.pnl.equity(fills), of="realised"),
         "growth_curve": daily,
@@ -96,6 +97,7 @@ def compute_account_results(session: Session) -> Results:
         "liquidation_map": _first_coin(levels),
         "lorenz_curve": tk.accounts.lorenz(snapshot),
         "migration_map": tk.accounts.migration(snapshot, snapshot),
+        "positioning": compute_positioning(states.positions),
         "positions_over_time": tk.pnl.positions(perps, meta),
         "trip_returns": tk.pnl.round_trips(fills),
     }
@@ -122,6 +124,34 @@ def compute_cascade(held: pd.DataFrame) -> tk.liquidations.Cascade:
     return tk.liquidations.cascade(
         _with_provenance(held, rows), own, depth, "HPOS", SHOCKS, max_leverage={"HPOS": 10}
     )
+
+
+def compute_basis(contexts: pd.DataFrame) -> tk.funding.PerpBasis:
+    """Return the basis of three weeks of simulated prices, and of TSLA on a second dex."""
+    rows = premium_contexts(seed=3, hours=500 if len(contexts) else 0)
+    twin = rows[rows["name"] == "eqx:TSLA"].assign(name="pre:TSLA", open_interest=3e3)
+    twin["funding"] *= 1.7
+    return tk.funding.basis(_with_provenance(contexts, pd.concat([rows, twin])))
+
+
+def compute_positioning(held: pd.DataFrame) -> pd.DataFrame:
+    """Return the positioning of 150 artificial accounts, whose positions change over two days."""
+    rng = np.random.default_rng(6)
+    value = rng.lognormal(10.5, 1.6, 150)
+    entry = 100 + rng.normal(0, 1, 150)
+    parts = []
+    for hour in range(48):
+        tilt = np.sin(hour / 9) * np.where(value > 1e5, -0.8, 0.5)
+        px = 100 * (1 + 0.03 * np.sin(hour / 7))
+        szi = value / 100 * np.sign(tilt + np.sin(np.arange(150) * 2.4 + hour / 25))
+        parts.append(
+            pd.DataFrame(
+                {"user": [f"0x{n:040x}" for n in range(150)], "coin": "HPOS", "szi": szi,
+                 "position_value": np.abs(szi) * px, "entry_px": entry,
+                 "time": pd.Timestamp("2025-09-01", tz="UTC") + pd.Timedelta(hours=hour)}
+            )
+        )  # fmt: skip
+    return tk.accounts.positioning(_with_provenance(held, pd.concat(parts)), edges=[2e4, 2e5])
 
 
 def _first_coin(levels: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,8 @@ from toolkit.plots.notebook import NotebookAxes, NotebookFigure
 
 PLOTS = sorted(set(tk.plots.__all__) - {"alt", "use"})
 PLOTS_WITH_PANELS = (
+    "basis",
+    "positioning",
     "cascade",
     "equity_curve",
     "growth_curve",
@@ -21,6 +23,7 @@ PLOTS_WITH_PANELS = (
     "slippage_fit",
 )
 PLOTS_OF_ESTIMATES = (
+    "basis",
     "cascade",
     "fill_times",
     "impact",

@@ -13,6 +13,7 @@ from toolkit.installation import explain_missing
 with explain_missing("plots"):
     from toolkit.plots.accounts import lorenz_curve, migration_map
     from toolkit.plots.auctions import auction_line
+    from toolkit.plots.basis import basis
     from toolkit.plots.builders import (
         builder_activity,
         builder_cohorts,
@@ -31,6 +32,7 @@ with explain_missing("plots"):
     from toolkit.plots.orders import fill_times, order_mix, order_transitions
     from toolkit.plots.performance import growth_curve, leaderboard, return_calendar, skill
     from toolkit.plots.pnl import cumulative_pnl, waterfall
+    from toolkit.plots.positioning import positioning
     from toolkit.plots.shortfall import shortfall
     from toolkit.plots.slippage import slippage_curve
     from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
@@ -41,6 +43,7 @@ with explain_missing("plots"):
 __all__ = [
     "alt",
     "auction_line",
+    "basis",
     "builder_activity",
     "builder_cohorts",
     "builder_routing",
@@ -63,6 +66,7 @@ __all__ = [
     "migration_map",
     "order_mix",
     "order_transitions",
+    "positioning",
     "positions_over_time",
     "resilience",
     "return_calendar",

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.analysis.examples import MONDAY, times
 from tests.scale.case import Case, Frames, same
 
 
@@ -56,6 +57,33 @@ def migration_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     )
 
 
+def held(n: int) -> pd.DataFrame:
+    """Return positions of 1 at 110 since 100, three of four long, at 10 moments."""
+    k = np.arange(n)
+    return pd.DataFrame(
+        {
+            "user": pd.array([f"0x{item:040x}" for item in k], dtype="str"),
+            "coin": pd.array(["BTC"] * n, dtype="str"),
+            "szi": np.where(k // 10 % 4 < 3, 1.0, -1.0),
+            "position_value": 110.0,
+            "entry_px": 100.0,
+            "time": times(MONDAY + 3_600_000 * (k % 10)),
+        }
+    )
+
+
+def owners(n: int) -> pd.DataFrame:
+    return held(n)[["user", "time"]].assign(account_value=50.0)
+
+
+def positioning_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Half of the notional is net long; the longs gain 10 %, the shorts lose as much."""
+    assert result["size"].tolist() == ["all", "below 1k"] * 10
+    assert result["accounts"].eq(len(frames["positions"]) // 10).all()
+    assert np.allclose(result["net_share"], 0.5)
+    assert np.allclose(result["gain_bps"], 500)
+
+
 VALUED = ("user", "account_value")
 CASES = [
     Case(
@@ -98,6 +126,17 @@ CASES = [
         frames=lambda n: {"start": snapshot(n), "end": snapshot(n)},
         at_scale=migration_at_scale,
         needed={"start": VALUED, "end": VALUED},
+        doubled=same,
+    ),
+    Case(
+        helper="accounts.positioning",
+        frames=lambda n: {"positions": held(n), "accounts": owners(n)},
+        arguments={"edges": [1e3]},
+        at_scale=positioning_at_scale,
+        needed={
+            "positions": ("user", "coin", "szi", "position_value", "entry_px"),
+            "accounts": ("user", "account_value"),
+        },
         doubled=same,
     ),
 ]

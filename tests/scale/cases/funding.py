@@ -127,6 +127,28 @@ def carry_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.allclose(result["net_bps"], 48 - 24, atol=0.1)
 
 
+def contexts(n: int) -> Frames:
+    """Return hourly contexts: 10 and 30 bps above the oracle in turn, with a rate of 1e-5."""
+    k = np.arange(n)
+    return {
+        "contexts": pd.DataFrame(
+            {
+                "name": pd.array(["XYZ"] * n, dtype="str"),
+                "mark_px": np.where(k % 2 == 0, 100.1, 100.3),
+                "oracle_px": 100.0,
+                "funding": 1e-5,
+                "open_interest": 2.0,
+                "time": times(MONDAY + HOUR * k),
+            }
+        )
+    }
+
+
+def basis_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert result["n"].eq(len(frames["contexts"])).all()
+    assert np.allclose(result["estimate"], [20, -1, 0], atol=1e-3)
+
+
 CASES = [
     Case(
         helper="funding.sums",
@@ -197,6 +219,18 @@ CASES = [
         },
         doubled=same,
         gives="pandas",
+        rows=120,
+    ),
+    Case(
+        helper="funding.basis",
+        frames=contexts,
+        arguments={"draws": 19},
+        at_scale=basis_at_scale,
+        needed={"contexts": ("name", "mark_px", "oracle_px", "funding", "open_interest", "time")},
+        doubled=same,
+        gives="pandas",
+        has_identity=False,
+        table=lambda result: result.params,
         rows=120,
     ),
 ]

@@ -57,7 +57,7 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
     """
     if list(edges) != sorted(set(edges)) or not len(edges):
         raise ValueError(f"edges must rise: {list(edges)}")
-    names = _class_names(edges)
+    names = [*class_names(edges), "absent", "unknown"]
     before, after = (
         read_values(snapshot, [], what=what)[["user", "value"]]
         for what, snapshot in (("start", start), ("end", end))
@@ -86,10 +86,11 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
     return native
 
 
-def _class_names(edges: Sequence[float]) -> list[str]:
+def class_names(edges: Sequence[float]) -> list[str]:
+    """Return the names of the classes below, between and above edges."""
     words = [_short_amount(edge) for edge in edges]
     between = [f"{low} to {high}" for low, high in pairwise(words)]
-    return [f"below {words[0]}", *between, f"{words[-1]} and more", "absent", "unknown"]
+    return [f"below {words[0]}", *between, f"{words[-1]} and more"]
 
 
 def _short_amount(value: float) -> str:
@@ -102,7 +103,7 @@ def _short_amount(value: float) -> str:
 def _class_places(
     value: pd.Series, edges: Sequence[float], gone: pd.Series
 ) -> npt.NDArray[np.int64]:
-    """Return the place of each value's class in `_class_names`."""
+    """Return the place of each value's class in `migration`."""
     place = np.searchsorted(np.asarray(edges), value.to_numpy(), side="right")
     known = np.where(value.isna(), len(edges) + 2, place)
     return np.where(gone, len(edges) + 1, known)

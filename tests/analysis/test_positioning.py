@@ -1,0 +1,106 @@
+"""Positioning: by hand, an identity of the simulated exchange, and the interval."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.analysis.interval_coverage import hold_share
+
+ROWS = pd.DataFrame(
+    {"user": ["a", "a", "b", "c"], "coin": ["X", "Y", "X", "X"], "szi": [2.0, -5.0, -1.0, 1.0],
+     "position_value": [220.0, 500.0, 110.0, 110.0], "entry_px": [100.0, 100.0, 120.0, np.nan]}
+)  # fmt: skip
+
+
+def test_figures_by_hand() -> None:
+    made = tk.accounts.positioning(ROWS, edges=[200]).set_index(["coin", "size"])
+    whole = made.loc["X", "all"]
+    assert whole[["accounts", "positions"]].tolist() == [3, 3]
+    assert whole[["long_usd", "short_usd"]].tolist() == [330, 110]
+    assert whole["net_share"] == 0.5
+    assert whole["long_accounts"] == pytest.approx(2 / 3)
+    # a gained 20 of 200, b gained 10 of 120; the entry of c is not known.
+    assert whole["gain_bps"] == pytest.approx(1e4 * 30 / 320)
+    assert whole["crowded_side"] == "long"
+    assert whole["effective_accounts"] == pytest.approx(330**2 / (220**2 + 110**2))
+    assert whole["top_share"] == pytest.approx(2 / 3)
+    # The size of a is the notional of both of its positions: 720.
+    assert made.loc[("X", "200 and more"), "accounts"] == 1
+    assert made.loc[("X", "below 200"), "net_share"] == 0.0
+    assert made.loc[("X", "below 200"), "crowded_side"] == "even"
+
+
+def test_interval_by_hand() -> None:
+    """Two equal accounts: share 0, deviations +-100 of 200, error sqrt(2 * 2e4) / 200, t of 1."""
+    rows = ROWS.iloc[[2, 3]]
+    made = tk.accounts.positioning(rows, edges=[1e6], level=0.5).iloc[0]
+    assert made["net_share"] == 0
+    assert (made["low"], made["high"]) == (-1.0, 1.0)
+
+
+def test_value_of_account_is_its_size() -> None:
+    owners = pd.DataFrame(
+        {"user": ["a", "a", "b"], "dex": ["x", "y", "x"], "account_value": [60.0, 70.0, 5.0]}
+    )
+    made = tk.accounts.positioning(ROWS, owners, edges=[100], by=[])
+    sizes = made.set_index("size")["accounts"].to_dict()
+    assert sizes == {"all": 3, "below 100": 1, "100 and more": 1, "unknown": 1}
+
+
+def test_missing_value_does_not_count() -> None:
+    rows = ROWS.assign(position_value=[np.nan, 500.0, 110.0, 110.0])
+    whole = tk.accounts.positioning(rows).set_index(["coin", "size"]).loc[("X", "all")]
+    assert whole[["accounts", "positions", "missing"]].tolist() == [2, 2, 1]
+    assert whole["net_share"] == 0
+
+
+def test_moments_are_apart() -> None:
+    first, last = pd.Timestamp("2025-09-01", tz="UTC"), pd.Timestamp("2025-09-02", tz="UTC")
+    both = pd.concat([ROWS.assign(time=first), ROWS.iloc[:2].assign(time=last)])
+    made = tk.accounts.positioning(both)
+    alone = tk.accounts.positioning(ROWS.iloc[:2])
+    later = made[made["time"] == last].drop(columns="time").reset_index(drop=True)
+    pd.testing.assert_frame_equal(later, alone, check_names=False)
+
+
+def test_classes_add_up() -> None:
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame(
+        {"user": rng.integers(0, 60, 200).astype(str), "coin": rng.choice(["X", "Y", "Z"], 200),
+         "szi": rng.normal(size=200), "position_value": rng.lognormal(10, 2, 200),
+         "entry_px": 1.0}
+    ).drop_duplicates(["user", "coin"])  # fmt: skip
+    made = tk.accounts.positioning(rows)
+    sums = ["accounts", "positions", "long_usd", "short_usd"]
+    parts = made[made["size"] != "all"].groupby("coin")[sums].sum()
+    whole = made[made["size"] == "all"].set_index("coin")[sums]
+    pd.testing.assert_frame_equal(parts, whole)
+    net = parts["long_usd"] - parts["short_usd"]
+    assert made.loc[made["size"] == "all", "net_share"].tolist() == pytest.approx(
+        (net / (parts["long_usd"] + parts["short_usd"])).tolist()
+    )
+
+
+def test_longs_equal_shorts_in_simulated_exchange() -> None:
+    session = tk.local(seed=7, size="tiny")
+    states = tk.batch_clearinghouse_states(
+        session.world["users"], dex="ALL_DEXES", session=session
+    )  # fmt: skip
+    made = tk.accounts.positioning(states.positions, states.accounts)
+    whole: Any = made[made["size"] == "all"]
+    assert len(whole) > 10
+    assert whole["net_share"].abs().max() < 1e-6
+    gain = (whole["gain_bps"] / 1e4 * (whole["long_usd"] + whole["short_usd"])).abs()
+    assert gain.max() > 0
+
+
+def test_edges_must_rise() -> None:
+    with pytest.raises(ValueError, match="edges must rise"):
+        tk.accounts.positioning(ROWS, edges=[2, 1])
+
+
+def test_intervals_hold_planted_share() -> None:
+    assert hold_share("positioning", 5) >= 0.88

@@ -1,0 +1,244 @@
+"""The basis of perps against their oracle, how fast it reverts, and funding across dexes."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from narwhals.typing import IntoFrame
+
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
+from toolkit.analysis.funding.rates import HOURS_A_YEAR
+from toolkit.contract.dexes import coin_dex, join_coin
+from toolkit.installation import explain_missing
+from toolkit.times import HOUR
+
+Floats = npt.NDArray[np.float64]
+ALL: Final = "all"
+NATIVE: Final = "hyperliquid"
+_FEWEST: Final = 10  # pairs of hours that a half-life is estimated from
+_FIGURES: Final = {
+    "coin": "str", "name": "str", "estimate": "float64", "low": "float64", "high": "float64",
+    "n": "int64", "missing": "int64",
+}  # fmt: skip
+_RATES: Final = {
+    "asset": "str", "dex": "str", "estimate": "float64", "low": "float64", "high": "float64",
+    "open_interest_usd": "float64", "share": "float64", "n": "int64", "days": "int64",
+}  # fmt: skip
+_HOURS: Final = {
+    "coin": "str", "time": "datetime64[ms, UTC]", "basis_bps": "float64", "rate": "float64",
+    "open_interest_usd": "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PerpBasis(Estimate):
+    """The basis of perps, its half-life, and funding weighted by open interest.
+
+    Attributes
+    ----------
+    params : DataFrame
+        Three rows per coin: ``coin``, ``name``, ``estimate``, ``low``, ``high``, ``n`` (hours with
+        a basis), ``missing`` (hours without, from the first to the last). The names are
+        ``mean_bps`` (mean basis in basis points; positive if the mark price is above the oracle),
+        ``persistence`` (share of a deviation that is left after an hour) and ``half_life_hours``
+        (0 if nothing is left after an hour, infinite if a deviation does not shrink).
+    rates : DataFrame
+        Funding by asset and dex, ``all`` for all of them: ``asset`` (coin without its dex),
+        ``dex``, ``estimate``, ``low``, ``high`` (rate by the year, as a share, weighted by open
+        interest; positive if longs pay), ``open_interest_usd`` (mean, in USD), ``share`` (of the
+        open interest of all), ``n`` (hours of coins), ``days``.
+    hours : DataFrame
+        One row per coin and hour: ``coin``, ``time``, ``basis_bps``, ``rate`` (by the hour),
+        ``open_interest_usd``.
+    """
+
+    rates: pd.DataFrame
+    hours: pd.DataFrame
+
+    picture: ClassVar[str] = "basis"
+
+
+def basis(
+    contexts: IntoFrame,
+    *,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> PerpBasis:
+    """Estimate the basis of perps, its half-life, and funding across dexes.
+
+    Parameters
+    ----------
+    contexts : DataFrame
+        `tk.meta_and_asset_ctxs` at many times, from an archive or a poll: ``name, mark_px,
+        oracle_px, funding, open_interest, time`` (and ``dex``), in pandas, Polars or DuckDB. The
+        last row of a coin and hour counts, so repeated rows change nothing.
+    level, draws, seed
+        Level of the intervals; number of resamples of days; their seed.
+
+    Returns
+    -------
+    PerpBasis
+        ``params`` has the mean basis and the half-life of each coin, ``rates`` the funding.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `level` is not between 0 and 1.
+
+    Notes
+    -----
+    ``basis = 10,000 * (mark / oracle - 1)``. The half-life is ``log(1/2) / log(p)`` of a
+    first-order autoregression over neighbouring hours with persistence p: least squares, plus the
+    bias correction ``(1 + 3 p) / n`` of Kendall (1954), with standard errors of White (1980) and
+    Student's distribution. It needs ten pairs of hours. Mean and funding are bootstrapped by day.
+    Funding: sum of rate times open interest over sum of open interest, in USD at the oracle price,
+    times 24 * 365. An hour without a row counts nowhere; it is not 0.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> bps = pd.Series([9.0, 5.0, 3.0, 2.0] * 6)
+    >>> rows = pd.DataFrame({"name": "XYZ", "mark_px": 100 * (1 + bps / 1e4), "oracle_px": 100.0,
+    ...     "funding": 1e-5, "open_interest": 50.0,
+    ...     "time": pd.date_range("2025-09-01", periods=24, freq="h", tz="UTC")})
+    >>> found = basis(rows)
+    >>> round(found["mean_bps"], 2)
+    4.75
+    >>> found.rates[["asset", "dex", "estimate", "open_interest_usd"]]
+      asset          dex  estimate  open_interest_usd
+    0   XYZ  hyperliquid    0.0876             5000.0
+    1   all  hyperliquid    0.0876             5000.0
+    2   all          all    0.0876             5000.0
+    """
+    check_level(level)
+    hours = _read_hours(contexts)
+    figures: list[tuple[Any, ...]] = []
+    for coin, own in hours.groupby("coin", sort=True):
+        figures += _measure_basis(str(coin), own, level, draws, seed)
+    rates = _weigh_rates(hours, level, draws, seed)
+    facts = result_provenance({"contexts": contexts}) | {"helper": "funding.basis"}
+    params = pd.DataFrame(figures, columns=list(_FIGURES)).astype(_FIGURES)
+    table = hours.assign(time=timestamps.timestamps_from_ms(hours["_hour"] * HOUR))
+    table = table[list(_HOURS)].astype(_HOURS)
+    for frame in (params, rates, table):
+        frame.attrs["toolkit"] = facts
+    return PerpBasis(
+        params=params, n=int(table["basis_bps"].notna().sum()), level=level, rates=rates,
+        hours=table, method="first-order autoregression by the hour; bootstrap by day",
+    )  # fmt: skip
+
+
+def _read_hours(contexts: IntoFrame) -> pd.DataFrame:
+    """Return the last row of each coin and hour, with basis and open interest in USD."""
+    amounts = ("mark_px", "oracle_px", "funding", "open_interest")
+    rows = columns.pandas_columns(
+        contexts, "contexts", ("name", "time", *amounts), ("dex",), amounts
+    )
+    if "dex" not in rows:
+        rows["dex"] = ""
+    pairs = rows[["dex", "name"]].astype("str").fillna("")
+    coins = pairs.drop_duplicates()
+    coins = coins.assign(coin=[join_coin(*pair) for pair in coins.itertuples(index=False)])
+    rows["coin"] = pairs.merge(coins, how="left")["coin"].to_numpy()
+    rows["coin"] = rows["coin"].astype("str")
+    rows["_ms"] = timestamps.ms_from_times(rows["time"]).astype("int64")
+    rows["_hour"] = rows["_ms"] // HOUR
+    rows = rows.sort_values(["coin", "_ms", *amounts], kind="stable")
+    rows = rows.drop_duplicates(["coin", "_hour"], keep="last").reset_index(drop=True)
+    oracle = rows["oracle_px"].where(rows["oracle_px"] > 0)
+    return rows.assign(
+        basis_bps=1e4 * (rows["mark_px"] / oracle - 1),
+        rate=rows["funding"],
+        open_interest_usd=rows["open_interest"] * oracle,
+    )
+
+
+def _measure_basis(
+    coin: str, own: pd.DataFrame, level: float, draws: int, seed: int
+) -> list[tuple[Any, ...]]:
+    known = own[own["basis_bps"].notna()]
+    hour = known["_hour"].to_numpy(np.int64)
+    value = known["basis_bps"].to_numpy(np.float64)
+    span = int(own["_hour"].max() - own["_hour"].min()) + 1
+    counts = (len(value), span - len(value))
+    mean, values, days = bootstrap_ratio(
+        value, np.ones(len(value)), _day_codes(hour), draws=draws, seed=seed
+    )
+    figures = {
+        "mean_bps": (mean, *bootstrap_interval(values, days, level)),
+        "persistence": _persistence(hour, value, level),
+    }
+    left, low, high = map(_half_life, figures["persistence"])
+    figures["half_life_hours"] = (left, low, high)
+    return [(coin, name, *figure, *counts) for name, figure in figures.items()]
+
+
+def _day_codes(hour: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.unique(hour // 24, return_inverse=True)[1].astype(np.int64)
+
+
+def _persistence(
+    hour: npt.NDArray[np.int64], value: Floats, level: float
+) -> tuple[float, float, float]:
+    """Return the persistence of an hour with its interval; NaN with too few pairs of hours."""
+    with explain_missing("analysis"):
+        from scipy import stats
+
+    is_pair = np.diff(hour) == 1
+    before, after = value[:-1][is_pair], value[1:][is_pair]
+    n = len(before)
+    if n < _FEWEST or not before.std() > 0:
+        return (float("nan"),) * 3
+    centred = before - before.mean()
+    squares = float(centred @ centred)
+    slope = float(centred @ after) / squares
+    rest = after - after.mean() - slope * centred
+    error = float(np.sqrt((centred**2 * rest**2).sum() * n / (n - 2))) / squares
+    corrected = slope + (1 + 3 * slope) / n
+    half = float(stats.t.ppf((1 + level) / 2, n - 2)) * error
+    return corrected, corrected - half, corrected + half
+
+
+def _half_life(persistence: float) -> float:
+    if np.isnan(persistence):
+        return float("nan")
+    if persistence <= 0:
+        return 0.0
+    return float(np.log(0.5) / np.log(persistence)) if persistence < 1 else float("inf")
+
+
+def _weigh_rates(hours: pd.DataFrame, level: float, draws: int, seed: int) -> pd.DataFrame:
+    """Return funding by asset and dex, weighted by open interest."""
+    rows = hours[hours["rate"].notna() & (hours["open_interest_usd"] > 0)]
+    rows = rows.assign(
+        asset=rows["coin"].map({coin: coin.rpartition(":")[2] for coin in rows["coin"].unique()}),
+        dex=rows["coin"].map({coin: coin_dex(coin) or NATIVE for coin in rows["coin"].unique()}),
+    )
+    several = rows.groupby("asset")["dex"].nunique()
+    shared = rows[rows["asset"].isin(several[several > 1].index)]
+    parts = [rows, shared.assign(dex=ALL), rows.assign(asset=ALL), rows.assign(asset=ALL, dex=ALL)]
+    total = float(rows["open_interest_usd"].sum())
+    made: list[tuple[Any, ...]] = []
+    for part in parts:
+        for (asset, dex), own in part.groupby(["asset", "dex"], sort=True):
+            usd, rate = (own[name].to_numpy(np.float64) for name in ("open_interest_usd", "rate"))
+            hour = own["_hour"].to_numpy(np.int64)
+            mean, values, days = bootstrap_ratio(
+                rate * usd, usd, _day_codes(hour), draws=draws, seed=seed
+            )
+            low, high = bootstrap_interval(values, days, level)
+            year = HOURS_A_YEAR
+            average = float(usd.sum()) / len(np.unique(hour))
+            made.append(
+                (asset, dex, mean * year, low * year, high * year, average, usd.sum() / total,
+                 len(own), days)
+            )  # fmt: skip
+    return pd.DataFrame(made, columns=list(_RATES)).astype(_RATES)
