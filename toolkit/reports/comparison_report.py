@@ -85,26 +85,27 @@ class Comparison:
     @cached_property
     def returns(self) -> pd.DataFrame:
         """The returns by day of the accounts whose returns are known."""
-        parts = [
-            wallet.returns.assign(user=wallet.results.frames.user)
-            for wallet in self.wallets
-            if len(wallet.returns)
-        ]
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        return self._join_known("returns")
 
     @cached_property
     def leaderboard(self) -> pd.DataFrame:
         """The accounts by their Sharpe ratio; empty without one."""
-        parts = [
-            wallet.figures.assign(user=wallet.results.frames.user)
-            for wallet in self.wallets
-            if len(wallet.returns)
-        ]
-        figures = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        figures = self._join_known("figures")
         if figures.empty or figures.loc[figures["figure"] == "sharpe", "value"].isna().all():
             return pd.DataFrame()
         ranked: pd.DataFrame = performance.leaderboard(figures)
         return ranked
+
+    def _join_known(self, name: str) -> pd.DataFrame:
+        """Return a frame of the accounts whose returns are known, with the first provenance."""
+        parts = [
+            getattr(wallet, name).assign(user=wallet.results.frames.user)
+            for wallet in self.wallets
+            if len(wallet.returns)
+        ]
+        joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        joined.attrs = parts[0].attrs if parts else {}
+        return joined
 
     @cached_property
     def skill(self) -> Any:

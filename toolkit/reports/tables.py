@@ -1,7 +1,5 @@
 """Tables of text from frames: headings of columns, and values as text."""
 
-import base64
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -9,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from toolkit import display
 from toolkit.plots import formats
 from toolkit.reports.html_parts import render_part
 
@@ -30,25 +29,20 @@ class TextTable:
     """A table of text for a template.
 
     - ``total``: a last row below a line
-    - ``csv``: the rows with all of their digits as CSV; empty without rows
+    - ``csv_address``: the rows with all of their digits as CSV, as an address in the page;
+      empty without rows
     """
 
     caption: str
     columns: Sequence[TextColumn]
     rows: Sequence[Sequence[str]]
     total: Sequence[str] = ()
-    csv: str = ""
-
-    @property
-    def csv_address(self) -> str:
-        """The CSV as an address in the page: a report is one file."""
-        return f"data:text/csv;base64,{base64.b64encode(self.csv.encode()).decode()}"
+    csv_address: str = ""
 
     @property
     def file_name(self) -> str:
-        """The name of the CSV file: the first words of the caption."""
-        words = re.findall(r"[a-z0-9]+", self.caption.lower())
-        return f"{'-'.join(words[:6]) or 'table'}.csv"
+        """The name of the CSV file."""
+        return display.csv_name(self.caption)
 
     def _repr_html_(self) -> str:
         return render_part("table.html", table=self)
@@ -75,10 +69,8 @@ def table(caption: str, frame: pd.DataFrame, columns: Sequence[TextColumn]) -> T
         for column in columns
     ]
     rows = [list(row) for row in zip(*texts, strict=True)]
-    names = list(dict.fromkeys(column.name for column in columns))
-    return TextTable(
-        caption, columns, rows, csv=frame[names].to_csv(index=False, lineterminator="\n")
-    )
+    address = display.csv_address(frame, [column.name for column in columns])
+    return TextTable(caption, columns, rows, csv_address=address)
 
 
 def plain_text(value: Any) -> str:

@@ -1,6 +1,5 @@
 """The live monitor: the depth ladder and the TWAPs of a market, updated at an interval."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -213,8 +212,4 @@ def live_monitor(
     fetch = bind_session(without_retry)
     if session.budget.per_minute is not None:  # the service then limits snapshots separately
         fetch = limit_calls(fetch)
-    return LiveMonitor(MonitorRequest(coin), choices, every, fetch, _wall_clock_ms)
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return LiveMonitor(MonitorRequest(coin), choices, every, fetch, session.now_ms)

@@ -2,17 +2,66 @@
 
 import threading
 from collections.abc import Sequence
+from functools import partial
+from html import escape
 from typing import Any, Final
 
 import ipywidgets as ipw
 
 from toolkit.widgets import view_html
 
+# Tables of a view can be sorted by a click or Enter on a heading, and filtered if they are long.
 # In command mode JupyterLab takes keys in a list as its own shortcuts: an arrow would leave the
-# cell, and "d d" would delete it. It ignores keys in an element with this attribute.
-_OWN_KEYS: Final = (
-    "<style onload=\"this.closest('.tk-controls')?.addEventListener('focusin', event => "
-    "event.target.setAttribute('data-lm-suppress-shortcuts', 'true'))\">"
+# cell, and "d d" would delete it. It ignores keys in an element with the attribute below.
+_SCRIPT: Final = """
+const panel = this.closest('.tk-panel') || this.closest('.tk-controls');
+if (!panel) return;
+panel.addEventListener('focusin', event =>
+  event.target.setAttribute('data-lm-suppress-shortcuts', 'true'));
+const number = text => Number(text.replace(/[, %\u00d7+]/g, '').replace('\u2212', '-'));
+const sort = heading => {
+  const way = heading.getAttribute('aria-sort') === 'descending' ? 'ascending' : 'descending';
+  const place = heading.cellIndex, body = heading.closest('table').tBodies[0];
+  for (const other of heading.parentElement.cells) other.setAttribute('aria-sort', 'none');
+  heading.setAttribute('aria-sort', way);
+  const sign = way === 'ascending' ? 1 : -1;
+  const known = text => text !== '\u2014';
+  const rows = [...body.rows].map(row => [row.cells[place].innerText.trim(), row]);
+  const numbers = rows.every(([text]) => !known(text) || !isNaN(number(text)));
+  rows.sort(([a], [b]) => (known(b) - known(a)) || sign *
+    (numbers ? number(a) - number(b) : a.localeCompare(b)));
+  body.append(...rows.map(([, row]) => row));
+};
+const prepare = () => panel.querySelectorAll('.tk-scroll:not([data-ready])').forEach(region => {
+  region.dataset.ready = 'yes';
+  const body = region.querySelector('tbody');
+  if (!body || body.rows.length < 2) return;
+  for (const heading of region.querySelectorAll('thead th')) {
+    heading.tabIndex = 0;
+    heading.setAttribute('aria-sort', 'none');
+    heading.addEventListener('click', () => sort(heading));
+    heading.addEventListener('keydown', event => {
+      if (event.key === 'Enter') { event.preventDefault(); sort(heading); }
+    });
+  }
+  const save = region.parentElement.querySelector('.tk-save');
+  if (body.rows.length < 8 || !save) return;
+  const input = document.createElement('input');
+  input.type = 'search';
+  input.placeholder = 'filter';
+  input.setAttribute('aria-label', `Filter: ${region.getAttribute('aria-label')}`);
+  input.addEventListener('input', () => {
+    const words = input.value.toLowerCase();
+    for (const row of body.rows) row.hidden = !row.innerText.toLowerCase().includes(words);
+  });
+  save.append(input);
+});
+new MutationObserver(prepare).observe(panel, {childList: true, subtree: true});
+prepare();
+"""
+
+_CONTROLS_STYLE: Final = (
+    f'<style onload="{escape(_SCRIPT)}">'
     ".tk-controls{padding:2px}"
     # The arrow of ipywidgets is black in every theme.
     "[data-jp-theme-light='false'] .tk-controls{--jp-widgets-dropdown-arrow:url(\""
@@ -34,11 +83,12 @@ class Panel:
         self._view = ipw.HTML()
         self._code = ipw.HTML()
         row = ipw.HBox(
-            [*controls, ipw.HTML(_OWN_KEYS)],
+            [*controls, ipw.HTML(_CONTROLS_STYLE)],
             layout=ipw.Layout(flex_flow="row wrap", grid_gap="4px 16px"),
         )
         row.add_class("tk-controls")
         self.widget = ipw.VBox([row, self._state, self._view, self._code])
+        self.widget.add_class("tk-panel")
         self._html = ""
         self._words = ""
         self._failure = ""
@@ -100,9 +150,15 @@ def option_list(name: str, options: Sequence[Any], value: Any, tooltip: str, wid
     )
 
 
-def text_field(name: str, value: str, tooltip: str, width: str = "34em") -> Any:
-    """Return a labelled text field whose value changes on Enter or when it is left."""
-    return ipw.Text(
+def text_field(
+    name: str, value: str, tooltip: str, width: str = "34em", options: Sequence[str] = ()
+) -> Any:
+    """Return a labelled text field whose value changes on Enter or when it is left.
+
+    With options it suggests them.
+    """
+    kind = partial(ipw.Combobox, options=list(options)) if options else ipw.Text
+    return kind(
         description=name,
         value=value,
         tooltip=tooltip,

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit import display
 from toolkit.plots import formats
 from toolkit.widgets.svg import STYLE as COLOURS
 
@@ -17,7 +18,7 @@ STYLE: Final = (
         COLOURS
         + """
 .tk-view{color:var(--tk-text);font-family:var(--jp-ui-font-family,system-ui,sans-serif);
- font-size:13px;line-height:1.45;max-width:64rem}
+ font-size:13px;line-height:1.45}
 .tk-view p{margin:.35em 0;max-width:60em}
 .tk-view .tk-head{font-size:15px}
 .tk-view .tk-muted{color:var(--tk-muted)}
@@ -25,8 +26,19 @@ STYLE: Final = (
  white-space:pre-line}
 .tk-view .tk-figure{margin:.6em 0}
 .tk-view .tk-figure svg{display:block;max-width:100%;height:auto}
+.tk-view .tk-figures{display:grid;gap:0 2em;
+ grid-template-columns:repeat(auto-fit,minmax(min(28rem,100%),1fr))}
 .tk-view .tk-side{display:flex;flex-wrap:wrap;gap:0 2.2em;align-items:flex-start}
-.tk-view .tk-scroll{overflow-x:auto;margin:.5em 0 .9em}
+.tk-view .tk-side>div{max-width:100%}
+.tk-view .tk-scroll{overflow-x:auto;margin:.5em 0 .2em;
+ border-right:2px solid transparent;scrollbar-width:thin}
+.tk-view .tk-save{margin:0 0 .9em;font-size:12px}
+.tk-view .tk-save a{color:var(--tk-good)}
+.tk-view .tk-save input{font:inherit;margin-left:1em;width:9em;color:inherit;background:transparent;
+ border:1px solid var(--tk-muted);border-radius:2px}
+.tk-view th[aria-sort]{cursor:pointer}
+.tk-view th[aria-sort=ascending]::after{content:" \\2191"}
+.tk-view th[aria-sort=descending]::after{content:" \\2193"}
 .tk-view table{color:inherit;border-collapse:collapse;font-size:12px;
  font-variant-numeric:tabular-nums;margin:0}
 .tk-view caption{text-align:left;font-weight:600;font-size:13px;padding:.2em 0 .35em;
@@ -141,10 +153,17 @@ def table(
     if not len(frame):
         rows = f'<tr><td colspan="{len(columns)}" class="tk-muted">{escape(empty)}</td></tr>'
     name = escape(caption)
+    save = ""
+    if len(frame):
+        address = display.csv_address(frame, [column.name for column in columns])
+        save = (
+            f'<p class="tk-save"><a download="{display.csv_name(caption)}" href="{address}" '
+            f'aria-label="Save as CSV: {name}">CSV</a></p>'
+        )
     return (
-        f'<div class="tk-scroll" tabindex="0" role="region" aria-label="{name}">'
+        f'<div><div class="tk-scroll" tabindex="0" role="region" aria-label="{name}">'
         f"<table><caption>{name}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
+        f"<tbody>{rows}</tbody></table></div>{save}</div>"
     )
 
 

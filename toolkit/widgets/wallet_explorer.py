@@ -28,7 +28,13 @@ class WalletExplorer:
         The widget, to place it next to others.
     """
 
-    def __init__(self, request: WalletRequest, fetch: Fetcher, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        request: WalletRequest,
+        fetch: Fetcher,
+        clock: Callable[[], int],
+        users: Sequence[str] = (),
+    ) -> None:
         self._fetch, self._clock = fetch, clock
         self._builders = request.builders
         self._setting_thread: int | None = None
@@ -36,7 +42,10 @@ class WalletExplorer:
         self.error: Exception | None = None
         periods = list(dict.fromkeys([*PERIODS, request.period]))
         self._user = text_field(
-            "Address", request.user, "Address of the account; press Enter to load it"
+            "Address",
+            request.user,
+            "Address of the account; press Enter to load it",
+            options=users if len(users) > 1 else (),
         )
         self._period = dropdown_list("Period", periods, request.period, "Length of the period")
         self._refresh = push_button("Refresh", "Fetch the account again")
@@ -191,7 +200,7 @@ def _set_options(control: Any, options: list[tuple[str, str | None]], chosen: st
 
 
 def wallet_explorer(
-    address: str | None = None,
+    address: str | Sequence[str] | None = None,
     *,
     period: str = "30d",
     coin: str | None = None,
@@ -207,8 +216,8 @@ def wallet_explorer(
 
     Parameters
     ----------
-    address : str, optional
-        The account; by default the first account of a local source.
+    address : str or sequence of str, optional
+        The account, or several to choose from; by default the first account of a local source.
     period : str, default "30d"
         Length of the period up to now, such as ``"36h"`` or ``"30d"``.
     coin, day : str, optional
@@ -251,9 +260,13 @@ def wallet_explorer(
         if not world.get("users"):
             raise ValueError("This source does not name its accounts: pass an address")
         address = str(world["users"][0])
+    users = [address] if isinstance(address, str) else [str(each) for each in address]
+    if not users:
+        raise ValueError("address is empty: pass an address, or a list of addresses")
     if builders is None:
         builders = world.get("builders")
     known = None if builders is None else tuple(builders)
     coin = None if coin is None else strip_native_dex(coin)
-    request = WalletRequest(address, period, coin, day, known)
-    return WalletExplorer(request, bind_session(without_progress(session)), session.now_ms)
+    request = WalletRequest(users[0], period, coin, day, known)
+    fetch = bind_session(without_progress(session))
+    return WalletExplorer(request, fetch, session.now_ms, users)

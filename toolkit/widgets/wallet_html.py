@@ -60,14 +60,19 @@ _EQUITY_NOTE: Final = (
 
 def wallet_html(view: WalletView) -> str:
     """Return a view as HTML: headline, waterfall, PnL over time, tables."""
-    parts = [view_html.note(_headline_text(view), "tk-head")]
+    head = view_html.note(_headline_text(view), "tk-head")
+    figures = []
     if len(view.earned):
-        parts.append(draw_svg(plots.waterfall, view.earned))
-        parts.append(view_html.note(_coverage_text(view)))
-        parts.append(draw_svg(plots.cumulative_pnl, view.hours))
-    parts.append(_equity_html(view))
-    tables = f'<div class="tk-side">{_coin_table(view)}{_day_table(view)}</div>'
-    return "".join([*parts, tables, _position_table(view), _fill_table(view)])
+        coverage = view_html.note(_coverage_text(view))
+        figures.append(f"<div>{draw_svg(plots.waterfall, view.earned)}{coverage}</div>")
+        figures.append(f"<div>{draw_svg(plots.cumulative_pnl, view.hours)}</div>")
+    if equity := _equity_html(view):
+        figures.append(f"<div>{equity}</div>")
+    tables = [_coin_table(view), _position_table(view), _day_table(view), _fill_table(view)]
+    return (
+        f'{head}<div class="tk-figures">{"".join(figures)}</div>'
+        f'<div class="tk-side">{"".join(tables)}</div>'
+    )
 
 
 def coin_options(view: WalletView) -> list[tuple[str, str | None]]:
