@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from toolkit.archive.errors import hide_panics, load_deltalake
-from toolkit.archive.external_sort import ExternalSort, KeySample
+from toolkit.archive.external_sort import ExternalSort, KeySample, use_system_memory
 from toolkit.archive.schemas import RECORDS, time_column
 from toolkit.archive.storage import (
     ROWS_IN_GROUP,
@@ -149,7 +149,7 @@ def _rewrite_files(
     moment = time_column(name) if name in RECORDS else None
     if moment:
         key = [*key[:2], moment, *key[2:]]
-    with tables.translate_errors(handle.table_uri):
+    with tables.translate_errors(handle.table_uri), use_system_memory():
         # Readers take a missing bound for a column without values, if other files have bounds.
         bounded = [column[4:] for column in actions[0] if column.startswith("min.")]
         writer = _SortedFiles(dataset, bounded, is_sorted=is_sorted)

@@ -9,6 +9,7 @@ the environment variable TMPDIR chooses.
 import bisect
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -17,11 +18,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["ExternalSort", "KeySample"]
+__all__ = ["ExternalSort", "KeySample", "use_system_memory"]
 
 _SAMPLES_IN_PART: Final = 50
 
 Key = tuple[Any, ...]
+
+
+@contextmanager
+def use_system_memory() -> Iterator[None]:
+    """Let Arrow take memory from the C library, which returns freed memory to the system sooner."""
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
 
 
 class KeySample:

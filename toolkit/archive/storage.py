@@ -475,8 +475,15 @@ def _row_text(cells: Iterable[Any]) -> str:
 
 
 def identity_columns(columns: Sequence[str]) -> Sequence[str]:
-    """Return the columns that count in a digest: all, or the text of the wire and its series."""
-    return _ROW_IDENTITY if "_json" in columns else columns
+    """Return the columns that count in a digest: all, or the text of the wire and its series.
+
+    Their order is that of this version. In a table of an older version, newer columns come last.
+    """
+    if "_json" in columns:
+        return _ROW_IDENTITY
+    names = max((s.names for s in SCHEMAS.values()), key=lambda names: len({*names} & {*columns}))
+    known = [name for name in names if name in columns]
+    return [*known, *(name for name in columns if name not in known)]
 
 
 def _writer_properties() -> Any:

@@ -20,7 +20,7 @@ from toolkit.archive.checks import (
     notice_finding,
 )
 from toolkit.archive.errors import StoreUnreachable, error_text
-from toolkit.archive.external_sort import ExternalSort, KeySample
+from toolkit.archive.external_sort import ExternalSort, KeySample, use_system_memory
 from toolkit.archive.freezes import unconfirmed_freezes
 from toolkit.archive.pulls import (
     LogEntries,
@@ -90,7 +90,8 @@ def verify_tables(
         log = read_log(tables)
     for name in SCHEMAS:
         try:
-            yield from _check_table(tables, name, log, manifest.get(name), progress)
+            with use_system_memory():
+                yield from _check_table(tables, name, log, manifest.get(name), progress)
         except StoreUnreachable:
             raise
         except Exception as error:  # damaged files can raise anything

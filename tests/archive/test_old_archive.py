@@ -1,0 +1,53 @@
+"""An archive that version 0.1 wrote: it opens, its rows can be continued, one command migrates it.
+
+The fixture has two ranges of the rows of `make_fills`, of which the second has rows up to 79.
+"""
+
+import tarfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import toolkit as tk
+from tests.archive.world import START, USER, fill_session, make_fills
+from toolkit.archive import open as open_archive
+from toolkit.cli.archive import archive_app
+
+FILLS = make_fills(120)
+FREEZE = "f0d58a51579d44c18"
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    with tarfile.open(Path(__file__).parent / "archive_of_version_0_1.tar.gz") as fixture:
+        fixture.extractall(tmp_path, filter="data")
+    return tmp_path
+
+
+def test_old_archive_is_read_and_continued(folder: Path) -> None:
+    archive, session = open_archive(folder), fill_session(FILLS)
+    assert [finding.severity for finding in archive.verify()] == ["notice", "notice"]
+    fills = archive.frame(tk.user_fills_by_time, USER, start=FILLS[20].time, end=FILLS[70].time)
+    assert tk.provenance(fills)["complete"] == "yes"
+    done = archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert done.total == len(FILLS)
+    archive.refresh(tk.user_fills, USER, session=session)
+    fetched = tk.user_fills_by_time(USER, START, session=session)
+    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), fetched)
+    assert archive.verify() == []
+
+
+def test_one_command_migrates_old_archive(folder: Path) -> None:
+    before = open_archive(folder).frame(tk.user_fills_by_time, USER)
+    result = CliRunner().invoke(archive_app, ["compact", str(folder)])
+    assert result.exit_code == 0, result.output
+    archive = open_archive(folder)
+    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), before)
+    for name in ("fills", "answers", "pulls"):
+        assert len(archive.tables.open_table(name).file_uris()) == 1
+    frozen = open_archive(folder, frozen=FREEZE)
+    assert {finding.severity for finding in frozen.verify()} <= {"notice"}
+    done = archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
+    assert done.total == len(FILLS)
