@@ -2,6 +2,11 @@
 
 Beside ours runs what a web framework does by default: columns from SQLite, one object a row,
 ``json``, in the same run.
+
+Over a port (docs/robustness.md), a page in gzip that nobody asked for before takes 2 ms: its blocks
+are decompressed (0.4 to 0.8 ms) and compressed again (0.3 to 1.5 ms, depending on the rows; the
+fastest level of ISA-L takes as long, and its result is 35 to 40 % longer). Only blocks that are
+stored in both forms would be faster, for nearly twice the disk space.
 """
 
 import json

@@ -43,10 +43,10 @@ _READERS: Final = {
     "start_time_ms": "integers",
     "reduce_only": "flags",
     "randomize": "flags",
-    "next_slice_time": "texts",
+    "next_slice_time": "nullable texts",
     "slice_number": "integers",
-    "market_name": "texts",
-    "market_readable": "texts",
+    "market_name": "nullable texts",
+    "market_readable": "nullable texts",
     "stop_px": "nullable numbers",
     "trigger_px": "nullable numbers",
     "trigger_above": "nullable flags",
@@ -136,8 +136,11 @@ def _header_length(body: bytes) -> int:
 
 
 def _read_values(reader: EntryReader, kind: str) -> Any:
-    if kind == "texts":
-        return reader.read_texts()
+    if kind in ("texts", "nullable texts"):
+        texts = reader.read_texts()
+        if texts.null_count and kind == "texts":
+            raise AnswerInvalid("a text is missing")
+        return texts
     if kind == "flags":
         return reader.read_flags()
     if kind == "integers":
