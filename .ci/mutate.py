@@ -223,19 +223,18 @@ def apply_change(
     caches: list[Any],
 ) -> None:
     """Replace the code of all living functions of the module, and its changed constants."""
-    old, new = codes_by_name(path.read_text(), path), codes_by_name(change.text, path)
-    is_constant = True
-    for key, code in old.items():
-        if key not in new or code == new[key]:
-            continue
-        is_constant = False
-        for function in functions:
-            if is_same(function.__code__, code) and len(code.co_freevars) == len(
-                new[key].co_freevars
-            ):
-                function.__code__ = new[key]
-    if is_constant:
+    if change.name.startswith("module:"):
         apply_constants(change, path, module, functions)
+    else:
+        old, new = codes_by_name(path.read_text(), path), codes_by_name(change.text, path)
+        for key, code in old.items():
+            if key not in new or code == new[key]:
+                continue
+            for function in functions:
+                if is_same(function.__code__, code) and len(code.co_freevars) == len(
+                    new[key].co_freevars
+                ):
+                    function.__code__ = new[key]
     for cache in caches:
         cache.cache_clear()
 
