@@ -4,6 +4,7 @@ import builtins
 import json
 import typing
 import warnings
+from decimal import Decimal
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -20,6 +21,7 @@ from toolkit.contract.answers import (
     decoder_type,
     encode,
     encode_error,
+    encode_lines,
 )
 from toolkit.contract.columns import table_columns
 from toolkit.contract.deviations import (
@@ -31,6 +33,7 @@ from toolkit.contract.deviations import (
     forget_deviations,
 )
 from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation, get_operation
@@ -341,6 +344,12 @@ def test_decoder_types() -> None:
     assert decoder_type(int | None, "float", NO_DEVIATIONS) == int | None
 
 
+def test_encoders() -> None:
+    assert encode([Decimal("1.50"), None]) == b"[1.50,null]"
+    assert encode_lines([{"a": Decimal("0.1")}, 2]) == b'{"a":0.1}\n2\n'
+    assert encode_error("no") == b'{"error":"no"}'
+
+
 def test_omitted_field_is_unknown() -> None:
     """`userFills` has no user; `builderApprovedFillsByTime` has one."""
     forget_deviations()
@@ -361,6 +370,8 @@ def test_numbers_of_each_form() -> None:
 
 
 def test_rows_of_single_records() -> None:
+    plain = EXTRA_OPERATIONS["referral"]
+    assert decode(plain, 200, {}, b'{"a": [1, "x"]}') == {"a": [1, "x"]}
     auction = get_operation("spotPairDeployAuctionStatus")
     content = b'{"startTimeSeconds": 1, "durationSeconds": 2, "startGas": "1", "endGas": "2"}'
     content = content[:-1] + b', "currentGas": "3"}'
@@ -380,6 +391,15 @@ def test_rows_of_single_records() -> None:
         read = decode(batch, 200, {}, json.dumps(states).encode(), parameters={"dex": "flx"})
     accounts, _, _ = answer_rows(batch, read, {"dex": "flx"})
     assert [(account.user, account.dex) for account in accounts] == [("0x00", "flx")]
+    states["successful_states"] = [["0x00", {"flx": state, "": state}]]
+    states["failed_wallets"] = None
+    asked = {"dex": ALL_DEXES}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingField)
+        read = decode(batch, 200, {}, json.dumps(states).encode(), parameters=asked)
+    accounts, _, failed = answer_rows(batch, read, asked)
+    assert failed == ()
+    assert [account.dex for account in accounts] == ["flx", ""]
 
 
 def test_error_has_start_of_answer() -> None:
