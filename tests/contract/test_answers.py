@@ -398,7 +398,7 @@ def test_rows_of_single_records() -> None:
         warnings.simplefilter("ignore", MissingField)
         read = decode(batch, 200, {}, json.dumps(states).encode(), parameters=asked)
     accounts, _, failed = answer_rows(batch, read, asked)
-    assert failed == ()
+    assert list(failed) == []
     assert [account.dex for account in accounts] == ["flx", ""]
 
 
