@@ -2,6 +2,7 @@
 
 import builtins
 import json
+import re
 import typing
 import warnings
 from decimal import Decimal
@@ -249,6 +250,8 @@ def test_invalid_value_error_names_place(name: str, column: str, value: Any) -> 
         value,
     )
     assert f"column {column}, row 2" in str(error)
+    assert re.search(r"Expected `.*`|Invalid|Unable", str(error)), str(error)
+    assert " - at `$" not in str(error)
 
 
 def test_invalid_nested_value_names_column() -> None:
@@ -344,6 +347,24 @@ def test_decoder_types() -> None:
     assert decoder_type(int | None, "float", NO_DEVIATIONS) == int | None
 
 
+def test_odd_value_in_odd_record() -> None:
+    """Of a liquidation only the value that cannot be read is missing."""
+    forget_deviations()
+    liquidation = {"liquidatedUser": "0x00", "markPx": [1], "method": "market"}
+    with pytest.warns(MissingField, match="markPx"):
+        (fill,) = read_fills(FILL | {"liquidation": liquidation})
+    assert (fill.liquidation.mark_px, fill.liquidation.method) == (None, "market")
+    (fill,) = read_fills(FILL | {"liquidation": liquidation | {"markPx": 2.5}})
+    assert (fill.liquidation.mark_px, fill.liquidation.method) == ("2.5", "market")
+
+
+def test_null_of_required_field_warns() -> None:
+    forget_deviations()
+    with pytest.warns(MissingField, match="userFills: .*hash"):
+        (fill,) = read_fills(FILL | {"hash": None})
+    assert (fill.hash, fill.px) == (None, FILL["px"])
+
+
 def test_encoders() -> None:
     assert encode([Decimal("1.50"), None]) == b"[1.50,null]"
     assert encode_lines([{"a": Decimal("0.1")}, 2]) == b'{"a":0.1}\n2\n'
@@ -370,6 +391,11 @@ def test_numbers_of_each_form() -> None:
 
 
 def test_rows_of_single_records() -> None:
+    spot = EXTRA_OPERATIONS["spotMeta"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingField)
+        read = decode(spot, 200, {}, b'{"tokens": [], "universe": null}')
+    assert answer_rows(spot, read, {}) == ((), [])
     plain = EXTRA_OPERATIONS["referral"]
     assert decode(plain, 200, {}, b'{"a": [1, "x"]}') == {"a": [1, "x"]}
     auction = get_operation("spotPairDeployAuctionStatus")
@@ -406,6 +432,7 @@ def test_error_has_start_of_answer() -> None:
     with pytest.raises(AnswerInvalid) as caught:
         decode(get_operation("userFills"), 200, {}, b"[" + b"x" * 200)
     assert caught.value.value == b"[" + b"x" * 79
+    assert "the answer cannot be read: JSON is malformed" in str(caught.value)
 
 
 def test_headers_count_snapshots() -> None:
