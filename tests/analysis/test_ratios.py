@@ -116,6 +116,8 @@ def test_annual_return_and_volatility() -> None:
     factor = exp(T * error_of(terms, 2))
     found = checked(ratios.volatility_figure(R, YEAR, LEVEL), "volatility", "share", "Newey-West")
     assert found == pytest.approx([spread, spread / factor, spread * factor])
+    wide = ratios.volatility_figure(R[:3], YEAR, 1 - 1e-9)
+    assert (wide.low, wide.high) == (0, float("inf"))
     flat = ratios.volatility_figure(np.zeros(4), YEAR, LEVEL)
     assert checked(flat, "volatility", "share", "Newey-West", 4) == missing(0.0)
     single = ratios.volatility_figure(R[:1], YEAR, LEVEL)
