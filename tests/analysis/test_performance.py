@@ -122,6 +122,9 @@ class TestReturns:
         hours = tk.performance.returns(curve[curve["user"] == "a"].tail(1), by="hour", start=5.0)
         assert hours["time"].tolist() == [START + pd.Timedelta(hours=71)]
         assert hours[["start", "flows", "capital"]].to_numpy().tolist() == [[5, 30, 20]]
+        few = tk.performance.returns(curve_of([0.6], [0.0]), start=0.5)
+        assert few["return_"].tolist() == pytest.approx([0.2])
+        assert list(few.columns) == list(result.columns)[1:]
         with pytest.raises(MissingColumns, match=r"^curve: column equity is String"):
             tk.performance.returns(curve.assign(equity="1"))
         with pytest.raises(MissingColumns, match=r"^curve: column realised missing"):

@@ -175,9 +175,8 @@ def _leverage_of(rows: pd.DataFrame, values: Floats) -> tuple[Floats, Floats]:
     if not set(_LEVERAGE) <= set(rows.columns):
         return np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     long, short = (rows[name].to_numpy(np.float64) for name in _LEVERAGE)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kept = np.where(values > 0, values, np.nan)
-        return (long + short) / kept, (long - short) / kept
+    kept = np.where(values > 0, values, np.nan)
+    return (long + short) / kept, (long - short) / kept
 
 
 def _account_returns(points: _Points, by: str) -> list[_Period]:
