@@ -250,7 +250,8 @@ def test_buffers_of_two_dexes() -> None:
             "user": ["0xb", "0xa", "0xa"],
             "dex": ["", "flx", ""],
             "cross_account_value": [500.0, 40.0, 100.0],
-            "cross_maintenance_margin_used": [np.nan, 9.0, np.nan],
+            # The one of 0xb is of no cross position.
+            "cross_maintenance_margin_used": [3.0, 9.0, np.nan],
         }
     )
     result = buffers(accounts, positions, {"X": 20, "Y": 10, "flx:Z": 5})
@@ -285,6 +286,8 @@ def test_buffers_of_two_dexes() -> None:
     few = buffers(own, alone, {"X": 20, "Y": 10})
     assert few["distance"].tolist() == pytest.approx([50 / 1500, 50 / 410, 30 / 285])
     assert few.attrs["toolkit"]["margin"] == "one tier for each coin"
+    exactly = buffers(as_numbers(own, "exact"), as_numbers(alone, "exact"), {"X": 20, "Y": 10})
+    pd.testing.assert_frame_equal(exactly, few)
     only = ["user", "cross_account_value"]
     assert buffers(own[only], alone, {"X": 20, "Y": 10})["equity"].tolist() == [100, 60, 45]
     part = buffers(own, alone, {"X": 20})
