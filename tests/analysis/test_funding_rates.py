@@ -263,6 +263,8 @@ def test_errors_of_annualised() -> None:
 
 
 COSTS = fit(books(6, half=1.0, a=10.0, k=0.5), draws=99)
+SEVERAL = books(6, sigma=0.1)
+NOISY = fit(SEVERAL, draws=99)
 
 
 def test_carry_by_hand() -> None:
@@ -300,14 +302,14 @@ def test_carry_by_its_formula(side: str, sign: int, legs: tuple[str, str]) -> No
     """Net = funding of all hours less both orders and both fees, also in each draw."""
     values = 2e-5 + 1e-5 * np.sin(np.arange(96.0))
     result = carry(
-        rates(values), COSTS, 2e5, days=3, fee_bps=1.5, side=side, block_hours=12, level=0.8,
+        rates(values), NOISY, 2e5, days=3, fee_bps=1.5, side=side, block_hours=12, level=0.8,
         draws=99, seed=5,
     )  # fmt: skip
     mean = trimmed_means(values, [0], 12, 99, 6)[:, 0]
     earned = sign * mean * 72 * 1e4
-    orders = [-expected_cost(COSTS.means["XYZ", leg], 2e5) for leg in legs]
+    orders = [-expected_cost(NOISY.means["XYZ", leg], 2e5) for leg in legs]
     net = earned + orders[0] + orders[1] - 3
-    low, high = bootstrap_interval(net[1:], min(8, blocks_at(COSTS.means["XYZ", "buy"], 2e5)), 0.8)
+    low, high = bootstrap_interval(net[1:], min(8, blocks_at(NOISY.means["XYZ", "buy"], 2e5)), 0.8)
     assert low < high
     costs = 3 - orders[0][0] - orders[1][0]
     hourly = earned[0] / 72
@@ -326,9 +328,13 @@ def test_carry_by_its_formula(side: str, sign: int, legs: tuple[str, str]) -> No
     facts = result.attrs["toolkit"]
     assert (facts["helper"], facts["level"]) == ("funding.carry", 0.8)
     assert list(facts["inputs"]) == ["funding", "samples"]
-    free = carry(rates(values), COSTS, 2e5, days=3, fee_bps=-500, side=side, draws=99)
+    free = carry(rates(values), NOISY, 2e5, days=3, fee_bps=-500, side=side, draws=99)
     assert free["break_even_hours"].tolist() == [0]
-    none = carry(rates(values * 0), COSTS, 2e5, days=3, fee_bps=1, side=side, draws=99)
+    fee = (0.5 + orders[0][0] + orders[1][0]) / 2
+    cheap = carry(rates(values), NOISY, 2e5, days=3, fee_bps=fee, side=side, draws=99)
+    soon = cheap["break_even_hours"].tolist()
+    assert soon == pytest.approx([0.5 / hourly if sign > 0 else float("nan")], nan_ok=True)
+    none = carry(rates(values * 0), NOISY, 2e5, days=3, fee_bps=1, side=side, draws=99)
     assert none["break_even_hours"].isna().all()
 
 
@@ -358,6 +364,12 @@ def test_carry_exits_on_other_side() -> None:
         result = carry(hours, samples, 1e5, days=1, fee_bps=0, side=side, draws=19).iloc[0]
         parts = result[["funding_bps", "entry_bps", "exit_bps"]].tolist()
         assert parts == pytest.approx(wanted, abs=0.05)
+    of_samples, of_fit = (
+        carry(hours, each, 0.5, days=1, fee_bps=0, draws=19, seed=3)
+        for each in (SEVERAL, fit(SEVERAL, draws=19, seed=3))
+    )
+    pd.testing.assert_frame_equal(of_samples, of_fit)
+    assert of_samples["low"].notna().all()
 
 
 def test_errors_of_carry() -> None:
