@@ -53,6 +53,8 @@ def test_misspelt_name_has_suggestion() -> None:
 
 
 def test_path_that_looks_like_freeze(tmp_path: Path) -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    tk.archive.open(tmp_path).refresh(tk.meta, session=session)
     with pytest.raises(tk.ArchiveError, match="'badid' is not the id of a freeze"):
         tk.archive.open(f"{tmp_path}@badid")
     with pytest.raises(TypeError, match="ingest takes a file, a folder or a fetched pandas frame"):

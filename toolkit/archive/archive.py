@@ -596,10 +596,12 @@ def open(
     if frozen is None and (parts := _FROZEN_PATH.fullmatch(location)):
         location, frozen = parts["location"], parts["id"]
     check_location(location)
-    if frozen is None and not Path(location).exists() and (hint := _freeze_hint(location)):
-        raise ArchiveError(f"there is no archive in {location}{hint}")
     tables = ArchiveTables(location, storage_options)
     if frozen is None:
+        hint = "" if Path(location).exists() else _freeze_hint(location)
+        # A folder may have such a name, but not beside the archive whose freeze it seems to be.
+        if hint and ArchiveTables(location.rpartition("@")[0]).has_tables():
+            raise ArchiveError(f"there is no archive in {location}{hint}")
         return Archive(tables)
     manifest = read_manifest(tables, frozen)
     versions = {name: entry["version"] for name, entry in manifest.items()}
@@ -628,5 +630,5 @@ def open_existing(path: str | Path) -> Archive:
     archive = open(path)
     if not archive.tables.has_tables():
         location = archive.tables.location
-        raise ArchiveError(f"there is no archive in {location}")
+        raise ArchiveError(f"there is no archive in {location}{_freeze_hint(location)}")
     return archive
