@@ -351,8 +351,6 @@ def _duckdb_hashes(native: Any, names: Sequence[str]) -> Keys:
 
 
 def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: str) -> Any:
-    from pyspark.sql.functions import expr
-
     known = "true"
     if identity.number:
         known = f"coalesce(`{identity.number}` <> 0, false)"
@@ -361,12 +359,12 @@ def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: 
     plain = columns.normalise_frame(native)
     rows = plain.selectExpr("*", f"{known} AS _known")
     owner = _owner_column(names)
-    accounts = f"count(DISTINCT `{owner}`)" if owner else "1"
-    counts = rows.groupBy("_known", *(name for name in names if name != owner)).agg(
-        expr("count(*) AS count"), expr(f"greatest({accounts}, 1) AS accounts")
-    )
-    again = "sum(if(_known, count - accounts, 0)) AS again"
-    found = counts.selectExpr(again, "sum(count) AS every").toArrow().to_pylist()[0]
+    is_named = f"if(`{owner}` IS NULL, 0, 1)" if owner else "1"
+    whole = rows.groupBy("_known", *names).count().selectExpr("*", f"{is_named} AS _named")
+    events = whole.groupBy("_known", *(name for name in names if name != owner))
+    again = "sum(if(_known, `sum(count)` - greatest(`sum(_named)`, 1), 0)) AS again"
+    counts = events.sum("count", "_named").selectExpr(again, "sum(`sum(count)`) AS every")
+    found = counts.toArrow().to_pylist()[0]
     if not found["again"]:
         return native
     _warn_repeats(what, found["again"], found["every"], names)
