@@ -324,10 +324,10 @@ returns contain unrealised PnL, too: [notebook 13](../notebooks/13_performance.p
 `tk.liquidations.cascade` what liquidations add to a price shock, `tk.accounts.positioning` who is
 long and short, and `tk.funding.basis` how fast the basis reverts. Each result has `.plot()`, except
 the frame of `positioning`, which `tk.plots.positioning` draws. The tests plant a truth and count
-how often intervals of 95 % hold it: `python -m tests.analysis.interval_coverage` prints the shares.
-Last run: cascade 95 % of 150 samples, impact 94 % of 1,050 intervals, basis 94 % of 1,050 half-lives,
-positioning 93 % of 1,000 shares. In the simulated exchange trades do not move prices, so `impact`
-finds no certain law there; the basis has a persistence of 0.9 by the hour.
+how often intervals of 95 % hold it; `python -m tests.analysis.interval_coverage` prints the shares.
+The last run had: cascade 95 % of 150 samples, impact 94 % of 1,050 intervals, basis 94 % of 1,050
+half-lives, positioning 93 % of 1,000 shares. In the simulated exchange trades do not move prices,
+so `impact` finds no certain law there; the basis has a persistence of 0.9 by the hour.
 """
 
 ENGINES_TEXT = """## Engines
