@@ -137,6 +137,9 @@ pd.DataFrame(shares).round(2)
 # with a gain or with a loss. Trading must earn at least the fees in basis points of volume. Users
 # pay the builder fee for an interface, and it is hard to see in a list of fills. Funding can be
 # positive or negative. The next notebook checks every number of this account.
+#
+# The amounts are facts of the simulation. What they consist of, and how they add up, is the same on
+# a live service: replace the session and the address, and run all cells again.
 
 # %%
 assert tk.provenance(fills)["complete"] == "yes"

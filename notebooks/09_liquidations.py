@@ -183,6 +183,30 @@ risk = {
 pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 
 # %% [markdown]
+# ## A cascade
+#
+# A forced sale moves the price, and the lower price may force the next account to sell. `cascade`
+# repeats this until nobody more lacks margin. Here the other coins fall by 80 % of the first move,
+# so cross accounts lose on all of their positions. What do the same falls start in the book of BTC
+# and in the thinnest one?
+
+# %%
+depth = tk.current_depth()
+half = depth.groupby("coin")[["bid_depth_usd", "ask_depth_usd"]].max().sum(axis=1)
+THIN = half[half > 0].idxmin()
+falls = {"betas": 0.8, "max_leverage": markets, "margin_tables": tiers, "draws": 20}
+shocks = [-0.05, -0.1, -0.2, -0.3]
+deep = tk.liquidations.cascade(positions, equity, depth, "BTC", shocks, **falls)
+thin = tk.liquidations.cascade(positions, equity, depth, THIN, shocks, **falls)
+
+# %%
+columns = ["shock", "estimate", "amplification", "rounds", "accounts", "forced_usd", "deficit_usd"]
+pd.concat({"BTC": deep.params[columns], THIN: thin.params[columns]}).round(3)
+
+# %%
+thin.plot()
+
+# %% [markdown]
 # ## Conclusions
 #
 # - If all positions are isolated, the map is complete and answers the question: the table has the
@@ -198,6 +222,12 @@ pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 #   much larger share of their notional than of that of cross accounts.
 # - A state of a portfolio-margin account may show only a part of its collateral. The account mode
 #   matters more than the last digit of a price.
+# - The book of BTC takes the forced sales, and the fall hardly grows. In the thinnest book the same
+#   shock grows: there each liquidation moves the price for the next one.
+#
+# How many accounts are close to liquidation and how thin the books are: these are facts of the
+# simulation. The steps are the same on a live service; begin with a list of addresses, as in
+# notebook 01.
 
 # %%
 assert mapped.loc[COIN, "covered"] > 0.9
@@ -216,3 +246,5 @@ assert several["ratio"].median() < 0.8
 assert ((isolated["alone"] / isolated["distance"] - 1).abs() < 0.001).all()
 assert risk["isolated"]["5%"] > 3 * risk["cross"]["5%"]
 assert backed["shown"].between(0, 1).all()
+assert deep.params["amplification"].between(1, 1.02).all()
+assert thin.params["amplification"].max() > 1.05
