@@ -78,6 +78,9 @@ def test_break_until_flat() -> None:
     result = audit(fills.drop(index=1).assign(user="0xa"), {"BTC": 5})
     assert list(result.index[result["chain_break"]]) == [2]
     assert expected(result) == [0.0, None, None, 0.0, 0.0, 1.0, 2.0]
+    fetched = fills.drop(index=1)
+    fetched.attrs["toolkit"] = {"parameters": {"user": "0xa"}}  # whose they are: no warning
+    assert expected(audit(fetched, {"BTC": 5})) == expected(result)
 
 
 def test_break_with_flat_start() -> None:
@@ -191,6 +194,9 @@ def test_errors() -> None:
         audit(fills.drop(columns=["px", "start_position"]), {})
     with pytest.raises(MissingColumns, match="column px is missing"):
         audit(fills.assign(px=np.nan), {})
+    # A perp needs no direction, so this does not warn.
+    nothing = pd.array([None], dtype="str")
+    assert expected(audit(fills.assign(dir=nothing), {"BTC": 5})) == [0.0]
     several = fills.copy()
     several.attrs["toolkit"] = {"parameters": {"users": ["0xa", "0xb"]}, "rows": len(fills)}
     with pytest.raises(ValueError, match=r"^fills"):
