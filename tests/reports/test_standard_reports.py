@@ -29,7 +29,7 @@ def quality(session):
     ("name", "parameters", "figures"),
     [
         ("market", {"coin": "eqx:TSLA"}, 4),
-        ("builder", {}, 3),
+        ("builder", {}, 4),
         ("market_quality", {"dex": "eqx"}, 1),
         ("comparison", {}, 2),
     ],

@@ -130,6 +130,13 @@ class BuilderReport:
         return row
 
     @cached_property
+    def activity(self) -> pd.DataFrame:
+        """New and returning users of each day; fills without a user are left out."""
+        rows = builders.activity(self.fills[self.fills["user"].notna()], "day")
+        own: pd.DataFrame = rows[rows["builder"] == self.address]
+        return own
+
+    @cached_property
     def cohorts(self) -> pd.DataFrame:
         """Its users by the week of their first trade through it."""
         return builders.cohorts(self.fills, self.address, until=self.end_ms)

@@ -60,6 +60,18 @@ builder.top("user")
 builder.top("coin")
 
 # %% [markdown]
+# ## Users
+#
+# A user counts as new on the day of the first trade through the builder in this period.
+
+# %%
+blocks.figure(
+    plots.builder_activity,
+    builder.activity,
+    caption="New and returning users by day; days that are not complete are hatched.",
+)
+
+# %% [markdown]
 # ## Retention
 #
 # A cohort is all users with their first trade through the builder in the same week. The share of
