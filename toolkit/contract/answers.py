@@ -171,6 +171,8 @@ def _is_readable_text(content: bytes) -> bool:
     step = 2_150  # a longer number covers a whole block of this length
     if any(content[at : at + step].isdigit() for at in range(0, len(content), step)):
         return False
+    if content.isascii():
+        return True
     try:
         content.decode()
     except UnicodeDecodeError:
