@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from toolkit.archive.external_sort import ExternalSort, KeySample
+from toolkit.archive.compaction import ExternalSort, KeySample
 
 
 def random_rows(seed: int, count: int) -> pa.Table:

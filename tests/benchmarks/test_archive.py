@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import toolkit as tk
+from tests.archive.world import START, fill_session, make_fills
+from tests.archive.world import USER as FILLS_USER
 from tests.benchmarks.side_by_side import side_by_side
 from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
 from toolkit import archive
@@ -33,6 +35,7 @@ USER = "0x" + "a" * 40
 SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
 ORIGIN = RowOrigin("benchmark", True, 0)
 ROWS = 1_000_000
+_ACCOUNTS = ((0, 1_000), (10**6, 20))
 NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
 WIRE = {"start_position": "startPosition", "closed_pnl": "closedPnl"}
 EXACT = pa.decimal128(36, 18)
@@ -192,6 +195,41 @@ def test_one_account_of_many(
             )
         )
         kept.compact()
+
+
+def test_refresh_of_many_accounts(tmp_path: Path, report: Callable[[object], None]) -> None:
+    """Compare refreshes of single accounts with a refresh of many, before and after them."""
+    many, alone = ([f"0x{first + n:040x}" for n in range(size)] for first, size in _ACCOUNTS)
+    session = fill_session(make_fills(40), users=[*many, *alone])
+    kept, empty = archive.open(tmp_path / "kept"), archive.open(tmp_path / "empty")
+
+    def measure(work: Callable[[], object]) -> float:
+        begun = time.process_time()
+        work()
+        return 1e3 * (time.process_time() - begun)
+
+    def refresh_alone(into: archive.Archive, user: str) -> float:
+        return measure(lambda: into.refresh(tk.user_fills_by_time, user, START, session=session))
+
+    for what in ("first", "again"):
+        taken = measure(
+            lambda: kept.refresh_many(tk.user_fills_by_time, many, START, session=session)
+        )
+        report(f"refresh of {len(many):,} accounts, {what}: {taken / len(many):.1f} ms an account")
+    for name, into in (("an empty archive", empty), (f"{len(many):,} accounts", kept)):
+        taken = statistics.median(refresh_alone(into, user) for user in alone)
+        report(f"refresh of a new account in {name}: {taken:.0f} ms")
+
+
+def test_ingest_of_parquet(tmp_path: Path, report: Callable[[object], None]) -> None:
+    for numbers in ("float", "exact", "text"):
+        session = fill_session(make_fills(200_000))
+        frame = tk.user_fills_by_time(FILLS_USER, START, numbers=numbers, session=session)
+        frame.to_parquet(tmp_path / "fills.parquet")
+        begun = time.process_time()
+        archive.open(tmp_path / numbers).ingest(tmp_path / "fills.parquet")
+        rate = len(frame) / (time.process_time() - begun)
+        report(f"ingest of Parquet, numbers={numbers!r}: {rate:,.0f} rows a second")
 
 
 def _status(name: str) -> int:

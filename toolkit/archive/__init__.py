@@ -4,8 +4,8 @@ The layers, from the top:
 
 - ``archive``: the class `Archive` and `open`; ``serve``: an archive as the sources of a service,
   with its rows as records from ``content``;
-- ``refresh``, ``ingest``: append rows; ``read``: frames and scans; ``verify``, ``checks``: find
-  faults;
+- ``refresh`` with ``history_pull``, ``ingest`` and ``bulk`` with ``table_rows``: append rows;
+  ``read``: frames and scans; ``verify``, ``checks``: find faults; ``compaction``;
 - ``pulls``: what was pulled of each series: its runs, and the log of refreshes;
 - ``freezes``: named versions; ``storage``: the Delta tables; ``schemas``: series of rows, and the
   columns of each table; ``errors``.

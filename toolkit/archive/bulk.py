@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from toolkit.archive.compaction import ExternalSort, KeySample
 from toolkit.archive.errors import CommitConflict, HistoryMismatch
-from toolkit.archive.external_sort import ExternalSort, KeySample
 from toolkit.archive.pulls import (
     Refreshed,
     Run,

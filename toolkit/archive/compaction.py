@@ -2,21 +2,30 @@
 
 The rows are ordered by month, operation, subject and place in their history. The rows of one
 account are then next to each other within a month, and readers skip all other rows by the
-statistics of files and row groups. `ExternalSort` sorts them in temporary files, so that the memory
-hardly grows with the table.
+statistics of files and row groups.
+
+`ExternalSort` sorts more rows than fit into memory, in temporary files. The rows are divided among
+parts by their key as they come. Each part is then read and sorted in memory. The keys that divide
+the parts come from a sample, so all parts have about the same size, also if most rows belong to one
+account. The files are in the folder of `tempfile`, which the environment variable TMPDIR chooses.
 
 The new files replace the old ones in one commit. Rows can be appended meanwhile: the commit only
 removes files that it has rewritten. A second compaction at the same time is refused, because both
 set the same Delta transaction.
 """
 
+import bisect
 import contextlib
 import json
+import tempfile
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +34,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from toolkit.archive.errors import hide_panics, load_deltalake
-from toolkit.archive.external_sort import ExternalSort, KeySample, use_system_memory
 from toolkit.archive.schemas import RECORDS, time_column
 from toolkit.archive.storage import (
     ROWS_IN_GROUP,
@@ -35,10 +43,19 @@ from toolkit.archive.storage import (
 )
 from toolkit.errors import ArchiveError
 
-__all__ = ["compact_table", "join_small_files", "rows_in_part"]
+__all__ = [
+    "ExternalSort",
+    "KeySample",
+    "compact_table",
+    "join_small_files",
+    "rows_in_part",
+    "use_system_memory",
+]
 
 Action = Mapping[str, Any]
 """A file of a table, with its statistics, from the table's log."""
+
+Key = tuple[Any, ...]
 
 _SORTED_PREFIX: Final = "sorted-"  # of the names of files that compaction wrote
 _TRANSACTION: Final = "compaction"
@@ -48,6 +65,7 @@ _PART_BYTES: Final = 8 * 2**20  # compressed; in memory the rows are some ten ti
 _LOOSE_FILES: Final = 32  # so many files of one size class are joined at once
 _SIZE_STEP: Final = 5  # the files of a size class differ by a factor of at most 2 ** 5
 _SORT_KEY: Final = ("_operation", "_subject", "_part", "_row", "_fetched", "start", "id")
+_SAMPLES_IN_PART: Final = 50
 _MONTH: Final = "_month"  # a column that is only there while rows are sorted
 
 
@@ -317,3 +335,139 @@ def rows_in_part(actions: Sequence[Action]) -> int:
     rows = sum(action["num_records"] for action in actions)
     size = sum(action["size_bytes"] for action in actions)
     return int(min(_ROWS_IN_PART, max(1, _PART_BYTES * rows // max(size, 1))))
+
+
+@contextmanager
+def use_system_memory() -> Iterator[None]:
+    """Let Arrow take memory from the C library, which returns freed memory to the system sooner."""
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
+
+
+class KeySample:
+    """A sample of the keys of rows, evenly spread over the rows.
+
+    Parameters
+    ----------
+    part_rows : int
+        How many rows a part should have.
+    """
+
+    def __init__(self, part_rows: int) -> None:
+        self.part_rows = part_rows
+        self._step = max(1, part_rows // _SAMPLES_IN_PART)
+        self._keys: list[Key] = []
+        self._per_part = max(1, part_rows // self._step)
+        self._seen = 0
+
+    def add_keys(self, keys: pa.Table | pa.RecordBatch) -> None:
+        """Add the key columns of rows, in the order of the key."""
+        taken = keys.take(pa.array(np.arange(-self._seen % self._step, keys.num_rows, self._step)))
+        self._seen += keys.num_rows
+        self._keys += zip(*taken.to_pydict().values(), strict=True)
+
+    def split_keys(self) -> list[Key]:
+        """Return the first key of each part but the first."""
+        return list(dict.fromkeys(sorted(self._keys)[self._per_part :: self._per_part]))
+
+
+class ExternalSort:
+    """Rows that are sorted by their key, part by part.
+
+    Parameters
+    ----------
+    key : sequence of str
+        The columns to sort by. None of them has missing values.
+    sample : KeySample
+        A sample of the first columns of the key. If all rows are one part, there are no temporary
+        files.
+    """
+
+    def __init__(self, key: Sequence[str], sample: KeySample) -> None:
+        self._key, self._splits, self._part_rows = key, sample.split_keys(), sample.part_rows
+        self._pending: list[pa.RecordBatch] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> "ExternalSort":
+        if self._splits:
+            self._folder = tempfile.TemporaryDirectory(prefix="toolkit-archive-")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def add_rows(self, rows: pa.RecordBatch) -> None:
+        """Add rows. All batches have the same columns."""
+        self._pending.append(rows)
+        if self._splits and sum(map(len, self._pending)) >= self._part_rows:
+            self._divide_pending()
+
+    def sorted_parts(self) -> Iterator[pa.Table]:
+        """Yield the rows in order. Each table is one part."""
+        if not self._splits:
+            if self._pending:
+                yield self._sort(self._take_pending())
+            return
+        self._divide_pending()
+        for part in range(len(self._splits) + 1):
+            if self._part_path(part).exists():
+                yield self._sort(pa.concat_tables(self._read_slices(part)))
+                self._part_path(part).unlink()
+
+    def _take_pending(self) -> pa.Table:
+        rows, self._pending = self._pending, []
+        return pa.Table.from_batches(rows)
+
+    def _divide_pending(self) -> None:
+        """Write the pending rows into the files of their parts."""
+        if not self._pending:
+            return
+        rows = self._sort(self._take_pending())
+        columns = [rows[name] for name in self._key[: len(self._splits[0])]]
+
+        def key_at(position: int) -> Key:
+            return tuple(column[position].as_py() for column in columns)
+
+        # The parts ascend like the rows, so each has a slice of the rows.
+        positions = range(rows.num_rows)
+        ends = [bisect.bisect_left(positions, split, key=key_at) for split in self._splits]
+        for part, (first, end) in enumerate(zip([0, *ends], [*ends, len(positions)], strict=True)):
+            if first < end:
+                self._write_slice(part, rows.slice(first, end - first))
+
+    def _sort(self, rows: pa.Table) -> pa.Table:
+        order = pc.sort_indices(rows, [(name, "ascending") for name in self._key])
+        columns = {}
+        for name in rows.column_names:  # one after the other, so that each is freed
+            columns[name] = rows[name].combine_chunks().take(order)
+            rows = rows.drop_columns([name])
+        pa.default_memory_pool().release_unused()  # otherwise the process keeps twice as much
+        return pa.table(columns)
+
+    def _part_path(self, part: int) -> Path:
+        assert self._folder is not None
+        return Path(self._folder.name) / str(part)
+
+    def _write_slice(self, part: int, rows: pa.Table) -> None:
+        # A file is closed after each slice, because there may be more parts than open files.
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with (
+            self._part_path(part).open("ab") as file,
+            pa.ipc.new_stream(file, rows.schema, options=options) as stream,
+        ):
+            stream.write_table(rows)
+
+    def _read_slices(self, part: int) -> Iterator[pa.Table]:
+        with self._part_path(part).open("rb") as file:
+            while file.peek(1):
+                yield pa.ipc.open_stream(file).read_all()

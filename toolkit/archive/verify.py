@@ -19,8 +19,8 @@ from toolkit.archive.checks import (
     error_finding,
     notice_finding,
 )
+from toolkit.archive.compaction import ExternalSort, KeySample, use_system_memory
 from toolkit.archive.errors import StoreUnreachable, error_text
-from toolkit.archive.external_sort import ExternalSort, KeySample, use_system_memory
 from toolkit.archive.freezes import unconfirmed_freezes
 from toolkit.archive.pulls import (
     LogEntries,
