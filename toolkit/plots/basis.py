@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from toolkit.plots import formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def basis(
 ) -> Axes: ...
 
 
+@draws_result
 def basis(
     basis: "PerpBasis",
     *,

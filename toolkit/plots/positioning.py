@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.plots import axes, formats, style, themes
+from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _ALL: Final = "all"
@@ -34,6 +35,7 @@ def positioning(
 ) -> Axes: ...
 
 
+@draws_result
 def positioning(
     positioning: pd.DataFrame,
     *,
