@@ -82,6 +82,7 @@ def basis(
             for name in ("half_life_hours", "mean_bps")
         )
         _draw_rows(panels[0], colours, coins, halves, colours.good)
+        panels[0].set_ylabel("perp")
         panels[0].set_xlabel("half-life of the basis, hours")
         panels[0].set_xlim(left=0)
         if len(panels) > 1:
@@ -89,10 +90,12 @@ def basis(
             panels[1].axvline(0, color=colours.muted, linewidth=0.8)
             panels[1].set_xlabel("mean basis (mark over oracle), bps")
             panels[1].set_yticklabels([])
+            panels[1].set_ylabel("perp")
             yearly = 100 * rates[["estimate", "low", "high"]]
             names = [_rate_name(row) for row in rates.to_dict("records")]
             _draw_rows(panels[2], colours, names, yearly, colours.bad)
             panels[2].axvline(0, color=colours.muted, linewidth=0.8)
+            panels[2].set_ylabel("dex, or asset and dex")
             panels[2].set_xlabel("funding that longs pay, % a year")
     else:
         style.draw_no_data(panels[0], colours)
