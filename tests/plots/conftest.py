@@ -30,7 +30,6 @@ def empty_results(
     }
     empty["skill"] = tk.performance.skill(empty["growth_curve"].assign(user="0xa"))
     empty["cascade"] = computed.compute_cascade(empty["growth_curve"])
-    empty["basis"] = computed.compute_basis(empty["growth_curve"])
     empty |= computed.compute_market_results(computed.without_rows(market_frames))
     return empty | computed.compute_trading_results(computed.without_rows(trading_frames), builder)
 

@@ -87,7 +87,6 @@ def compute_account_results(session: Session) -> Results:
     )
     levels = tk.liquidations.levels(states.positions, contexts, reach=0.9, width=0.05)
     return {
-        "basis": compute_basis(contexts),
         "cascade": compute_cascade(states.positions),
         "equity_curve": tk.pnl.drawdown(tk.pnl.equity(fills), of="realised"),
         "growth_curve": daily,
@@ -124,14 +123,6 @@ def compute_cascade(held: pd.DataFrame) -> tk.liquidations.Cascade:
     return tk.liquidations.cascade(
         _with_provenance(held, rows), own, depth, "HPOS", SHOCKS, max_leverage={"HPOS": 10}
     )
-
-
-def compute_basis(contexts: pd.DataFrame) -> tk.funding.PerpBasis:
-    """Return the basis of three weeks of simulated prices, and of TSLA on a second dex."""
-    rows = premium_contexts(seed=3, hours=500 if len(contexts) else 0)
-    twin = rows[rows["name"] == "eqx:TSLA"].assign(name="pre:TSLA", open_interest=3e3)
-    twin["funding"] *= 1.7
-    return tk.funding.basis(_with_provenance(contexts, pd.concat([rows, twin])))
 
 
 def compute_positioning(held: pd.DataFrame) -> pd.DataFrame:
@@ -195,6 +186,7 @@ def compute_market_results(frames: Frames) -> Results:
         "depth_profile": tk.depth.profile(frames["depth"]),
         "funding_accrual": tk.funding.accrual(frames["funding"]),
         "markout": tk.execution.markout(fills, horizons=["10m", "1h"], **spans),
+        "basis": compute_basis(fills),
         "impact": compute_impact(fills),
         "resilience": tk.depth.resilience(frames["depth"]),
         "counterparties": tk.execution.counterparties(fills, horizon="1h", **spans),
@@ -203,6 +195,14 @@ def compute_market_results(frames: Frames) -> Results:
         "spreads": tk.execution.spreads(fills, **spans),
         "toxicity": tk.execution.toxicity(fills, horizon="1h", max_age="1h"),
     }
+
+
+def compute_basis(fills: pd.DataFrame) -> tk.funding.PerpBasis:
+    """Return the basis of three weeks of simulated prices, and of TSLA on a second dex."""
+    rows = premium_contexts(seed=3, hours=500 if len(fills) else 0)
+    twin = rows[rows["name"] == "eqx:TSLA"].assign(name="pre:TSLA", open_interest=3e3)
+    twin["funding"] *= 1.7
+    return tk.funding.basis(_with_provenance(fills, pd.concat([rows, twin])))
 
 
 def compute_impact(fills: pd.DataFrame) -> tk.execution.Impact:
