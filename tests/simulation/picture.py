@@ -55,7 +55,7 @@ def draw_memory(axes: Axes, prices: Prices) -> None:
 
 def draw_spreads(axes: Axes, prices: Prices) -> None:
     depth = [perp.depth_usd for perp in PERPS]
-    low, middle, high = np.quantile(prices.spread_bps, (0.1, 0.5, 0.9), axis=1)
+    low, middle, high = np.quantile(prices.half_spread_bps, (0.1, 0.5, 0.9), axis=1)
     axes.vlines(depth, low, high, color="grey")
     axes.plot(depth, middle, "o", color=COLOURS[0])
     axes.set(

@@ -57,17 +57,18 @@ def test_coins_move_together(hourly_returns: Floats) -> None:
 def test_thin_markets_have_wider_spreads(prices: Prices) -> None:
     depth = np.array([perp.depth_usd for perp in PERPS])
     order = np.argsort(depth)
-    spreads = prices.spread_bps.mean(axis=1)[order]
+    spreads = prices.half_spread_bps.mean(axis=1)[order]
     ranks = np.argsort(np.argsort(spreads))
     assert np.corrcoef(ranks, np.arange(len(ranks)))[0, 1] < -0.9
 
 
 def test_spreads_widen_in_stress(prices: Prices) -> None:
-    for spread, stress in zip(prices.spread_bps, prices.stress, strict=True):
+    for spread, stress in zip(prices.half_spread_bps, prices.stress, strict=True):
         assert np.corrcoef(spread, stress)[0, 1] > 0.5
     night = np.arange(HOURS + 1) % 24 < 6
     assert (
-        prices.spread_bps[:, night].mean(axis=1) > prices.spread_bps[:, ~night].mean(axis=1)
+        prices.half_spread_bps[:, night].mean(axis=1)
+        > prices.half_spread_bps[:, ~night].mean(axis=1)
     ).mean() > 0.8
 
 

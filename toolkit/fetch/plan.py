@@ -9,7 +9,13 @@ from typing import Any, Final
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid, Operation
 from toolkit.contract.requests import request_body, request_points
-from toolkit.fetch.pull import Request, confirm_pages, confirm_until, read_pages, request_of
+from toolkit.fetch.pull import (
+    Request,
+    confirmation_limit,
+    pages_before_confirmation,
+    read_pages,
+    request_of,
+)
 
 __all__ = ["Plan", "plan"]
 
@@ -195,7 +201,9 @@ def _count_requests(request: Request, rows: int) -> int:
     size: int = request.parameters[page.python]
     if request.operation.paging == "cursor":
         pages = max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
-        is_confirmed = confirm_until(request) is not None and pages >= confirm_pages(request)
+        is_confirmed = confirmation_limit(
+            request
+        ) is not None and pages >= pages_before_confirmation(request)
         return pages + is_confirmed
     return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
 

@@ -54,10 +54,10 @@ __all__ = [
     "announce",
     "answer_remarks",
     "check_one_frame",
-    "confirm_pages",
-    "confirm_until",
+    "confirmation_limit",
     "fetch_frame",
     "fetch_frames",
+    "pages_before_confirmation",
     "pop_held_warning",
     "prepare_request",
     "read_pages",
@@ -391,8 +391,8 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
     reader = page_reader(
         request.operation,
         request.parameters,
-        confirm_until(request),
-        confirm_pages=confirm_pages(request),
+        confirmation_limit(request),
+        confirm_pages=pages_before_confirmation(request),
     )
     completeness: Completeness | None = None
     seeming_end: tuple[Page, Page] | None = None  # the page before: all its rows, the certain rows
@@ -434,12 +434,12 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
             seeming_end = whole, certain
 
 
-def confirm_until(request: Request) -> int | None:
+def confirmation_limit(request: Request) -> int | None:
     """Return up to which time a seeming end is confirmed by one more request; None: never."""
     return None if request.session.confirm_end is False else request.asked_ms
 
 
-def confirm_pages(request: Request) -> int:
+def pages_before_confirmation(request: Request) -> int:
     """Return after how many pages a seeming end is confirmed, so that it costs little."""
     operation = request.operation
     # Of samples with fixed times only an empty page needs to be confirmed, and it is rare.

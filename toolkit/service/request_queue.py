@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["RequestQueue"]
 
 _Work = tuple[Callable[[], Any], Callable[[Any], None]]
-"""A function that computes a response, and one that takes it."""
+"""A function that computes a response, and a function that receives it."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class RequestQueue:
         self._workers_per_key = workers_per_key
         self._running: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[_Work]] = OrderedDict()
-        self._started: queue.SimpleQueue[tuple[str, _Work] | None] = queue.SimpleQueue()
+        self._handed_over: queue.SimpleQueue[tuple[str, _Work] | None] = queue.SimpleQueue()
         for _ in range(workers):
             # A daemon does not keep the process alive, even if its request takes long.
             threading.Thread(target=self._compute_requests, daemon=True).start()
@@ -58,14 +58,14 @@ class RequestQueue:
         """Drop the requests that wait, and end each thread after what it computes."""
         self._waiting.clear()
         for _ in range(self._workers):
-            self._started.put(None)
+            self._handed_over.put(None)
 
     def _start_next(self) -> None:
         """Start a request on each free worker, in turns of the keys."""
         while self._running.total() < self._workers and (key := self._next_key()) is not None:
             self._running[key] += 1
             requests = self._waiting.pop(key)
-            self._started.put((key, requests.popleft()))
+            self._handed_over.put((key, requests.popleft()))
             if requests:
                 self._waiting[key] = requests  # at the end: the other keys come first
 
@@ -76,7 +76,7 @@ class RequestQueue:
 
     def _compute_requests(self) -> None:
         """Compute one request after the other, on a worker thread."""
-        while (started := self._started.get()) is not None:
+        while (started := self._handed_over.get()) is not None:
             key, (compute, deliver) = started
             try:
                 result = compute()

@@ -45,8 +45,8 @@ def activity(
     builder : str, optional
         Only rows of this builder. Shares are of all builders in the frame.
     since, until : time, optional
-        Begin and end of the fills (before `until`). Without them, the first and the last fill in
-        the frame.
+        First time (inclusive) and end time (exclusive) of the fills. Without them, the
+        first and the last fill in the frame.
     level : float, default 0.95
         Level of the intervals.
 

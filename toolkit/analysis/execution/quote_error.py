@@ -2,7 +2,7 @@
 
 The mid of `quotes` is the price of the last trade, less the taker's sign times the transitory half
 spread of the coin. So an error of this estimate moves the mids of all buys to one side, and those
-of all sells to the other: more resamples of the fills do not show it.
+of all sells to the other: resampling the fills cannot show this error.
 """
 
 from dataclasses import dataclass, field, replace

@@ -59,7 +59,7 @@ class Spreads(Estimate):
     price_source : str
         Column of the prices, or ``trades`` for the tape.
     seconds : float
-        Time after the fill of the second price; NaN on the tape, where the parts are from one trade
+        Time from the fill to the second price; NaN on the tape, where the parts are from one trade
         to the next.
     cluster : str
         What the resamples draw, or ``none``.
@@ -102,9 +102,9 @@ def spreads(
     horizon : str or float, default "5m"
         Time after the fill. It has no meaning on the tape.
     max_age : str or float, default "60s"
-        Largest age of the prices, at the fill and at that time. A fill without one of them, or
-        without a price or size of its own, is ``missing`` from all three figures. On the tape:
-        largest age of the trade before.
+        Largest age of the prices, at the fill and at `horizon` after it. A fill without one of
+        them, or without a price or size of its own, is ``missing`` from all three figures. On the
+        tape: largest age of the trade before.
 
     Returns
     -------

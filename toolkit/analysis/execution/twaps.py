@@ -30,8 +30,8 @@ def adherence(twaps: IntoFrameT, *, at: Time | None = None) -> IntoFrameT:
         Rows of one snapshot (pandas, Polars eager or lazy, DuckDB relation). Repeated rows count
         once.
     at : time, optional
-        Time of the snapshot. Without it, the column ``asked_at`` counts, or else the time at which
-        the frame was fetched.
+        Time of the snapshot. By default, the column ``asked_at``. If it is missing, the time
+        at which the frame was fetched.
 
     Returns
     -------

@@ -29,9 +29,9 @@ def is_isolated(account: Account, coin: int) -> bool:
 
 
 def account_leverage(account: Account, coin: int) -> int:
-    """Return the leverage that an account has set for a perp: 3 to 10, as far as it is allowed.
+    """Return the leverage that an account has set for a perp.
 
-    Gamblers set the largest leverage. The others set at most what the highest tier allows.
+    Gamblers set the maximum of the perp. The others set 3 to 10, at most that of the highest tier.
     """
     # ASSUMED: the margin that opening requires does not rise with the margin tiers.
     perp = PERPS[coin]
@@ -79,8 +79,8 @@ def liquidation_px(mark: int, size: int, equity: int, perp: Perp) -> int | None:
       margin of its other positions
     - ``perp``: the perp, whose tiers count
 
-    Returns: rounded to the next unit of the price, halves away from the mark price; None if it is
-    not above zero or too far away.
+    Returns: rounded to the nearest unit of the price, halves away from the mark price; None if
+    it is not above zero or too far away.
 
     >>> five = PERPS[-1]
     >>> liquidation_px(1000, 2, 290, five), liquidation_px(1000, -2, 310, five)

@@ -36,8 +36,8 @@ class Prices:
     - ``oracle``, ``rate`` (array of int, (perps, hours + 1)): oracle price and hourly funding rate
       (in units of ``10**-RATE_DECIMALS``) of each hour
     - ``premium`` (array of float, (perps, hours + 1)): mark over oracle, less one
-    - ``spread_bps``, ``stress`` (array of float, (perps, hours + 1)): half spread, and volatility
-      over its typical value
+    - ``half_spread_bps``, ``stress`` (array of float, (perps, hours + 1)): half spread, and
+      volatility over its typical value
     """
 
     seed: int
@@ -48,7 +48,7 @@ class Prices:
     oracle: Ints
     rate: Ints
     premium: Floats
-    spread_bps: Floats
+    half_spread_bps: Floats
     stress: Floats
 
 
@@ -72,7 +72,7 @@ def simulate_prices(seed: int, hours: int) -> Prices:
         oracle=_round_to_ticks(fair[:, ::MINUTES_AN_HOUR], down=True),
         rate=_funding_rates(premium),
         premium=premium,
-        spread_bps=spread,
+        half_spread_bps=spread,
         stress=hourly_stress,
     )
 
