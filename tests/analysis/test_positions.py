@@ -120,6 +120,20 @@ def test_positions_of_mixed_fills(kind: str) -> None:
     ]
     money = as_numbers(pd.DataFrame({"n": [1.5]}), kind)["n"].dtype
     assert (result[columns].dtypes == money).all()
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], list(facts["inputs"])) == ("pnl.positions", ["fills"])
+    unknown = fills([("B", 1, 2.0)], start=5.0).assign(coin="@107")
+    assert listed(positions(as_numbers(unknown, kind), SIZES)["entry_px"]) == [None]
+    whole = fills([("B", 2, 7.0), ("A", 1, 9.0)]).assign(closed_pnl=[0.0, 1.98765], user=OTHER)
+    some = positions(as_numbers(whole, kind), SIZES)
+    assert listed(some["expected_closed_pnl"]) == [0, 2]
+    assert some["user"].tolist() == [OTHER.lower()] * 2
+    with pytest.raises(MissingColumns, match=r"^fills: column px missing"):
+        positions(whole.drop(columns="px"), SIZES)
+    with pytest.raises(MissingColumns, match=r"^fills: column px is String"):
+        positions(whole.assign(px="1"), SIZES)
+    nothing = pd.array([None] * 2, dtype="str")  # perps need no directions: no warning
+    assert len(positions(as_numbers(whole, kind).assign(dir=nothing), SIZES)) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -140,6 +154,11 @@ def test_unrealised_of_mixed_fills(kind: str) -> None:
         ("b", "BTC", -4, 99, 97.25, 389, 7),
         ("b", "ETH", -2, 7, 5.125, 10.25, 3.75),
     ]
+    last = unrealised(rows, marks, SIZES)
+    money = as_numbers(pd.DataFrame({"n": [1.5]}), kind)["n"].dtype
+    assert (last[names[2:]].dtypes == money).all()
+    facts = last.attrs["toolkit"]
+    assert (facts["helper"], list(facts["inputs"])) == ("pnl.unrealised", ["fills"])
     early = pd.Timestamp(MONDAY, unit="ms", tz="UTC")
     wanted = [("a", "ETH", 3, None, None, None, None), ("b", "BTC", 2, 100, 97.5, 195, -5)]
     for at in (early, MONDAY):
