@@ -1,6 +1,7 @@
 """``toolkit archive``: refresh, ingest, status, scan, verify, freeze and compact."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,6 +53,8 @@ _LONGEST_SUBJECT: Final = 60  # characters on a terminal
 @archive_app.callback()
 def archive() -> None:
     """Archive fetched rows permanently."""
+    # With the allocator of the C library, verify and compact need a sixth less memory.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 @archive_app.command()
