@@ -1,14 +1,22 @@
 """Bulk ingest: Parquet files of somebody else, with the rows of many accounts."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import toolkit as tk
 from tests.archive.world import fill_session, make_fills
 from toolkit.archive import open as open_archive
+from toolkit.archive.bulk import BulkWriter
+from toolkit.archive.schemas import RowOrigin
+from toolkit.archive.table_rows import table_rows
 from toolkit.contract.columns import record_columns
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill
 from toolkit.errors import ArchiveError
 from toolkit.times import to_ms
@@ -99,3 +107,106 @@ def test_bulk_names_missing_columns(tmp_path: Path, session: tk.Session) -> None
         archive.ingest_bulk(files, tk.user_fills_by_time, 0, 1)
     with pytest.raises(ArchiveError, match="there is no column wrong"):
         archive.ingest_bulk(files, tk.user_fills_by_time, 0, 1, columns={"px": "wrong"})
+
+
+Made = tuple[tk.Session, pd.DataFrame, list[int]]
+USERS = ["0x" + digit * 40 for digit in "abc"]
+
+
+@pytest.fixture(name="made")
+def _made() -> Made:
+    """Return a session with the same fills for each user, these fills, and their times."""
+    session = fill_session(make_fills(60), users=USERS)
+    frame = tk.user_fills_by_time(USERS[0], 0, numbers="text", session=session)
+    frame.attrs = {}
+    return session, frame, [to_ms(time) for time in frame["time"]]
+
+
+def test_bulk_keeps_new_rows_between(tmp_path: Path, made: Made) -> None:
+    """The new rows of the last archived time may come before the archived ones."""
+    _, frame, times = made
+    tie = next(n for n in range(60) if times[n] == times[n + 1])
+    last, archive = times[tie], open_archive(tmp_path / "kept")
+    frame[: tie + 1].assign(user=USERS[0]).to_parquet(tmp_path / "first.parquet")
+    archive.ingest_bulk(tmp_path / "first.parquet", tk.user_fills_by_time, times[0], last)
+    order = sorted(range(60), key=lambda n: (times[n], -n if times[n] == last else n))
+    frame.iloc[order].assign(user=USERS[0]).to_parquet(tmp_path / "second.parquet")
+    archive.ingest_bulk(tmp_path / "second.parquet", tk.user_fills_by_time, times[0], times[-1])
+    kept = archive.frame(tk.user_fills_by_time, USERS[0])
+    assert sorted(kept["tid"]) == sorted(frame["tid"])
+
+
+@pytest.mark.parametrize("is_later", [True, False])
+def test_bulk_leaves_contradictory_histories(tmp_path: Path, made: Made, is_later: bool) -> None:
+    """The files lack the rows of the last archived time, and have later rows or not."""
+    session, frame, times = made
+    last = sorted(set(times))[5]
+    archive = open_archive(tmp_path / "kept")
+    archive.refresh(tk.user_fills_by_time, USERS[0], times[0], last, session=session)
+    rows = frame[[time < last or (is_later and time > last) for time in times]]
+    rows.assign(user=USERS[0]).to_parquet(tmp_path / "f.parquet")
+    file = tmp_path / "f.parquet"
+    done = archive.ingest_bulk(file, tk.user_fills_by_time, times[0], times[-1])
+    assert done["kept"] == {}
+    assert "did not come again" in done["left"][USERS[0]]
+
+
+@pytest.mark.parametrize("refreshed", USERS)
+def test_bulk_beside_another_writer(tmp_path: Path, made: Made, refreshed: str) -> None:
+    """Another process refreshes a user after the first portion: no row is archived twice."""
+    session, frame, times = made
+    archive, operation = open_archive(tmp_path / "kept"), OPERATIONS["userFillsByTime"]
+    columns = pa.Table.from_pandas(frame, preserve_index=False)
+    rows = table_rows(operation, columns, RowOrigin("test", False, 0))
+    first, second, third = (rows.append_column("_subject", pa.array([u] * 60)) for u in USERS)
+    writer = BulkWriter(archive.tables, operation, (times[0], times[-1]), RowOrigin("", False, 0))
+    writer.append_part(first[:30])
+    other = open_archive(tmp_path / "kept")
+    other.refresh(tk.user_fills_by_time, refreshed, times[0], session=session)
+    parts = pa.concat_tables([first[30:], second]), third
+    if refreshed == USERS[2]:
+        for part in parts:
+            writer.append_part(part)
+    else:
+        with pytest.raises(ArchiveError, match="another process writes the same histories"):
+            writer.append_part(parts[0])
+    kept = archive.frame(tk.user_fills_by_time, refreshed)
+    assert kept["tid"].tolist() == frame["tid"].tolist()
+
+
+def test_bulk_stops_after_foreign_rows(tmp_path: Path, made: Made) -> None:
+    """Another process continues the first user, while a portion of another one is committed."""
+    session, frame, times = made
+    archive, operation = open_archive(tmp_path / "kept"), OPERATIONS["userFillsByTime"]
+    columns = pa.Table.from_pandas(frame, preserve_index=False)
+    rows = table_rows(operation, columns, RowOrigin("test", False, 0))
+    first, second = (rows.append_column("_subject", pa.array([user] * 60)) for user in USERS[:2])
+    writer = BulkWriter(archive.tables, operation, (times[0], times[-1]), RowOrigin("", False, 0))
+    writer.append_part(first[:30])
+    archive.refresh(tk.user_fills_by_time, USERS[0], times[0], session=session)
+    with pytest.raises(ArchiveError, match="another process writes the same histories"):
+        writer.append_part(second)
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "message"),
+    [
+        ("user", lambda cells: [None, *cells[1:]], "f.parquet: 1 rows have no user"),
+        ("time", lambda cells: [None, *cells[1:]], "f.parquet: 1 rows have no time"),
+        ("time", lambda cells: [cell + 0.5 for cell in cells], "f.parquet: column time: Float"),
+        ("time", lambda cells: [f"at {cell}" for cell in cells], "f.parquet: column time: Failed"),
+        ("time", lambda cells: [cell * 1000 for cell in cells], "f.parquet: no row is between"),
+        ("px", lambda cells: [float("nan"), *map(float, cells[1:])], "1 rows have no px"),
+    ],
+)
+def test_bulk_refuses_unreadable_values(
+    tmp_path: Path, made: Made, column: str, change: Callable[[list[Any]], list[Any]], message: str
+) -> None:
+    _, frame, times = made
+    table = pa.Table.from_pandas(frame.assign(user=USERS[0], time=times), preserve_index=False)
+    changed = pa.array(change(table[column].to_pylist()))
+    table = table.set_column(table.schema.get_field_index(column), column, changed)
+    pq.write_table(table, tmp_path / "f.parquet")
+    archive = open_archive(tmp_path / "kept")
+    with pytest.raises(ArchiveError, match=message):
+        archive.ingest_bulk(tmp_path / "f.parquet", tk.user_fills_by_time, times[0], times[-1])

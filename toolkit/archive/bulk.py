@@ -8,6 +8,7 @@ that are archived and continues.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,13 +32,13 @@ from toolkit.archive.pulls import (
 )
 from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, is_history
 from toolkit.archive.storage import ArchiveTables
-from toolkit.archive.table_rows import table_rows
+from toolkit.archive.table_rows import nan_to_null, table_rows
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import Operation
 from toolkit.errors import ArchiveError
 
-__all__ = ["ingest_bulk"]
+__all__ = ["BulkWriter", "ingest_bulk"]
 
 _ROWS_AT_ONCE: Final = 50_000
 _PLACE: Final = "_place"  # of a row in the files
@@ -56,7 +57,7 @@ def ingest_bulk(
     sample = KeySample(_ROWS_AT_ONCE)
     for keys in files.read_keys():
         sample.add_keys(keys)
-    writer = _BulkWriter(tables, operation, times, origin)
+    writer = BulkWriter(tables, operation, times, origin)
     with ExternalSort(["_subject", files.time, _PLACE], sample) as sort:
         for rows in files.read_rows():
             for batch in rows.combine_chunks().to_batches():
@@ -86,7 +87,8 @@ class _BulkFiles:
     Raises
     ------
     ArchiveError
-        If a column is missing that every row needs, or the operation has no such files.
+        If a column is missing that every row needs, the operation has no such files, a value
+        cannot be read, or no row is in the range.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class _BulkFiles:
         origin: RowOrigin,
     ) -> None:
         self._operation, self._times, self._origin = operation, times, origin
+        self._path = path
         self._dataset = ds.dataset(path, format="parquet")
         required = [parameter.python for parameter in operation.parameters if parameter.required]
         subject = [name for name in required if name != "start"]
@@ -137,57 +140,95 @@ class _BulkFiles:
                 f"{path} has no column {', '.join(missing)}: name them in columns="
                 "{our name: name in the files}"
             )
+        self._time = self._names[self.time] or self.time
 
     def read_keys(self) -> Iterator[pa.Table]:
         """Yield the subject and the time of the rows."""
-        for batch in self._dataset.to_batches(columns=[self._subject, self._names[self.time]]):
-            keys = self._select_rows(pa.Table.from_batches([batch]))
-            time = _milliseconds(keys[self._names[self.time]])
-            yield pa.table({"_subject": self._subjects(keys), self.time: time})
+        names, found, last = [self._subject, self._time], 0, None
+        for _, _, keys in self._read_tables(names):
+            last = keys[self.time][-1] if keys.num_rows else last
+            wanted = keys.filter(self._in_range(keys))
+            found += wanted.num_rows
+            yield wanted
+        if last is not None and not found:
+            first_ms, last_ms = self._times
+            raise ArchiveError(
+                f"{self._path}: no row is between {first_ms} and {last_ms}, the stated range in "
+                f"Unix milliseconds; column {names[1]} of the last row is {last.value}. State the "
+                "range of the files, and check the unit of their times"
+            )
 
     def read_rows(self) -> Iterator[pa.Table]:
         """Yield rows in the form of the archive, with subject and place in the files."""
         names = [name for name in self._names.values() if name]
         first = 0
-        for batch in self._dataset.to_batches(
-            columns=list(dict.fromkeys([self._subject, *names])), batch_size=_ROWS_AT_ONCE
-        ):
-            table = self._select_rows(pa.Table.from_batches([batch]))
-            cells = {column.name: self._cells(table, column) for column in self._columns}
-            rows = table_rows(self._operation, pa.table(cells), self._origin)
+        for file, table, keys in self._read_tables(list(dict.fromkeys([self._subject, *names]))):
+            is_wanted = self._in_range(keys)
+            table, keys = table.filter(is_wanted), keys.filter(is_wanted)
+            cells = {column.name: self._cells(file, table, column) for column in self._columns}
+            with _named_errors(file, "of numbers"):
+                rows = table_rows(self._operation, pa.table(cells), self._origin)
             place = pa.array(np.arange(first, first + rows.num_rows))
             first += rows.num_rows
-            rows = rows.append_column("_subject", self._subjects(table))
+            rows = rows.append_column("_subject", keys["_subject"])
             yield rows.append_column(_PLACE, place)
 
-    def _subjects(self, table: pa.Table) -> pa.ChunkedArray:
-        return pc.utf8_lower(table[self._subject].cast(pa.string()))
+    def _read_tables(self, names: Sequence[str]) -> Iterator[tuple[str, pa.Table, pa.Table]]:
+        """Yield the name of the file, columns of some of its rows, and their subject and time."""
+        for file in self._dataset.get_fragments():
+            for batch in file.to_batches(
+                self._dataset.schema, columns=names, batch_size=_ROWS_AT_ONCE
+            ):
+                table = pa.Table.from_batches([batch])
+                for name in (self._subject, self._time):
+                    if missing := nan_to_null(table[name]).null_count:
+                        raise ArchiveError(f"{file.path}: {missing} rows have no {name}")
+                with _named_errors(file.path, self._time):
+                    times = _milliseconds(table[self._time])
+                with _named_errors(file.path, self._subject):
+                    subjects = pc.utf8_lower(table[self._subject].cast(pa.string()))
+                yield file.path, table, pa.table({"_subject": subjects, self.time: times})
 
-    def _select_rows(self, table: pa.Table) -> pa.Table:
-        times = pc.cast(_milliseconds(table[self._names[self.time]]), pa.int64())
-        return table.filter(
-            pc.and_(pc.greater_equal(times, self._times[0]), pc.less_equal(times, self._times[1]))
-        )
+    def _in_range(self, keys: pa.Table) -> pa.ChunkedArray:
+        times = keys[self.time].cast(pa.int64())
+        first, last = self._times
+        return pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last))
 
-    def _cells(self, table: pa.Table, column: Column) -> Any:
-        name = self._names[column.name]
+    def _cells(self, file: str, table: pa.Table, column: Column) -> Any:
+        name, family = self._names[column.name], column.kind.family
         if name is None:
             return pa.nulls(table.num_rows, pa.string())
         cells = table[name].combine_chunks()
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
-        if column.kind.family in ("integer", "flag", "text"):
-            kind = {"integer": pa.int64(), "flag": pa.bool_(), "text": pa.string()}
-            return cells.cast(kind[column.kind.family])
+        cells = nan_to_null(cells)
+        kinds = {"integer": pa.int64(), "flag": pa.bool_(), "text": pa.string()}
+        with _named_errors(file, name):
+            if family in kinds:
+                return cells.cast(kinds[family])
+            if family == "time":
+                return _milliseconds(cells)
         return cells.cast(pa.string()) if pa.types.is_large_string(cells.type) else cells
 
 
-def _milliseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+@contextmanager
+def _named_errors(file: str, column: str) -> Iterator[None]:
+    """Name the file and the column if values cannot be read."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise ArchiveError(
+            f"{file}: column {column}: {error}. Times are timestamps or whole Unix milliseconds, "
+            "numbers are texts, floats or decimals"
+        ) from None
+
+
+def _milliseconds(column: Any) -> Any:
     whole = column if pa.types.is_timestamp(column.type) else column.cast(pa.int64())
     return whole.cast(pa.timestamp("ms", "UTC"), safe=False)
 
 
-class _BulkWriter:
+class BulkWriter:
     """Appends sorted rows of many subjects, and logs their range at the end."""
 
     def __init__(
@@ -203,6 +244,7 @@ class _BulkWriter:
         self._handle = tables.open_for_append(self._table)
         self._lengths = count_run_rows(tables, self._handle)
         self._runs: dict[str, list[Run]] = {}
+        self._matched = set[str]()  # subjects whose next rows follow the archived ones
         self._new_rows: dict[str, int] = defaultdict(int)
         self._breaks: dict[str, BreakLog] = defaultdict(BreakLog)
         self._left: dict[str, str] = {}
@@ -234,18 +276,33 @@ class _BulkWriter:
         rows = rows.append_column("_operation", pa.repeat(self._operation.type, rows.num_rows))
         rows = rows.select(SCHEMAS[self._table].names)
         notes = {"series": f"{len(pieces)} of {self._operation.type}"}
+        version = self._handle.version()
         try:
             self._tables.append_rows(self._handle, rows, counts=counts, notes=notes)
+            if self._handle.version() > version + 1:  # other processes committed, too
+                self._check_lengths()
         except CommitConflict:
             raise ArchiveError(
                 f"{self._operation.type}: another process writes the same histories. Ingest again "
                 "when it is done; the rows so far are archived"
             ) from None
 
+    def _check_lengths(self) -> None:
+        """Read the lengths of all runs again; raise CommitConflict if ours changed."""
+        self._lengths = count_run_rows(self._tables, self._handle)
+        for subject, runs in self._runs.items():
+            name = Series(self._operation, subject).name
+            ours = {run.start: run.rows for run in runs if run.rows}
+            if self._lengths is None or self._lengths.get(name, {}) != ours:
+                raise CommitConflict(name)
+
     def log_ranges(self) -> dict[str, dict[str, Any]]:
         """Log the range of each subject; return ``kept`` and ``left``, as `Archive.ingest`."""
         entries, kept = [], {}
         for subject, runs in self._runs.items():
+            last = runs[-1].last
+            if subject not in self._matched and last is not None and last <= self._times[1]:
+                self._match_rows(Series(self._operation, subject), runs[-1], [])
             if subject in self._left:
                 continue
             total, new = sum(run.rows for run in runs), self._new_rows[subject]
@@ -277,21 +334,33 @@ class _BulkWriter:
                 return None
             self._runs[subject] = runs
         run = self._runs[subject][-1]
-        if run.last is None:
+        if subject in self._matched or run.last is None or run.last < self._times[0]:
+            self._matched.add(subject)
             return rows
         times = rows[series.keys[0]].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
+        # All rows of a time are in one part, so those of the last archived time are all here.
         first, end = np.searchsorted(times, [run.last, run.last + 1]).tolist()
-        if first == end or self._new_rows[subject]:  # the rows follow those of the part before
-            return rows.slice(first if self._new_rows[subject] else end)
+        if first == len(times):
+            return rows.slice(first)
         texts = rows.slice(first, end - first)["_json"].cast(pa.binary()).to_pylist()
+        new = self._match_rows(series, run, texts)
+        if new is None:
+            return None
+        numbered = enumerate(texts, first)  # the new rows need not be the last ones of that time
+        places = [next(place for place, text in numbered if text == row) for row in new]
+        return rows.take(np.array([*places, *range(end, rows.num_rows)], np.int64))
+
+    def _match_rows(self, series: Series, run: Run, texts: Sequence[bytes]) -> list[bytes] | None:
+        """Return the new rows of the run's last time; None if the archived ones do not match."""
         overlap = RunOverlap(series, run)
         try:
             new = list(overlap.new_texts(texts))
             overlap.check_matched()
         except HistoryMismatch as error:
-            self._left[subject] = str(error)
+            self._left[series.subject] = str(error)
             return None
-        return rows.slice(end - len(new))
+        self._matched.add(series.subject)
+        return new
 
     def _begin_run(self, runs: list[Run], covered: Sequence[tuple[int, int]]) -> str:
         """Add the run that the rows continue or begin; return why they cannot, if so."""

@@ -21,7 +21,7 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
 from toolkit.errors import ArchiveError
 
-__all__ = ["json_texts", "place_rows", "table_rows"]
+__all__ = ["json_texts", "nan_to_null", "place_rows", "table_rows"]
 
 _MILLISECONDS: Final = pa.timestamp("ms", "UTC")
 
@@ -45,11 +45,12 @@ def table_rows(operation: Operation, columns: pa.Table, origin: RowOrigin) -> pa
     """
     table, known = operation_table(operation), {}
     wire = table_columns(operation.tables[0])
-    for index, column in enumerate(wire):
-        cells = columns[column.name].combine_chunks()
+    for column in wire:
+        cells = nan_to_null(columns[column.name].combine_chunks())
         if pa.types.is_decimal(cells.type):
             cells = _decimal_texts(cells)
-            columns = columns.set_column(index, column.name, cells)
+        place = columns.schema.get_field_index(column.name)
+        columns = columns.set_column(place, column.name, cells)
         if cells.null_count and not column.missing:
             if column.default is None:
                 raise ArchiveError(
@@ -93,6 +94,13 @@ def place_rows(series: Series, rows: pa.Table, run_start: int, first: int) -> pa
     names = schema.names
     columns = [places[name] if name in places else rows[name] for name in names]
     return pa.table(columns, schema=schema)
+
+
+def nan_to_null(cells: Any) -> Any:
+    """Return cells in which a float that is not a number is missing."""
+    if not pa.types.is_floating(cells.type):
+        return cells
+    return pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
 
 
 def _typed_cells(column: Column, cells: Any) -> Any:
