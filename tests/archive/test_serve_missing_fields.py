@@ -49,20 +49,25 @@ def session_answering(rows: list[object]) -> tk.Session:
     )
 
 
-@pytest.mark.parametrize(
-    ("fetch", "arguments", "rows", "field"),
-    [
-        (tk.builder_approved_fills_by_time, (BUILDER, START), [FILL], "user"),
-        (tk.slippage_history, ("BTC", 1_000, START), [SAMPLE], "amountUsd"),
-    ],
-    ids=["fills", "slippage"],
-)
-def test_serve_refuses_unplaced_rows(tmp_path: Path, fetch, arguments, rows, field) -> None:
+@pytest.fixture
+def archive(tmp_path: Path):
     forget_deviations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        archive = tk.archive.open(tmp_path)
-        archive.refresh(fetch, *arguments, session=session_answering(rows))
-        assert len(archive.frame(fetch, *arguments[:-1])) == 1
-        with pytest.raises(tk.ArchiveError, match=f"an archived row has no {field}, so"):
-            tk.local(archive=tmp_path, default=False)
+        yield tk.archive.open(tmp_path)
+
+
+def test_serve_refuses_rows_without_user(archive, tmp_path: Path) -> None:
+    fetch = tk.builder_approved_fills_by_time
+    archive.refresh(fetch, BUILDER, START, session=session_answering([FILL]))
+    assert len(archive.frame(fetch, BUILDER)) == 1
+    with pytest.raises(tk.ArchiveError, match="an archived row has no user, so"):
+        tk.local(archive=tmp_path, default=False)
+
+
+def test_serve_fills_in_missing_amount(archive, tmp_path: Path) -> None:
+    archive.refresh(tk.slippage_history, "BTC", 1_000, START, session=session_answering([SAMPLE]))
+    served = tk.local(archive=tmp_path, default=False)
+    frame = tk.slippage_history("BTC", 1_000, START, session=served)
+    assert frame["amount_usd"].tolist() == [1_000]
+    assert len(frame) == len(archive.frame(tk.slippage_history, "BTC", 1_000)) == 1

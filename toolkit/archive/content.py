@@ -221,10 +221,11 @@ def _add_ledger(content: ArchiveContent, series: Series, texts: list[bytes]) -> 
 
 
 def _add_slippage(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
-    samples = [_decode_record(SlippageSample, text) for text in texts]
-    if not all(isinstance(sample.amount_usd, int | float | str) for sample in samples):
-        raise _missing_field_error(series, "amountUsd")
-    content.slippage += samples
+    for text in texts:
+        sample = _decode_record(SlippageSample, text)
+        if not isinstance(sample.amount_usd, int | float | str):
+            sample.amount_usd = float(series.subject.rpartition(" ")[2])
+        content.slippage.append(sample)
 
 
 HISTORY_READERS: Final[dict[str, Callable[[ArchiveContent, Series, list[bytes]], None]]] = {
@@ -246,15 +247,11 @@ def _row_user(series: Series, row: Any) -> str:
     """Return the account of a row."""
     user = series.subject if _is_of_user(series.operation) else row.user
     if not isinstance(user, str):
-        raise _missing_field_error(series, "user")
+        raise ArchiveError(
+            f"{series.operation.type} of {series.subject}: an archived row has no user, so a "
+            "service cannot place it. The archive's frame() still reads it"
+        )
     return user
-
-
-def _missing_field_error(series: Series, name: str) -> ArchiveError:
-    return ArchiveError(
-        f"{series.operation.type} of {series.subject}: an archived row has no {name}, so a "
-        "service cannot place it. The archive's frame() still reads it"
-    )
 
 
 @dataclass(frozen=True, slots=True)
