@@ -48,7 +48,25 @@ def reply_text(status: int, text: str) -> httpx.Response:
     return httpx.Response(status, content=text.encode())
 
 
+def escape(text: str, prefix: str = "\\") -> str:
+    """Return a text with each character as an escape of JSON."""
+    return "".join(f"{prefix}u{ord(letter):04x}" for letter in text)
+
+
+def reply_escaped(status: int, body: str, key: str) -> httpx.Response:
+    return httpx.Response(status, content=body.replace("KEY", key).encode())
+
+
+ESCAPED_FILL = json.dumps([FILL | {"hash": "KEY"}])
+
 REPLIES: dict[str, Reply] = {
+    "escaped value": lambda key: reply_escaped(200, ESCAPED_FILL, escape(key)),
+    "escaped letter": lambda key: reply_escaped(
+        200, ESCAPED_FILL, escape(key[0]) + json.dumps(key[1:])[1:-1].replace("/", "\\/")
+    ),
+    "escaped twice": lambda key: reply_escaped(200, ESCAPED_FILL, escape(key, "\\\\")),
+    "escaped in an error": lambda key: reply_escaped(401, '{"error": "no KEY"}', escape(key)),
+    "escaped in a failure": lambda key: reply_escaped(500, '{"error": "no KEY"}', escape(key)),
     "field name": lambda key: reply_json(200, [FILL | {key: 1}]),
     "text value": lambda key: reply_json(200, [FILL | {"hash": key}]),
     "wrong value": lambda key: reply_json(200, [FILL | {"px": key}]),

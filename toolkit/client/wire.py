@@ -15,6 +15,7 @@ import hashlib
 import html
 import json
 import logging
+import re
 import ssl
 import threading
 import time
@@ -56,6 +57,8 @@ PATIENCE: Final = 600.0
 _SHORTEST: Final = 6
 _PART: Final = 1 << 24
 _ROUNDS: Final = 20_000  # of the hash: a short key cannot be found by trying
+_ESCAPE: Final = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
+_LONGEST_ESCAPE: Final = 8  # bytes of one character, as an escape in a text inside a text
 _LATE: Final = "the answer did not end in time"
 _ENDS: Final = {b"[": b"]", b"{": b"}"}
 _BINARY: Final = ("application/octet-stream", "application/msgpack", "application/x-msgpack")
@@ -82,32 +85,35 @@ class ApiKey(httpx.Auth):
 
     def is_in(self, content: bytes | memoryview) -> bool:
         """Return whether bytes contain the key, also as JSON, HTML and addresses write it."""
-        forms = [form.encode() for form in self._forms]
         if isinstance(content, bytes):
-            return any(form in content for form in forms)
-        longest = max(map(len, forms), default=0)
+            return self._is_in_part(content)
+        longest = max(map(len, self._forms), default=0) * _LONGEST_ESCAPE
         return any(  # part by part, so that a large snapshot is not in memory twice
-            form in part
+            self._is_in_part(bytes(content[at : at + _PART + longest]))
             for at in range(0, len(content), _PART)
-            for part in [bytes(content[at : at + _PART + longest])]
-            for form in forms
         )
+
+    def _is_in_part(self, content: bytes) -> bool:
+        if any(form in content for form in self._forms):
+            return True
+        plain = _read_escapes(content)
+        return plain is not content and any(form in plain for form in self._forms)
 
     def scrub(self, text: str) -> str:
         """Return a text with the key replaced by asterisks."""
-        for form in self._forms:
-            text = text.replace(form, "***")
-        return text
+        return self.scrub_bytes(text.encode(errors="surrogatepass")).decode(errors="surrogatepass")
 
     def scrub_bytes(self, content: bytes) -> bytes:
         """Return bytes with the key replaced by asterisks."""
-        for form in self._forms:
-            content = content.replace(form.encode(), b"***")
+        if self._is_in_part(content):
+            content = _read_escapes(content)
+            for form in self._forms:
+                content = content.replace(form, b"***")
         return content
 
     def scrub_headers(self, headers: Mapping[str, str]) -> httpx.Headers:
         """Return headers without the key in their values; a name that contains it is left out."""
-        names = [form.lower() for form in self._forms]
+        names = [form.decode().lower() for form in self._forms]
         return httpx.Headers(
             [
                 (name, self.scrub(value))
@@ -127,12 +133,29 @@ class ApiKey(httpx.Auth):
         raise TypeError("an API key is not pickled")
 
 
-def _written_forms(secret: str) -> list[str]:
+def _written_forms(secret: str) -> list[bytes]:
     """Return the forms in which an answer or a log may write a key; the longest first."""
     in_json = json.dumps(secret)[1:-1]
     forms = {secret, in_json, in_json.replace("/", "\\/"), quote(secret, safe=""), quote(secret)}
     forms |= {html.escape(secret), repr(secret.encode())[2:-1], repr(in_json.encode())[2:-1]}
-    return sorted(forms, key=len, reverse=True)
+    return sorted((form.encode() for form in forms), key=len, reverse=True)
+
+
+def _read_escapes(content: bytes) -> bytes:
+    r"""Return JSON with the ``\u`` escapes of printable ASCII, and escaped slashes, resolved.
+
+    JSON may write any character of a key as an escape, also in JSON inside a text.
+    """
+    if b"\\" not in content or b"\\u00" not in content:  # the first search is much faster
+        return content
+    return _ESCAPE.sub(_read_escape, content)
+
+
+def _read_escape(found: re.Match[bytes]) -> bytes:
+    if found[1] is None:
+        return b"/"
+    character = bytes([int(found[1], 16)])
+    return b"\\" + character if character in b'"\\' else character
 
 
 class _LogFilter(logging.Filter):
