@@ -52,7 +52,7 @@ def tape(seed: int, correlation: float, n: int = 1200, coin: str = "XYZ") -> pd.
 def estimates(correlation: float, n: int) -> list[SpreadParts]:
     """Return the estimated parts of many tapes, one coin each."""
     many = pd.concat([tape(seed, correlation, n, f"C{seed}") for seed in range(RUNS)])
-    changes = price_changes(read_trades(many), 60_000)
+    changes = price_changes(read_trades(many, "fills"), 60_000)
     return [estimate_parts(rows) for _, rows in changes.groupby("coin")]
 
 
@@ -121,7 +121,7 @@ def test_variance_against_full_matrices() -> None:
     Residuals are e = M x, the variance x'Ax with A = M D K D M. If x has the variance of the model,
     its mean is tr(A V) and its variance 2 tr(A V A V).
     """
-    changes = price_changes(read_trades(tape(14, 0.5, 60)), 60_000)
+    changes = price_changes(read_trades(tape(14, 0.5, 60), "tape"), 60_000)
     n = len(changes)
     gap = changes["gap"].to_numpy()
     known = np.column_stack([np.ones(n), changes["sign"], -changes["before"]])
@@ -323,7 +323,7 @@ def test_deep_orders_are_one_trade() -> None:
     """A sell over three levels is one trade at its best price, the highest."""
     rows = tape(7, 0.0, 3)
     swept = rows.iloc[[0, 0, 0]].assign(px=[99.0, 98.0, 97.0], side="A", tx_index=5)
-    trades = read_trades(pd.concat([swept, rows.iloc[1:].assign(tx_index=1)]))
+    trades = read_trades(pd.concat([swept, rows.iloc[1:].assign(tx_index=1)]), "fills")
     assert trades["px"].iloc[0] == 99.0
     assert trades["usd"].iloc[0] == 99 + 98 + 97
     assert len(trades) == 3
@@ -353,7 +353,7 @@ def test_transaction_with_both_sides() -> None:
     rows = tape(8, 0.0, 5)
     rows["time"] = rows["time"].iloc[[0, 1, 1, 3, 4]].to_numpy()
     rows["side"] = list("BBABA")
-    trades = read_trades(rows)
+    trades = read_trades(rows, "fills")
     assert trades["sure"].tolist() == [True, False, False, True, True]
     assert len(price_changes(trades, 1e9)) == 1
 
@@ -367,7 +367,7 @@ def test_fills_without_quote_are_excluded() -> None:
     rows["dir"] = ["Open Long", "Settlement", "Split Outcome", "Liquidated Cross Long",
                    "Auto-Deleveraging", "Close Long", "Open Short", "Buy"]  # fmt: skip
     rows["liquidation_method"] = [None, None, None, None, None, "market", "backstop", None]
-    kept = read_trades(rows)["px"].tolist()
+    kept = read_trades(rows, "fills")["px"].tolist()
     assert kept == rows["px"].iloc[[0, 5, 7]].tolist()
     assert fill_quality(rows, by=None)["fills"].item() == 6  # forced fills cost the account, too
 
@@ -397,7 +397,7 @@ def test_interval_against_statsmodels() -> None:
 
     rows = tape(12, 0.5, 1000)
     rows["time"] = times(MONDAY + 1000 * np.arange(1000))
-    changes = price_changes(read_trades(rows), 60_000)
+    changes = price_changes(read_trades(rows, "fills"), 60_000)
     known = sm.add_constant(np.column_stack([changes["sign"], -changes["before"]]))
     lags = int(4 * (len(changes) / 100) ** (2 / 9))
     other = sm.OLS(changes["change"].to_numpy(), known).fit(

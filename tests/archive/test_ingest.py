@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -69,6 +70,19 @@ def test_ingest_frames(tmp_path: Path, numbers: str) -> None:
             archive.frame(fetch, subject), fetch(subject, 0, session=session)
         )
         assert archive.refresh(fetch, subject, session=session).rows == 0
+
+
+def test_ingest_small_decimals(tmp_path: Path) -> None:
+    session = fill_session(FILLS)
+    fetched = tk.user_fills_by_time(USER, START, numbers="exact", session=session)
+    fees = ["0.0000000001", "0.00000000099", "-0.0000001", "0", "100", "0.000001"]
+    frame = fetched.assign(fee=fetched["fee"])
+    frame.attrs = fetched.attrs
+    frame.loc[: len(fees) - 1, "fee"] = [Decimal(fee) for fee in fees]
+    archive = open_archive(tmp_path)
+    archive.ingest(frame)
+    texts = archive.frame(tk.user_fills_by_time, USER, numbers="text")["fee"]
+    assert texts.head(len(fees)).tolist() == fees
 
 
 def test_ingest_parquet_files(tmp_path: Path) -> None:

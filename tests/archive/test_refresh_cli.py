@@ -194,6 +194,14 @@ def test_command_accepts_start_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert json.loads(result.stdout)["start_ms"] == 0
 
 
+def test_command_counts_age_from_present_of_service(tmp_path: Path) -> None:
+    with tk.local(size="tiny", default=False) as session:
+        user = session.world["users"][0]
+        rows = len(tk.user_fills_by_time(user, "7d", session=session))
+    done = call(tmp_path, "userFillsByTime", user, "--start", "7d", "--size", "tiny", "--json")
+    assert json.loads(done.stdout)["rows"] == rows > 0
+
+
 def test_command_archives_every_operation(tmp_path: Path) -> None:
     with tk.local(size="tiny", default=False) as session:
         world = session.world

@@ -1,10 +1,12 @@
 """Many subjects share commits; a failure or a lost worker costs its subject only."""
 
 import multiprocessing
+import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
+import httpx
 import pandas as pd
 import pytest
 
@@ -19,6 +21,7 @@ from tests.archive.world import (
 )
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
+from toolkit.fetch.pull import IncompleteWarning
 
 USERS = [f"0x{number:040x}" for number in range(40)]
 FILLS = make_fills(60)
@@ -88,6 +91,37 @@ def test_service_fails_midway(tmp_path: Path) -> None:
     done = archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session)
     assert sum(each.rows for each in done) == len(FILLS) * len(USERS) - kept
     assert archive.verify() == []
+
+
+def test_histories_with_gaps_are_all_archived(tmp_path: Path) -> None:
+    """Rows that disagree are pulled once more; no other process wrote in between."""
+    archive, users = open_archive(tmp_path), [f"0x{number:040x}" for number in range(90)]
+    session = fill_session(FILLS[:20] + FILLS[30:], users=users)
+    with pytest.warns(IncompleteWarning):
+        done = archive.refresh_many(
+            tk.user_fills_by_time, users, START, session=session, rows_per_commit=200
+        )
+    assert {each.total for each in done} == {50}
+    assert len(done) == len(users)
+
+
+def test_refused_key_is_reason_of_all_failures(tmp_path: Path) -> None:
+    def refuse(inner: httpx.BaseTransport) -> httpx.MockTransport:
+        lock, answers = threading.Lock(), iter(range(10))
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            with lock:
+                is_left = next(answers, None) is not None
+            if is_left:
+                return inner.handle_request(request)
+            return httpx.Response(401, json={"error": "no"})
+
+        return httpx.MockTransport(answer)
+
+    session = fill_session(FILLS, users=USERS, through=refuse)
+    with pytest.raises(tk.Incomplete) as caught:
+        open_archive(tmp_path).refresh_many(tk.user_fills, USERS, session=session)
+    assert {type(error) for error in caught.value.failed.values()} == {tk.InvalidKey}
 
 
 class Losing(Executor):

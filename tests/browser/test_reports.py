@@ -19,7 +19,7 @@ KINDS = {
     "market": {"coin": "BTC"},
     "builder": {"address": None},
     "market_quality": {"dex": "eqx"},
-    "comparison": {"users": None},
+    "comparison": {"users": None, "start": 0},  # returns need all rows
 }
 SERIOUS = ("serious", "critical")
 

@@ -18,11 +18,12 @@ it knows. It begins again with the histories that have changed, and commits the 
 """
 
 import contextlib
+import copy
 import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -149,6 +150,7 @@ class _CallsHere:
     """Makes calls in this thread, with the interface of `Workers`."""
 
     def __init__(self, session: Session, count_rows: Callable[[int], object]) -> None:
+        self.fatal_error = None
         self._named = {"session": session, "count_rows": count_rows}
 
     def submit(self, function: Callable[..., Any], call: Mapping[str, Any]) -> "Future[Any]":
@@ -273,7 +275,7 @@ class _Refresh:
                 self._begin_call(workers)
             done = wait(self.running, return_when=FIRST_COMPLETED).done if self.running else ()
             for future in done:
-                count_rows(self._end_call(self.running.pop(future), future))
+                count_rows(self._end_call(self.running.pop(future), future, workers))
             if self.is_due() or not (self.waiting or self.running):
                 yield from self.commit_results()
             if at_once == 1 and not self.is_single:
@@ -293,7 +295,7 @@ class _Refresh:
         except RuntimeError as error:  # of the executor, such as a cluster that is closed
             self.fail(state, executor_error(error))
 
-    def _end_call(self, state: Any, future: "Future[Any]") -> int:
+    def _end_call(self, state: Any, future: "Future[Any]", workers: Workers | _CallsHere) -> int:
         """Return the number of new rows."""
         try:
             return self.take_result(state, future.result())
@@ -302,7 +304,9 @@ class _Refresh:
         except ToolkitError as error:
             self.fail(state, error)
         except BaseException as error:  # of the executor; a worker may even exit
-            self.fail(state, executor_error(error))
+            is_cancelled = isinstance(error, CancelledError)
+            reason = copy.copy(workers.fatal_error) if is_cancelled else None
+            self.fail(state, reason or executor_error(error))
         return 0
 
 
@@ -359,7 +363,7 @@ class _HistoryRefresh(_Refresh):
         except RowsDisagree:
             # The rows are pulled once more. After an error they are not kept.
             if pulled.error is None:
-                self._begin_again(history)
+                self._read_again(history)
                 return 0
         if isinstance(pulled.error, KeyboardInterrupt):
             raise pulled.error
@@ -456,8 +460,12 @@ class _HistoryRefresh(_Refresh):
                 history.is_changed, history.portions = True, []
 
     def _begin_again(self, history: HistoryPull) -> None:
-        """Read the runs of a history again, and continue from there."""
+        """Continue a history that another process has changed."""
         self._count_try()
+        self._read_again(history)
+
+    def _read_again(self, history: HistoryPull) -> None:
+        """Read the runs of a history again, and continue from there."""
         series = history.request.series
         history.is_changed = True
         self._entries[series.name] = read_series_log(self.tables, series)

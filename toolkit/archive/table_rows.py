@@ -120,7 +120,13 @@ def _decimal_texts(cells: Any) -> Any:
     texts = cells.cast(pa.string())
     if cells.type.scale <= 0:
         return texts
-    return pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+    has_exponent = pc.fill_null(pc.match_substring(texts, "E"), fill_value=False)
+    texts = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+    if not pc.any(has_exponent).as_py():
+        return texts
+    # Arrow writes small decimals with an exponent; the service does not.
+    small = pa.array(map(_number_text, cells.filter(has_exponent).to_pylist()), pa.string())
+    return pc.replace_with_mask(texts, has_exponent, small)
 
 
 def _milliseconds(cells: Any) -> Any:

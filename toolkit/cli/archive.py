@@ -311,7 +311,9 @@ def _refresh_all(
     calls: list[Call] = [(subject,) for subject in subjects] or [()]
     if subjects and operation.parameters and not is_repeatable(operation):
         calls = [(list(subjects),)]  # one request takes all of them
-    requests = _check_calls(fetch, calls, arguments)
+    # Wrong arguments are found first, because the service's own time may cost a request.
+    _check_calls(fetch, calls, arguments, time.time_ns() // 1_000_000)
+    requests = _check_calls(fetch, calls, arguments, session.now_ms())
     failed: dict[str, ToolkitError] = {}
     remaining = len(requests)
     with PullProgress(f"archive {operation.type}", len(requests)) as progress:
@@ -337,7 +339,7 @@ def _refresh_all(
 
 
 def _check_calls(
-    fetch: Callable[..., Any], calls: Sequence[Call], arguments: Mapping[str, Any]
+    fetch: Callable[..., Any], calls: Sequence[Call], arguments: Mapping[str, Any], now_ms: int
 ) -> list["RefreshRequest"]:
     """Return the requests of the calls; wrong arguments end the command."""
     from toolkit.archive.history_pull import prepare_refresh
@@ -345,7 +347,6 @@ def _check_calls(
 
     checked: dict[str, RefreshRequest] = {}
     errors = []
-    now_ms = time.time_ns() // 1_000_000  # the service's own time would cost a request
     for call in calls:
         try:
             request = prepare_refresh(fetch, call, arguments, now_ms)
