@@ -75,8 +75,8 @@ def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaw
 def _depth_laws(depth: IntoFrame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
     """Return laws through the depths within each distance: a regression of logarithms."""
     rows = columns.pandas_columns(
-        count_once(depth, "impact"), "impact", ("coin", "timestamp_ms", "bps", *_DEPTHS), ("dex",),
-        ("bps", *_DEPTHS),
+        count_once(depth, "depth", "impact"), "impact",
+        ("coin", "timestamp_ms", "bps", *_DEPTHS), ("dex",), ("bps", *_DEPTHS),
     )  # fmt: skip
     names = rows["coin"].astype("str")
     if "dex" in rows:
