@@ -46,6 +46,16 @@ class TestByHand:
         assert made.liquidated["equity"].tolist() == pytest.approx([2_000, 4_190])
         assert made.liquidated["method"].tolist() == ["backstop", "market"]
 
+    def test_dex_without_name_falls_too(self) -> None:
+        rows, accounts = self.rows.assign(dex=None), owners(a=12e3, b=15e3).assign(dex=None)
+        made = run(rows, accounts, self.depth, [-0.1])
+        assert made.liquidated["user"].tolist() == ["a", "b"]
+
+    def test_account_without_name_is_unknown(self) -> None:
+        rows = self.rows.assign(user=["a", None])
+        made = run(rows, owners(a=12e3), self.depth, [-0.1])
+        assert made.liquidated["user"].tolist() == ["a"]
+
     def test_better_margined_account_survives(self) -> None:
         made = run(self.rows, owners(a=12e3, b=15.5e3), self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a"]

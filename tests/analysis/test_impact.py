@@ -50,6 +50,12 @@ class TestParents:
         rows = fills_of([7, 8], [5, 20], crossed=[False, True])
         assert tk.execution.impact(rows, self.prices).parents["parent"].tolist() == [8]
 
+    def test_unnamed_order_counts(self) -> None:
+        rows = fills_of([7, 8, 9], [5, 13, 50], user=["0xa", None, None])
+        found = tk.execution.impact(rows, self.prices)
+        assert found.parents["user"].tolist() == ["0xa", "", ""]
+        assert found.params[["n", "missing"]].iloc[0].tolist() == [2, 1]
+
     def test_price_from_before_last_fill_is_missing(self) -> None:
         found = tk.execution.impact(fills_of([7], [36]), self.prices)
         assert found.parents["impact_bps"].isna().all()

@@ -57,6 +57,15 @@ def test_missing_value_does_not_count() -> None:
     assert whole["net_share"] == 0
 
 
+def test_rows_without_names_count() -> None:
+    rows = ROWS.assign(user=["a", "a", None, "c"], dex=[None, "x", "x", "x"])
+    made = tk.accounts.positioning(rows, by=["dex"])
+    whole = made[made["size"] == "all"]
+    assert whole["accounts"].tolist() == [3, 1]
+    assert whole[["long_usd", "short_usd"]].values.tolist() == [[110, 610], [220, 0]]
+    assert whole["dex"].isna().tolist() == [False, True]
+
+
 def test_moments_are_apart() -> None:
     first, last = pd.Timestamp("2025-09-01", tz="UTC"), pd.Timestamp("2025-09-02", tz="UTC")
     both = pd.concat([ROWS.assign(time=first), ROWS.iloc[:2].assign(time=last)])

@@ -122,6 +122,40 @@ def test_two_named_accounts_stay(engine: Engine) -> None:
     assert engine.take(result)[0]["fills"] == 6
 
 
+def test_unnamed_payments_stay(engine: Engine) -> None:
+    """Another account with an equal position is paid the same."""
+    unnamed = payments().iloc[[0]].drop(columns="user")
+    joined = pd.concat([unnamed, payments().iloc[[1]]])
+    row = engine.take(tk.funding.sums(engine.give(joined), None))[0]
+    assert (row["payments"], row["net"]) == (2, -1.0)
+
+
+def test_account_goes_before_user(engine: Engine) -> None:
+    """A `user` beside an `account` may be a sender, so a row with it only is unnamed."""
+    rows = fills().assign(user=ME)
+    joined = pd.concat([rows.head(2), rows.assign(account=ME)])
+    with pytest.warns(RepeatedRows, match="2 of 5 rows"):
+        kept = count_once(engine.give(joined), "fills")
+    assert [str(row["account"]).lower() for row in engine.take(kept)] == [ME.lower()] * 3
+
+
+def test_both_sides_of_a_transfer_stay(engine: Engine) -> None:
+    """Sender and receiver have the same ledger update; `user` is the sender in both."""
+    sent = pd.DataFrame(
+        {
+            "time": times([MONDAY]),
+            "type": pd.array(["internalTransfer"], dtype="str"),
+            "usdc": [100.0],
+            "user": pd.array([ME], dtype="str"),
+            "hash": pd.array(["0x" + "7" * 64], dtype="str"),
+        }
+    )
+    unnamed = pd.concat([sent, sent.assign(account=OTHER)])
+    assert len(engine.take(count_once(engine.give(unnamed), "ledger"))) == 2
+    named = pd.concat([sent.assign(account=ME), sent.assign(account=OTHER)])
+    assert len(engine.take(count_once(engine.give(named), "ledger"))) == 2
+
+
 def test_ledger_rows_without_hash_stay(engine: Engine) -> None:
     rows = pd.DataFrame(
         {

@@ -25,6 +25,7 @@ from tests.reports import (
     recomputed_quality,
     recomputed_wallet,
 )
+from toolkit.errors import ReportFailed
 from toolkit.reports import (
     builder_report,
     comparison_report,
@@ -284,6 +285,12 @@ def test_tables_match_sentences(variants) -> None:
     assert rows[0][headings.index("largest order to buy for 10 bps or less")].startswith(
         "> 1,000,000 USD (largest sampled)"
     )
+
+
+def test_spellings_are_one_account(session) -> None:
+    user = session.world["users"][5]
+    with pytest.raises(ReportFailed, match="not 1"):
+        comparison_report.fetch_comparison(session, [user, f"0x{user[2:].upper()}"])
 
 
 def test_within_is_a_distance(variants) -> None:

@@ -61,6 +61,14 @@ def test_unnamed_copies_count_once(threads: Any) -> None:
     assert {row["user"]: row["fills"] for row in result.collect()} == {None: 1, "0xa": 1}
 
 
+def test_unnamed_payments_stay(threads: Any) -> None:
+    """Another account with an equal position is paid the same."""
+    case = next(case for case in CASES if case.helper == "funding.sums")
+    frame = given(case)["funding"].iloc[[0, 0]].assign(user=[None, "0xa"])
+    result = tk.funding.sums(threads.createDataFrame(frame), None)
+    assert [row["payments"] for row in result.collect()] == [2]
+
+
 def test_empty_frames(remote: Any) -> None:
     spark = Engine("spark", remote)
     for helper in ("pnl.positions", "pnl.attribution", "funding.sums"):

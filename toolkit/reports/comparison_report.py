@@ -143,7 +143,8 @@ def fetch_comparison(
 
     Raise ReportFailed if there are fewer than two accounts or more than 50, or no data of any.
     """
-    chosen = list(dict.fromkeys(users if users is not None else _example_accounts(session)))
+    named = users if users is not None else _example_accounts(session)
+    chosen = list(dict.fromkeys(user.lower() for user in named))
     if not 2 <= len(chosen) <= _MOST:
         raise ReportFailed(f"a comparison is of 2 to {_MOST} accounts, not {len(chosen)}")
     frames = [fetch_wallet(session, user, start, end, (), with_slippage=False) for user in chosen]

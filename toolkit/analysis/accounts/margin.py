@@ -60,7 +60,9 @@ def read_positions(
         if not frame[name].isna().all():
             columns.number_kind(opened, [name], "positions")
     frame = frame.astype(dict.fromkeys(amounts, "float64"))
-    frame["user"] = frame["user"].astype("str")
+    # A group without a name stays a group: pandas leaves missing keys out.
+    for name in {"user", "dex"} & set(frame.columns):
+        frame[name] = frame[name].astype("str").fillna("")
     _check_one_moment(frame, [frame["user"], dex_names(frame["coin"])], "positions")
     frame = frame[frame["szi"] != 0]
     frame = _drop_repeated_states(frame, ["user", "coin"], ["szi", "position_value"], "positions")
@@ -80,6 +82,8 @@ def read_accounts(accounts: IntoFrame) -> pd.DataFrame:
     columns.number_kind(opened, ["cross_account_value"], "accounts")
     owners = owners.assign(user=owners["user"].astype("str"))
     keys = ["user", *(["dex"] if "dex" in owners else [])]
+    if "dex" in owners:
+        owners["dex"] = owners["dex"].astype("str").fillna("")
     _check_one_moment(owners, keys, "accounts")
     values = [name for name in ("cross_account_value", STATED) if name in owners]
     return _drop_repeated_states(owners, keys, values, "accounts")

@@ -112,7 +112,7 @@ def positioning(
     )  # fmt: skip
     moment = ["time"] if "time" in rows else []
     rows = rows[(rows["szi"] != 0)].reset_index(drop=True)
-    rows["user"] = rows["user"].astype("str")
+    rows["user"] = rows["user"].astype("str").fillna("")
     rows["_value"] = np.sign(rows["szi"]) * rows["position_value"].abs()
     sizes = _account_sizes(rows, accounts, moment).to_numpy(np.float64)
     names = [*class_names(edges), _UNKNOWN]
@@ -132,7 +132,7 @@ def _account_sizes(rows: pd.DataFrame, accounts: IntoFrame | None, moment: list[
     """Return the size of the account of each position; NaN if it is not known."""
     keys = [*moment, "user"]
     if accounts is None:
-        notional = rows.assign(_size=rows["_value"].abs()).groupby(keys)["_size"]
+        notional = rows.assign(_size=rows["_value"].abs()).groupby(keys, dropna=False)["_size"]
         return notional.transform("sum")
     optional = [name for name in ("time", "dex") if name != "time" or moment]
     owners = columns.pandas_columns(
@@ -157,7 +157,7 @@ def _sum_groups(rows: pd.DataFrame, keys: list[str], level: float) -> pd.DataFra
         _entry=entry.where(gain.notna()), _gain=gain, _gross=rows["_value"].abs(),
         _missing=rows["_value"].isna(),
     )  # fmt: skip
-    own = known.groupby([*keys, "user"], as_index=False).agg(
+    own = known.groupby([*keys, "user"], as_index=False, dropna=False).agg(
         positions=("_value", "count"), missing=("_missing", "sum"), _net=("_value", "sum"),
         _gross=("_gross", "sum"), _entry=("_entry", "sum"), _gain=("_gain", "sum"),
     )  # fmt: skip
@@ -167,13 +167,13 @@ def _sum_groups(rows: pd.DataFrame, keys: list[str], level: float) -> pd.DataFra
     )  # fmt: skip
     for name in ("long", "short", "gross"):
         own[f"_{name}2"] = own[f"_{name}"] ** 2
-    whole = own.groupby(keys)[["_net", "_gross"]].transform("sum")
+    whole = own.groupby(keys, dropna=False)[["_net", "_gross"]].transform("sum")
     part = (own["_gross"] / whole["_gross"]).where(lambda weight: weight < 1)
     # By how much the share would differ without this account (jackknife).
     own["_miss2"] = (
         (own["_net"] / whole["_gross"] - whole["_net"] / whole["_gross"] * part) / (1 - part)
     ) ** 2
-    sums = own.groupby(keys).agg(
+    sums = own.groupby(keys, dropna=False).agg(
         accounts=("_has", "sum"), positions=("positions", "sum"), missing=("missing", "sum"),
         long_usd=("_long", "sum"), short_usd=("_short", "sum"), _up=("_up", "sum"),
         _entry=("_entry", "sum"), _gain=("_gain", "sum"), _gross2=("_gross2", "sum"),

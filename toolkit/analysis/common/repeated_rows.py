@@ -11,7 +11,9 @@ it is cheap if nothing repeats. Of a lazy frame only the number and time columns
 frame stays lazy.
 
 Joined frames may name the account in some rows only, for example if a user's own fills are joined
-with the fills of a builder's users. A row without the account repeats an equal row that names it.
+with the fills of a builder's users. A fill without the account repeats an equal fill that names it,
+since a trade id and a side belong to one account. Other rows without the account stay: two accounts
+with equal positions have equal payments, and both sides of a transfer have the same ledger update.
 """
 
 import sys
@@ -36,8 +38,8 @@ Native = TypeVar("Native")
 Keys = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 
-ACCOUNT: Final = ("user", "account")
-"""Columns that name the account."""
+ACCOUNT: Final = ("account", "user")
+"""Columns that name the account; the `user` beside an `account` may be a sender."""
 
 _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product can be inverted
 _MIX: Final = np.uint64(29)
@@ -53,6 +55,8 @@ class RowIdentity:
     - ``number``: a number column. A row with 0 or a missing value has no identity.
     - ``text``: a column of hashes. A row with a hash of zeros or a missing hash has no identity.
     - ``in_full``: whether all columns must be equal, except nested ones
+    - ``of_one_account``: whether the other columns belong to one account, so that a row without the
+      account repeats an equal row that names it
     """
 
     needed: tuple[str, ...]
@@ -60,6 +64,7 @@ class RowIdentity:
     number: str = ""
     text: str = ""
     in_full: bool = False
+    of_one_account: bool = False
 
 
 ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
@@ -67,6 +72,7 @@ ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
         needed=("tid", "coin", "time", "side", "px", "sz"),
         also=("user", "account", "oid"),
         number="tid",
+        of_one_account=True,
     ),
     "funding": RowIdentity(
         needed=("coin", "time", "usdc"), also=("user", "account", "szi", "funding_rate")
@@ -175,7 +181,7 @@ def _pandas_distinct(
     suspect = np.isin(keys, repeated) if known is None else np.isin(keys, repeated) & known
     rows = columns.normalise_frame(native.loc[suspect, names])
     repeats = rows.duplicated().to_numpy()
-    if owner := _owner_column(names):
+    if owner := _owner_column(identity, names):
         is_unnamed = rows[owner].isna().to_numpy()
         named_first = rows.drop(columns=owner).iloc[np.argsort(is_unnamed, kind="stable")]
         repeats = repeats | (is_unnamed & named_first.duplicated().sort_index().to_numpy())
@@ -193,17 +199,18 @@ def _pandas_distinct(
     return kept
 
 
-def _owner_column(names: Sequence[str]) -> str:
-    """Return the column that names the account; empty if the rows have none."""
-    return next((name for name in ACCOUNT if name in names), "")
+def _owner_column(identity: RowIdentity, names: Sequence[str]) -> str:
+    """Return the column whose absence makes a row a copy; empty if there is none."""
+    owners = ACCOUNT if identity.of_one_account else ()
+    return next((name for name in owners if name in names), "")
 
 
-def _drop_unnamed_copies(native: Any, names: Sequence[str]) -> Any:
+def _drop_unnamed_copies(native: Any, identity: RowIdentity, names: Sequence[str]) -> Any:
     """Return rows without those that lack the account and repeat a row that names it.
 
     The account of frames outside pandas is null if it is missing.
     """
-    owner = _owner_column(names)
+    owner = _owner_column(identity, names)
     if not owner:
         return native
     frame: Any = nw.from_native(native)
@@ -297,7 +304,7 @@ def _polars_distinct(native: Any, identity: RowIdentity, names: list[str], what:
     if not len(_repeated_keys(found["_key"].to_numpy())):
         return native
     lazy = columns.normalise_frame(lazy)
-    rows = _drop_unnamed_copies(lazy.with_row_index("_row").filter(known), names)
+    rows = _drop_unnamed_copies(lazy.with_row_index("_row").filter(known), identity, names)
     exact = rows.select(_key=_polars_hash(names)).collect(engine="streaming")
     count = len(found) - exact["_key"].n_unique()
     if not count:
@@ -333,7 +340,7 @@ def _duckdb_distinct(native: Any, identity: RowIdentity, names: list[str], what:
     if not len(_repeated_keys(first)):
         return native
     plain = columns.normalise_frame(native)
-    rows = _drop_unnamed_copies(plain.filter(known), names)
+    rows = _drop_unnamed_copies(plain.filter(known), identity, names)
     count = len(first) - len(np.unique(_duckdb_hashes(rows, names)))
     if not count:
         return native
@@ -358,7 +365,7 @@ def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: 
         known = f"coalesce(`{identity.text}` <> '{_NO_HASH}', false)"
     plain = columns.normalise_frame(native)
     rows = plain.selectExpr("*", f"{known} AS _known")
-    owner = _owner_column(names)
+    owner = _owner_column(identity, names)
     is_named = f"if(`{owner}` IS NULL, 0, 1)" if owner else "1"
     whole = rows.groupBy("_known", *names).count().selectExpr("*", f"{is_named} AS _named")
     events = whole.groupBy("_known", *(name for name in names if name != owner))
@@ -368,7 +375,7 @@ def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: 
     if not found["again"]:
         return native
     _warn_repeats(what, found["again"], found["every"], names)
-    once = _drop_unnamed_copies(plain.filter(known), names).dropDuplicates(names)
+    once = _drop_unnamed_copies(plain.filter(known), identity, names).dropDuplicates(names)
     return once.union(plain.filter(f"NOT ({known})"))
 
 

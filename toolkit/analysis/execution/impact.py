@@ -214,7 +214,7 @@ def _read_taker_fills(fills: IntoFrame) -> pd.DataFrame:
     is_twap = twap.notna()
     rows["kind"] = pd.Series(np.where(is_twap, "twap", "order"), rows.index, dtype="str")
     rows["parent"] = twap.where(is_twap, rows["oid"]).astype("int64")
-    rows["user"] = rows["user"].astype("str") if "user" in rows else ""
+    rows["user"] = rows["user"].astype("str").fillna("") if "user" in rows else ""
     rows["coin"] = rows["coin"].astype("str")
     rows["side"] = rows["side"].astype("str")
     rows["_sign"] = np.where(rows["side"] == "B", 1.0, -1.0)
