@@ -271,8 +271,9 @@ an order event by order id, status and time (and account and transaction index);
 with a hash, and a snapshot row, by all their columns that are not nested. `ROW_IDENTITIES` in
 `toolkit/analysis/common/repeated_rows.py` lists the columns of each record. Rows without an
 identity, such as fills with trade id 0, are never left out. A fill that does not name its account
-repeats an equal fill that names it, so a user's own fills can be joined with a builder's. Other rows
-that do not name their account stay, because two accounts may have equal payments or one transfer.
+repeats an equal fill that names it, so a user's own fills can be joined with a builder's.
+Other rows that do not name their account stay, because two accounts may have equal payments or one
+transfer.
 
 **Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add it.
 A helper that follows one account's history (positions, lots, round trips, equity, audit) raises an
