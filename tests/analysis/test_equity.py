@@ -145,3 +145,11 @@ def test_second_drawdown_replaces_first() -> None:
     again = drawdown(drawdown(curve), of="realised")
     pd.testing.assert_frame_equal(again, drawdown(curve, of="realised"))
     assert again["high"].tolist() == [2.0, 5.0]
+
+
+def test_hourly_curve_reaches_last_spot_fill() -> None:
+    """The curve has the last spot fill, though the last perp fill is earlier."""
+    frame = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
+    late = frame.tail(1).assign(time=times([MONDAY + 5 * HOUR])[0], tid=77)
+    hourly, daily = (equity(pd.concat([frame, late]), by=by) for by in ("hour", "day"))
+    assert hourly["spot_realised"].iloc[-1] == daily["spot_realised"].iloc[-1]

@@ -189,12 +189,8 @@ def _trace_equity(
         )
         paid = rows_inside(mark_inside(paid, frame, time))
     made = compute_attribution(frame, paid, moved, [*keys, by], **money)
-    rows = _account_curves(made, by, kind)
     spot = _spot_net(other, keys, by, kind, money)
-    for user, (ends, _) in spot.items():
-        if user not in rows:  # an account that traded only spot or outcomes
-            step = CALENDAR[by][0]
-            rows[user] = _curve_points({end - step: (None, None) for end in ends}, step, kind)
+    rows = _account_curves(made, spot, by, kind)
     _add_unrealised(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
     covers = dict(zip(row_users(whole), whole["covers"], strict=True))
     inputs: dict[str, Any] = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
@@ -236,10 +232,17 @@ def _spot_net(
     return found
 
 
-def _account_curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[Any]]]:
-    """Return each account's points: end of the step and the columns of `_result_table`."""
+def _account_curves(
+    made: pd.DataFrame, spot: Mapping[str, tuple[list[int], list[Amount]]], by: str, kind: Numbers
+) -> dict[str, list[list[Any]]]:
+    """Return each account's points: end of the step and the columns of `_result_table`.
+
+    A curve reaches to the last fill of perps, spot and outcome markets.
+    """
     step = CALENDAR[by][0]
-    changes: dict[str, dict[int, tuple[Amount, Amount]]] = {}
+    changes: dict[str, dict[int, tuple[Amount | None, Amount | None]]] = {
+        user: {end - step: (None, None) for end in ends} for user, (ends, _) in spot.items()
+    }
     times = row_times(made.rename(columns={by: "time"}))
     for user, ms, net, flow in zip(
         row_users(made), times, column_list(made, "net"), column_list(made, "ledger"), strict=True
@@ -249,7 +252,7 @@ def _account_curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, lis
 
 
 def _curve_points(
-    changes: Mapping[int, tuple[Amount, Amount]], step: int, kind: Numbers
+    changes: Mapping[int, tuple[Amount | None, Amount | None]], step: int, kind: Numbers
 ) -> list[list[Any]]:
     realised = flows = zero_amount(kind)
     points = []
