@@ -69,7 +69,13 @@ def test_session_table_hides_key():
 
 def test_provenance_is_dict_and_table():
     facts = tk.provenance(tk.frame("delegations", []))
-    assert facts == {"operation": "delegations", "source": "rows", "numbers": "float", "rows": 0}
+    assert facts == {
+        "operation": "delegations",
+        "source": "rows",
+        "numbers": "float",
+        "rows": 0,
+        "toolkit_version": tk.__version__,
+    }
     assert json.loads(json.dumps(facts)) == facts
     assert pickle.loads(pickle.dumps(facts)) == facts
     assert ">delegations</td>" in facts._repr_html_()

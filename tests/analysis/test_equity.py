@@ -153,3 +153,35 @@ def test_hourly_curve_reaches_last_spot_fill() -> None:
     late = frame.tail(1).assign(time=times([MONDAY + 5 * HOUR])[0], tid=77)
     hourly, daily = (equity(pd.concat([frame, late]), by=by) for by in ("hour", "day"))
     assert hourly["spot_realised"].iloc[-1] == daily["spot_realised"].iloc[-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("with_funding", [False, True], ids=["fills", "funding"])
+def test_prices_convert_all_amounts_of_a_dex(kind: str, with_funding: bool) -> None:
+    """A dex pays in USDH at 0.5 USD: all its amounts halve, and those of BTC stay."""
+    frame = pd.DataFrame(
+        {"coin": ["flx:TSLA", "flx:TSLA", "BTC"], "px": [200.0, 210.0, 100.0],
+         "sz": [4.0, 1.0, 2.0], "side": ["B", "A", "A"], "start_position": [0.0, 4.0, 0.0],
+         "time": times([MONDAY, MONDAY + 1, MONDAY + 2]), "closed_pnl": [0.0, 10.0, 0.0],
+         "fee": [1.0, 0.5, 0.25], "fee_token": ["USDH", "USDH", "USDC"]}
+    )  # fmt: skip
+    marks = pd.DataFrame(
+        {"time": times([MONDAY + HOUR] * 2), "name": ["flx:TSLA", "BTC"], "mark_px": [190.0, 103.0]}
+    )
+    paid = None
+    if with_funding:
+        rows = {"coin": "flx:TSLA", "time": times([MONDAY + 1]), "usdc": -3.0}
+        paid = as_numbers(pd.DataFrame(rows), kind)
+    made = equity(
+        as_numbers(frame, kind),
+        paid,
+        marks=as_numbers(marks, kind),
+        sz_decimals={"flx:TSLA": 3, "BTC": 5},
+        prices={"USDH": 0.5},
+    )
+    # TSLA: 3 at 200, marked at 190; BTC: -2 at 100, marked at 103.
+    realised = 0.5 * (10 - 1.5 - (3 if with_funding else 0)) - 0.25
+    assert listed(made["realised"]) == pytest.approx([realised])
+    assert listed(made["unrealised"]) == pytest.approx([0.5 * -30 - 6])
+    assert listed(made["long"]) == pytest.approx([0.5 * 570])
+    assert listed(made["short"]) == pytest.approx([206])

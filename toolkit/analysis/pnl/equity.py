@@ -31,6 +31,7 @@ from toolkit.analysis.pnl.fill_order import SizeDecimals, size_decimals
 from toolkit.analysis.pnl.mixed_accounts import check_one_account
 from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import positions
+from toolkit.contract.dexes import coin_dex
 from toolkit.errors import MissingColumns
 
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity", "long", "short")
@@ -127,7 +128,7 @@ def equity(
         money={
             "account": account,
             "prices": prices,
-            "meta": _collateral(fills, funding, prices, meta),
+            "meta": _collateral(fills, prices, meta),
         },
         time=time,
     )
@@ -136,10 +137,10 @@ def equity(
     return made
 
 
-def _collateral(fills: Any, funding: Any, prices: Prices | None, meta: Any) -> dict[str, str]:
+def _collateral(fills: Any, prices: Prices | None, meta: Any) -> dict[str, str]:
     """Return the collateral of dexes by `meta`, and by the fills of all accounts if it counts."""
     dexes = usd_values.dex_tokens(meta)
-    if not usd_values.parse_prices(prices) or funding is None:
+    if not usd_values.parse_prices(prices):
         return dexes
     return {**usd_values.dex_tokens_in_fills(columns.open_frame(fills, "fills")), **dexes}
 
@@ -191,7 +192,8 @@ def _trace_equity(
     made = compute_attribution(frame, paid, moved, [*keys, by], **money)
     spot = _spot_net(other, keys, by, kind, money)
     rows = _account_curves(made, spot, by, kind)
-    _add_unrealised(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
+    worth = _collateral_prices(money, kind)
+    _add_unrealised(rows, frame, marks, sz_decimals, worth, CALENDAR[by][0], kind)
     covers = dict(zip(row_users(whole), whole["covers"], strict=True))
     inputs: dict[str, Any] = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
     table = _result_table(rows, spot, covers, bool(keys), kind, ledger is not None)
@@ -264,28 +266,38 @@ def _curve_points(
     return points
 
 
+def _collateral_prices(money: Mapping[str, Any], kind: Numbers) -> dict[str, Amount]:
+    """Return dex -> price of its collateral in USD; a dex without a price counts at par."""
+    prices = usd_values.parse_prices(money["prices"])
+    pairs = [(dex, prices.get(token.upper())) for dex, token in money["meta"].items()]
+    known = {dex: price for dex, price in pairs if price is not None}
+    return known if kind == "exact" else {dex: float(price) for dex, price in known.items()}
+
+
 def _add_unrealised(
     rows: Mapping[str, list[list[Any]]],
     fills: pd.DataFrame,
     marks: Any,
     sz_decimals: Any,
+    worth: Mapping[str, Amount],
     step: int,
     kind: Numbers,
 ) -> None:
-    """Set the unrealised PnL and the notionals at the end of each step."""
+    """Set the unrealised PnL and the notionals at the end of each step, in USD."""
     if marks is None:
         return
     held = _position_runs(positions(fills, sz_decimals))
     prices = _price_series(marks, kind)
     for user, points in rows.items():
         for point in points:
-            values = _value_before(held.get(user, {}), prices, point[0], step, kind)
+            values = _value_before(held.get(user, {}), prices, worth, point[0], step, kind)
             point[2], point[4], point[5] = values or (None, None, None)
 
 
 def _value_before(
     held: Mapping[str, tuple[list[int], list[Amount], list[Amount]]],
     prices: Mapping[str, tuple[list[int], list[Amount]]],
+    worth: Mapping[str, Amount],
     end: int,
     step: int,
     kind: Numbers,
@@ -300,11 +312,18 @@ def _value_before(
         latest = bisect_right(stamps, end) - 1
         if latest < 0 or stamps[latest] <= end - step or entries[place] is None:
             return None
-        size, mark = sizes[place], marks[latest]
-        gain += size * (mark - entries[place])
-        long += max(size, 0) * mark
-        short -= min(size, 0) * mark
+        size, mark, price = sizes[place], marks[latest], worth.get(coin_dex(coin))
+        gain += _in_usd(size * (mark - entries[place]), price)
+        long += _in_usd(max(size, 0) * mark, price)
+        short -= _in_usd(min(size, 0) * mark, price)
     return gain, long, short
+
+
+def _in_usd(amount: Amount, price: Amount | None) -> Amount:
+    """Return an amount of collateral in USD; exact amounts keep ten decimals, as in attribution."""
+    if price is None:
+        return amount
+    return (round(amount, 10) if isinstance(amount, Decimal) else amount) * price
 
 
 def _position_runs(
