@@ -1,0 +1,117 @@
+"""Round trips of one frame with spot gaps, swaps, collateral, forced closes and funding."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from toolkit.pnl import round_trips
+
+from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
+
+#  coin        side  sz    px     start closed  fee    token   dir                       hour
+FILLS: list[tuple[Any, ...]] = [
+    # Bought tokens pay the fee; 4 leave, 5.5 are sold, and of nothing 3 come, which are sold.
+    ("@107", "B", 10.0, 2.0, 0.0, 0.0, 0.5, "HYPE", "Buy", 1),
+    ("@107", "A", 5.5, 3.0, 5.5, 5.0, 0.25, "USDC", "Sell", 2),
+    ("@107", "A", 3.0, 4.0, 3.0, 1.0, 0.125, "USDC", "Sell", 3),
+    # A sell of another token is at par.
+    ("@9", "B", 2.0, 5.0, 0.0, 0.0, 0.25, "USDC", "Buy", 1),
+    ("@9", "A", 2.0, 7.0, 2.0, 3.5, 0.75, "USDT0", "Sell", 4),
+    # Outcome tokens swapped in, and others swapped away.
+    ("#20", "B", 8.0, 0.25, 0.0, 0.0, 0.0, "USDC", "Negate Outcome", 2),
+    ("#20", "A", 8.0, 0.5, 8.0, 2.0, 0.0, "USDC", "Sell", 5),
+    ("#30", "B", 4.0, 0.25, 0.0, 0.0, 0.0, "USDC", "Buy", 2),
+    ("#30", "A", 4.0, 0.5, 4.0, 1.5, 0.0, "USDC", "Negate Outcome", 6),
+    # Late, and all of the rest leaves; then another trip.
+    ("PURR/USDC", "A", 2.0, 3.0, 5.0, 0.5, 0.25, "USDC", "Sell", 2),
+    ("PURR/USDC", "B", 1.0, 4.0, 0.0, 0.0, 0.5, "USDC", "Buy", 3),
+    # Collateral with a price, also of a fill that flips; a native perp whose fee has a price.
+    ("flx:TSLA", "A", 2.0, 200.0, 0.0, -0.5, 0.4, "USDH", "Open Short", 1),
+    ("flx:TSLA", "B", 5.0, 190.0, -2.0, 20.0, 1.0, "USDH", "Short > Long", 3),
+    ("ETH", "B", 1.0, 30.0, 0.0, -0.25, 0.5, "HYPE", "Open Long", 2),
+    ("ETH", "A", 1.0, 31.0, 1.0, 1.0, 0.0, "USDC", "Close Long", 4),
+    # Late, then opened, then broken: fills are missing; the rest is liquidated.
+    ("BTC", "A", 1.0, 100.0, 1.0, 6.0, 0.125, "USDC", "Liquidated Cross Long", 1),
+    ("BTC", "B", 3.0, 100.0, 0.0, 0.0, 0.25, "USDC", "Open Long", 2),
+    ("BTC", "A", 2.0, 90.0, 7.0, -8.0, 0.5, "USDC", "Close Long", 4),
+    ("BTC", "A", 5.0, 80.0, 5.0, -9.0, 0.75, "USDC", "Auto-Deleveraging", 6),
+]
+NAMES = ["coin", "side", "sz", "px", "start_position", "closed_pnl", "fee", "fee_token", "dir"]
+#         coin     side    from to hours status n size entry exit  gross  fees  funding net return_
+NO = None
+EXPECTED: list[tuple[Any, ...]] = [
+    ("#20", "long", 2, 5, 3, "closed", 1, 8, NO, 0.5, 2, 0, 0, 2, NO),
+    ("#30", "long", 2, 6, 4, "closed", 1, 4, 0.25, NO, 1.5, 0, 0, 1.5, NO),
+    ("@107", "long", 1, 2, 1, "moved", 2, 9.5, 20 / 9.5, NO, 5, -0.25, 0, 4.75, NO),
+    ("@107", "long", NO, 3, NO, "moved", 1, 3, NO, 4, 1, -0.125, 0, 0.875, NO),
+    ("@9", "long", 1, 4, 3, "closed", 2, 2, 5, 7, 3.5, -1, 0, 2.5, 0.25),
+    ("BTC", "long", NO, 1, NO, "late", 1, 1, NO, 100, 6, -0.125, 0.5, 6.375, NO),
+    ("BTC", "long", 2, NO, NO, "broken", 1, 3, NO, NO, 0, -0.25, -1.25, -1.5, NO),
+    ("BTC", "long", NO, 6, NO, "broken", 2, 7, NO, 580 / 7, -17, -1.25, -3, -21.25, NO),
+    ("ETH", "long", 2, 4, 2, "closed", 2, 1, 30, 31, 0.75, -15, 0.125, -14.125, -14.125 / 30),
+    ("PURR/USDC", "long", NO, NO, NO, "late", 1, 5, NO, NO, 0.5, -0.25, 0, 0.25, NO),
+    ("PURR/USDC", "long", 3, NO, NO, "open", 1, 1, 4, NO, 0, -0.5, 0, -0.5, -0.125),
+    ("flx:TSLA", "short", 1, 3, 2, "closed", 2, 2, 200, 190, 14.625, -0.6, -7.5, 6.525, 0.02175),
+    ("flx:TSLA", "long", 3, NO, NO, "open", 1, 3, 190, NO, 0, -0.45, 12, 11.55, 11.55 / 427.5),
+]  # fmt: skip
+
+
+def mixed_fills() -> pd.DataFrame:
+    frame = pd.DataFrame(FILLS, columns=[*NAMES, "time"])
+    frame["time"] = times(MONDAY + hour * HOUR for hour in frame["time"])
+    return frame
+
+
+def payments() -> pd.DataFrame:
+    """At the opening (not counted), inside, at the very end (counted), and after it."""
+    rows = [
+        ("BTC", 1, 0.5), ("BTC", 2, 4.0), ("BTC", 3, -1.0), ("BTC", 4, -0.25), ("BTC", 6, -3.0),
+        ("flx:TSLA", 1, 64.0), ("flx:TSLA", 2, -2.0), ("flx:TSLA", 3, -8.0), ("flx:TSLA", 5, 16.0),
+        ("ETH", 2, 128.0), ("ETH", 4, 0.125), ("ETH", 5, 256.0),
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["coin", "time", "usdc"])
+    return frame.assign(time=times(MONDAY + hour * HOUR for hour in frame["time"]))
+
+
+def cell(value: object) -> object:
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, pd.Timestamp):
+        return (value - times([MONDAY])[0]) / pd.Timedelta(hours=1)
+    return None if pd.isna(value) else round(float(value), 9)
+
+
+def listed_rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
+    return [tuple(cell(value) for value in row) for row in frame.to_numpy(dtype=object).tolist()]
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_trips_of_mixed_coins(kind: str) -> None:
+    """Each amount of another token has its price, and no price is taken from a swap or a gap."""
+    frames = (as_numbers(mixed_fills(), kind), as_numbers(payments(), kind))
+    result = round_trips(*frames, account=ME, prices={"USDH": 0.75, "hype": 30})
+    forced, at_par = result.pop("forced"), result.pop("at_par")
+    assert listed_rows(result) == [
+        tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in EXPECTED
+    ]
+    assert [row for row, value in enumerate(forced) if value] == [5, 7]
+    assert [row for row, value in enumerate(at_par) if value] == [4]
+    alone = round_trips(frames[0].iloc[:5])
+    assert alone["at_par"].tolist() == [False, False, True]
+    assert alone["funding"].isna().all()
+
+
+def test_liquidated_user_marks_trips() -> None:
+    """Of two accounts without `dir`, only the named one is liquidated; a late trip stays late."""
+    rows = mixed_fills().query("coin in ['BTC', 'ETH']").drop(columns=["dir", "fee_token"])
+    both = pd.concat([rows.assign(user=ME), rows.assign(user=OTHER)], ignore_index=True)
+    both["liquidated_user"] = [ME if n in (1, 2) else None for n in range(len(both))]
+    both["liquidation_method"] = "market"
+    result = round_trips(both)
+    first = ["late", "broken", "broken"]
+    assert result["status"].tolist() == [*first, "liquidated", *first, "closed"]
+    assert result["forced"].tolist() == [True, False, False, True] + 4 * [False]
+    mine = both[both["user"] == ME].drop(columns="user")
+    assert round_trips(mine, account=ME)["forced"].tolist() == [True, False, False, True]
+    assert not round_trips(mine, account=OTHER)["forced"].any()
