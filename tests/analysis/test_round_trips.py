@@ -30,7 +30,8 @@ FILLS: list[tuple[Any, ...]] = [
     ("flx:TSLA", "A", 2.0, 200.0, 0.0, -0.5, 0.4, "USDH", "Open Short", 1),
     ("flx:TSLA", "B", 5.0, 190.0, -2.0, 20.0, 1.0, "USDH", "Short > Long", 3),
     ("ETH", "B", 1.0, 30.0, 0.0, -0.25, 0.5, "HYPE", "Open Long", 2),
-    ("ETH", "A", 1.0, 31.0, 1.0, 1.0, 0.0, "USDC", "Close Long", 4),
+    ("ETH", "B", 3.0, 34.0, 1.0, -0.5, 0.25, "HYPE", "Open Long", 3),
+    ("ETH", "A", 4.0, 31.0, 4.0, -8.0, 0.0, "USDC", "Close Long", 4),
     # Late, then opened, then broken: fills are missing; the rest is liquidated.
     ("BTC", "A", 1.0, 100.0, 1.0, 6.0, 0.125, "USDC", "Liquidated Cross Long", 1),
     ("BTC", "B", 3.0, 100.0, 0.0, 0.0, 0.25, "USDC", "Open Long", 2),
@@ -49,7 +50,7 @@ EXPECTED: list[tuple[Any, ...]] = [
     ("BTC", "long", NO, 1, NO, "late", 1, 1, NO, 100, 6, -0.125, 0.5, 6.375, NO),
     ("BTC", "long", 2, NO, NO, "broken", 1, 3, NO, NO, 0, -0.25, -1.25, -1.5, NO),
     ("BTC", "long", NO, 6, NO, "broken", 2, 7, NO, 580 / 7, -17, -1.25, -3, -21.25, NO),
-    ("ETH", "long", 2, 4, 2, "closed", 2, 1, 30, 31, 0.75, -15, 0.125, -14.125, -14.125 / 30),
+    ("ETH", "long", 2, 4, 2, "closed", 3, 4, 33, 31, -8.75, -22.5, 0.125, -31.125, -31.125 / 132),
     ("PURR/USDC", "long", NO, NO, NO, "late", 1, 5, NO, NO, 0.5, -0.25, 0, 0.25, NO),
     ("PURR/USDC", "long", 3, NO, NO, "open", 1, 1, 4, NO, 0, -0.5, 0, -0.5, -0.125),
     ("flx:TSLA", "short", 1, 3, 2, "closed", 2, 2, 200, 190, 14.625, -0.6, -7.5, 6.525, 0.02175),
@@ -68,7 +69,7 @@ def payments() -> pd.DataFrame:
     rows = [
         ("BTC", 1, 0.5), ("BTC", 2, 4.0), ("BTC", 3, -1.0), ("BTC", 4, -0.25), ("BTC", 6, -3.0),
         ("flx:TSLA", 1, 64.0), ("flx:TSLA", 2, -2.0), ("flx:TSLA", 3, -8.0), ("flx:TSLA", 5, 16.0),
-        ("ETH", 2, 128.0), ("ETH", 4, 0.125), ("ETH", 5, 256.0),
+        ("ETH", 2, 128.0), ("ETH", 4, 0.125), ("ETH", 5, 256.0), ("SOL", 3, 512.0),
     ]  # fmt: skip
     frame = pd.DataFrame(rows, columns=["coin", "time", "usdc"])
     return frame.assign(time=times(MONDAY + hour * HOUR for hour in frame["time"]))
@@ -106,12 +107,16 @@ def test_liquidated_user_marks_trips() -> None:
     """Of two accounts without `dir`, only the named one is liquidated; a late trip stays late."""
     rows = mixed_fills().query("coin in ['BTC', 'ETH']").drop(columns=["dir", "fee_token"])
     both = pd.concat([rows.assign(user=ME), rows.assign(user=OTHER)], ignore_index=True)
-    both["liquidated_user"] = [ME if n in (1, 2) else None for n in range(len(both))]
+    both["liquidated_user"] = [ME if n in (2, 3) else None for n in range(len(both))]
     both["liquidation_method"] = "market"
     result = round_trips(both)
     first = ["late", "broken", "broken"]
     assert result["status"].tolist() == [*first, "liquidated", *first, "closed"]
     assert result["forced"].tolist() == [True, False, False, True] + 4 * [False]
     mine = both[both["user"] == ME].drop(columns="user")
-    assert round_trips(mine, account=ME)["forced"].tolist() == [True, False, False, True]
-    assert not round_trips(mine, account=OTHER)["forced"].any()
+    for account, forced in ((ME, [True, False, False, True]), (OTHER, [False] * 4)):
+        seen = round_trips(mine, account=account)
+        assert seen["status"].tolist() == [*first, "liquidated" if forced[3] else "closed"]
+        assert seen["forced"].tolist() == forced
+    taken = round_trips(mine.assign(crossed=True))
+    assert taken["status"].tolist() == [*first, "liquidated"]
