@@ -1,5 +1,6 @@
 """Ledger rows of every type: what each moves on the perp account and in the spot wallet."""
 
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -105,15 +106,18 @@ def all_rows() -> pd.DataFrame:
     return frame
 
 
-def both_flows(frame: pd.DataFrame, kind: Any, account: str | None) -> list[list[Any]]:
-    """Return the perp flows, the spot flows and the marks of unknown perp flows."""
+def find_flows(frame: pd.DataFrame, kind: Any, account: str | None) -> dict[str, list[Any]]:
+    """Return the perp flows, the marks of unknown ones, and the tokens and spot flows."""
     rows = open_frame(as_numbers(frame, kind), "ledger", kind)
     made: Any = add_wallet(add_flows(rows, kind, account), kind)
+    return {name: made[name].to_list() for name in ("flow", "unknown", "token", "spot")}
+
+
+def both_flows(frame: pd.DataFrame, kind: Any, account: str | None) -> list[list[Any]]:
+    """Return the perp flows, the spot flows and the marks of unknown perp flows."""
+    found = find_flows(frame, kind, account)
     return [
-        [
-            None if value is None or value != value else float(value)
-            for value in made[name].to_list()
-        ]
+        [None if value is None or value != value else float(value) for value in found[name]]
         for name in ("flow", "spot", "unknown")
     ]
 
@@ -146,3 +150,19 @@ def test_flows_without_optional_columns(kind: str) -> None:
         assert perp == [5, -3, None, None, 0, 0]
         assert spot == [0, 0, None, None, None, None]
         assert unknown == [0, 0, 1, 1, 0, 0]
+
+
+def test_wallet_flows_are_exact() -> None:
+    """No amount becomes a float on its way, and a row without a token moves USDC."""
+    rows = [
+        {**LEND, "operation": "repay", "amount": 0.1, "interest_amount": 0.2},
+        {**MOVE, **OUT, "amount": 0.1, "fee": 0.7, "fee_token": "HYPE"},
+        {**CLASS, "usdc": 0.3, "to_perp": False},
+        {"type": "rewardsClaim", "token": "HYPE", "amount": 0.6},
+    ]
+    frame = pd.DataFrame(rows)
+    frame["token"] = pd.array(["USDC", "HYPE", None, "HYPE"], dtype="str")
+    found = find_flows(frame, "exact", ME)
+    assert found["spot"] == [Decimal(text) for text in ("-0.3", "-0.8", "0.3", "0.6")]
+    assert found["token"] == ["USDC", "HYPE", "USDC", "HYPE"]
+    assert found["flow"] == [0, 0, Decimal("-0.3"), 0]
