@@ -1,5 +1,7 @@
 """Attribution of two accounts with collateral, outcome tokens, funding, ledger and positions."""
 
+from decimal import Decimal
+
 import pandas as pd
 import pytest
 
@@ -101,6 +103,15 @@ def test_attribution_of_each_coin(kind: str) -> None:
     rows = dict(zip(result.index, listed_rows(result[names]), strict=True))
     for coin, wanted in COINS.items():
         assert rows[coin] == pytest.approx(wanted, abs=1e-9), coin
+
+
+def test_fee_parts_are_exact() -> None:
+    """No part of a fee becomes a float on its way: 0.7 - 0.1 - 0.2 are 0.4."""
+    fees = {"fee": 0.7, "builder_fee": 0.1, "deployer_fee": 0.2, "priority_gas": 0.3}
+    row = attribution(as_numbers(two_fills().tail(1).assign(**fees), "exact")).iloc[0]
+    names = ["trading_fee", "builder_fee", "deployer_fee", "priority_gas", "net"]
+    wanted = [Decimal(text) for text in ("-0.4", "-0.1", "-0.2", "-0.3", "-9.7")]
+    assert row[names].tolist() == wanted
 
 
 def test_errors_name_the_source() -> None:

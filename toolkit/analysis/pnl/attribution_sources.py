@@ -60,12 +60,7 @@ class TokenRates(NamedTuple):
     dexes: Mapping[str, str]
 
 
-AT_PAR = TokenRates({}, {})
-
-
-def measure_fills(
-    frame: Frame, keys: Sequence[str], rates: TokenRates = AT_PAR
-) -> tuple[Frame, Numbers]:
+def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple[Frame, Numbers]:
     """Return the keys and measures of each fill, and the kind of numbers."""
     columns.require_columns(frame, NEEDED, "fills")
     columns.require_columns(
@@ -203,7 +198,7 @@ def _flag(condition: nw.Expr) -> nw.Expr:
 
 
 def measure_funding(
-    native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts, rates: TokenRates = AT_PAR
+    native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts, rates: TokenRates
 ) -> Frame:
     """Return the keys and measures of each payment; those not `_inside` are separate."""
     frame = columns.open_frame(native, "funding", kind)

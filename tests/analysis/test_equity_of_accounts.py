@@ -1,0 +1,105 @@
+"""The equity of two accounts with late, broken and flipped positions, by hour and by day."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from toolkit.errors import MissingColumns
+from toolkit.pnl import equity
+
+from .examples import HOUR, MONDAY, OTHER, as_numbers, times
+from .test_attribution_of_accounts import two_fills, two_ledgers, two_payments
+from .test_round_trips import NO, listed_rows
+
+SIZES = {"BTC": 5, "ETH": 4, "flx:TSLA": 2}
+MARKS = [
+    ("flx:TSLA", 1.5, 202.0), ("flx:TSLA", 2, 210.0), ("flx:TSLA", 3, 180.0), ("BTC", 3, 104.0),
+    ("flx:TSLA", 4, 185.0), ("ETH", 3, 40.0), ("ETH", 4, 36.0), ("ETH", 4.5, 35.0),
+    ("BTC", 7, 105.0), ("flx:TSLA", 4, None),
+]  # fmt: skip
+#        end  realised  unrealised  pnl  flows  equity  long  short  spot
+POINTS: dict[str, list[tuple[Any, ...]]] = {
+    "a": [
+        (1, 0, 0, 0, 100, 100, 0, 0, 0),
+        (2, 69.475, -20, 49.475, 100, 149.475, 0, 420, 0),
+        (3, 71.225, 52, 123.225, 100, 223.225, 312, 360, 4.75),
+        (4, 81.225, NO, NO, 100, NO, NO, NO, 5.625),
+        (5, 72.475, NO, NO, 97, NO, NO, NO, 5.625),
+        (6, 88.475, NO, NO, 97, NO, NO, NO, 7.625),
+        (7, 77.225, NO, NO, 97, NO, NO, NO, 7.625),
+    ],
+    "b": [
+        (2, 0, 0, 0, 30, 30, 0, 0, -0.25),
+        (3, 127.75, 10, 137.75, 23, 160.75, 40, 0, 0),
+        (4, 127.25, 12, 139.25, 23, 162.25, 144, 0, -0.5),
+        (5, 119.375, 0, 119.375, 23, 142.375, 0, 0, 2.25),
+        (6, 375.375, 0, 375.375, 23, 398.375, 0, 0, 2.25),
+    ],
+    "d": [
+        (2, 1000, 0, 1000, 0, 1000, 0, 0, 0),
+        (3, 1000, 0, 1000, 0, 1000, 0, 0, 0),
+        (4, 1000, 0, 1000, 0, 1000, 0, 0, 0),
+        (5, 1000, 0, 1000, 0, 1000, 0, 0, 0),
+        (6, 1000, 0, 1000, 4, 1004, 0, 0, 0),
+    ],
+}
+
+
+def marks() -> pd.DataFrame:
+    frame = pd.DataFrame(MARKS, columns=["name", "time", "mark_px"])
+    return frame.assign(time=times(MONDAY + int(hour * HOUR) for hour in frame["time"]))
+
+
+def curve(kind: str, by: str, **more: Any) -> pd.DataFrame:
+    frames = [as_numbers(f, kind) for f in (two_fills(), two_payments(), two_ledgers(), marks())]
+    given = {"marks": frames[3], "sz_decimals": SIZES, **more}
+    result: pd.DataFrame = equity(*frames[:3], by=by, **given)
+    return result
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_equity_of_each_account(kind: str) -> None:
+    """A broken position has no entry price, so nothing is known while it is held."""
+    result = curve(kind, "hour")
+    covers = result.pop("covers")
+    for letter, points in POINTS.items():
+        rows = [row[1:] for row in listed_rows(result) if str(row[0])[2] == letter]
+        assert rows == [pytest.approx(point, abs=1e-9) for point in points]
+    assert covers.iloc[0].startswith("fills, funding (6 of 9 position hours), ledger, without 2 f")
+    assert set(covers[result["user"] == OTHER.lower()]) == {
+        "fills, funding (1 of 2 position hours), ledger"
+    }
+
+
+def test_equity_of_each_day() -> None:
+    """Of a day's marks the last one counts, and fills of spot alone make no curve of perps."""
+    rows = curve("float", "day").drop(columns="covers")
+    assert [row[2:] for row in listed_rows(rows)] == [
+        pytest.approx((77.225, -15, 62.225, 97, 159.225, 555, 0, 7.625)),
+        pytest.approx((375.375, 0, 375.375, 23, 398.375, 0, 0, 3.75)),
+        (1000, 0, 1000, 4, 1004, 0, 0, 0),
+    ]
+    alone = equity(two_fills().query("coin == '@107'"), by="day")
+    assert listed_rows(alone.drop(columns=["user", "time", "covers"])) == [
+        (0, NO, NO, NO, NO, NO, NO, 5.625)
+    ]
+
+
+def test_errors_of_equity() -> None:
+    """Each names its frame: fills, funding, marks."""
+    fills = two_fills()
+    for name, coin in (("px", "BTC"), ("closed_pnl", "@107")):
+        gone = fills.assign(**{name: fills[name].where(fills["coin"] != coin)})
+        with pytest.raises(MissingColumns, match=f"^fills: .*{name}"):
+            equity(gone)
+    with pytest.raises(MissingColumns, match="fills: column coin missing"):
+        equity(fills.drop(columns="coin"))
+    with pytest.raises(MissingColumns, match="funding: column usdc missing"):
+        equity(fills.head(2), two_payments().drop(columns="usdc"))
+    with pytest.raises(MissingColumns, match="marks: column mark_px missing"):
+        curve("float", "hour", marks=marks().drop(columns="mark_px"))
+    with pytest.raises(MissingColumns, match=r"marks: .*mark_px is String"):
+        curve("float", "hour", marks=marks().astype({"mark_px": "str"}))
+    with pytest.raises(MissingColumns, match="marks: the numbers are float"):
+        curve("exact", "hour", marks=marks())
