@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import pandas as pd
+import polars as pl
 import pytest
 
 from toolkit.errors import MissingColumns
@@ -54,7 +55,7 @@ NAMES = ["fills", "volume", "closed_pnl", "trading_fee", "builder_fee", "deploye
 NAMES += ["funding", "net", "ledger", "equity_change", "unrealised", "priority_gas"]
 NAMES += ["fees_in_cost", "funding_outside", "missing_amounts", "unknown_flows", "conversions"]
 NAMES += ["at_par"]
-MINE = [10, 2382.5, 11.625, -1.55625, -0.40625, -0.525, 0.9375, 52.75, 62.825, 97, 152.2, 13.5]
+MINE = [10, 2382.5, 11.125, -1.55625, -0.40625, -0.525, 0.9375, 52.75, 62.325, 97, 152.2, 13.5]
 MINE += [-2, -1, 2.25, 1, 1, 1, 0]
 THEIR = [8, 291, -3.25, -24.25, 0, 0, 0, 384.125, 356.625, 23, 375.875, -5, 0, 0, 0, 0, 0, 1, 1]
 ELSE = [0, 0, 0, 0, 0, 0, 0, 1000, 1000, 4, 1004, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -112,6 +113,13 @@ def test_fee_parts_are_exact() -> None:
     names = ["trading_fee", "builder_fee", "deployer_fee", "priority_gas", "net"]
     wanted = [Decimal(text) for text in ("-0.4", "-0.1", "-0.2", "-0.3", "-9.7")]
     assert row[names].tolist() == wanted
+
+
+def test_payment_is_nan() -> None:
+    """In Polars a NaN is no null, and it is not known either."""
+    paid = pl.from_pandas(two_payments()).with_columns(pl.col("usdc").fill_null(float("nan")))
+    row = attribution(pl.from_pandas(two_fills()), paid, prices=PRICES).row(0, named=True)
+    assert (row["funding"], row["missing_amounts"]) == (52.75 + 384.125, 1)
 
 
 def test_errors_name_the_source() -> None:

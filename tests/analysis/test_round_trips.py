@@ -5,9 +5,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from toolkit.analysis.common.usd_values import MissingTokens
+from toolkit.errors import MissingColumns
 from toolkit.pnl import round_trips
 
-from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
+from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
 
 #  coin        side  sz    px     start closed  fee    token   dir                       hour
 FILLS: list[tuple[Any, ...]] = [
@@ -20,7 +22,7 @@ FILLS: list[tuple[Any, ...]] = [
     ("@9", "A", 2.0, 7.0, 2.0, 3.5, 0.75, "USDT0", "Sell", 4),
     # Outcome tokens swapped in, and others swapped away.
     ("#20", "B", 8.0, 0.25, 0.0, 0.0, 0.0, "USDC", "Negate Outcome", 2),
-    ("#20", "A", 8.0, 0.5, 8.0, 2.0, 0.0, "USDC", "Sell", 5),
+    ("#20", "A", 8.0, 0.5, 8.0, 2.0, 0.0, "USDH", "Sell", 5),
     ("#30", "B", 4.0, 0.25, 0.0, 0.0, 0.0, "USDC", "Buy", 2),
     ("#30", "A", 4.0, 0.5, 4.0, 1.5, 0.0, "USDC", "Negate Outcome", 6),
     # Late, and all of the rest leaves; then another trip.
@@ -41,8 +43,9 @@ FILLS: list[tuple[Any, ...]] = [
 NAMES = ["coin", "side", "sz", "px", "start_position", "closed_pnl", "fee", "fee_token", "dir"]
 #         coin     side    from to hours status n size entry exit  gross  fees  funding net return_
 NO = None
+PRICES = {"USDH": 0.75}
 EXPECTED: list[tuple[Any, ...]] = [
-    ("#20", "long", 2, 5, 3, "closed", 1, 8, NO, 0.5, 2, 0, 0, 2, NO),
+    ("#20", "long", 2, 5, 3, "closed", 1, 8, NO, 0.5, 1.5, 0, 0, 1.5, NO),
     ("#30", "long", 2, 6, 4, "closed", 1, 4, 0.25, NO, 1.5, 0, 0, 1.5, NO),
     ("@107", "long", 1, 2, 1, "moved", 2, 9.5, 20 / 9.5, NO, 5, -0.25, 0, 4.75, NO),
     ("@107", "long", NO, 3, NO, "moved", 1, 3, NO, 4, 1, -0.125, 0, 0.875, NO),
@@ -91,13 +94,18 @@ def listed_rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
 def test_trips_of_mixed_coins(kind: str) -> None:
     """Each amount of another token has its price, and no price is taken from a swap or a gap."""
     frames = (as_numbers(mixed_fills(), kind), as_numbers(payments(), kind))
-    result = round_trips(*frames, account=ME, prices={"USDH": 0.75, "hype": 30})
+    result = round_trips(*frames, account=ME, prices=PRICES | {"hype": 30})
     forced, at_par = result.pop("forced"), result.pop("at_par")
     assert listed_rows(result) == [
         tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in EXPECTED
     ]
     assert [row for row, value in enumerate(forced) if value] == [5, 7]
     assert [row for row, value in enumerate(at_par) if value] == [4]
+    money = ["size", "gross", "fees", "funding", "net"]
+    assert {str(result[n].dtype) for n in money} == {str(EXACT if kind == "exact" else "float64")}
+    facts = result.attrs["toolkit"]
+    assert facts["helper"] == "pnl.round_trips"
+    assert list(facts["inputs"]) == ["fills", "funding"]
     alone = round_trips(frames[0].iloc[:5])
     assert alone["at_par"].tolist() == [False, False, True]
     assert alone["funding"].isna().all()
@@ -120,3 +128,39 @@ def test_liquidated_user_marks_trips() -> None:
         assert seen["forced"].tolist() == forced
     taken = round_trips(mine.assign(crossed=True))
     assert taken["status"].tolist() == [*first, "liquidated"]
+
+
+def test_collateral_from_metadata() -> None:
+    """Fills of before tokens were stated: the price applies to the dex, and to nothing else."""
+    rows = mixed_fills().query("coin in ['BTC', 'flx:TSLA']").drop(columns="fee_token")
+    meta = pd.DataFrame({"name": ["flx:TSLA", "BTC"], "collateral_token": [360, 0]})
+    gross = round_trips(rows, prices=PRICES, meta=meta)["gross"]
+    assert gross.tolist() == [6, 0, -17, 14.625, 0]
+    lacking = rows.assign(fee_token=pd.array([None] * len(rows), dtype="str"))
+    assert round_trips(lacking, prices=PRICES, meta=meta)["gross"].tolist() == gross.tolist()
+    assert round_trips(rows, meta=meta)["at_par"].tolist() == [False] * 3 + [True] * 2
+
+
+def test_funding_of_others_outside() -> None:
+    """Neither do payments of other accounts count, nor is there a warning of them."""
+    rows = mixed_fills().query("coin == 'BTC'").assign(user=ME)
+    paid = payments().query("coin == 'BTC'").assign(user=ME)
+    others = paid.head(2).assign(user=OTHER, time=times([MONDAY + 99 * HOUR] * 2))
+    result = round_trips(rows, pd.concat([paid, others]))
+    assert result["funding"].tolist() == [0.5, -1.25, -3]
+    assert result.attrs["toolkit"]["funding_outside"] == 0
+
+
+def test_errors_of_round_trips() -> None:
+    """Each names its frame."""
+    rows = mixed_fills().iloc[:5]
+    silent = rows.assign(fee_token=rows["fee_token"].where(rows["side"] == "A"))
+    with pytest.warns(MissingTokens, match=r"^fills: 2 spot buys"):
+        round_trips(silent)
+    with pytest.raises(MissingColumns, match=r"^fills: the frame has no columns"):
+        round_trips(pd.DataFrame(), prices=PRICES)
+    with pytest.raises(MissingColumns, match=r"^funding: .*usdc is String"):
+        round_trips(rows, payments().head(1).astype({"usdc": "str"}))
+    both = pd.concat([payments().assign(user=ME), payments().assign(user=OTHER)])
+    with pytest.raises(ValueError, match=r"^funding: it has rows of 2 accounts"):
+        round_trips(rows, both)
