@@ -1,6 +1,7 @@
 """Builders: examples by hand, identities, resampling, and the simulated exchange."""
 
 from decimal import Decimal
+from functools import partial
 
 import hypothesis.strategies as st
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import stats
 
 import toolkit as tk
 from toolkit import builders
+from toolkit.analysis.common.directions import MissingDirections
 from toolkit.errors import MissingColumns
 from toolkit.service.approvals import approval_intervals
 from toolkit.simulation.agents.builders import FEES_BPS
@@ -202,6 +204,56 @@ def test_attach_rate_by_hand() -> None:
     one = builders.attach_rate(fills(*SOME[:3]), B).iloc[0]
     assert one["users"] == 1
     assert pd.isna(one[["low", "high"]]).all()
+
+
+def test_attach_rate_of_three_users() -> None:
+    """u routes 4 of 6, v none of 5, w 3 of 7, and its TWAP of 9 cannot be routed: p = 7/18.
+
+    With 2 degrees Student's quantile of 0.75 is sqrt(2/3); the variance is 3/2 of the squares.
+    """
+    more = [("w", B, 3.0, 0.02, 5), ("w", C, 4.0, 0.01, 6), ("w", None, 9.0, NAN, 7)]
+    rows = fills(*SOME, *more)
+    rows["twap_id"] = pd.array([None] * 6 + [5], dtype="Int64")
+    rows["venue"] = pd.array(["x", "x", "x", "x", None, None, None], dtype="str")
+    row = builders.attach_rate(rows, B, level=0.5).iloc[0]
+    p = 7 / 18
+    squares = (4 - 6 * p) ** 2 + (5 * p) ** 2 + (3 - 7 * p) ** 2
+    wide = (2 / 3) ** 0.5 * (squares * 3 / 2) ** 0.5 / 18 / (p * (1 - p))
+    assert row[["users", "n", "rate"]].tolist() == [3, 6, pytest.approx(p)]
+    for name, sign in (("low", -1), ("high", 1)):
+        assert row[name] == pytest.approx(1 / (1 + np.exp(-np.log(p / (1 - p)) - sign * wide)))
+    counted = builders.attach_rate(rows, B, weight="fills").iloc[0]
+    assert counted[["users", "n", "rate"]].tolist() == [3, 6, 0.5]
+    each = builders.attach_rate(rows, B, by="user")
+    assert each["user"].tolist() == ["u", "v", "w"]
+    assert each["rate"].tolist() == pytest.approx([4 / 6, 0, 3 / 7])
+    split = builders.attach_rate(rows, B, by="venue")
+    assert split["users"].tolist() == [2, 1]
+    assert split["rate"].tolist() == pytest.approx([4 / 11, 3 / 7])
+    facts = split.attrs["toolkit"]
+    assert (facts["helper"], facts["by"], facts["level"]) == (
+        "builders.attach_rate",
+        ["venue"],
+        0.95,
+    )
+    routes = builders.routing(rows, B, by="venue")
+    assert routes["unroutable_usd"].tolist() == [0, 900]
+    facts = routes.attrs["toolkit"]
+    assert (facts["helper"], facts["by"]) == ("builders.routing", ["venue"])
+
+
+def test_builder_errors_name_the_fills() -> None:
+    rows = fills(*SOME)
+    for helper in (builders.revenue, partial(builders.routing, builder=B)):
+        with pytest.raises(MissingColumns, match=r"^fills: .*px"):
+            helper(rows.assign(px=NAN))
+    unnamed = rows.assign(dir=pd.array([None] * len(rows), dtype="str"), coin="#12")
+    for helper in (builders.revenue, partial(builders.routing, builder=B)):
+        with pytest.warns(MissingDirections, match="^fills: column dir is missing"):
+            helper(unnamed)
+    for name in ("fills", "volume", "revenue", "time", "px"):
+        with pytest.raises(ValueError, match=f"'{name}'"):
+            builders.revenue(rows, by=name)
 
 
 def crowd(seed: int, users: int = 60) -> pd.DataFrame:
