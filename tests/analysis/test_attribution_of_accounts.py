@@ -115,6 +115,24 @@ def test_fee_parts_are_exact() -> None:
     assert row[names].tolist() == wanted
 
 
+def test_sums_of_sources_are_exact() -> None:
+    """Also those of fills and funding together: 0.1 + 0.2 - 0.7 are -0.4."""
+    fills = as_numbers(two_fills().tail(1).assign(fee=0.7, closed_pnl=0.1), "exact")
+    paid = fills[["coin", "user", "time"]].assign(usdc=0.2)
+    row = attribution(fills, as_numbers(paid, "exact")).iloc[0]
+    assert (row["funding"], row["net"]) == (Decimal("0.2"), Decimal("-0.4"))
+
+
+def test_missing_group_is_last() -> None:
+    """Perps without `dir` need no warning, because only outcome tokens are converted."""
+    fills = two_fills().query("coin in ('BTC', 'ETH')")
+    fills["fee_token"] = [None if coin == "BTC" else "USDC" for coin in fills["coin"]]
+    fills["dir"] = pd.array([None] * len(fills), dtype="str")
+    result = attribution(fills, by="fee_token")
+    assert result["closed_pnl"].tolist() == [-8.75, -11]
+    assert result["fee_token"].isna().tolist() == [False, True]
+
+
 def test_payment_is_nan() -> None:
     """In Polars a NaN is no null, and it is not known either."""
     paid = pl.from_pandas(two_payments()).with_columns(pl.col("usdc").fill_null(float("nan")))

@@ -6,8 +6,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
+from toolkit.analysis.common.directions import MissingDirections
+from toolkit.analysis.execution.fills import read_fills, read_marks
 from toolkit.errors import MissingColumns
-from toolkit.execution import fill_quality, markout, spreads
+from toolkit.execution import fill_quality, markout, quotes, spreads
 
 from .examples import DAY, HOUR, MONDAY, times
 
@@ -228,3 +230,33 @@ def test_groups_of_fills() -> None:
     assert list(result["day"]) == list(times([MONDAY, MONDAY]))
     with pytest.raises(ValueError, match="Cannot group by"):
         fill_quality(rows, prices, by="fills")
+
+
+def test_types_of_group_columns() -> None:
+    """Names are texts and hours are times, whatever the fills have."""
+    rows = fills([(1, "B", 100, 1, True), (2, "A", 9, 1, None)])
+    rows = rows.assign(user=["u", None], dir=["Open Long", None], oid=[7, 8])
+    names = ["user", "dir", "side", "coin", "liquidity", "hour", "oid"]
+    rows[names[:4]] = rows[names[:4]].astype(object)
+    result = fill_quality(rows, mids([(0, 101.0)]), by=names)
+    wanted = ["str"] * 5 + ["datetime64[ms, UTC]", "int64"]
+    assert [str(dtype) for dtype in result.dtypes[names]] == wanted
+    assert result["liquidity"].isna().tolist() == [False, True]
+
+
+def test_quotes_of_marks() -> None:
+    """The marks keep the quotes or mids that they come from; other prices have none."""
+    signs = [1, 1, -1, -1, 1, -1, 1]
+    tape = fills([(n * 1.0, "B" if s > 0 else "A", 100 + s / 99, 2, True)
+                  for n, s in enumerate(signs)])  # fmt: skip
+    rows = read_fills(tape, [])
+    own = read_marks(tape, None, None, rows, 1.5)
+    assert own.source == "quotes"
+    pd.testing.assert_frame_equal(own.quotes, quotes(tape, max_age=1.5))
+    assert fill_quality(tape, max_age=1.5)["priced"].sum() == 6
+    assert fill_quality(tape, max_age=0.5)["priced"].sum() == 0
+    prices = mids([(0, 100.0)])
+    assert read_marks(tape, prices, None, rows, "60s").quotes is prices
+    assert read_marks(tape, prices.assign(mark_px=1.0), "mark_px", rows, "60s").quotes is None
+    with pytest.warns(MissingDirections, match=r"^fills: column dir is missing in every row"):
+        read_fills(tape.assign(dir=pd.array([None] * len(tape), dtype="str")), [])

@@ -99,6 +99,33 @@ def test_cost_of_single_size() -> None:
     assert cost(samples({1e4: [NAN, NAN]}), 1e4)["range"].tolist() == ["never filled"] * 2
 
 
+def test_columns_of_cost_and_capacity() -> None:
+    """Of two days, with 2 and 8 bps, the interval is wide; it is one of positive numbers."""
+    paid = cost(KINKED, [1e4, 1e5])
+    names = ["coin", "side", "amount_usd", "cost_bps", "low", "high", "cost_usd", "range"]
+    assert list(paid.columns) == [*names, "too_thin", "n"]
+    assert paid["side"].tolist() == ["buy", "buy", "sell", "sell"]
+    assert (paid["low"] > 0).all()
+    assert (paid["low"] < paid["cost_bps"] / 2).all()
+    assert (paid["high"] > paid["cost_bps"] * 2).all()
+    assert paid["n"].tolist() == [6] * 4
+    room = capacity(KINKED, 4.0)
+    names = ["coin", "side", "bps", "capacity_usd", "low", "high", "range", "smallest_usd"]
+    assert list(room.columns) == [*names, "largest_usd", "n"]
+    assert room[["smallest_usd", "largest_usd"]].to_numpy().tolist() == [[1e3, 1e5]] * 2
+    helpers = [frame.attrs["toolkit"]["helper"] for frame in (paid, room)]
+    assert helpers == ["slippage.cost", "slippage.capacity"]
+    none = capacity(samples({1e4: [NAN, NAN]}), 4.0)
+    assert none["range"].tolist() == ["never filled"] * 2
+    assert none[["smallest_usd", "largest_usd", "capacity_usd"]].isna().all(axis=None)
+    with pytest.raises(ValueError, match=r"^a size is a positive number of USD: 0"):
+        cost(KINKED, 0)
+    with pytest.raises(ValueError, match=r"^a bound is a positive number of basis points: -1"):
+        capacity(KINKED, -1)
+    with pytest.raises(ValueError, match=r"^no side 'both' among the samples: buy, sell"):
+        cost(KINKED, 1e4, side="both")
+
+
 def test_range_without_curve() -> None:
     """ABC has one size and XYZ three: only ABC cannot be extrapolated."""
     rows = pd.concat([KINKED, samples({1e4: [2, 4]}).assign(coin="ABC")])
