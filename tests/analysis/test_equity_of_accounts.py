@@ -35,6 +35,7 @@ POINTS: dict[str, list[tuple[Any, ...]]] = {
         (4, 127.25, 12, 139.25, 23, 162.25, 144, 0, -0.5),
         (5, 119.375, 0, 119.375, 23, 142.375, 0, 0, 2.25),
         (6, 375.375, 0, 375.375, 23, 398.375, 0, 0, 2.25),
+        (7, 375.375, 0, 375.375, 23, 398.375, 0, 0, 3.75),
     ],
     "d": [
         (2, 1000, 0, 1000, 0, 1000, 0, 0, 0),
@@ -51,16 +52,18 @@ def marks() -> pd.DataFrame:
     return frame.assign(time=times(MONDAY + int(hour * HOUR) for hour in frame["time"]))
 
 
-def curve(kind: str, by: str, **more: Any) -> pd.DataFrame:
+def curve(kind: str, by: str) -> pd.DataFrame:
     frames = [as_numbers(f, kind) for f in (two_fills(), two_payments(), two_ledgers(), marks())]
-    given = {"marks": frames[3], "sz_decimals": SIZES, **more}
-    result: pd.DataFrame = equity(*frames[:3], by=by, **given)
+    result: pd.DataFrame = equity(*frames[:3], by=by, marks=frames[3], sz_decimals=SIZES)
     return result
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_equity_of_each_account(kind: str) -> None:
-    """A broken position has no entry price, so nothing is known while it is held."""
+    """A broken position has no entry price, so nothing is known while it is held.
+
+    The last fill of the second account is of an outcome token, which earns 1.5.
+    """
     result = curve(kind, "hour")
     covers = result.pop("covers")
     for letter, points in POINTS.items():
@@ -97,9 +100,11 @@ def test_errors_of_equity() -> None:
         equity(fills.drop(columns="coin"))
     with pytest.raises(MissingColumns, match="funding: column usdc missing"):
         equity(fills.head(2), two_payments().drop(columns="usdc"))
-    with pytest.raises(MissingColumns, match="marks: column mark_px missing"):
-        curve("float", "hour", marks=marks().drop(columns="mark_px"))
-    with pytest.raises(MissingColumns, match=r"marks: .*mark_px is String"):
-        curve("float", "hour", marks=marks().astype({"mark_px": "str"}))
-    with pytest.raises(MissingColumns, match="marks: the numbers are float"):
-        curve("exact", "hour", marks=marks())
+    few: Any = fills.query("coin == 'BTC'")
+    for given, marked, match in (
+        (few, marks().drop(columns="mark_px"), "marks: column mark_px missing"),
+        (few, marks().astype({"mark_px": "str"}), r"marks: .*mark_px is String"),
+        (as_numbers(few, "exact"), marks(), "marks: the numbers are float"),
+    ):
+        with pytest.raises(MissingColumns, match=match):
+            equity(given, marks=marked, sz_decimals=SIZES)
