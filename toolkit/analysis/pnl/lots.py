@@ -232,13 +232,21 @@ def _match_spot(
 def _swap_cost(
     parts: _LotParts, read: fill_order.IntegerFills, legs: Sequence[int], books: Sequence[LotBook]
 ) -> None:
-    """Move the cost of the tokens that leave to the tokens that come in."""
-    cost: int | None = 0
+    """Move the cost of the tokens that leave to the tokens that come in.
+
+    The cost is unknown if no leg shows the tokens that leave, or if the cost of one is unknown.
+    """
+    costs: list[int | None] = []
     for row, book in zip(legs, books, strict=True):
-        if read.change[row] < 0:
-            for part in book.remove_tokens(-read.change[row]):
-                parts.add(row, row, part)
-                cost = None if cost is None or part.cost is None else cost + part.cost
+        missing = max(0, -read.change[row])
+        for part in book.remove_tokens(missing):
+            parts.add(row, row, part)
+            costs.append(part.cost)
+            missing -= part.size
+        if missing:
+            costs.append(None)
+    known = [cost for cost in costs if cost is not None]
+    cost = sum(known) if known and len(known) == len(costs) else None
     coming = sum(max(0, read.change[row]) for row in legs)
     for row, book in zip(legs, books, strict=True):
         size = read.change[row]
