@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,18 @@ def test_bare_command_shows_first_steps() -> None:
     root = typer.main.get_command(app)
     for line in re.findall(r"^  (toolkit .*?)(?:   .*)?$", FIRST_STEPS, re.MULTILINE):
         assert shlex.split(line)[1] in root.commands
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("words", ["world --size tiny --json", "--version"])
+def test_full_disk_ends_command(words: str) -> None:
+    code = f"from toolkit.cli import app; app({words.split()!r})"
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ended.returncode == 1
+    assert ended.stderr == "toolkit: cannot write the output: No space left on device\n"
 
 
 def test_completion_is_offered() -> None:

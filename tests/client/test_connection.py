@@ -1,5 +1,6 @@
 """Arguments that `connect` refuses, and interrupts of a session."""
 
+import importlib.util
 import signal
 import threading
 import time
@@ -33,6 +34,22 @@ def test_connect_refuses_invalid_numbers(name, value) -> None:
 def test_connect_accepts_extreme_numbers() -> None:
     connect("http://service.test", attempts=1, timeout=0.1, most_points=1, default=False)
     connect("http://service.test", attempts=100, timeout=600, default=False)
+
+
+def test_socks_proxy_needs_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ALL_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("ALL_PROXY", "socks5://me:pass@127.0.0.1:1")
+    connect("http://127.0.0.1:8787", default=False).close()  # this machine needs no proxy
+    if importlib.util.find_spec("socksio") is None:
+        with pytest.raises(tk.errors.MissingExtra, match="pip install socksio") as refused:
+            connect("https://service.test", default=False)
+        assert "pass" not in str(refused.value)
+    monkeypatch.setenv("ALL_PROXY", "gopher://me:pass@127.0.0.1:1")
+    with pytest.raises(tk.NotConnected, match=r"ALL_PROXY.* is not valid") as refused:
+        connect("https://service.test", default=False)
+    assert "pass" not in str(refused.value)
 
 
 class Slow:

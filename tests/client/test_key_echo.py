@@ -209,6 +209,8 @@ def test_key_as_address_is_not_shown(address: str) -> None:
         ("https://service.test", {}, []),
         ("http://127.0.0.1:8787", {"HTTP_PROXY": "http://proxy.test:3128"}, []),
         ("http://localhost:8787", {}, []),
+        ("http://localhost.:8787", {}, []),
+        ("http://localhost.test.:8787", {}, ["without encryption"]),
         ("http://[::1]:8787", {}, []),
         ("https://service.test", {"HTTPS_PROXY": "http://me:pass@proxy.test:3128"}, ["proxy.test"]),
         ("https://service.test", {"ALL_PROXY": "proxy.test:3128"}, ["proxy.test"]),

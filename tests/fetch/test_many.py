@@ -122,6 +122,34 @@ def test_lost_worker_fails_its_subject_only(failure, at_submit, session, users) 
     assert error.__cause__ is failure
 
 
+@pytest.mark.parametrize("nonsense", ["value", "frame", "other subject", "no future", "one future"])
+def test_nonsense_of_executor_fails_its_subject_only(nonsense, session, users) -> None:
+    class Confused(Executor):
+        """Calls at once, except for the second subject."""
+
+        def __init__(self) -> None:
+            self.futures: list[Future[object]] = []
+
+        def submit(self, fn, /, *args, **kwargs):
+            future: Future[object] = Future()
+            if args[1]["user"] != users[1]:
+                future.set_result(fn(*args, **kwargs))
+            elif nonsense == "no future":
+                return [1]  # type: ignore[return-value]
+            elif nonsense == "one future":
+                return self.futures[0]
+            else:
+                other = self.futures[0].result() if nonsense == "other subject" else None
+                future.set_result(pd.DataFrame({"a": [1]}) if nonsense == "frame" else other)
+            self.futures.append(future)
+            return future
+
+    with pytest.raises(tk.Incomplete, match="1 of 6 failed") as caught:
+        tk.many(tk.user_fills, users, executor=Confused(), session=session)
+    assert caught.value.rows["user"].unique().tolist() == [*users[:1], *users[2:]]
+    assert "the executor broke: TypeError: it" in str(caught.value.failed[users[1]])
+
+
 def test_wrong_arguments_fail_at_once(session, users) -> None:
     with pytest.raises(ValueError, match="max_rows"):
         tk.many(tk.user_fills_by_time, users, 0, max_rows=-1, session=session)

@@ -18,7 +18,7 @@ USER = "0x" + "a" * 40
 NOW = to_ms("2026-01-01")
 
 
-def live_session(rows: list[object] | None = None, **options: object) -> tk.Session:
+def live_session(rows: object = None, **options: object) -> tk.Session:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=rows or []))
     return connect(
         "http://service.test",
@@ -147,6 +147,8 @@ def test_unknown_coin_or_dex_warns(simulated) -> None:
     assert states.accounts["account_value"].tolist() == [0]
     frame = tk.slippage_history("NOPE", 1_000, "1d", session=live_session())
     assert "the service may not know the coin 'NOPE'" in tk.provenance(frame)["history"]
+    with pytest.warns(HistoryWarning, match="the service may not know the dex 'nope'"):
+        tk.meta(dex="nope", session=live_session({"universe": [], "marginTables": []}))
     for known in (
         tk.user_fills(USER, dex="main_dex", session=simulated),
         tk.user_fills(USER, dex="eqx", session=simulated),

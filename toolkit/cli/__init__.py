@@ -3,11 +3,14 @@
 There is one module per topic. A command imports slow modules only when it runs.
 """
 
-from typing import Annotated, Final
+import sys
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from toolkit.cli.archive import archive_app
+from toolkit.cli.console import disk_message
 from toolkit.cli.doctor import doctor
 from toolkit.cli.fetch import fetch_app, info, plan_app
 from toolkit.cli.report import report_app
@@ -32,7 +35,21 @@ Against the live service:
 toolkit doctor checks this machine. toolkit --help lists all commands.
 toolkit --install-completion completes commands with the Tab key."""
 
+
+class AllCommands(TyperGroup):
+    """All commands: a failure to write, as on a full disk, ends each with one line."""
+
+    def main(self, *arguments: Any, **named: Any) -> Any:
+        """Run the command of the command line."""
+        try:
+            return super().main(*arguments, **named)
+        except OSError as error:
+            typer.echo(f"toolkit: {disk_message(error)}", err=True)
+            sys.exit(1)
+
+
 app = typer.Typer(
+    cls=AllCommands,
     help="Fetch, simulate and report: a research toolkit for an exchange's data query service.",
     pretty_exceptions_enable=False,
 )

@@ -14,6 +14,7 @@ import typer
 __all__ = [
     "PullProgress",
     "RowProgress",
+    "disk_message",
     "fail",
     "plain_message",
     "print_warnings",
@@ -63,6 +64,15 @@ def warn(message: str) -> None:
     typer.echo(f"toolkit: warning: {message}", err=True)
 
 
+def disk_message(error: OSError) -> str:
+    """Return what could not be read or written, and why."""
+    if error.strerror is None:
+        return str(error)
+    if error.filename is None:
+        return f"cannot write the output: {error.strerror}"
+    return f"cannot read or write {error.filename}: {error.strerror}"
+
+
 @contextmanager
 def report_errors() -> Iterator[None]:
     """Print warnings and errors without a traceback, and end the command after an error."""
@@ -79,8 +89,10 @@ def report_errors() -> Iterator[None]:
             fail(f"{reason}: use --base-url or TOOLKIT_BASE_URL, or offline --size tiny", code=2)
         except (BadRequest, ValueError, TypeError) as error:
             fail(str(error), code=2)
-        except (ToolkitError, OSError) as error:
+        except ToolkitError as error:
             fail(str(error))
+        except OSError as error:
+            fail(disk_message(error))
         except KeyboardInterrupt:
             fail("interrupted; nothing was written", code=130)
 

@@ -23,7 +23,7 @@ from toolkit.cli.operations import (
     has_many_subjects,
 )
 from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, set_options
-from toolkit.contract.dexes import coin_dex, strip_native_dex
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,22 +148,28 @@ def _check_names(
         rows = next(iter(frames.values()))
         if first == "coin" and "coin" in rows.columns:
             rows = rows.loc[rows["coin"] == strip_native_dex(str(value))]
-        world = session.world or _listed_coins(parameters.get("coin"), session, is_empty=rows.empty)
-        remarks = name_remarks(parameters, world, is_empty=rows.empty)
+        # An account has a state on every dex, also on one that does not exist.
+        is_empty = rows.empty or "users" in parameters
+        world = session.world or (_listed_names(parameters, session) if is_empty else {})
+        remarks = name_remarks(parameters, world, is_empty=is_empty)
         if words := "; ".join(remark.words for remark in remarks if remark.warns):
             fail(f"{operation.function}: {words}. Nothing was written", code=2)
 
 
-def _listed_coins(coin: object, session: "Session", *, is_empty: bool) -> dict[str, Any]:
-    """Return the coins that a service lists, if no row of a coin came; it costs 2 points."""
+def _listed_names(parameters: dict[str, Any], session: "Session") -> dict[str, Any]:
+    """Return the coins or dexes that a service lists, if one was requested; it costs 2 points."""
     import toolkit as tk
 
-    if not isinstance(coin, str) or not is_empty:
-        return {}
+    coin, dex = parameters.get("coin"), parameters.get("dex")
     try:
-        return {"perp_coins": tk.meta(dex=coin_dex(coin), session=session)["name"].tolist()}
-    except tk.ToolkitError:
-        return {}  # such as an archive that has no list
+        if isinstance(coin, str):
+            return {"perp_coins": tk.meta(dex=coin_dex(coin), session=session)["name"].tolist()}
+        if isinstance(dex, str) and canonical_dex(dex) not in ("", ALL_DEXES):
+            dexes = tk.info({"type": "perpDexs"}, session=session)
+            return {"dexes": ["", *(entry["name"] for entry in dexes if entry is not None)]}
+    except (tk.ToolkitError, LookupError, TypeError):
+        pass  # such as an archive or a strict service, which have no list
+    return {}
 
 
 def _name_frames(operation: "Operation", result: Any) -> "dict[str, pd.DataFrame]":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolkit.cli.console import fail, warn
+from toolkit.cli.console import fail, print_warnings, warn
 from toolkit.cli.options import (
     ArchiveOption,
     PortOption,
@@ -162,7 +162,8 @@ def world(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print a summary of a simulated exchange."""
-    store = open_store(seed, size)
+    with print_warnings():
+        store = open_store(seed, size)
     hidden = {"examples", "stories"}
     summary = {name: value for name, value in store.about["world"].items() if name not in hidden}
     store.close()

@@ -16,7 +16,7 @@ from toolkit.client.retry import Retry
 from toolkit.client.route import address_problem, is_this_machine, warn_of_exposure
 from toolkit.client.session import DataSource, Session, use
 from toolkit.client.wire import PATIENCE, ApiKey, bound_streams, budget_file
-from toolkit.errors import NotConnected
+from toolkit.errors import MissingExtra, NotConnected
 from toolkit.frames.notebook_view import register_view
 
 __all__ = ["connect", "find_cache_folder"]
@@ -106,7 +106,9 @@ def connect(
     Raises
     ------
     NotConnected
-        If there is no address.
+        If there is no address, or if the proxy that the environment names is not valid.
+    MissingExtra
+        If the environment names a SOCKS proxy, and the library for it is not installed.
     ValueError
         If the address or a number is not allowed.
     TypeError
@@ -208,21 +210,34 @@ def _http_client(
     timeout: float,
     transport: httpx.BaseTransport | None,
 ) -> httpx.Client:
-    client = httpx.Client(
-        base_url=base_url,
-        auth=key,
-        headers={
-            "User-Agent": user_agent,
-            "Accept-Encoding": "zstd, gzip;q=0.9",  # what `decompress` accepts, the smaller first
-        },
-        timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
-        limits=httpx.Limits(max_connections=_CONNECTIONS),
-        transport=transport,
-        # A proxy of the environment is not for this machine.
-        mounts={f"all://{httpx.URL(base_url).netloc.decode()}": None}
-        if is_this_machine(base_url)
-        else None,
-    )
+    limits = httpx.Limits(max_connections=_CONNECTIONS)
+    if transport is None and is_this_machine(base_url):
+        transport = httpx.HTTPTransport(limits=limits)  # without the proxy of the environment
+    try:
+        client = httpx.Client(
+            base_url=base_url,
+            auth=key,
+            headers={
+                "User-Agent": user_agent,
+                # What `decompress` accepts, the smaller first.
+                "Accept-Encoding": "zstd, gzip;q=0.9",
+            },
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+            limits=limits,
+            transport=transport,
+        )
+    except ImportError:
+        raise MissingExtra(
+            "The environment names a SOCKS proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY), and the "
+            "library for it is not installed. Run: pip install socksio. Or unset the variable, if "
+            "the service can be reached without the proxy"
+        ) from None
+    except (ValueError, httpx.InvalidURL) as error:
+        raise NotConnected(
+            "The environment names a proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY) that is not "
+            f"valid ({type(error).__name__}). Use an address such as http://host:8080, or unset "
+            "the variable"
+        ) from None
     bound_streams(client)
     return client
 

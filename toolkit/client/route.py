@@ -25,7 +25,7 @@ def address_problem(base_url: str) -> str:
 
 def is_this_machine(base_url: str) -> bool:
     """Return whether an address is this machine's own."""
-    host = urlsplit(base_url).hostname or ""
+    host = (urlsplit(base_url).hostname or "").removesuffix(".")  # an absolute name ends with it
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

@@ -347,6 +347,8 @@ def name_remarks(
 ) -> Iterator[Remark]:
     """Yield a remark if the requested coin or dex does not exist, as far as that is known.
 
+    An answer about a dex, such as its perps, has rows if the dex exists. An account may have none.
+
     Parameters
     ----------
     parameters : mapping
@@ -365,7 +367,7 @@ def name_remarks(
             continue
         if not known and is_empty:
             words = f"no rows came; the service may not know the {name} {value!r}"
-            yield Remark(words, False)
+            yield Remark(words, name == "dex" and "user" not in parameters)
         elif known and strip_native_dex(canonical_dex(value)) not in known:
             yield Remark(f"there is no {name} {value!r}; {_suggestion(value, known)}", True)
 

@@ -149,7 +149,10 @@ class _SubjectCalls:
                 for subject in subjects:
                     try:
                         call = {name: subject, **self.call}
-                        running[workers.submit(self.fetch, call)] = subject
+                        future: object = workers.submit(self.fetch, call)
+                        if not isinstance(future, Future) or future in running:
+                            raise TypeError(f"its submit returned {future!r}, no new future")
+                        running[future] = subject
                     except Exception as error:  # such as a cluster that is closed
                         self.failed[subject] = executor_error(error)
                 self._collect(running, workers)
@@ -166,7 +169,7 @@ class _SubjectCalls:
             for future in as_completed(running):
                 subject = running[future]
                 try:
-                    self.answers[subject] = future.result()
+                    self.answers[subject] = self._check_answer(subject, future.result())
                 except KeyboardInterrupt:
                     raise
                 except ToolkitError as error:
@@ -187,7 +190,26 @@ class _SubjectCalls:
             if future.cancel() or not future.done() or subject in self.failed:
                 continue
             if future.exception() is None:
-                self.answers[subject] = future.result()
+                with suppress(Exception):
+                    self.answers[subject] = self._check_answer(subject, future.result())
+
+    def _check_answer(self, subject: str, answer: Any) -> Any:
+        """Return an answer; raise TypeError if it is not the one of this subject."""
+        frames = answer if isinstance(answer, tuple) else (answer,)
+        if len(frames) != len(self.operation.tables) or not all(
+            isinstance(frame, pd.DataFrame) for frame in frames
+        ):
+            raise TypeError(f"it returned a {type(answer).__name__}, not the frame of this call")
+        facts = frames[0].attrs.get("toolkit", {})
+        name = self.operation.parameters[0].python
+        request = prepare_request(
+            self.operation, **{name: subject, **self.call, "session": self.session}
+        )
+        wanted = request.parameters[name]
+        found = facts.get("parameters", {}).get(name)
+        if (facts.get("operation"), found) != (self.operation.type, wanted):
+            raise TypeError(f"it returned the frame of {facts.get('operation')} of {found}")
+        return answer
 
 
 def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> list[str]:
