@@ -40,7 +40,11 @@ def test_full_disk_ends_command(words: str) -> None:
     code = f"from toolkit.cli import app; app({words.split()!r})"
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-c", code],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert ended.returncode == 1
     assert ended.stderr == "toolkit: cannot write the output: No space left on device\n"
