@@ -1,37 +1,18 @@
 """The display of objects that are not frames in notebooks: small tables of facts."""
 
-import base64
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-__all__ = ["csv_address", "csv_name", "facts_table", "frames_html", "time_text"]
+__all__ = ["facts_table", "frames_html", "time_text"]
 
 _TIMES: Final = ("start", "end")
 """Names of facts that are Unix milliseconds."""
 
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 _CURSOR: Final = re.compile(r"(\d{12,13})(_.*)?")
-
-
-def csv_address(frame: Any, columns: Iterable[str]) -> str:
-    """Return columns of a frame as CSV, as an address that a page can contain."""
-    csv = frame[list(dict.fromkeys(columns))].to_csv(index=False, lineterminator="\n")
-    return f"data:text/csv;base64,{base64.b64encode(csv.encode()).decode()}"
-
-
-def csv_name(caption: str) -> str:
-    """Return the name of a CSV file: the first words of a caption.
-
-    Examples
-    --------
-    >>> csv_name("By coin, the best net first, in USD.")
-    'by-coin-the-best-net-first.csv'
-    """
-    words = re.findall(r"[a-z0-9]+", caption.lower())
-    return f"{'-'.join(words[:6]) or 'table'}.csv"
 
 
 def time_text(time: Any) -> str:

@@ -163,7 +163,7 @@ def test_rows_without_file(user) -> None:
         (("fetch", "userFillsByTime", "--user", "0x", *TINY), 2, "needs --start or --cursor"),
         (("fetch", "meta", "--base-url", "http://x", *TINY), 2, "use only one of them"),
         (("fetch", "meta"), 2, "or offline --size tiny"),
-        (("fetch", "meta", *TINY, "-o", "x.xlsx"), 2, "must end in .parquet, .csv, .jsonl"),
+        (("fetch", "meta", *TINY, "-o", "x.xls"), 2, "must end in .parquet, .csv, .xlsx, .jsonl"),
         (("fetch", "meta", *TINY, "-o", "no/such/x.csv"), 2, "there is no folder no/such"),
         (("fetch", "meta", *TINY, "-o", "-", "--json"), 2, "both write to stdout"),
         (("fetch", "meta", "--base-url", "http://127.0.0.1:1/?key=x"), 2, "Pass the key as"),

@@ -13,6 +13,7 @@ class PageContent(HTMLParser):
         self.loaded: list[str] = []
         self.links: list[str] = []
         self.tables: list[str] = []  # as CSV
+        self.sheets: list[bytes] = []  # as Excel
         self.images: list[dict[str, str | None]] = []
         self.ids: list[str] = []
         self.attributes: set[str] = set()
@@ -25,6 +26,8 @@ class PageContent(HTMLParser):
         address = found.get("href") or ""
         if address.startswith("data:text/csv;base64,"):
             self.tables.append(base64.b64decode(address.partition(",")[2]).decode())
+        elif address.startswith("data:application/vnd.openxmlformats"):
+            self.sheets.append(base64.b64decode(address.partition(",")[2]))
         elif "href" in found:
             self.links.append(address)
         self.ids += [found["id"] or ""] if "id" in found else []

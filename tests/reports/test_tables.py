@@ -1,5 +1,6 @@
 """Numbers and times as text; a missing value is never 0."""
 
+import io
 from decimal import Decimal
 
 import pandas as pd
@@ -33,16 +34,20 @@ def test_missing_value_is_dash():
 
 
 def test_table_can_be_saved():
-    """The CSV has the digits that the table does not show."""
+    """The files have the digits that the table does not show."""
     frame = pd.DataFrame({"coin": ["<BTC>"], "net": [Decimal("1234.567")], "other": [1]})
     columns = [
         TextColumn("coin", "coin", tables.plain_text, False),
         TextColumn("net", "net", formats.whole_dollars),
     ]
     html = table("Net of coins", frame, columns)._repr_html_()
-    assert PageContent(html).tables == ["coin,net\n<BTC>,1234.567\n"]
-    assert 'download="net-of-coins.csv"' in html
-    assert PageContent(table("Net", frame.iloc[:0], columns)._repr_html_()).tables == []
+    page = PageContent(html)
+    assert page.tables == ["coin,net\n<BTC>,1234.567\n"]
+    (sheet,) = page.sheets
+    assert pd.read_excel(io.BytesIO(sheet)).values.tolist() == [["<BTC>", 1234.567]]
+    assert all(f'download="net-of-coins.{suffix}"' in html for suffix in ("csv", "xlsx"))
+    none = PageContent(table("Net", frame.iloc[:0], columns)._repr_html_())
+    assert none.tables == none.sheets == []
 
 
 def test_first_column_aligns_numbers():

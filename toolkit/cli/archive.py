@@ -185,7 +185,7 @@ def scan(
     start: Annotated[str | None, typer.Option(help="First time, for example 2025-09-01.")] = None,
     end: Annotated[str | None, typer.Option(help="Last time.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File: .parquet, .csv or .jsonl.")
+        Path | None, typer.Option("--out", "-o", help="File: .parquet, .csv, .xlsx or .jsonl.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

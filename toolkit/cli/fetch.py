@@ -38,9 +38,9 @@ INCOMPLETE: Final = 3
 
 fetch_app = typer.Typer(
     cls=OperationGroup,
-    help="Fetch an operation into a Parquet, CSV or JSON lines file.\n\nExit code 0: complete; "
-    "3: rows are missing; 1: failed; 2: the command line is wrong.",
-    short_help="Fetch an operation into a Parquet, CSV or JSON lines file.",
+    help="Fetch an operation into a Parquet, CSV, Excel or JSON lines file.\n\nExit code 0: "
+    "complete; 3: rows are missing; 1: failed; 2: the command line is wrong.",
+    short_help="Fetch an operation into a Parquet, CSV, Excel or JSON lines file.",
     no_args_is_help=True,
 )
 
@@ -65,8 +65,8 @@ _FETCH_OPTIONS: Final = (
     keyword_option(
         "out",
         str | None,
-        "File to write: *.parquet, *.csv or *.jsonl; - writes JSON lines to stdout. An answer of "
-        "several frames becomes several files, name.frame.parquet.",
+        "File to write: *.parquet, *.csv, *.xlsx or *.jsonl; - writes JSON lines to stdout. An "
+        "answer of several frames becomes several files, name.frame.parquet.",
         None,
         "--out",
         "-o",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from toolkit.cli.console import fail
+from toolkit.downloads import write_csv, write_excel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,13 +72,10 @@ def _write_parquet(frame: "pd.DataFrame", file: IO[bytes]) -> None:
     frame.to_parquet(file, index=False)
 
 
-def _write_csv(frame: "pd.DataFrame", file: IO[bytes]) -> None:
-    frame.to_csv(file, index=False, lineterminator="\n")
-
-
 WRITERS: Final[dict[str, Callable[["pd.DataFrame", IO[bytes]], None]]] = {
     ".parquet": _write_parquet,
-    ".csv": _write_csv,
+    ".csv": write_csv,
+    ".xlsx": write_excel,
     ".jsonl": write_json_lines,
 }
 """Suffix of a file -> the function that writes it."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit import display
+from toolkit.downloads import Download, downloads
 from toolkit.plots import formats
 from toolkit.reports.html_parts import render_part
 
@@ -29,20 +29,14 @@ class TextTable:
     """A table of text for a template.
 
     - ``total``: a last row below a line
-    - ``csv_address``: the rows with all of their digits as CSV, as an address in the page;
-      empty without rows
+    - ``files``: the rows with all of their digits, as CSV and Excel; empty without rows
     """
 
     caption: str
     columns: Sequence[TextColumn]
     rows: Sequence[Sequence[str]]
     total: Sequence[str] = ()
-    csv_address: str = ""
-
-    @property
-    def file_name(self) -> str:
-        """The name of the CSV file."""
-        return display.csv_name(self.caption)
+    files: Sequence[Download] = ()
 
     def _repr_html_(self) -> str:
         return render_part("table.html", table=self)
@@ -69,8 +63,8 @@ def table(caption: str, frame: pd.DataFrame, columns: Sequence[TextColumn]) -> T
         for column in columns
     ]
     rows = [list(row) for row in zip(*texts, strict=True)]
-    address = display.csv_address(frame, [column.name for column in columns])
-    return TextTable(caption, columns, rows, csv_address=address)
+    files = downloads(caption, frame, [column.name for column in columns])
+    return TextTable(caption, columns, rows, files=files)
 
 
 def plain_text(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit import display
+from toolkit.downloads import downloads
 from toolkit.plots import formats
 from toolkit.widgets.svg import STYLE as COLOURS
 
@@ -155,11 +155,12 @@ def table(
     name = escape(caption)
     save = ""
     if len(frame):
-        address = display.csv_address(frame, [column.name for column in columns])
-        save = (
-            f'<p class="tk-save"><a download="{display.csv_name(caption)}" href="{address}" '
-            f'aria-label="Save as CSV: {name}">CSV</a></p>'
+        links = " ".join(
+            f'<a download="{file.name}" href="{file.address}" '
+            f'aria-label="Save as {file.kind}: {name}">{file.kind}</a>'
+            for file in downloads(caption, frame, [column.name for column in columns])
         )
+        save = f'<p class="tk-save">{links}</p>'
     return (
         f'<div><div class="tk-scroll" tabindex="0" role="region" aria-label="{name}">'
         f"<table><caption>{name}</caption><thead><tr>{head}</tr></thead>"
