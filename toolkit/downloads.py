@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from toolkit.installation import explain_missing
 
@@ -51,12 +51,12 @@ def downloads(caption: str, frame: Any, columns: Iterable[str]) -> list[Download
     return made
 
 
-def write_csv(frame: Any, file: IO[bytes]) -> None:
+def write_csv(frame: Any, file: BinaryIO) -> None:
     """Write a frame as CSV, with all of its digits."""
     frame.to_csv(file, index=False, lineterminator="\n")
 
 
-def write_excel(frame: Any, file: IO[bytes]) -> None:
+def write_excel(frame: Any, file: BinaryIO) -> None:
     """Write a frame as the only sheet of an Excel file; equal frames make equal files.
 
     A time is in UTC, without its zone, which Excel does not know. A number of more than 15 digits

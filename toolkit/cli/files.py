@@ -4,7 +4,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from toolkit.cli.console import fail
 from toolkit.downloads import write_csv, write_excel
@@ -53,7 +53,7 @@ def _write_and_rename(frame: "pd.DataFrame", path: Path) -> None:
 
 
 def write_json_lines(
-    frame: "pd.DataFrame", file: IO[bytes], extra: Mapping[str, Any] | None = None
+    frame: "pd.DataFrame", file: BinaryIO, extra: Mapping[str, Any] | None = None
 ) -> None:
     """Write one JSON object per row.
 
@@ -68,11 +68,11 @@ def write_json_lines(
             file.write(encode({**(extra or {}), **row}) + b"\n")
 
 
-def _write_parquet(frame: "pd.DataFrame", file: IO[bytes]) -> None:
+def _write_parquet(frame: "pd.DataFrame", file: BinaryIO) -> None:
     frame.to_parquet(file, index=False)
 
 
-WRITERS: Final[dict[str, Callable[["pd.DataFrame", IO[bytes]], None]]] = {
+WRITERS: Final[dict[str, Callable[["pd.DataFrame", BinaryIO], None]]] = {
     ".parquet": _write_parquet,
     ".csv": write_csv,
     ".xlsx": write_excel,
