@@ -1,5 +1,6 @@
 """Bulk ingest: Parquet files of somebody else, with the rows of many accounts."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import toolkit as tk
 from tests.archive.world import fill_session, make_fills
@@ -15,6 +17,7 @@ from toolkit.archive import open as open_archive
 from toolkit.archive.bulk import BulkWriter
 from toolkit.archive.schemas import RowOrigin
 from toolkit.archive.table_rows import table_rows
+from toolkit.cli.archive import archive_app
 from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill
@@ -210,3 +213,48 @@ def test_bulk_refuses_unreadable_values(
     archive = open_archive(tmp_path / "kept")
     with pytest.raises(ArchiveError, match=message):
         archive.ingest_bulk(tmp_path / "f.parquet", tk.user_fills_by_time, times[0], times[-1])
+
+
+def test_bulk_continues_after_interrupt(tmp_path: Path, made: Made) -> None:
+    """Rows that were committed before an interrupt are skipped by the next call."""
+    _, frame, times = made
+    frame.assign(user=USERS[0]).to_parquet(tmp_path / "f.parquet")
+    archive = open_archive(tmp_path / "kept")
+    call = tmp_path / "f.parquet", tk.user_fills_by_time, times[0], times[-1]
+
+    def interrupt(rows: int) -> None:
+        assert rows == 60
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        archive.ingest_bulk(*call, progress=interrupt)
+    assert archive.status()["rows"].sum() == 60
+    counts: list[int] = []
+    done = archive.ingest_bulk(*call, progress=counts.append)
+    assert done == {"kept": {f"userFillsByTime {USERS[0]}": 0}, "left": {}}
+    kept = archive.frame(tk.user_fills_by_time, USERS[0])
+    assert tk.provenance(kept)["complete"] == "yes"
+    assert archive.verify() == []
+
+
+def test_bulk_command(tmp_path: Path, session: tk.Session) -> None:
+    users, now = session.world["users"][:3], session.now_ms()
+    files, path = write_files(tmp_path / "files", session, users, 0, now), tmp_path / "kept"
+
+    def ingest(*options: object, code: int = 0) -> str:
+        words = ["ingest", path, files, *options]
+        result = CliRunner().invoke(archive_app, [*map(str, words)])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    bulk = ["--bulk", "userFillsByTime", "--column", "user=trader", "--column", "px=price"]
+    times = ["--start", "2025-08-01", "--end", now]
+    rows = sum(len(tk.user_fills_by_time(user, 0, session=session)) for user in users)
+    assert ingest(*bulk, *times) == f"{rows:,} new rows of 3 histories\n"
+    again = json.loads(ingest(*bulk, *times, "--json"))
+    assert again["left"] == {}
+    assert [*again["kept"].values()] == [0, 0, 0]
+    assert "needs --start and --end" in ingest(*bulk, code=2)
+    assert "not px" in ingest(*bulk, "--column", "px", *times, code=2)
+    assert "belong to --bulk" in ingest(*times, code=2)
+    assert "has no column user" in ingest(*bulk[:2], *times, code=2)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import toolkit as tk
@@ -91,6 +92,18 @@ def test_archive_scan(threads: Any, remote: Any, tmp_path: Path) -> None:
         assert rows.columns == list(plain.columns)
         found = Engine("spark", spark).take(tk.pnl.attribution(rows, by="user"))
         assert found == [close(row) for row in Engine("pandas").take(wanted)]
+    exact = archive.scan("fills", engine="pandas", numbers="exact")
+    wanted = tk.pnl.attribution(exact, by="user")
+    scans = {
+        spark: archive.scan("fills", engine="spark", session=spark, numbers="exact")
+        for spark in (threads, remote)
+    }
+    found = Engine("spark", threads).take(tk.pnl.attribution(scans[threads], by="user"))
+    assert found == [close(row) for row in Engine("pandas").take(wanted)]
+    names, order = ["tid", "oid", "px", "fee"], [("tid", "ascending"), ("oid", "ascending")]
+    decoded = scans[remote].select(*names).toArrow().sort_by(order)
+    wanted = pa.Table.from_pandas(exact[names], preserve_index=False).sort_by(order)
+    assert decoded.to_pylist() == wanted.to_pylist()
     middle = int(plain["time"].median().timestamp() * 1000)
     rows = archive.scan(
         "fills", subject=users[0], end=middle, columns=["tid"], engine="spark", session=threads

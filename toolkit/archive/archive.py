@@ -73,6 +73,7 @@ class _Rows(TypedDict, total=False):
     start: Time | None
     end: Time | None
     columns: Sequence[str] | None
+    numbers: Numbers
 
 
 class Archive:
@@ -264,6 +265,7 @@ class Archive:
         *,
         columns: Mapping[str, str] | None = None,
         source: str | None = None,
+        progress: Callable[[int], object] | None = None,
     ) -> dict[str, dict[str, Any]]:
         """Append the rows of many accounts from Parquet files, such as a published bulk history.
 
@@ -286,6 +288,8 @@ class Archive:
             may be timestamps or Unix milliseconds.
         source : str, optional
             The name of the source in provenance; by default the name of the file.
+        progress : callable, optional
+            Called repeatedly with the number of rows that are archived.
 
         Returns
         -------
@@ -301,7 +305,8 @@ class Archive:
         file = Path(path)
         modified_ms = file.stat().st_mtime_ns // 1_000_000
         origin = RowOrigin(source or f"bulk {file.name}", False, modified_ms)
-        return ingest_bulk(self.tables, file, find_operation(fetch), columns or {}, times, origin)
+        operation = find_operation(fetch)
+        return ingest_bulk(self.tables, file, operation, columns or {}, times, origin, progress)
 
     @overload
     def frame(
@@ -410,6 +415,7 @@ class Archive:
         columns: Sequence[str] | None = None,
         engine: Engine = "duckdb",
         session: Any = None,
+        numbers: Numbers = "float",
     ) -> Any:
         """Read all rows of one kind of record on an engine, also more than fit into memory.
 
@@ -431,11 +437,16 @@ class Archive:
         session : SparkSession, optional
             The session of ``"spark"``, classic or Spark Connect. Its executors read the files
             themselves, so they must reach them under the same path.
+        numbers : {"float", "exact", "text"}
+            The form of numbers. Exact decimals (36 digits, 18 of them after the point) and texts
+            are decoded from the texts of the rows. DuckDB and Polars then scan a temporary file of
+            the chosen rows and columns, in the folder of ``TMPDIR``, which exists until the end of
+            the process.
 
         Returns
         -------
         DuckDBPyRelation, polars.LazyFrame, pandas.DataFrame or pyspark.sql.DataFrame
-            Rows in no order. Numbers are float64, times are UTC in microseconds.
+            Rows in no order. Times are UTC in microseconds.
 
         Raises
         ------
@@ -453,7 +464,8 @@ class Archive:
                 raise TypeError(f"subject is a text, not {subject!r}")
             values["_subject"] = subject.lower() if subject.startswith("0x") else subject
         first, last = (None if time is None else to_ms(time) for time in (start, end))
-        return scan_table(self.tables, name, values, (first, last), columns, engine, session)
+        times = (first, last)
+        return scan_table(self.tables, name, values, times, columns, engine, session, numbers)
 
     def status(self) -> pd.DataFrame:
         """Return what is in the archive.

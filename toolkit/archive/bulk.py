@@ -7,7 +7,7 @@ that are archived and continues.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +51,7 @@ def ingest_bulk(
     columns: Mapping[str, str],
     times: tuple[int, int],
     origin: RowOrigin,
+    progress: Callable[[int], object] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Append the rows of many accounts; see `Archive.ingest_bulk`."""
     files = _BulkFiles(path, operation, columns, times, origin)
@@ -64,6 +65,8 @@ def ingest_bulk(
                 sort.add_rows(batch)
         for part in sort.sorted_parts():
             writer.append_part(part.drop_columns([_PLACE]))
+            if progress is not None:
+                progress(part.num_rows)
     return writer.log_ranges()
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit.archive.errors import explain_missing_library
+from toolkit.archive.exact_scan import NumberDecoder
 from toolkit.archive.pulls import (
     LogEntries,
     count_gaps,
@@ -97,15 +98,19 @@ def read_frames(
     ValueError
         If `numbers` or `extra` is none of the allowed values.
     """
-    if numbers not in get_args(Numbers):
-        forms = " or ".join(map(repr, get_args(Numbers)))
-        raise ValueError(f"numbers must be {forms}, not {numbers!r}")
+    _check_numbers(numbers)
     if extra not in get_args(Extra):
         raise ValueError(f"extra must be 'drop' or 'keep', not {extra!r}")
     collector = Collector(series.operation, numbers, extra)
     if is_history(series.operation):
         return _history_frames(tables, series, start, end, collector)
     return _state_frames(tables, series, collector)
+
+
+def _check_numbers(numbers: str) -> None:
+    if numbers not in get_args(Numbers):
+        forms = " or ".join(map(repr, get_args(Numbers)))
+        raise ValueError(f"numbers must be {forms}, not {numbers!r}")
 
 
 def _state_frames(
@@ -358,6 +363,7 @@ def scan_table(
     columns: Sequence[str] | None,
     engine: Engine,
     session: Any = None,
+    numbers: Numbers = "float",
 ) -> Any:
     """Return the rows of a table on an engine; see `Archive.scan`.
 
@@ -377,7 +383,10 @@ def scan_table(
         The library that reads.
     session : SparkSession, optional
         The session of ``"spark"``.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
     """
+    _check_numbers(numbers)
     if engine not in get_args(Engine):
         raise ValueError(f"engine is {', '.join(get_args(Engine))}, not {engine!r}")
     if (engine == "spark") != (session is not None):
@@ -397,21 +406,24 @@ def scan_table(
     limits = [ds.field(column) == value for column, value in values.items()]
     limits += _time_limits(time_column(name), *times) if name in RECORDS else []
     filtered = dataset.filter(functools.reduce(operator.and_, limits)) if limits else dataset
+    coded = NumberDecoder(name, shown, numbers) if numbers != "float" else None
     with tables.translate_errors(tables.table_uri(name)), explain_missing_library():
-        if engine == "duckdb":
-            import duckdb
-
-            return duckdb.from_arrow(filtered).select(*(f'"{column}"' for column in shown))
-        if engine == "polars":
-            import polars
-
-            return polars.scan_pyarrow_dataset(filtered).select(shown)
         if engine == "spark":
             files = [] if handle is None else handle.file_uris()
             time = time_column(name) if name in RECORDS else ""
             rows = _read_with_spark(session, files, dataset.schema, values, time, times)
-            return rows.select(*shown)
-        return filtered.to_table(columns=shown).to_pandas()
+            return coded.on_spark(session, rows) if coded else rows.select(*shown)
+        if coded:
+            return coded.scan(filtered, engine)
+        if engine == "pandas":
+            return filtered.to_table(columns=shown).to_pandas()
+        if engine == "duckdb":
+            import duckdb
+
+            return duckdb.from_arrow(filtered).select(*(f'"{column}"' for column in shown))
+        import polars
+
+        return polars.scan_pyarrow_dataset(filtered).select(shown)
 
 
 def _read_with_spark(

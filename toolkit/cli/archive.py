@@ -21,7 +21,7 @@ from toolkit.cli.console import (
     row_counter,
 )
 from toolkit.cli.files import check_path, write_frame, write_json_lines
-from toolkit.cli.operations import fetch_function, is_repeatable, parse_usd
+from toolkit.cli.operations import NumberForm, fetch_function, is_repeatable, parse_usd
 from toolkit.cli.options import SizeChoice, open_session
 
 if TYPE_CHECKING:
@@ -131,28 +131,91 @@ def refresh(
 @archive_app.command()
 def ingest(
     path: ArchivePath,
-    recordings: Annotated[
+    files: Annotated[
         Path,
-        typer.Argument(help="A recorded answer, a frame in Parquet, or a folder of such files."),
+        typer.Argument(
+            help="A recorded answer, a frame in Parquet, or a folder of such files; with --bulk a "
+            "Parquet file with the rows of many accounts, or a folder of them."
+        ),
     ],
+    bulk: Annotated[
+        str | None,
+        typer.Option(help="Operation whose rows bulk files have, for example userFillsByTime."),
+    ] = None,
+    start: Annotated[str | None, typer.Option(help="First time of the bulk files.")] = None,
+    end: Annotated[str | None, typer.Option(help="Last time of the bulk files.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="Our name of a column = its name in bulk files; can be repeated."),
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="Name of the bulk files' source.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Archive recorded answers (JSON with request, status, response) and frames (Parquet).
 
-    Exit code 1: some files were left out, with the reason on stderr; the others are archived.
+    With --bulk: the rows of many accounts, such as a published history. The files must have every
+    row between --start and --end. An interrupted command continues if it is repeated.
+
+    Exit code 1: some files or histories were left out, with the reason on stderr; the others are
+    archived.
     """
-    if not recordings.exists():
-        fail(f"there is no file or folder {recordings}", code=2)
+    if not files.exists():
+        fail(f"there is no file or folder {files}", code=2)
     with _archive_errors():
-        result = _open_archive(path).ingest(recordings)
+        archive = _open_archive(path)
+        if bulk is None:
+            if start or end or column or source:
+                fail("--start, --end, --column and --source belong to --bulk OPERATION", code=2)
+            result = archive.ingest(files)
+        else:
+            result = _ingest_bulk(archive, files, bulk, (start, end), column or [], source)
     if as_json:
         typer.echo(json.dumps(result))
+    elif bulk is not None:
+        kept = result["kept"]
+        typer.echo(f"{sum(kept.values()):,} new rows of {len(kept):,} histories")
     else:
         for name, rows in result["kept"].items():
             typer.echo(f"{name}: {rows} rows")
     for name, reason in result["left"].items():
         typer.echo(f"toolkit: {name}: left out: {reason}", err=True)
     raise typer.Exit(1 if result["left"] else 0)
+
+
+def _ingest_bulk(
+    archive: "Archive",
+    files: Path,
+    type: str,
+    times: tuple[str | None, str | None],
+    columns: Sequence[str],
+    source: str | None,
+) -> dict[str, dict[str, Any]]:
+    """Ingest bulk files with a count of rows; after an interrupt say how to continue."""
+    from toolkit.archive.schemas import find_operation
+
+    start, end = times
+    if start is None or end is None:
+        fail("--bulk needs --start and --end: the range in which the files have all rows", code=2)
+    pairs = [text.partition("=") for text in columns]
+    if wrong := [text for text, (_, sign, _) in zip(columns, pairs, strict=True) if not sign]:
+        fail(f"--column is OURS=THEIRS, for example px=price, not {wrong[0]}", code=2)
+    names = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    fetch = fetch_function(find_operation(type))
+    count = 0
+    with row_counter("archive") as show_rows:
+
+        def count_rows(rows: int) -> None:
+            nonlocal count
+            count += rows
+            show_rows(rows)
+
+        try:
+            return archive.ingest_bulk(
+                files, fetch, start, end, columns=names, source=source, progress=count_rows
+            )
+        except KeyboardInterrupt:
+            note = f"{count:,} rows are archived; repeat the command to continue"
+            fail(f"interrupted; {note}", code=130)
 
 
 @archive_app.command()
@@ -184,6 +247,7 @@ def scan(
     ] = None,
     start: Annotated[str | None, typer.Option(help="First time, for example 2025-09-01.")] = None,
     end: Annotated[str | None, typer.Option(help="Last time.")] = None,
+    numbers: Annotated[NumberForm, typer.Option(help="Form of number columns.")] = NumberForm.float,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File: .parquet, .csv, .xlsx or .jsonl.")
     ] = None,
@@ -202,6 +266,7 @@ def scan(
             end=end,
             columns=names,
             engine="pandas",
+            numbers=numbers.value,
         )
     if out is not None:
         with _archive_errors():

@@ -53,7 +53,8 @@ def run_by_account(run: Run, frames: Mapping[str, Any]) -> Any:
     ranges = _account_ranges(first, column)
     if len(ranges) < 2:
         return None
-    return _scan_tables((run(**part) for _, part in _read_ranges(given, ranges)), first)
+    engine = "polars" if first.implementation.is_polars() else "duckdb"
+    return scan_tables((run(**part) for _, part in _read_ranges(given, ranges)), engine)
 
 
 def divide_by_account(
@@ -146,15 +147,15 @@ def _temporary_folder() -> Path:
     return Path(folder)
 
 
-def _scan_tables(tables: Iterator[pa.Table], like: nw.LazyFrame[Any]) -> Any:
-    """Return tables as one lazy frame of an engine; a temporary file has their rows."""
+def scan_tables(tables: Iterator[pa.Table], engine: str) -> Any:
+    """Return tables as one lazy frame of Polars or DuckDB; a temporary file has their rows."""
     path = str(_temporary_folder() / f"{uuid4()}.parquet")
     table = next(tables)
     with pq.ParquetWriter(path, table.schema) as writer:
         writer.write_table(table)
         for table in tables:
             writer.write_table(table.cast(writer.schema))
-    if like.implementation.is_polars():
+    if engine == "polars":
         import polars as pl
 
         return pl.scan_parquet(path)
