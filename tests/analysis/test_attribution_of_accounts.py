@@ -119,8 +119,11 @@ def test_sums_of_sources_are_exact() -> None:
     """Also those of fills and funding together: 0.1 + 0.2 - 0.7 are -0.4."""
     fills = as_numbers(two_fills().tail(1).assign(fee=0.7, closed_pnl=0.1), "exact")
     paid = fills[["coin", "user", "time"]].assign(usdc=0.2)
-    row = attribution(fills, as_numbers(paid, "exact")).iloc[0]
+    rows = {"account": ME, "type": "deposit", "usdc": [0.1, 0.2], "time": [MONDAY, MONDAY + 1]}
+    moved = pd.DataFrame(rows).assign(time=times(rows["time"]))
+    row = attribution(fills, *(as_numbers(frame, "exact") for frame in (paid, moved))).iloc[0]
     assert (row["funding"], row["net"]) == (Decimal("0.2"), Decimal("-0.4"))
+    assert (row["ledger"], row["equity_change"]) == (Decimal("0.3"), Decimal("-0.1"))
 
 
 def test_missing_group_is_last() -> None:
@@ -136,8 +139,10 @@ def test_missing_group_is_last() -> None:
 def test_payment_is_nan() -> None:
     """In Polars a NaN is no null, and it is not known either."""
     paid = pl.from_pandas(two_payments()).with_columns(pl.col("usdc").fill_null(float("nan")))
-    row = attribution(pl.from_pandas(two_fills()), paid, prices=PRICES).row(0, named=True)
-    assert (row["funding"], row["missing_amounts"]) == (52.75 + 384.125, 1)
+    frames = [pl.from_pandas(as_numbers(frame, "exact")) for frame in (two_fills(), two_payments())]
+    for given in ([pl.from_pandas(two_fills()), paid], frames):
+        row = attribution(*given, prices=PRICES).row(0, named=True)
+        assert (row["funding"], row["missing_amounts"]) == (52.75 + 384.125, 1)
 
 
 def test_errors_name_the_source() -> None:

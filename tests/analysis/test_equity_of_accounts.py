@@ -1,14 +1,16 @@
 """The equity of two accounts with late, broken and flipped positions, by hour and by day."""
 
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from toolkit.analysis.pnl.mixed_accounts import UnnamedAccount
 from toolkit.errors import MissingColumns
 from toolkit.pnl import equity
 
-from .examples import HOUR, MONDAY, OTHER, as_numbers, times
+from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 from .test_attribution_of_accounts import two_fills, two_ledgers, two_payments
 from .test_round_trips import NO, listed_rows
 
@@ -87,6 +89,36 @@ def test_equity_of_each_day() -> None:
     assert listed_rows(alone.drop(columns=["user", "time", "covers"])) == [
         (0, NO, NO, NO, NO, NO, NO, 5.625)
     ]
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_oracle_prices_as_marks(kind: str) -> None:
+    """3 BTC bought at 100: of an exact oracle price, eight decimals count."""
+    fills = two_fills().query("coin == 'BTC' and start_position == 0")
+    prices = {"coin": "BTC", "hour": times([MONDAY + 3 * HOUR]), "oracle_px": [104.123456789]}
+    row = equity(as_numbers(fills, kind), marks=pd.DataFrame(prices), sz_decimals=SIZES).iloc[0]
+    gain = 12.370370367 if kind == "float" else Decimal("12.37037037")
+    assert row["unrealised"] == (pytest.approx(gain) if kind == "float" else gain)
+    assert float(row["long"]) == pytest.approx(300 + float(gain))
+
+
+def test_marks_of_another_kind() -> None:
+    """Exact marks value float fills; a coin without any mark is not known."""
+    fills = two_fills().query("coin == 'BTC' and start_position == 0")
+    marked = as_numbers(marks(), "exact")
+    assert equity(fills, marks=marked, sz_decimals=SIZES)["unrealised"].tolist() == [12.0]
+    other = equity(fills, marks=marked.query("name == 'ETH'"), sz_decimals=SIZES)
+    assert other[["unrealised", "long"]].isna().all(axis=None)
+
+
+def test_named_account_is_not_doubted() -> None:
+    """Fills are missing, so positions break: this warns only if nothing names the account."""
+    fills = two_fills().query("coin == 'BTC'").drop(columns="user")
+    more: dict[str, Any] = {"marks": marks(), "sz_decimals": SIZES}
+    for given in ({}, more):
+        assert equity(fills, account=ME, **given)["realised"].iloc[-1] == -11.125
+        with pytest.warns(UnnamedAccount, match="1 fill does not begin"):
+            equity(fills, **given)
 
 
 def test_errors_of_equity() -> None:

@@ -173,8 +173,7 @@ def _trace_equity(
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
     columns.require_values(columns.open_frame(frame, "fills"), amounts, "fills")
     columns.require_values(columns.open_frame(other, "fills"), amounts, "fills")
-    if marks is None:  # with marks `positions` checks it
-        _check_one_account(fills, every, money["account"])
+    _check_one_account(fills, every, money["account"])
     if "side" in other.columns:
         usd_values.warn_missing_tokens(columns.open_frame(other, "fills"), "fills")
     names = account_names(fills, money["account"])
@@ -286,7 +285,9 @@ def _add_unrealised(
     """Set the unrealised PnL and the notionals at the end of each step, in USD."""
     if marks is None:
         return
-    held = _position_runs(positions(fills, sz_decimals))
+    # `positions` does not know the account, and need not check it again.
+    named = fills if "user" in fills.columns else fills.assign(user="")
+    held = _position_runs(positions(named, sz_decimals))
     prices = _price_series(marks, kind)
     for user, points in rows.items():
         for point in points:
