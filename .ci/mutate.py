@@ -353,6 +353,10 @@ class Mutation:
         target.write_text(json.dumps({"times": times, "failed": failed, "lines": lines}))
         return 0
 
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Register the mark of a plugin that is switched off."""
+        config.addinivalue_line("markers", "xdist_group: tests of one worker")
+
     def pytest_runtestloop(self, session: Any) -> bool:
         """Measure the tests, then run those that reach a change for each change."""
         target = self.kept.with_suffix(".lines.json")
