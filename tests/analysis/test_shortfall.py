@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from toolkit.analysis.execution.shortfall import PARTS
 from toolkit.errors import HistoryWarning, ToolkitError
 
 
@@ -48,6 +49,43 @@ class TestShortfall:
         assert row["fees"] == pytest.approx(-0.3)
         assert row["maker_share"] == pytest.approx(2 / 3)
         assert row["total_bps"] == pytest.approx(1e4 * -8.8 / 500)
+
+    def test_orders_of_two_days(self) -> None:
+        """A buy of 4 tokens, decided at 50: 1 rests and fills at 51, 3 take at 51.5.
+
+        The fee of the first is 0.001 tokens, which are 0.051 USD.
+        """
+        day = 86_400_000
+        status = (("open", day + 1_000, 4.0), ("filled", day + 4_000, 0.0))
+        buy = events(2, "B", 4.0, *status).assign(coin="ABC/USDC")
+        fills = ((day + 3_000, 51.0, 1.0, False, 0.001), (day + 3_500, 51.5, 3.0, True, 0.2))
+        bought = fills_of(2, "B", *fills).assign(coin="ABC/USDC", fee_token=["ABC", "USDC"])
+        times = at(day + 900, day + 2_500, day + 3_500)
+        mids = pd.DataFrame({"coin": "ABC/USDC", "time": times, "mid_px": [50.0, 51.0, 60.0]})
+        given = [pd.concat(pair) for pair in ((buy, SALE), (bought, SOLD), (mids, MIDS))]
+        orders = given[0].drop(columns=["order_type", "is_trigger"])
+        found = tk.execution.shortfall(orders, *given[1:], draws=9)
+        names = ["parent", "coin", "side", "size", "filled", "maker_share"]
+        names += ["decision_px", "first_px", "end_px", "delay", "trading", "opportunity", "fees"]
+        rows = found.orders[[*names, "total", "total_bps"]].to_numpy().tolist()
+        assert rows[0][:3] == [1, "XYZ", "A"]
+        assert rows[0][3:] == pytest.approx(
+            [5, 3, 2 / 3, 100, 99, 97, -3, 0.5, -6, -0.3, -8.8, -176]
+        )
+        parts = [4, 4, 0.25, 50, 51, 60, -4, -1.5, 0, -0.251, -5.751, -287.55]
+        assert rows[1][:3] == [2, "ABC/USDC", "B"]
+        assert rows[1][3:] == pytest.approx(parts)
+        assert found.orders["placed"].tolist() == at(1_000, day + 1_000).tolist()
+        assert found.orders["ended"].tolist() == at(9_000, day + 4_000).tolist()
+        usd = [-7, -1, -6, -0.551, -14.551]
+        assert found.params["name"].tolist() == [*PARTS, "total"]
+        assert found.params["usd"].tolist() == pytest.approx(usd)
+        assert found.params["estimate"].tolist() == pytest.approx([1e4 * v / 700 for v in usd])
+        counts = found.params[["n", "missing", "clusters"]].drop_duplicates()
+        assert counts.to_numpy().tolist() == [[2, 0, 2]]
+        facts = found.orders.attrs["toolkit"]
+        assert (facts["helper"], facts["price_source"]) == ("execution.shortfall", "mid_px")
+        assert list(facts["inputs"]) == ["orders", "fills", "prices"]
 
     def test_total_is_real_less_paper_gain(self) -> None:
         row = tk.execution.shortfall(SALE, SOLD, MIDS).orders.iloc[0]
