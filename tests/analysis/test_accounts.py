@@ -216,6 +216,50 @@ def test_levels_by_hand(kind: str) -> None:
     assert near["known"].isna().all()
 
 
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_levels_of_computed_prices(kind: str) -> None:
+    """The equity behind a cross position is the account's less the margin of its other positions.
+
+    0xa has 100, and X and Y use 25 each: 75 + 10 (p - 100) = 0.25 p, 75 - 5 (p - 100) = 0.25 p, and
+    on the other dex 40 + 2 (p - 40) = 0.2 p. 0xb is isolated: 45 + 3 (p - 100) = 0.15 p and
+    60 - 4 (p - 100) = 0.1 p. Two prices are stated. Nothing is known of 0xd.
+    """
+    rows = [
+        ("0xa", "", "X", 10.0, 1000.0, None, "cross", 50.0),
+        ("0xa", "", "Y", -5.0, 500.0, None, "cross", 50.0),
+        ("0xa", "flx", "flx:Z", 2.0, 80.0, None, "cross", 16.0),
+        ("0xb", "", "Y", 3.0, 300.0, None, "isolated", 45.0),
+        ("0xb", "", "X", -4.0, 400.0, None, "isolated", 60.0),
+        ("0xc", "", "X", 2.0, 200.0, 94.2, "isolated", 20.0),
+        ("0xd", "", "X", 1.0, 100.0, None, "cross", 5.0),
+        ("0xe", "", "X", 5.0, 500.0, 91.0, "cross", 25.0),
+    ]
+    names = ["user", "dex", "coin", "szi", "position_value", "liquidation_px", "leverage_type"]
+    positions = pd.DataFrame(rows, columns=[*names, "margin_used"])
+    positions["liquidation_px"] = positions["liquidation_px"].astype("float64")
+    values = [("0xb", "", 500.0), ("0xa", "flx", 40.0), ("0xa", "", 100.0)]
+    accounts = pd.DataFrame(values, columns=["user", "dex", "cross_account_value"])
+    contexts = pd.DataFrame({"name": ["Y", "X"], "open_interest": [10.0, 36.0]})
+    given = [as_numbers(frame, kind) for frame in (positions, contexts, accounts)]
+    made = levels(*given[:2], accounts=given[2], max_leverage={"X": 20, "Y": 10, "flx:Z": 5})
+    none = float("nan")
+    expected = [
+        ("X", "long", -0.08, 91, 92, 1, 1, 500, 1700, 1, 100, 0.5, 17 / 36),
+        ("X", "long", -0.05, 94, 95, 2, 2, 1200, 1200, 1000 / 1200, 100, 0.5, 17 / 36),
+        ("X", "short", 0.12, 112, 113, 1, 1, 400, 400, 0, 0, 4 / 36, 4 / 36),
+        ("Y", "long", -0.1, 89, 90, 1, 1, 300, 300, 0, 0, 0.3, 0.3),
+        ("Y", "short", 0.09, 109, 110, 1, 1, 500, 500, 1, 0, 0.5, 0.5),
+        ("flx:Z", "long", -0.44, 22, 22.4, 1, 1, 80, 80, 1, 0, none, none),
+    ]
+    rows = made.to_numpy().tolist()
+    assert [row[:2] for row in rows] == [list(row[:2]) for row in expected]
+    for row, wanted in zip(rows, expected, strict=True):
+        assert row[2:] == pytest.approx(wanted[2:], nan_ok=True)
+    facts = made.attrs["toolkit"]
+    assert facts["helper"] == "liquidations.levels"
+    assert list(facts["inputs"])[:2] == ["positions", "contexts"]
+
+
 def test_levels_add_up_to_notional(tables: Everybody) -> None:
     """Every notional is in a bin or unplaced, and the full open interest is known on each side."""
     positions = tables.states.positions
