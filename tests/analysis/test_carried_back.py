@@ -57,6 +57,59 @@ def test_curve_by_hand(kind: str) -> None:
     assert curve["covers"].unique().tolist() == ["fills, funding, ledger"]
 
 
+#       coin   side  minute sz   px    closed fee
+TRADES = [
+    ("BTC", "A", 45, 1.0, 70.0, 0.0, 0.25), ("BTC", "A", 75, 1.0, 62.0, 0.0, 0.125),
+    ("BTC", "B", 150, 0.5, 60.0, 3.0, 0.1), ("ETH", "B", 165, 2.0, 30.5, 0.0, 0.05),
+    ("@107", "B", 100, 7.0, 4.0, 0.0, 0.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_short_of_one_account(kind: str) -> None:
+    """A short of 2 from 66, of which 0.5 close at 60, and 2 ETH; the other account changes nothing.
+
+    Without the 1 USD of before, the value is 80 + 2.925 + 6 + 1 at the marks 62 and 31.
+    """
+
+    def at_minute(*minutes: int) -> pd.Series:
+        return times([MONDAY + minute * HOUR // 60 for minute in minutes])
+
+    names = ["coin", "side", "time", "sz", "px", "closed_pnl", "fee"]
+    trades = pd.DataFrame(TRADES, columns=names)
+    trades["time"] = at_minute(*trades["time"])
+    paid = pd.DataFrame({"coin": "BTC", "usdc": [0.4, -0.15, 0.2]})
+    moved = pd.DataFrame({"type": ["deposit", "withdraw"], "usdc": [100.0, 20.0]})
+    paid["time"], moved["time"] = at_minute(60, 120, 180), at_minute(30, 130)
+    held = {"coin": ["BTC", "ETH"], "szi": [-1.5, 2.0], "position_value": [93.0, 62.0]}
+    state = pd.DataFrame({"account_value": [90.925], "time": at_minute(195)})
+    frames = {
+        "accounts": state,
+        "positions": pd.DataFrame({**held, "unrealized_pnl": [6.0, 1.0]}),
+        "fills": trades,
+        "funding": paid,
+        "ledger": moved,
+    }
+    both = {}
+    for name, frame in frames.items():
+        owner = "account" if name == "ledger" else "user"
+        pair = [frame.assign(**{owner: OTHER}), frame.assign(**{owner: ME})]
+        both[name] = as_numbers(pd.concat(pair, ignore_index=True), kind)
+    curve = carried_back(**both, account=ME)
+    wanted = {
+        "realised": [0, -0.25, 0.025, 2.725, 2.925],
+        "flows": [0, 100, 100, 80, 80],
+        "unrealised": [0, 0, 8, 9, 7],
+        "equity": [1, 100.75, 109.025, 92.725, 90.925],
+        "pnl": [0, -0.25, 8.025, 11.725, 9.925],
+    }
+    assert curve["time"].tolist() == at_minute(30, 60, 120, 180, 195).tolist()
+    for name, values in wanted.items():
+        assert curve[name].astype("float64").tolist() == pytest.approx(values), name
+    facts = curve.attrs["toolkit"]
+    assert (facts["helper"], *facts["inputs"]) == ("pnl.carried_back", *frames)
+
+
 def test_period_with_open_positions() -> None:
     curve = made(start_time=MONDAY + 2 * HOUR)
     assert curve["equity"].tolist() == pytest.approx([109.9, 109.8, 110.8])
@@ -148,6 +201,8 @@ def test_unknown_columns_are_named() -> None:
         )
     with pytest.raises(MissingColumns, match="end_time="):
         made(accounts=tables()["accounts"].drop(columns="time"))
+    with pytest.raises(MissingColumns, match="funding: column usdc missing"):
+        made(funding=tables()["funding"].drop(columns="usdc"))
     with pytest.raises(MissingColumns, match="Fetch both alike"):
         made(positions=as_numbers(tables()["positions"], "exact"))
     nobody = tables()["accounts"].head(0)

@@ -67,6 +67,9 @@ def test_equity_of_each_account(kind: str) -> None:
     The last fill of the second account is of an outcome token, which earns 1.5.
     """
     result = curve(kind, "hour")
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], facts["by"]) == ("pnl.equity", "hour")
+    assert list(facts["inputs"]) == ["fills", "funding", "ledger", "marks"]
     covers = result.pop("covers")
     for letter, points in POINTS.items():
         rows = [row[1:] for row in listed_rows(result) if str(row[0])[2] == letter]

@@ -135,7 +135,6 @@ def carried_back(
         tables.perps, tables.funding, tables.ledger, None, time, account=user
     )
     if tables.funding is not None:
-        columns.require_columns(columns.open_frame(tables.funding, "funding"), ("usdc",), "funding")
         mine = rows_inside(mark_inside(tables.funding, tables.perps, time))
         tables = tables._replace(funding=mine)
     hours = compute_attribution(tables.perps, tables.funding, tables.ledger, "hour", account=user)

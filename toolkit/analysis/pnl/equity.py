@@ -184,9 +184,6 @@ def _trace_equity(
     money = money | {"account": own, "owned_by": every}
     whole = compute_attribution(frame, paid, moved, keys or None, time, **money)
     if paid is not None:
-        columns.require_columns(
-            columns.open_frame(paid, "funding"), ("coin", "time", "usdc"), "funding"
-        )
         paid = rows_inside(mark_inside(paid, frame, time))
     made = compute_attribution(frame, paid, moved, [*keys, by], **money)
     spot = _spot_net(other, keys, by, kind, money)
