@@ -1,14 +1,18 @@
 """Write the licences of every pinned dependency to build/licences.csv; fail if one is not allowed.
 
-`make sbom` runs it beside the bill of materials.
+`make sbom` runs it after it wrote the bill of materials, build/sbom.json. A dependency that is
+missing there is an error, too.
 """
 
 import csv
+import json
 import re
 import sys
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
+
+from packaging.utils import canonicalize_name
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
@@ -98,6 +102,10 @@ def main() -> None:
         for (name, version), names in licences.items():
             writer.writerow((name, version, ", ".join(names)))
     print(f"{len(licences)} packages in {path.relative_to(ROOT)}")
+    materials = json.loads((ROOT / "build/sbom.json").read_text("utf-8"))["components"]
+    listed = {canonicalize_name(material["name"]) for material in materials}
+    if missing := [name for name, _ in licences if canonicalize_name(name) not in listed]:
+        sys.exit(f"The bill of materials lacks {', '.join(missing)}")
     unknown = {name: names for (name, _), names in licences.items() if not set(names) <= ALLOWED}
     if unknown:
         sys.exit(

@@ -240,3 +240,13 @@ def test_refresh_names_fitting_option(tmp_path: Path) -> None:
     done = call(tmp_path, "userFillsByTime", "--coin", "BTC", "--size", "tiny")
     assert done.exit_code == 2
     assert "userFillsByTime has no --coin: use --user" in done.output
+
+
+def test_refresh_names_missing_option(tmp_path: Path) -> None:
+    for operation, options in (("userFillsByTime", "--user"), ("slippageHistory", "--amount")):
+        arguments = ("--coin", "BTC") if operation == "slippageHistory" else ()
+        done = call(tmp_path, operation, *arguments, "--size", "tiny")
+        assert done.exit_code == 2
+        assert f"{operation} needs {options}\n" in done.output
+    done = call(tmp_path, "userFillz", "--size", "tiny")
+    assert "there is no operation 'userFillz'; did you mean userFills?" in done.output

@@ -20,6 +20,22 @@ MISTAKES: dict[str, Callable[[], object]] = {
         USER,
         session="tiny",  # type: ignore[arg-type]
     ),
+    r"user_fills_by_time needs start\. Pass it after the subjects": lambda: tk.many(
+        tk.user_fills_by_time, [USER]
+    ),
+    r"not a frame\. Pass one of its columns": lambda: tk.many(
+        tk.user_fills_by_time,
+        tk.frame("userFills", []),
+        "7d",
+    ),
+    r"user_fills_by_time: got an unexpected keyword argument": lambda: tk.many(
+        tk.user_fills_by_time, [USER], "7d", begin=0
+    ),
+    r"^attribution is not a fetch function": lambda: tk.plan(tk.pnl.attribution),
+    r"^user is a DataFrame\. Use text": lambda: tk.reports.wallet(
+        tk.frame("userFills", [])  # type: ignore[arg-type]
+    ),
+    r"is a folder\. Name the file": lambda: tk.reports.wallet(out="."),
     r"user_fills: missing a required argument: 'user'": lambda: tk.plan(tk.user_fills),
     r"rows are JSON objects as on the wire, not a DataFrame": lambda: tk.frame(
         "delegations", tk.frame("delegations", [])

@@ -20,6 +20,11 @@ def test_other_frame_lacks_a_column() -> None:
         plots.toxicity(rows)
     with pytest.raises(MissingColumns, match=r"tk\.slippage\.fit; this DataFrame lacks groups"):
         plots.slippage_fit(rows)  # type: ignore[arg-type]
+    fills = pd.DataFrame({"coin": ["BTC"] * 2, "side": "B", "closed_pnl": 0.0})
+    with pytest.raises(MissingColumns, match=r"tk\.slippage\.heatmap; this DataFrame lacks 'bps'"):
+        plots.slippage_heatmap(fills)
+    with pytest.raises(MissingColumns, match=r"tk\.pnl\.attribution; this DataFrame lacks"):
+        plots.waterfall(fills)
 
 
 def test_axes_must_be_axes() -> None:

@@ -14,6 +14,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 
 import pyarrow as pa
@@ -185,7 +186,9 @@ def find_operation(name: str | Callable[..., Any]) -> Operation:
     for operation in OPERATIONS.values():
         if name in (operation.type, operation.function):
             return operation
-    raise ArchiveError(f"there is no operation {name!r}; tk.describe() lists all")
+    near = get_close_matches(name, OPERATIONS, n=1)
+    hint = f"did you mean {near[0]}?" if near else "tk.describe() lists all"
+    raise ArchiveError(f"there is no operation {name!r}; {hint}")
 
 
 def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]) -> Series:
@@ -248,7 +251,7 @@ def _bind_arguments(
     if unknown := values.keys() - known:
         raise TypeError(f"{operation.type} has no parameter {', '.join(sorted(unknown))}")
     if missing := [name for name in required if values.get(name) is None]:
-        raise TypeError(f"{operation.type} needs {', '.join(missing)}")
+        raise TypeError(f"{operation.type} needs the argument {', '.join(missing)}")
     bound = {}
     for parameter in operation.parameters:
         value = values.get(parameter.python, parameter.default)

@@ -339,8 +339,7 @@ def _archive_errors() -> Iterator[None]:
         with print_warnings():
             yield
     except (ToolkitError, ValueError, TypeError, OSError) as error:
-        typer.echo(f"toolkit: {error}", err=True)
-        raise typer.Exit(2) from None
+        fail(str(error), code=2)
 
 
 def _named_subjects(

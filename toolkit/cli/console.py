@@ -48,11 +48,17 @@ def plain_message(message: object) -> str:
     )
     for words, other in _WORDS.items():
         text = text.replace(words, other)
-    return re.sub(r"\w+ is the argument (\w+) of the fetch function", _name_option, text)
+    text = re.sub(
+        r"\w+ is the argument (\w+) of the fetch function",
+        lambda found: f"The option is {_option_names(found[1])}",
+        text,
+    )
+    names = r"needs the argument (\w+(?:, \w+)*)"
+    return re.sub(names, lambda found: f"needs {_option_names(found[1])}", text)
 
 
-def _name_option(found: re.Match[str]) -> str:
-    return f"The option is --{found[1].replace('_', '-')}"
+def _option_names(arguments: str) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in arguments.split(", "))
 
 
 def _resume(found: re.Match[str]) -> str:

@@ -217,6 +217,11 @@ def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> lis
         subjects = [subjects]
     if subjects is None:
         raise TypeError("tk.many takes a list of accounts, builders or coins, not None")
+    if isinstance(subjects, pd.DataFrame):
+        raise TypeError(
+            "tk.many takes a list of accounts, builders or coins, not a frame. Pass one of its "
+            'columns, such as frame["user"]'
+        )
     if not operation.parameters or operation.parameters[0].kind in ("addresses", "texts"):
         raise TypeError(f"{operation.function} takes all subjects at once: call it directly")
     return list(dict.fromkeys(subjects))
@@ -231,11 +236,22 @@ def _bind_arguments(
     """Return the arguments except the subject, by name."""
     name = operation.parameters[0].python
     signature = inspect.signature(fetch)
-    if signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
-        bound = signature.bind(*arguments, **{name: ""}, **named)
-    else:
-        bound = signature.bind("", *arguments, **named)
-    return {key: value for key, value in bound.arguments.items() if key != name}
+    try:
+        if signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+            bound = signature.bind(*arguments, **{name: ""}, **named)
+        else:
+            bound = signature.bind("", *arguments, **named)
+    except TypeError as error:
+        raise TypeError(f"{operation.function}: {error}") from None
+    call = {key: value for key, value in bound.arguments.items() if key != name}
+    for parameter in operation.parameters[1:]:
+        names = {parameter.python, parameter.unless}
+        if parameter.required and all(call.get(other) is None for other in names):
+            raise TypeError(
+                f"{operation.function} needs {parameter.python}. Pass it after the subjects: "
+                f"tk.many(tk.{operation.function}, subjects, {parameter.python}=...)"
+            )
+    return call
 
 
 def _fix_times(operation: Operation, call: Mapping[str, Any], now_ms: int) -> dict[str, Any]:

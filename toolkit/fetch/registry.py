@@ -48,7 +48,9 @@ def operation_of(fetch: Callable[..., object]) -> Operation:
     """
     name = getattr(fetch, "__operation__", None)
     if name is None:
-        short = f"a {type_name}" if (type_name := _frame_type(fetch)) else reprlib.repr(fetch)
+        short = getattr(fetch, "__name__", "") or reprlib.repr(fetch)
+        if type_name := _frame_type(fetch):
+            short = f"a {type_name}"
         raise TypeError(
             f"{short} is not a fetch function, such as tk.user_fills. Pass the function, and then "
             "its arguments"

@@ -69,7 +69,7 @@ def waterfall(
     """
     colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
-    if len(attribution) > 1:
+    if len(attribution) > 1 and "net" in attribution:
         raise ValueError(
             f"a waterfall shows one account or group, not {len(attribution)} rows: pick one"
         )

@@ -214,6 +214,8 @@ def slippage_heatmap(
     colours = themes.get_theme(theme)
     if side not in _SIDES:
         raise ValueError(f"side must be 'buy' or 'sell', not {side!r}")
+    if len(heatmap) and "bps" not in heatmap:  # the rows of fills have sides, too
+        raise KeyError("bps")
     rows = heatmap[heatmap["side"] == side] if len(heatmap) else heatmap
     keys = [name for name in ("coin", "amount_usd") if name in rows]
     if len(rows) and len(rows[keys].drop_duplicates()) > 1:

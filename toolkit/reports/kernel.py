@@ -106,6 +106,10 @@ def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str 
     if unknown:
         names = ", ".join(known) or "none"
         raise ReportFailed(f"the notebook has no parameter {', '.join(unknown)}; it has {names}")
+    for name, value in parameters.items():
+        if not _is_literal(value):
+            kind = type(value).__name__
+            raise ReportFailed(f"{name} is a {kind}. Use text, numbers, flags, None, or a list")
     if source is not None and not any("source" in _cell_tags(cell) for cell in notebook.cells):
         warnings.warn(
             f"The notebook has no cell with the tag source, so the report does not use {source}. "
@@ -130,6 +134,15 @@ def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str 
         if cell.cell_type == "code":
             cell["outputs"], cell["execution_count"] = [], None
     return prepared
+
+
+def _is_literal(value: object) -> bool:
+    """Return whether the text of a value, written into a cell, is this value."""
+    try:
+        ast.literal_eval(repr(value))
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _cell_tags(cell: Any) -> list[str]:

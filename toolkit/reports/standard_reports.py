@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.client import Session, current_session
+from toolkit.errors import ReportFailed
 from toolkit.reports.build import build, write_page
 from toolkit.reports.source import session_source
 from toolkit.times import Time
@@ -262,6 +263,8 @@ def run(
     ReportFailed
         If there is no such notebook or parameter, or a cell raises.
     """
+    if Path(out).is_dir():
+        raise ReportFailed(f"{out} is a folder. Name the file to write, such as report.html")
     page = build(notebook, session_source(current_session(session)), parameters, code=code)
     return write_page(page.html, out)
 
