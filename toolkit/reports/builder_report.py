@@ -20,7 +20,7 @@ from toolkit.reports.blocks import TitleBlock
 from toolkit.reports.report_frames import fetch_required
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
-from toolkit.times import Time, to_iso, to_ms
+from toolkit.times import Time, to_ms
 
 SENTENCES: Final = {
     "traded": "Users traded {volume:dollars} USD through this builder, and paid "
@@ -105,10 +105,8 @@ class BuilderReport:
 
     def title(self) -> TitleBlock:
         """Return the title of the report."""
-        first, last = (to_iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
-        if self.start_ms == 0:
-            first = f"{self.fills['time'].min():%Y-%m-%d %H:%M}"
-        line = f"{first} to {last} UTC · {self.source}"
+        period = tables.period_text(self.start_ms, self.end_ms, self.fills["time"])
+        line = f"{period} · {self.source}"
         return blocks.title("Builder report", self.address, line, simulated=self.simulated)
 
     @cached_property

@@ -22,7 +22,7 @@ from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.reports.wallet_frames import fetch_wallet
 from toolkit.reports.wallet_performance import WalletPerformance
 from toolkit.reports.wallet_report import WalletResults
-from toolkit.times import Time, to_iso
+from toolkit.times import Time
 
 _MOST: Final = 50
 _DRAWN: Final = 6
@@ -162,15 +162,12 @@ def _example_accounts(session: Session) -> list[str]:
 def make_title(comparison: Comparison) -> TitleBlock:
     """Return the title of the report."""
     frames = [wallet.results.frames for wallet in comparison.wallets]
-    times = [each.fills["time"].min() for each in frames if len(each.fills)]
-    first = f"{min(times):%Y-%m-%d %H:%M}" if times else "the beginning"
-    if frames[0].start_ms:
-        first = to_iso(frames[0].start_ms)[:16].replace("T", " ")
-    last = to_iso(frames[0].end_ms)[:16].replace("T", " ")
+    times = (each.fills["time"] for each in frames)
+    period = tables.period_text(frames[0].start_ms, frames[0].end_ms, *times)
     return blocks.title(
         "Comparison",
         f"{len(frames)} accounts",
-        f"{first} to {last} UTC · {frames[0].source}",
+        f"{period} · {frames[0].source}",
         simulated=frames[0].simulated,
     )
 

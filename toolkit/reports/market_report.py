@@ -23,7 +23,7 @@ from toolkit.reports.blocks import TitleBlock
 from toolkit.reports.report_frames import fetch_markets, fetch_optional, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
-from toolkit.times import Time, to_iso, to_ms
+from toolkit.times import Time, to_ms
 
 _SIZE: Final = 100_000.0  # USD, of the headline
 _BPS: Final = 10.0  # of the headline
@@ -127,8 +127,8 @@ class MarketReport:
 
     def title(self) -> TitleBlock:
         """Return the title of the report."""
-        first, last = (to_iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
-        line = f"slippage from {first} to {last} UTC · {self.source}"
+        period = tables.period_text(self.start_ms, self.end_ms)
+        line = f"slippage from {period} · {self.source}"
         return blocks.title("Market report", self.coin, line, simulated=self.simulated)
 
     @cached_property

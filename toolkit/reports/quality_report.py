@@ -23,7 +23,7 @@ from toolkit.reports.blocks import TitleBlock
 from toolkit.reports.report_frames import concat_frames, fetch_markets, fetch_optional, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
-from toolkit.times import Time, to_iso, to_ms
+from toolkit.times import Time, to_ms
 
 AMOUNTS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 """Sizes of the samples in USD: four of the nine, to save points."""
@@ -107,9 +107,9 @@ class QualityReport:
 
     def title(self) -> TitleBlock:
         """Return the title of the report."""
-        first, last = (to_iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
+        period = tables.period_text(self.start_ms, self.end_ms)
         subject = f"dex {self.dex}" if self.dex else "native perps"
-        line = f"{len(self.contexts)} markets, {first} to {last} UTC · {self.source}"
+        line = f"{len(self.contexts)} markets, {period} · {self.source}"
         return blocks.title("Market quality", subject, line, simulated=self.simulated)
 
     @cached_property

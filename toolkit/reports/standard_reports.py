@@ -70,13 +70,8 @@ def wallet(
     True
     >>> folder.cleanup()
     """
-    parameters = {
-        "user": user,
-        "start": _time_literal(start),
-        "end": _time_literal(end),
-        "builders": None if builders is None else list(builders),
-    }
-    return run("wallet", out, session=session, **parameters)
+    names = None if builders is None else list(builders)
+    return run("wallet", out, session=session, user=user, **_period(start, end), builders=names)
 
 
 def comparison(
@@ -115,8 +110,7 @@ def comparison(
         If there are too few or too many accounts, or there are no rows of any of them.
     """
     names = None if users is None else list(users)
-    parameters = {"users": names, "start": _time_literal(start), "end": _time_literal(end)}
-    return run("comparison", out, session=session, **parameters)
+    return run("comparison", out, session=session, users=names, **_period(start, end))
 
 
 def market(
@@ -150,8 +144,7 @@ def market(
     ReportFailed
         If there is no such perp, or there are no samples.
     """
-    parameters = {"coin": coin, "start": _time_literal(start), "end": _time_literal(end)}
-    return run("market", out, session=session, **parameters)
+    return run("market", out, session=session, coin=coin, **_period(start, end))
 
 
 def builder(
@@ -185,8 +178,7 @@ def builder(
     ReportFailed
         If there are no fills through it.
     """
-    parameters = {"address": address, "start": _time_literal(start), "end": _time_literal(end)}
-    return run("builder", out, session=session, **parameters)
+    return run("builder", out, session=session, address=address, **_period(start, end))
 
 
 def market_quality(
@@ -223,9 +215,9 @@ def market_quality(
     ReportFailed
         If there is no such perp, or there are no samples.
     """
-    parameters = {"dex": dex, "start": _time_literal(start), "end": _time_literal(end)}
     coins = [coins] if isinstance(coins, str) else None if coins is None else list(coins)
-    return run("market_quality", out, session=session, coins=coins, **parameters)
+    period = _period(start, end)
+    return run("market_quality", out, session=session, coins=coins, dex=dex, **period)
 
 
 def run(
@@ -267,6 +259,11 @@ def run(
         raise ReportFailed(f"{out} is a folder. Name the file to write, such as report.html")
     page = build(notebook, session_source(current_session(session)), parameters, code=code)
     return write_page(page.html, out)
+
+
+def _period(start: Time, end: Time | None) -> dict[str, Any]:
+    """Return the parameters of a period, as literals."""
+    return {"start": _time_literal(start), "end": _time_literal(end)}
 
 
 def _time_literal(time: Time | None) -> Any:

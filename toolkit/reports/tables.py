@@ -10,6 +10,7 @@ import pandas as pd
 from toolkit.downloads import Download, downloads
 from toolkit.plots import formats
 from toolkit.reports.html_parts import render_part
+from toolkit.times import to_iso
 
 MISSING = "\N{EM DASH}"
 
@@ -106,6 +107,18 @@ def exact_usd(value: Any) -> str:
 def time_text(value: Any) -> str:
     """Return a time with milliseconds."""
     return f"{value:%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03d}"
+
+
+def period_text(start_ms: int, end_ms: int, *times: pd.Series) -> str:
+    """Return the first and the last minute of a period.
+
+    A period that begins at 0 has no chosen start: it begins with the earliest of `times`.
+    """
+    first = to_iso(start_ms)[:16].replace("T", " ")
+    if start_ms == 0:
+        earliest = min((column.min() for column in times if len(column)), default=None)
+        first = "the beginning" if earliest is None else f"{earliest:%Y-%m-%d %H:%M}"
+    return f"{first} to {to_iso(end_ms)[:16].replace('T', ' ')} UTC"
 
 
 def yes_no(value: Any) -> str:

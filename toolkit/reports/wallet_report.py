@@ -15,13 +15,13 @@ from toolkit import funding, plots, pnl, slippage
 from toolkit.analysis.common import usd_values
 from toolkit.client import Session
 from toolkit.errors import MissingColumns, ReportFailed
-from toolkit.reports import blocks
+from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import BlockList, TitleBlock
 from toolkit.reports.example import example_account
 from toolkit.reports.funding_coverage import FundingCoverage, compare_funding
 from toolkit.reports.report_frames import is_perp
 from toolkit.reports.wallet_frames import WalletFrames, fetch_wallet
-from toolkit.times import Time, to_iso
+from toolkit.times import Time
 
 PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
 """The parts whose sum is net."""
@@ -216,11 +216,12 @@ def fetch_results(
 def make_title(results: WalletResults) -> TitleBlock:
     """Return the title of the report."""
     frames = results.frames
-    first, last = _period(frames)
+    times = (frames.fills["time"], frames.ledger["time"])
+    period = tables.period_text(frames.start_ms, frames.end_ms, *times)
     return blocks.title(
         "Wallet report",
         frames.user,
-        f"{first} to {last} UTC · {frames.source}",
+        f"{period} · {frames.source}",
         simulated=frames.simulated,
     )
 
@@ -248,12 +249,3 @@ def source_frames(results: WalletResults) -> dict[str, pd.DataFrame | None]:
         "slippage": frames.slippage if len(frames.slippage) else None,
         "positions": None if frames.states is None else frames.states.positions,
     }
-
-
-def _period(frames: WalletFrames) -> tuple[str, str]:
-    """Return the first and the last time; without a start, the time of the first row."""
-    first: Any = to_iso(frames.start_ms)[:16].replace("T", " ")
-    if frames.start_ms == 0 and len(frames.fills) + len(frames.ledger):
-        times = pd.concat([frames.fills["time"], frames.ledger["time"]])
-        first = f"{times.min():%Y-%m-%d %H:%M}"
-    return first, to_iso(frames.end_ms)[:16].replace("T", " ")

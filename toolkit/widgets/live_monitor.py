@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from toolkit.client import Session, current_session
 from toolkit.client.retry import Retry
@@ -24,13 +24,13 @@ from toolkit.widgets.monitor_view import (
     monitor_html,
     monitor_view,
 )
-from toolkit.widgets.panel import Panel, dropdown_list, push_button
+from toolkit.widgets.panel import PanelWidget, dropdown_list, push_button
 from toolkit.widgets.threads import Poller
 
 _MAX_UPDATES: Final = 3_600  # after one start: an hour of one update a second
 
 
-class LiveMonitor:
+class LiveMonitor(PanelWidget):
     """A widget that watches a market; returned by `live_monitor`.
 
     Attributes
@@ -54,8 +54,7 @@ class LiveMonitor:
         self._coin = dropdown_list("Market", coins, request.coin, "Market to watch")
         self._every = dropdown_list("Every", list(EVERY), every, "Pause between two updates")
         self._switch = push_button("Start", "Start or stop updates")
-        self._panel = Panel([self._switch, self._coin, self._every])
-        self.widget = self._panel.widget
+        super().__init__([self._switch, self._coin, self._every])
         self._poller = Poller(
             self._update,
             lambda: EVERY[self._every.value],
@@ -102,19 +101,10 @@ class LiveMonitor:
     def close(self) -> None:
         """Stop the updates, and remove the widget from the notebook."""
         self._poller.stop()
-        self._panel.close()
-
-    def __enter__(self) -> "LiveMonitor":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().close()
 
     def __repr__(self) -> str:
         return f"tk.widgets.live_monitor({self.request.coin!r}, every={self._every.value!r})"
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        return self._panel.bundle(repr(self), **options)
 
     def _start_or_stop(self, _: object) -> None:
         if self.running:

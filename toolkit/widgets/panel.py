@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import ipywidgets as ipw
 
@@ -123,6 +123,30 @@ class Panel:
         """Remove it from the notebook."""
         for widget in (*self.widget.children[0].children, *self.widget.children, self.widget):
             widget.close()
+
+
+class PanelWidget:
+    """What Jupyter shows as a panel. The end of a ``with`` block closes it.
+
+    - ``controls``: controls above the view
+    """
+
+    def __init__(self, controls: Sequence[Any]) -> None:
+        self._panel = Panel(controls)
+        self.widget = self._panel.widget
+
+    def close(self) -> None:
+        """Remove it from the notebook."""
+        self._panel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        return self._panel.bundle(repr(self), **options)
 
 
 def dropdown_list(

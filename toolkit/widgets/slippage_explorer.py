@@ -8,15 +8,15 @@ from toolkit.client import Session, current_session
 from toolkit.contract.dexes import strip_native_dex
 from toolkit.contract.requests import AMOUNTS
 from toolkit.plots.formats import short_usd
+from toolkit.widgets.explorer import Explorer
 from toolkit.widgets.fetcher import (
     Fetcher,
     as_list,
     bind_session,
-    error_text,
     list_coins,
     without_progress,
 )
-from toolkit.widgets.panel import Panel, dropdown_list
+from toolkit.widgets.panel import dropdown_list
 from toolkit.widgets.slippage_view import (
     PERIODS,
     Side,
@@ -25,10 +25,9 @@ from toolkit.widgets.slippage_view import (
     SlippageView,
     slippage_view,
 )
-from toolkit.widgets.threads import NewestRequestWorker
 
 
-class SlippageExplorer:
+class SlippageExplorer(Explorer[SlippageRequest, SlippageView]):
     """A widget that shows the cost of trading a size; returned by `slippage_explorer`.
 
     Attributes
@@ -51,8 +50,6 @@ class SlippageExplorer:
         self._fetch, self._now_ms = fetch, clock()
         self._markets: dict[tuple[str, str], SlippageData] = {}
         self._is_setting = False
-        self.view: SlippageView | None = None
-        self.error: Exception | None = None
         self._coin = dropdown_list("Coin", coins, request.coin, "Market")
         self._amount = dropdown_list(
             "Size, USD",
@@ -65,11 +62,9 @@ class SlippageExplorer:
         )
         periods = list(dict.fromkeys([*PERIODS, request.period]))
         self._period = dropdown_list("Period", periods, request.period, "Period of the samples")
-        self._controls = (self._coin, self._amount, self._side, self._period)
-        self._panel = Panel(self._controls)
-        self.widget = self._panel.widget
-        self._requests: NewestRequestWorker[SlippageRequest] = NewestRequestWorker(self._show_view)
-        for control in self._controls:
+        controls = (self._coin, self._amount, self._side, self._period)
+        super().__init__(controls, self._compute_view)
+        for control in controls:
             control.observe(self._on_change, "value")
         self._on_change()
         self.settle()
@@ -80,11 +75,6 @@ class SlippageExplorer:
         return SlippageRequest(
             self._coin.value, self._amount.value, self._side.value, self._period.value
         )
-
-    @property
-    def code(self) -> str:
-        """The code of the view, without a widget."""
-        return "" if self.view is None else self.view.code
 
     def set(self, **parameters: Any) -> "SlippageExplorer":
         """Set `coin`, `amount`, `side` or `period`, and wait for the view."""
@@ -100,21 +90,6 @@ class SlippageExplorer:
         self.settle()
         return self
 
-    def settle(self, seconds: float | None = None) -> bool:
-        """Wait until the last request is answered, and return whether it is."""
-        return self._requests.settle(seconds)
-
-    def close(self) -> None:
-        """Remove it from the notebook."""
-        self._requests.drop()
-        self._panel.close()
-
-    def __enter__(self) -> "SlippageExplorer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         request = self.request
         return (
@@ -122,36 +97,16 @@ class SlippageExplorer:
             f"side={request.side!r}, period={request.period!r})"
         )
 
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        return self._panel.bundle(repr(self), **options)
-
     def _on_change(self, _: object = None) -> None:
-        if self._is_setting:
-            return
-        self._panel.show_status("loading ...")
-        self._requests.ask(self.request)
+        if not self._is_setting:
+            self._ask(self.request)
 
-    def _show_view(self, request: SlippageRequest, is_newest: Callable[[], bool]) -> None:
-        try:
-            known = self._markets.get((request.coin, request.period))
-            view = slippage_view(request, self._fetch, self._now_ms, known)
-            html = view.html
-        except Exception as error:  # show every error: the traceback of a thread is not visible
-            self._show_error(error, is_newest)
-            return
+    def _compute_view(self, request: SlippageRequest) -> tuple[SlippageView, str]:
+        known = self._markets.get((request.coin, request.period))
+        view = slippage_view(request, self._fetch, self._now_ms, known)
+        html = view.html
         self._markets[request.coin, request.period] = view.market
-        with self._panel.lock:
-            if is_newest():
-                self.view, self.error = view, None
-                self._panel.show(html, view.code)
-                self._panel.show_status("")
-
-    def _show_error(self, error: Exception, is_newest: Callable[[], bool]) -> None:
-        with self._panel.lock:
-            if is_newest():
-                self.error = error
-                note = "" if self.view is None else "The view below is of an earlier request."
-                self._panel.show_status(note, error_text(error))
+        return view, html
 
 
 def slippage_explorer(

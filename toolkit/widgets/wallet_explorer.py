@@ -7,14 +7,14 @@ from typing import Any
 
 from toolkit.client import Session, current_session
 from toolkit.contract.dexes import strip_native_dex
-from toolkit.widgets.fetcher import Fetcher, bind_session, error_text, without_progress
-from toolkit.widgets.panel import Panel, dropdown_list, option_list, push_button, text_field
-from toolkit.widgets.threads import NewestRequestWorker
+from toolkit.widgets.explorer import Explorer
+from toolkit.widgets.fetcher import Fetcher, bind_session, without_progress
+from toolkit.widgets.panel import dropdown_list, option_list, push_button, text_field
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
 from toolkit.widgets.wallet_view import PERIODS, AccountData, WalletRequest, WalletView, wallet_view
 
 
-class WalletExplorer:
+class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
     """A widget that shows the PnL of an account; returned by `wallet_explorer`.
 
     Attributes
@@ -38,8 +38,6 @@ class WalletExplorer:
         self._fetch, self._clock = fetch, clock
         self._builders = request.builders
         self._setting_thread: int | None = None
-        self.view: WalletView | None = None
-        self.error: Exception | None = None
         periods = list(dict.fromkeys([*PERIODS, request.period]))
         self._user = text_field(
             "Address",
@@ -55,11 +53,8 @@ class WalletExplorer:
         self._day = option_list(
             "Day", _first_options("days", request.day), request.day, "One day, UTC", "22em"
         )
-        self._panel = Panel([self._user, self._period, self._refresh, self._coin, self._day])
-        self.widget = self._panel.widget
-        self._requests: NewestRequestWorker[tuple[WalletRequest, int]] = NewestRequestWorker(
-            self._show_view
-        )
+        controls = [self._user, self._period, self._refresh, self._coin, self._day]
+        super().__init__(controls, self._compute_view)
         self._load_number = 0  # the account is fetched once for each number
         self._loaded: tuple[int, AccountData] | None = None
         for control in (self._user, self._period):
@@ -81,11 +76,6 @@ class WalletExplorer:
             self._builders,
         )
 
-    @property
-    def code(self) -> str:
-        """The code of the view, without a widget."""
-        return "" if self.view is None else self.view.code
-
     def set(
         self, *, user: str | None = None, period: str | None = None, **chosen: str | None
     ) -> "WalletExplorer":
@@ -102,21 +92,6 @@ class WalletExplorer:
         self.settle()
         return self
 
-    def settle(self, seconds: float | None = None) -> bool:
-        """Wait until the last request is answered, and return whether it is."""
-        return self._requests.settle(seconds)
-
-    def close(self) -> None:
-        """Remove it from the notebook."""
-        self._requests.drop()
-        self._panel.close()
-
-    def __enter__(self) -> "WalletExplorer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         request = self.request
         options = [f"period={request.period!r}"]
@@ -126,9 +101,6 @@ class WalletExplorer:
             if getattr(request, name)
         ]
         return f"tk.widgets.wallet_explorer({request.user!r}, {', '.join(options)})"
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        return self._panel.bundle(repr(self), **options)
 
     def _load_account(self, _: object = None) -> None:
         with self._set_lists():
@@ -144,36 +116,22 @@ class WalletExplorer:
         if self._setting_thread == threading.get_ident():
             return
         with self._panel.lock:
-            self._panel.show_status("loading ...")
-            self._requests.ask((self.request, self._load_number))
+            self._ask((self.request, self._load_number))
 
-    def _show_view(self, load: tuple[WalletRequest, int], is_newest: Callable[[], bool]) -> None:
+    def _compute_view(self, load: tuple[WalletRequest, int]) -> tuple[WalletView, str]:
         request, number = load
-        try:
-            view = wallet_view(request, self._fetch, self._clock(), self._loaded_account(number))
-            html = wallet_html(view)
-        except Exception as error:  # show every error: the traceback of a thread is not visible
-            self._show_error(error, is_newest)
-            return
+        view = wallet_view(request, self._fetch, self._clock(), self._loaded_account(number))
+        html = wallet_html(view)
         self._loaded = number, view.account
-        with self._panel.lock:
-            if is_newest():
-                self.view, self.error = view, None
-                self._panel.show(html, view.code)
-                self._panel.show_status("")
-                with self._set_lists():
-                    _set_options(self._coin, coin_options(view), view.request.coin)
-                    _set_options(self._day, day_options(view), view.request.day)
+        return view, html
+
+    def _update_controls(self, view: WalletView) -> None:
+        with self._set_lists():
+            _set_options(self._coin, coin_options(view), view.request.coin)
+            _set_options(self._day, day_options(view), view.request.day)
 
     def _loaded_account(self, number: int) -> AccountData | None:
         return self._loaded[1] if self._loaded is not None and self._loaded[0] == number else None
-
-    def _show_error(self, error: Exception, is_newest: Callable[[], bool]) -> None:
-        with self._panel.lock:
-            if is_newest():
-                self.error = error
-                note = "" if self.view is None else "The view below is of an earlier request."
-                self._panel.show_status(note, error_text(error))
 
     @contextmanager
     def _set_lists(self) -> Iterator[None]:

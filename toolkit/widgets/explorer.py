@@ -1,0 +1,76 @@
+"""What the explorers share: each shows the view of its last request, computed on a thread."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from toolkit.widgets.fetcher import error_text
+from toolkit.widgets.panel import PanelWidget
+from toolkit.widgets.threads import NewestRequestWorker
+
+
+class _View(Protocol):
+    @property
+    def code(self) -> str: ...
+
+
+Request = TypeVar("Request")
+View = TypeVar("View", bound=_View)
+
+
+class Explorer(PanelWidget, Generic[Request, View]):
+    """A panel that shows the view of its last request.
+
+    - ``controls``: controls above the view
+    - ``compute``: returns the view of a request and its HTML; it runs on a background thread
+    """
+
+    def __init__(
+        self, controls: Sequence[Any], compute: Callable[[Request], tuple[View, str]]
+    ) -> None:
+        super().__init__(controls)
+        self.view: View | None = None
+        self.error: Exception | None = None
+        self._compute = compute
+        self._requests: NewestRequestWorker[Request] = NewestRequestWorker(self._show_view)
+
+    @property
+    def code(self) -> str:
+        """The code of the view, without a widget."""
+        return "" if self.view is None else self.view.code
+
+    def settle(self, seconds: float | None = None) -> bool:
+        """Wait until the last request is answered, and return whether it is."""
+        return self._requests.settle(seconds)
+
+    def close(self) -> None:
+        """Remove it from the notebook."""
+        self._requests.drop()
+        super().close()
+
+    def _ask(self, request: Request) -> None:
+        with self._panel.lock:
+            self._panel.show_status("loading ...")
+            self._requests.ask(request)
+
+    def _show_view(self, request: Request, is_newest: Callable[[], bool]) -> None:
+        try:
+            view, html = self._compute(request)
+        except Exception as error:  # show every error: the traceback of a thread is not visible
+            self._show_error(error, is_newest)
+            return
+        with self._panel.lock:
+            if is_newest():
+                self.view, self.error = view, None
+                self._panel.show(html, view.code)
+                self._panel.show_status("")
+                self._update_controls(view)
+
+    def _update_controls(self, view: View) -> None:
+        """Update controls whose options depend on the view; by default none."""
+
+    def _show_error(self, error: Exception, is_newest: Callable[[], bool]) -> None:
+        with self._panel.lock:
+            if is_newest():
+                self.error = error
+                note = "" if self.view is None else "The view below is of an earlier request."
+                self._panel.show_status(note, error_text(error))
