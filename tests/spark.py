@@ -12,7 +12,7 @@ import pytest
 
 from tests.engines import Engine
 from tests.scale.case import Case
-from tests.scale.test_cases import close, given, rows_of
+from tests.scale.test_cases import close, given, pandas_rows, rows_of
 
 SETTINGS = {
     # The first job waits until all executors are there.
@@ -82,11 +82,9 @@ def close_gateway() -> None:
 
 def check_equal(case: Case, kind: str, session: Any) -> None:
     pandas, spark = Engine("pandas"), Engine("spark", session)
-    frames = given(case, kind)
-    wanted = rows_of(case, pandas, case.run(frames))
-    result = case.run({name: spark.give(frame) for name, frame in frames.items()})
+    result = case.run({name: spark.give(frame) for name, frame in given(case, kind).items()})
     assert (spark if case.gives == "same" else pandas).owns(result)
-    found = rows_of(case, spark, result)
+    found, wanted = rows_of(case, spark, result), pandas_rows(case, kind)
     assert len(found) == len(wanted)
     for item, other in zip(found, wanted, strict=True):
         assert list(item) == list(other)

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy import stats
 
 import toolkit as tk
+from tests.reports.compute_once import compute_once
 from toolkit.errors import HistoryWarning, MissingColumns
 from toolkit.reports.wallet_performance import WalletPerformance
 
@@ -16,6 +17,7 @@ Values = dict[str, Any]
 DAY = pd.Timedelta(days=1)
 
 
+@compute_once
 def _curve(wallet: WalletPerformance) -> pd.DataFrame:
     made = wallet.results.frames
     paid = wallet.results.funding
@@ -29,6 +31,7 @@ def _curve(wallet: WalletPerformance) -> pd.DataFrame:
     return curve.astype(dict.fromkeys(names, "float64"))
 
 
+@compute_once
 def _returns(wallet: WalletPerformance) -> list[float]:
     """Walk the hours of the curve; each day is its gain by its average capital."""
     curve = _curve(wallet)
@@ -62,6 +65,7 @@ def _returns(wallet: WalletPerformance) -> list[float]:
     return found
 
 
+@compute_once
 def _trips(wallet: WalletPerformance) -> pd.DataFrame:
     made = wallet.results.frames
     with warnings.catch_warnings():

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 import toolkit as tk
+from tests.reports.compute_once import compute_once
 from toolkit.analysis.common.usd_values import MissingAmounts
 from toolkit.reports.wallet_report import WalletResults
 
@@ -18,6 +19,7 @@ def _sum(column: pd.Series) -> Decimal:
     return sum((Decimal(str(item)) for item in column.dropna()), Decimal(0))
 
 
+@compute_once
 def _row(results: WalletResults) -> pd.Series:
     """Attribute again, from the frames: the helper is held to the truth by its own tests."""
     result = results.frames
@@ -42,6 +44,7 @@ def _volume(results: WalletResults) -> Decimal:
     return Decimal(_row(results)["volume"])
 
 
+@compute_once
 def _hours(results: WalletResults) -> dict[tuple[str, int], Decimal]:
     """Walk the fills of each perp from hour to hour: (coin, hour) -> position, if there is one."""
     result = results.frames
@@ -64,6 +67,7 @@ def _hours(results: WalletResults) -> dict[tuple[str, int], Decimal]:
     return open_
 
 
+@compute_once
 def _paid(results: WalletResults) -> dict[tuple[str, int], Decimal]:
     rows = results.frames.funding
     hours = [int(time.timestamp() * 1000) // HOUR for time in rows["time"]]
@@ -80,6 +84,7 @@ def _forced(results: WalletResults) -> pd.DataFrame:
     return fills[named | fills["dir"].str.startswith("Liquidated")]
 
 
+@compute_once
 def _reconciled(results: WalletResults) -> pd.Series:
     result = results.frames
     return tk.pnl.reconcile(

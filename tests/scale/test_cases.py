@@ -3,7 +3,7 @@
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -18,8 +18,6 @@ from tests.engines import ENGINES, Engine
 from tests.scale.case import BY_ACCOUNT, Case, cases, topics
 from toolkit.analysis.common import by_account, columns
 from toolkit.errors import MissingColumns, RepeatedRows
-
-InPandas = Callable[[Case, str, int | None], list[dict[str, Any]]]
 
 CASES = cases()
 EVERY = pytest.mark.parametrize("case", CASES, ids=str)
@@ -43,6 +41,12 @@ def engines() -> dict[str, Engine]:
 def given(case: Case, kind: str = "float", n: int | None = None) -> dict[str, pd.DataFrame]:
     frames = case.frames(case.rows if n is None else n)
     return {name: as_numbers(frame, kind) for name, frame in frames.items()}
+
+
+@cache
+def in_pandas(case: Case, kind: str = "float", n: int | None = None) -> Any:
+    """Return the result of pandas, computed once for all tests that compare with it."""
+    return case.run(given(case, kind, n))
 
 
 def columns_of(case: Case) -> list[tuple[str, str]]:
@@ -78,15 +82,9 @@ def rows_of(case: Case, engine: Engine, result: Any) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.fixture(scope="module")
-def in_pandas(engines: dict[str, Engine]) -> InPandas:
-    """Return the rows of the pandas result, computed once for all engines."""
-
-    @cache
-    def wanted(case: Case, kind: str, n: int | None) -> list[dict[str, Any]]:
-        return rows_of(case, engines["pandas"], case.run(given(case, kind, n)))
-
-    return wanted
+@cache
+def pandas_rows(case: Case, kind: str = "float", n: int | None = None) -> list[dict[str, Any]]:
+    return rows_of(case, Engine("pandas"), in_pandas(case, kind, n))
 
 
 def test_every_helper_has_a_case() -> None:
@@ -113,13 +111,14 @@ def test_required_columns_exist(case: Case) -> None:
 
 @pytest.mark.parametrize("n", [0, None], ids=["empty", "rows"])
 @ON_ENGINES
-def test_engines_agree(
-    case: Case, kind: str, name: str, n: int | None, engines, in_pandas: InPandas
-) -> None:
+def test_engines_agree(case: Case, kind: str, name: str, n: int | None, engines) -> None:
+    if name == "pandas":
+        assert engines[name].owns(in_pandas(case, kind, n))
+        return
     frames, engine = given(case, kind, n), engines[name]
     result = case.run({key: engine.give(frame) for key, frame in frames.items()})
     assert (engine if case.gives == "same" else engines["pandas"]).owns(result)
-    found, wanted = rows_of(case, engine, result), in_pandas(case, kind, n)
+    found, wanted = rows_of(case, engine, result), pandas_rows(case, kind, n)
     assert len(found) == len(wanted)
     for item, other in zip(found, wanted, strict=True):
         assert list(item) == list(other)
@@ -128,7 +127,7 @@ def test_engines_agree(
 
 @ON_KINDS
 def test_empty_and_single_row_frames(case: Case, kind: str) -> None:
-    full = case.run(given(case, kind))
+    full = in_pandas(case, kind)
     for n in (0, 1):
         few = case.run({name: frame.iloc[:n] for name, frame in given(case, kind).items()})
         assert dict(few.dtypes) == dict(full.dtypes)
@@ -171,7 +170,7 @@ def _refused(case: Case, frames: dict[str, pd.DataFrame], column: str) -> str:
 @ON_KINDS
 def test_order_of_rows(case: Case, kind: str) -> None:
     frames = given(case, kind)
-    result = case.run(frames)
+    result = in_pandas(case, kind)
     if case.helper != "pnl.audit":  # it returns the rows with the provenance that they have
         facts = result.attrs["toolkit"]
         assert (facts["helper"], set(facts["inputs"])) == (case.helper, set(frames))
@@ -198,7 +197,7 @@ def as_left_by_users(frame: pd.DataFrame) -> pd.DataFrame:
 @EVERY
 def test_index_zone_and_categories(case: Case) -> None:
     frames = given(case)
-    wanted = sorted_by_keys(case, case.run(frames))
+    wanted = sorted_by_keys(case, in_pandas(case))
     odd = {name: as_left_by_users(frame) for name, frame in frames.items()}
     kept = {name: frame.copy(deep=True) for name, frame in odd.items()}
     found = sorted_by_keys(case, case.run(odd))
@@ -227,7 +226,7 @@ def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("case", "name"), [(case, name) for case in ADDRESSED for name in case.engines], ids=str
 )
-def test_address_case_is_ignored(case: Case, name: str, engines, in_pandas: InPandas) -> None:
+def test_address_case_is_ignored(case: Case, name: str, engines) -> None:
     """Addresses in mixed case group, join and select like lower case.
 
     The result is in lower case, but for rows that are given back as they are (`pnl.audit`).
@@ -236,7 +235,7 @@ def test_address_case_is_ignored(case: Case, name: str, engines, in_pandas: InPa
     arguments = {key: checksummed(value) for key, value in case.arguments.items()}
     odd = {key: engine.give(as_checksummed(frame)) for key, frame in frames.items()}
     found = rows_of(case, engine, replace(case, arguments=arguments).run(odd))
-    wanted = in_pandas(case, "float", None)
+    wanted = pandas_rows(case)
     assert len(found) == len(wanted)
     for item, other in zip(found, wanted, strict=True):
         if case.helper == "pnl.audit":
@@ -250,7 +249,7 @@ def test_repeated_rows(case: Case) -> None:
         assert "twice" in (case.function.__doc__ or ""), "the docstring must say what happens"
         return
     frames = given(case)
-    plain = sorted_by_keys(case, case.run(frames))
+    plain = sorted_by_keys(case, in_pandas(case))
     again = {name: pd.concat([frame, frame]) for name, frame in frames.items()}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -261,14 +260,14 @@ def test_repeated_rows(case: Case) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("case", [case for case in CASES if case.has_identity], ids=str)
-def test_repeated_rows_of_engines(case: Case, name: str, engines, in_pandas: InPandas) -> None:
+def test_repeated_rows_of_engines(case: Case, name: str, engines) -> None:
     if name not in case.engines:
         return
     again = {key: pd.concat([frame, frame.iloc[::3]]) for key, frame in given(case).items()}
     with pytest.warns(RepeatedRows, match="counted once"):
         result = case.run({key: engines[name].give(frame) for key, frame in again.items()})
     found = rows_of(case, engines[name], result)
-    assert found == [close(row) for row in in_pandas(case, "float", None)]
+    assert found == [close(row) for row in pandas_rows(case)]
 
 
 @EVERY

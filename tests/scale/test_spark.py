@@ -10,7 +10,7 @@ import pytest
 import toolkit as tk
 from tests.engines import Engine
 from tests.scale.case import Case, cases
-from tests.scale.test_cases import close, given, rows_of
+from tests.scale.test_cases import close, given, pandas_rows, rows_of
 from tests.spark import check_equal, close_gateway, connect_session, open_session
 from toolkit.errors import RepeatedRows
 
@@ -75,8 +75,7 @@ def test_empty_frames(remote: Any) -> None:
     for helper in ("pnl.positions", "pnl.attribution", "funding.sums"):
         case = next(case for case in CASES if case.helper == helper)
         frames = {name: spark.give(frame) for name, frame in given(case, n=0).items()}
-        found = rows_of(case, spark, case.run(frames))
-        assert found == rows_of(case, Engine("pandas"), case.run(given(case, n=0)))
+        assert rows_of(case, spark, case.run(frames)) == pandas_rows(case, n=0)
 
 
 def test_archive_scan(threads: Any, remote: Any, tmp_path: Path) -> None:
