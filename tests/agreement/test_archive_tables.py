@@ -2,8 +2,9 @@
 
 import pytest
 
-from toolkit.archive.content import HISTORY_READERS
-from toolkit.archive.schemas import RECORDS, is_history, operation_table
+from toolkit.archive.schemas import RECORDS, operation_table
+from toolkit.archive.serve import HISTORY_READERS
+from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS, Operation
 
 HISTORIES = [operation for operation in OPERATIONS.values() if is_history(operation)]
@@ -14,7 +15,7 @@ def test_archived_history_is_served(operation: Operation) -> None:
     table = operation_table(operation)  # raises an error that names RECORDS
     assert table in HISTORY_READERS, (
         f"{operation.type}: an archive that is served would lack the table {table}. Add a reader "
-        "to HISTORY_READERS in toolkit/archive/content.py"
+        "to HISTORY_READERS in toolkit/archive/serve.py"
     )
 
 

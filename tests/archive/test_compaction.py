@@ -12,11 +12,11 @@ import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.archive.checks import SeriesCheck
 from toolkit.archive.compaction import compact_table
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.schemas import Series
 from toolkit.archive.storage import ArchiveTables, file_actions
+from toolkit.archive.verify import SeriesCheck
 from toolkit.contract.operations import OPERATIONS
 
 USERS = [f"0x{number:040x}" for number in (3, 1, 2)]

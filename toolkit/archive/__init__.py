@@ -12,8 +12,8 @@ The layers, from the top:
 """
 
 from toolkit.archive.archive import Archive, open
-from toolkit.archive.checks import Finding
 from toolkit.archive.pulls import Refreshed
 from toolkit.archive.serve import world_of
+from toolkit.archive.verify import Finding
 
 __all__ = ["Archive", "Finding", "Refreshed", "open", "world_of"]

@@ -21,7 +21,6 @@ from typing import (
 import pandas as pd
 
 from toolkit.archive.bulk import ingest_bulk
-from toolkit.archive.checks import Finding
 from toolkit.archive.compaction import compact_table
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.freezes import frozen_versions, make_freeze, read_manifest
@@ -38,14 +37,9 @@ from toolkit.archive.read import (
     summarize_tables,
 )
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, refresh_all
-from toolkit.archive.schemas import (
-    RowOrigin,
-    find_operation,
-    find_table,
-    make_series,
-)
+from toolkit.archive.schemas import RowOrigin, find_operation, find_table, make_series
 from toolkit.archive.storage import ArchiveTables, check_location
-from toolkit.archive.verify import verify_tables
+from toolkit.archive.verify import Finding, verify_tables
 from toolkit.client import Session, current_session
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.records import Record

@@ -30,10 +30,11 @@ from toolkit.archive.pulls import (
     read_log,
     read_runs,
 )
-from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, is_history
+from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.archive.table_rows import nan_to_null, table_rows
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks
+from toolkit.completeness.subjects import is_history
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import Operation
 from toolkit.errors import ArchiveError

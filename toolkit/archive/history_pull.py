@@ -12,7 +12,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from toolkit.archive.checks import CHECKED_COLUMNS
 from toolkit.archive.pulls import (
     LogEntries,
     Refreshed,
@@ -25,11 +24,12 @@ from toolkit.archive.pulls import (
     read_runs,
     select_runs,
 )
-from toolkit.archive.schemas import RowOrigin, Series, arrow_rows, is_history, make_series
+from toolkit.archive.schemas import CHECKED_COLUMNS, RowOrigin, Series, arrow_rows, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks, RowBreak
+from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ArchiveError, ToolkitError
 from toolkit.fetch.pull import prepare_request, read_pages

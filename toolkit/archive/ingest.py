@@ -31,16 +31,10 @@ from toolkit.archive.pulls import (
     read_series_log,
 )
 from toolkit.archive.refresh import MAX_TRIES, ArchivedAnswer, append_answers
-from toolkit.archive.schemas import (
-    RowOrigin,
-    Series,
-    arrow_rows,
-    find_operation,
-    is_history,
-    make_series,
-)
+from toolkit.archive.schemas import RowOrigin, Series, arrow_rows, find_operation, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.archive.table_rows import place_rows, table_rows
+from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation

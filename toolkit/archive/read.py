@@ -26,18 +26,11 @@ from toolkit.archive.pulls import (
     read_series_log,
     select_table_log,
 )
-from toolkit.archive.schemas import (
-    ANSWERS,
-    RECORDS,
-    SCHEMAS,
-    Series,
-    column_set_id,
-    is_history,
-    time_column,
-)
+from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, Series, column_set_id, time_column
 from toolkit.archive.storage import ArchiveTables, file_actions
 from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
+from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.kinds import Numbers

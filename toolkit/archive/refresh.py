@@ -50,17 +50,11 @@ from toolkit.archive.pulls import (
     read_log,
     read_series_log,
 )
-from toolkit.archive.schemas import (
-    ANSWERS,
-    PULLS,
-    SCHEMAS,
-    RowOrigin,
-    Series,
-    is_history,
-)
+from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.certificate import Remark
+from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS

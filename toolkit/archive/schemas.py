@@ -33,6 +33,7 @@ from toolkit.frames import Collector
 
 __all__ = [
     "ANSWERS",
+    "CHECKED_COLUMNS",
     "COMPLETE",
     "FREEZES",
     "PULLS",
@@ -44,7 +45,6 @@ __all__ = [
     "column_set_id",
     "find_operation",
     "find_table",
-    "is_history",
     "make_series",
     "operation_table",
     "time_column",
@@ -67,6 +67,23 @@ FREEZES: Final = "freezes"
 """The table of freezes."""
 COMPLETE: Final = " complete"
 """The end of the name of the transaction that marks a run as complete."""
+
+CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "fills": (
+        "user",
+        "coin",
+        "side",
+        "tid",
+        "px",
+        "sz",
+        "start_position",
+        "fee",
+        "fee_token",
+        "oid",
+    ),
+    "funding": ("user", "coin", "szi", "n_samples"),
+}
+"""Table -> the columns that the checks of its rows need, in addition to its key."""
 
 # The leading underscore separates these columns from the record's own columns.
 _SERIES_COLUMNS: Final = (("_operation", pa.string()), ("_subject", pa.string()))

@@ -1,24 +1,23 @@
 """Serve an archive: its content as the `Sources` of a service, with what is proved complete.
 
+Several operations can show the same fill or order. Their rows become one record, in the order of
+execution.
+
 The time at which a user approved a builder is not on the wire. Approvals are derived so that the
 service attributes the archived rows, and no others, to each builder.
 """
 
+import graphlib
+import operator
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from toolkit.archive.archive import open
-from toolkit.archive.content import (
-    HISTORY_READERS,
-    ArchiveContent,
-    LatestRows,
-    add_answer,
-    sort_by_execution,
-)
 from toolkit.archive.pulls import (
     count_logged_rows,
     log_ranges,
@@ -31,14 +30,48 @@ from toolkit.archive.read import RowSpan, read_texts, row_spans
 from toolkit.archive.schemas import ANSWERS, RECORDS, Series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.covered_ranges import TimeRange, make_coverage
+from toolkit.completeness.subjects import evidence_names
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import key_getter
-from toolkit.contract.records import Fill
+from toolkit.contract.recorded_rows import join_records, read_record
+from toolkit.contract.records import (
+    AssetContext,
+    BatchStates,
+    BatchStatesByDex,
+    BorrowLend,
+    ClearinghouseState,
+    Delegation,
+    Depth,
+    Fill,
+    FundingRow,
+    LedgerUpdate,
+    Meta,
+    OrderStatus,
+    PerpDexLimits,
+    SlippageSample,
+)
+from toolkit.contract.requests import check_request
 from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources
 from toolkit.errors import ArchiveError
 
-__all__ = ["world_of"]
+__all__ = [
+    "HISTORY_READERS",
+    "ArchiveContent",
+    "LatestRows",
+    "add_answer",
+    "sort_by_execution",
+    "world_of",
+]
+
+EventId = tuple[Any, ...]
+"""The event of a row, and the row's number among the rows of this event."""
+RowId = tuple[str, EventId]
+"""The user and the event of a row."""
+
+# The fields that identify a fill, and those that identify a change of an order.
+_fill_event = operator.attrgetter("time", "tx_index", "coin", "side", "oid", "tid")
+_order_event = operator.attrgetter("status_timestamp", "tx_index", "order.oid", "status")
 
 
 def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
@@ -95,6 +128,59 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
     evidence = Evidence(_history_coverage(ranges, spans), _proved_answers(content))
     sources = _make_sources(content, evidence, present_ms(tables), repr(archive))
     return sources, _summarize_content(content, sources)
+
+
+@dataclass(frozen=True, slots=True)
+class LatestRows:
+    """An answer with the latest rows of a user.
+
+    Attributes
+    ----------
+    operation : Operation
+        The operation.
+    parameters : mapping
+        Python name -> value: the user, filters, the number of rows.
+    keys : sequence of tuple
+        The keys of the rows.
+    """
+
+    operation: Operation
+    parameters: Mapping[str, Any]
+    keys: Sequence[tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class ArchiveContent:
+    """All records and answers of an archive."""
+
+    fills: dict[str, dict[EventId, Fill]] = field(default_factory=lambda: defaultdict(dict))
+    orders: dict[str, dict[EventId, OrderStatus]] = field(default_factory=lambda: defaultdict(dict))
+    funding: dict[tuple[int, str, str], FundingRow] = field(default_factory=dict)
+    ledger: dict[str, list[LedgerUpdate]] = field(default_factory=dict)
+    slippage: list[SlippageSample] = field(default_factory=list)
+    # Row -> the rows of the same transaction that some answer returned before it.
+    predecessors: dict[RowId, set[RowId]] = field(default_factory=lambda: defaultdict(set))
+    # Builder -> user -> the times at which the builder was shown a row of the user.
+    shown_times: dict[str, dict[str, set[int]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+    metas: dict[str, Meta] = field(default_factory=dict)
+    contexts: dict[str, list[AssetContext]] = field(default_factory=dict)
+    limits: dict[str, PerpDexLimits | None] = field(default_factory=dict)
+    depth: Depth | None = None
+    states: dict[str, dict[str, ClearinghouseState]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    unavailable: set[str] = field(default_factory=set)
+    borrow_lend: dict[str, BorrowLend] = field(default_factory=dict)
+    delegations: dict[str, list[Delegation]] = field(default_factory=dict)
+    dexes: set[str] = field(default_factory=set)  # of all requests
+    not_served: set[str] = field(default_factory=set)
+    origins: set[tuple[str, bool]] = field(default_factory=set)  # source, whether it is simulated
+    # What is known of answers, by the names of `toolkit.completeness.subjects`.
+    answered: set[str] = field(default_factory=set)
+    latest: dict[str, LatestRows] = field(default_factory=dict)
+    has_state: dict[str, bool] = field(default_factory=dict)
 
 
 def _row_origins(tables: ArchiveTables, name: str) -> set[tuple[str, bool]]:
@@ -231,3 +317,296 @@ def _is_reproduced(latest: LatestRows, rows: Iterable[Any]) -> bool:
     oldest = min(answered)  # the answer may have only the first rows of its oldest key
     found_later = {key: count for key, count in found.items() if key > oldest}
     return found_later == {key: count for key, count in answered.items() if key > oldest}
+
+
+class _RowMerger:
+    """Merges the rows of one answer into the rows of other answers.
+
+    Two answers may show one event differently: other operations have other fields, a later
+    service has new fields, and ingested frames have numbers without trailing zeros.
+
+    Parameters
+    ----------
+    predecessors : dict
+        `ArchiveContent.predecessors`; it is extended.
+    event_of : callable
+        Returns the fields of a row that identify its event.
+    """
+
+    def __init__(
+        self, predecessors: dict[RowId, set[RowId]], event_of: Callable[[Any], EventId]
+    ) -> None:
+        self._predecessors = predecessors
+        self._event_of = event_of
+        self._counts: dict[tuple[str, EventId], int] = defaultdict(int)
+        self._previous: tuple[tuple[int, int], RowId] | None = None
+
+    def add_row(
+        self, rows: dict[EventId, Any], user: str, row: Any, transaction: tuple[int, int]
+    ) -> None:
+        """Add a row, or the fields of it that the same row of another answer lacks."""
+        event = self._event_of(row)
+        # Equal rows of one answer are different events, so they are numbered.
+        self._counts[user, event] += 1
+        event_id = (self._counts[user, event], *event)
+        known = rows.setdefault(event_id, row)
+        if known is not row:
+            rows[event_id] = join_records(known, row)
+        if self._previous is not None and self._previous[0] == transaction:
+            self._predecessors[user, event_id].add(self._previous[1])
+        self._previous = (transaction, (user, event_id))
+
+
+def sort_by_execution(
+    rows: Mapping[str, Mapping[EventId, Any]],
+    key: tuple[str, str],
+    predecessors: Mapping[RowId, set[RowId]],
+) -> list[tuple[str, Any]]:
+    """Return user and row in the order of execution.
+
+    Rows are ordered by transaction, and within a transaction as every answer returned them.
+
+    Parameters
+    ----------
+    rows : mapping
+        User -> event -> row.
+    key : tuple of str
+        The fields of a row that identify its transaction.
+    predecessors : mapping
+        `ArchiveContent.predecessors`.
+    """
+    transaction_of = operator.attrgetter(*key)
+    transactions: dict[Any, dict[RowId, Any]] = defaultdict(dict)
+    for user, events in rows.items():
+        for event_id, row in events.items():
+            transactions[transaction_of(row)][user, event_id] = row
+    return [
+        (row_id[0], transactions[transaction][row_id])
+        for transaction in sorted(transactions)
+        for row_id in _sort_transaction(list(transactions[transaction]), predecessors)
+    ]
+
+
+def _sort_transaction(
+    row_ids: list[RowId], predecessors: Mapping[RowId, set[RowId]]
+) -> list[RowId]:
+    """Return the rows of a transaction in order; if answers disagree, in the order they came."""
+    if len(row_ids) == 1:
+        return row_ids
+    graph = {row_id: predecessors.get(row_id, set()) for row_id in row_ids}
+    try:
+        return list(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError:
+        return row_ids
+
+
+def _add_fills(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
+    merger = _RowMerger(content.predecessors, _fill_event)
+    for text in texts:
+        fill = _decode_record(Fill, text)
+        user = _row_user(series, fill)
+        fill.user = msgspec.UNSET
+        if not _is_of_user(series.operation):
+            content.shown_times[series.subject][user].add(fill.time)
+        merger.add_row(content.fills[user], user, fill, (fill.time, fill.tx_index))
+
+
+def _add_orders(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
+    merger = _RowMerger(content.predecessors, _order_event)
+    for text in texts:
+        event = _decode_record(OrderStatus, text)
+        user = _row_user(series, event)
+        event.user = msgspec.UNSET
+        if not _is_of_user(series.operation):
+            event.builder = series.subject
+        transaction = (event.status_timestamp, event.tx_index)
+        merger.add_row(content.orders[user], user, event, transaction)
+
+
+def _add_funding(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
+    for text in texts:
+        row = _decode_record(FundingRow, text)
+        row.user = _row_user(series, row)
+        if not _is_of_user(series.operation):
+            content.shown_times[series.subject][row.user].add(row.time)
+        content.funding[row.time, row.user, row.delta.coin] = row
+
+
+def _add_ledger(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
+    content.ledger[series.subject] = [_decode_record(LedgerUpdate, text) for text in texts]
+
+
+def _add_slippage(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
+    for text in texts:
+        sample = _decode_record(SlippageSample, text)
+        if not isinstance(sample.amount_usd, int | float | str):
+            sample.amount_usd = float(series.subject.rpartition(" ")[2])
+        content.slippage.append(sample)
+
+
+HISTORY_READERS: Final[dict[str, Callable[[ArchiveContent, Series, list[bytes]], None]]] = {
+    "fills": _add_fills,
+    "orders": _add_orders,
+    "funding": _add_funding,
+    "ledger": _add_ledger,
+    "slippage": _add_slippage,
+}
+"""Table -> the function that adds rows of a series to the content."""
+
+
+def _is_of_user(operation: Operation) -> bool:
+    """Return whether a subject is an account. Else it is a builder, and each row has a user."""
+    return "user" in operation.subject
+
+
+def _row_user(series: Series, row: Any) -> str:
+    """Return the account of a row."""
+    user = series.subject if _is_of_user(series.operation) else row.user
+    if not isinstance(user, str):
+        raise ArchiveError(
+            f"{series.operation.type} of {series.subject}: an archived row has no user, so a "
+            "service cannot place it. The archive's frame() still reads it"
+        )
+    return user
+
+
+@dataclass(frozen=True, slots=True)
+class _ArchivedAnswer:
+    """A row of the table of whole answers, with its request decoded."""
+
+    operation: Operation
+    parameters: Mapping[str, Any]
+    body: bytes
+
+    @property
+    def dex(self) -> str:
+        """The dex of the request."""
+        return canonical_dex(self.parameters.get("dex") or "")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of everything that the request is about."""
+        return evidence_names(self.operation, self.parameters)
+
+
+def add_answer(content: ArchiveContent, row: Mapping[str, Any]) -> None:
+    """Add an archived answer. A later answer replaces an earlier one."""
+    operation = OPERATIONS[row["_operation"]]
+    parameters = check_request(operation, msgspec.json.decode(row["_subject"]))
+    answer = _ArchivedAnswer(operation, parameters, row["_body"])
+    content.dexes.add(answer.dex)
+    reader = _ANSWER_READERS.get(operation.type)
+    names = None if reader is None else reader(content, answer)
+    if names is None:
+        content.not_served.add(operation.type)
+    else:
+        content.answered.update(names)
+
+
+# Each reader returns the names that the answer proves, or None if a service cannot return the
+# answer from the content.
+
+
+def _add_meta(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+    meta, dex = _decode_record(Meta, answer.body), answer.dex
+    if content.metas.get(dex) != meta:
+        # The archived states of the markets belong to the perps of an earlier time.
+        content.contexts.pop(dex, None)
+        combined = OPERATIONS[answer.operation.part_of]
+        content.answered.difference_update(evidence_names(combined, {"dex": dex}))
+    content.metas[dex] = meta
+    return answer.names
+
+
+def _add_meta_and_contexts(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+    pair = tuple[msgspec.Raw, list[msgspec.Raw]]
+    meta, contexts = msgspec.json.decode(answer.body, type=pair)
+    content.metas[answer.dex] = _decode_record(Meta, bytes(meta))
+    content.contexts[answer.dex] = [
+        _decode_record(AssetContext, bytes(context)) for context in contexts
+    ]
+    return answer.names
+
+
+def _add_limits(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+    is_null = answer.body.strip() == b"null"
+    content.limits[answer.dex] = None if is_null else _decode_record(PerpDexLimits, answer.body)
+    return answer.names
+
+
+def _add_depth(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str] | None:
+    if answer.parameters["dex"] is not None:  # the markets of one dex only
+        return None
+    content.depth = _decode_record(Depth, answer.body)
+    return answer.names
+
+
+def _add_states(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+    """Add the states of users; a user whose state failed has no state on any dex."""
+    dex = answer.parameters["dex"]
+    states: list[tuple[str, Mapping[str, ClearinghouseState]]]
+    if dex == ALL_DEXES:
+        by_dex = _decode_record(BatchStatesByDex, answer.body)
+        states, failed = list(by_dex.successful_states), by_dex.failed_wallets
+    else:
+        batch = _decode_record(BatchStates, answer.body)
+        states = [(user, {dex: state}) for user, state in batch.successful_states]
+        failed = batch.failed_wallets
+    for user, dex_states in states:
+        for name, state in dex_states.items():
+            if state is not None:
+                content.states[canonical_dex(name)][user] = state
+    successful, failed = [user for user, _ in states], failed or []  # UNSET and None are false
+    content.unavailable.difference_update(successful)
+    content.unavailable.update(failed)
+    for users, has_state in ((successful, True), (failed, False)):
+        names = evidence_names(answer.operation, {**answer.parameters, "users": users})
+        content.has_state.update(dict.fromkeys(names, has_state))
+    return []  # `has_state` proves them
+
+
+def _add_borrow_lend(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+    content.borrow_lend[answer.parameters["user"]] = _decode_record(BorrowLend, answer.body)
+    return answer.names
+
+
+def _add_delegations(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+    rows = msgspec.json.decode(answer.body, type=list[msgspec.Raw])
+    delegations = [_decode_record(Delegation, bytes(row)) for row in rows]
+    content.delegations[answer.parameters["user"]] = delegations
+    return answer.names
+
+
+def _add_latest_rows(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str] | None:
+    operation, parameters = answer.operation, answer.parameters
+    if parameters.get("aggregate_by_time"):  # merged rows do not show the single fills
+        return None
+    texts = [bytes(text) for text in msgspec.json.decode(answer.body, type=list[msgspec.Raw])]
+    record = operation.tables[0].record
+    add_rows = _add_fills if record is Fill else _add_orders
+    add_rows(content, Series(operation, parameters["user"]), texts)
+    keys = list(map(key_getter(operation), (_decode_record(record, text) for text in texts)))
+    (name,) = answer.names
+    content.latest[name] = LatestRows(operation, parameters, keys)
+    return []  # `latest` proves them
+
+
+_ANSWER_READERS: Final[dict[str, Callable[..., list[str] | None]]] = {
+    "meta": _add_meta,
+    "metaAndAssetCtxs": _add_meta_and_contexts,
+    "perpDexLimits": _add_limits,
+    "currentDepth": _add_depth,
+    "batchClearinghouseStates": _add_states,
+    "borrowLendUserState": _add_borrow_lend,
+    "delegations": _add_delegations,
+    "userFills": _add_latest_rows,
+    "historicalOrders": _add_latest_rows,
+}
+
+
+def _decode_record(record: Any, text: bytes) -> Any:
+    """Return the record of an archived row; a row without a transaction index gets 0."""
+    decoded = read_record(record, text)
+    if getattr(decoded, "tx_index", 0) in (None, msgspec.UNSET):
+        decoded.tx_index = 0
+    return decoded
