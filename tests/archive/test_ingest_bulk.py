@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 import toolkit as tk
 from tests.archive.world import fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.archive.bulk import BulkWriter
-from toolkit.archive.schemas import RowOrigin
-from toolkit.archive.table_rows import table_rows
+from toolkit.archive.ingest import BulkWriter
+from toolkit.archive.schemas import RowOrigin, table_rows
 from toolkit.cli.archive import archive_app
 from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS

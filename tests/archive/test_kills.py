@@ -12,7 +12,7 @@ from tests.archive.kills import FILLS, USERS
 from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, archived_rows, archived_words, fill_session
 from toolkit.archive import open as open_archive
-from toolkit.archive.freezes import table_digest
+from toolkit.archive.storage import table_digest
 
 
 def test_random_kills_lose_nothing(tmp_path: Path) -> None:

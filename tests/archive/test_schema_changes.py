@@ -14,7 +14,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, ChangedAnswers, archived_rows, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.archive.pulls import Refreshed, log_entry, log_refreshes
+from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes
 from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, arrow_rows
 from toolkit.archive.storage import ArchiveTables

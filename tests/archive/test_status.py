@@ -15,7 +15,7 @@ import toolkit as tk
 from tests.archive.world import CANARY, START, USER, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.archive.pulls import Refreshed, log_entry, log_refreshes
+from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin
 from toolkit.archive.storage import ArchiveTables
 from toolkit.cli.archive import archive_app

@@ -26,7 +26,7 @@ from tests.archive.world import USER as FILLS_USER
 from tests.benchmarks.side_by_side import side_by_side
 from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
 from toolkit import archive
-from toolkit.archive.pulls import Refreshed, log_entry, log_refreshes
+from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body

@@ -20,25 +20,20 @@ from typing import (
 
 import pandas as pd
 
-from toolkit.archive.bulk import ingest_bulk
 from toolkit.archive.compaction import compact_table
+from toolkit.archive.coverage import Refreshed, summarize_series, summarize_tables
 from toolkit.archive.errors import CommitConflict
-from toolkit.archive.freezes import frozen_versions, make_freeze, read_manifest
-from toolkit.archive.history_pull import prepare_refresh
-from toolkit.archive.ingest import ingest_frame, ingest_recordings
-from toolkit.archive.pulls import (
-    Refreshed,
-)
-from toolkit.archive.read import (
-    Engine,
-    read_frames,
-    scan_table,
-    summarize_series,
-    summarize_tables,
-)
-from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, refresh_all
+from toolkit.archive.ingest import ingest_bulk, ingest_frame, ingest_recordings
+from toolkit.archive.read import Engine, read_frames, scan_table
+from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
 from toolkit.archive.schemas import RowOrigin, find_operation, find_table, make_series
-from toolkit.archive.storage import ArchiveTables, check_location
+from toolkit.archive.storage import (
+    ArchiveTables,
+    check_location,
+    frozen_versions,
+    make_freeze,
+    read_manifest,
+)
 from toolkit.archive.verify import Finding, verify_tables
 from toolkit.client import Session, current_session
 from toolkit.contract.kinds import Numbers

@@ -35,12 +35,7 @@ import pyarrow.parquet as pq
 
 from toolkit.archive.errors import hide_panics, load_deltalake
 from toolkit.archive.schemas import RECORDS, time_column
-from toolkit.archive.storage import (
-    ROWS_IN_GROUP,
-    ArchiveTables,
-    file_actions,
-    format_digest,
-)
+from toolkit.archive.storage import ROWS_IN_GROUP, ArchiveTables, file_actions, format_digest
 from toolkit.errors import ArchiveError
 
 __all__ = [

@@ -13,21 +13,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.errors import explain_missing_library
-from toolkit.archive.exact_scan import NumberDecoder
-from toolkit.archive.pulls import (
+from toolkit.archive.coverage import (
     LogEntries,
-    count_gaps,
     count_logged_rows,
     missing_rows_message,
-    present_ms,
     proved_ranges,
-    read_log,
     read_series_log,
-    select_table_log,
 )
-from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, Series, column_set_id, time_column
-from toolkit.archive.storage import ArchiveTables, file_actions
+from toolkit.archive.errors import explain_missing_library
+from toolkit.archive.exact_scan import NumberDecoder
+from toolkit.archive.schemas import (
+    ANSWERS,
+    RECORDS,
+    SCHEMAS,
+    Series,
+    column_set_id,
+    time_column,
+    to_milliseconds,
+)
+from toolkit.archive.storage import ArchiveTables, present_ms
 from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.completeness.subjects import is_history
@@ -42,33 +46,13 @@ from toolkit.times import Time, to_iso, to_ms
 
 __all__ = [
     "Engine",
-    "RowSpan",
     "read_frames",
     "read_texts",
-    "row_spans",
     "scan_table",
-    "summarize_series",
-    "summarize_tables",
 ]
-
-_STATUS_TYPES: Final = {
-    "table": "str",
-    "operation": "str",
-    "subject": "str",
-    "rows": "int64",
-    "first": "datetime64[ms, UTC]",
-    "last": "datetime64[ms, UTC]",
-    "covered_from": "datetime64[ms, UTC]",
-    "covered_until": "datetime64[ms, UTC]",
-    "gaps": "int64",
-    "version": "int64",
-    "bytes": "int64",
-}
 
 Engine = Literal["duckdb", "polars", "pandas", "spark"]
 """The library that reads a scan."""
-RowSpan = Mapping[str, Any]
-"""Number of ``rows``, and the time of the ``first`` and ``last`` in Unix milliseconds."""
 
 _TEXTS_AT_ONCE: Final = 20_000
 _STORED_FAMILIES: Final = ("number", "time", "integer", "flag", "text")
@@ -242,7 +226,7 @@ def _stored_columns(
         array = rows[column.name] if is_ordered else rows[column.name].take(order)
         rows = rows.drop_columns([column.name])  # frees its memory
         if column.kind.family == "time":
-            whole = array.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+            whole = to_milliseconds(array)
             values[column.name] = whole.fill_null(np.iinfo(np.int64).min).to_numpy()
         else:  # one array, with text in the type of frames, so that nothing is copied later
             is_text = pa.types.is_string(array.type)
@@ -274,78 +258,6 @@ def _time_limits(column: str, start: int | None, end: int | None) -> list[Any]:
     )
     limits = [] if first is None else [ds.field(column) >= first]
     return limits if last is None else [*limits, ds.field(column) <= last]
-
-
-def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan]:
-    """Return the span of each series of a table: operation and subject -> span."""
-    handle = tables.open_table(name)
-    if handle is None:
-        return {}
-    time = "_fetched" if name == ANSWERS else time_column(name)
-    rows = tables.read_rows(handle, ["_operation", "_subject", time])
-    if name != ANSWERS:
-        moments = rows[time].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-        rows = rows.set_column(rows.column_names.index(time), time, moments)
-    groups = rows.group_by(["_operation", "_subject"]).aggregate(
-        [(time, "count"), (time, "min"), (time, "max")]
-    )
-    return {
-        (group["_operation"], group["_subject"]): {
-            "rows": group[f"{time}_count"],
-            "first": group[f"{time}_min"],
-            "last": group[f"{time}_max"],
-        }
-        for group in groups.to_pylist()
-    }
-
-
-def summarize_tables(tables: ArchiveTables) -> pd.DataFrame:
-    """Return rows, version, files and bytes of each table, from the logs alone."""
-    rows = []
-    for name in SCHEMAS:
-        handle = tables.open_table(name)
-        if handle is not None:
-            files = pa.table(handle.get_add_actions(flatten=True))
-            count, size = (
-                sum(files[column].to_pylist()) for column in ("num_records", "size_bytes")
-            )
-            rows.append((name, count, handle.version(), files.num_rows, size))
-    return pd.DataFrame(rows, columns=["table", "rows", "version", "files", "bytes"])
-
-
-def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
-    """Return what is archived of each series; see `Archive.status`."""
-    log, rows = read_log(tables), []
-    for name in (*RECORDS, ANSWERS):
-        handle = tables.open_table(name)
-        if handle is None:
-            continue
-        spans, entries = row_spans(tables, name), select_table_log(log, name)
-        # A file has the rows of many subjects.
-        row_count = sum(span["rows"] for span in spans.values())
-        size = sum(action["size_bytes"] for action in file_actions(handle))
-        for pair in sorted(spans if name == ANSWERS else {*spans, *entries}):
-            span = spans.get(pair, {"rows": 0, "first": None, "last": None})
-            # An answer is a moment, and no range.
-            covered = [] if name == ANSWERS else proved_ranges(entries.get(pair, ()))
-            rows.append(
-                {
-                    "table": name,
-                    "operation": pair[0],
-                    "subject": pair[1],
-                    **span,
-                    "covered_from": covered[0][0] if covered else None,
-                    "covered_until": covered[-1][1] if covered else None,
-                    "gaps": 0 if name == ANSWERS else count_gaps(covered, span),
-                    "version": handle.version(),
-                    "bytes": round(size * span["rows"] / max(row_count, 1)),
-                }
-            )
-    frame = pd.DataFrame(rows, columns=list(_STATUS_TYPES))
-    for column, dtype in _STATUS_TYPES.items():
-        if dtype.startswith("datetime"):
-            frame[column] = pd.to_datetime(frame[column], utc=True, unit="ms")
-    return frame.astype(_STATUS_TYPES)
 
 
 def scan_table(

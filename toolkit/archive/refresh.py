@@ -1,10 +1,10 @@
 """Refresh: pull what is missing of histories and append it, so that a kill loses nothing.
 
 `refresh_all` refreshes one or many series of an operation. The steps for a history are: the
-request, the runs that are not complete, the rows of each run in portions (`history_pull`), the
-check that they follow the archived rows, the commit, and the entry in the log. The first call is
-made in this thread, the others by workers. The portions of many histories share a commit, and so
-do their entries in the log.
+request, the runs that are not complete, the rows of each run in portions (`runs`), the check that
+they follow the archived rows, the commit, and the entry in the log. The first call is made in this
+thread, the others by workers. The portions of many histories share a commit, and so do their
+entries in the log.
 
 A run is continued from the time of its last row. The rows of that time are pulled again and must
 equal the archived ones. Each portion thus proves that the new rows follow the archived ones, for
@@ -19,6 +19,7 @@ it knows. It begins again with the histories that have changed, and commits the 
 
 import contextlib
 import copy
+import inspect
 import json
 import threading
 from collections import deque
@@ -32,25 +33,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.errors import CommitConflict, HistoryMismatch
-from toolkit.archive.history_pull import (
-    HistoryPull,
-    PulledRows,
-    RefreshRequest,
-    RowsDisagree,
-    check_clock,
-    pull_rows,
-)
-from toolkit.archive.pulls import (
+from toolkit.archive.coverage import (
     Refreshed,
-    RunLengths,
-    count_run_rows,
     log_entry,
     log_refreshes,
     read_log,
     read_series_log,
 )
-from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series
+from toolkit.archive.errors import CommitConflict, HistoryMismatch
+from toolkit.archive.runs import (
+    HistoryPull,
+    PulledRows,
+    RefreshRequest,
+    RowsDisagree,
+    RunLengths,
+    check_clock,
+    count_run_rows,
+    pull_rows,
+)
+from toolkit.archive.schemas import (
+    ANSWERS,
+    PULLS,
+    SCHEMAS,
+    RowOrigin,
+    Series,
+    make_series,
+)
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.certificate import Remark
@@ -72,7 +80,9 @@ from toolkit.fetch.pull import (
     subject_call,
     warn_caller,
 )
+from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
+from toolkit.times import to_ms
 
 __all__ = [
     "MAX_TRIES",
@@ -81,6 +91,7 @@ __all__ = [
     "Outcome",
     "append_answers",
     "is_fatal",
+    "prepare_refresh",
     "refresh_all",
 ]
 
@@ -105,6 +116,37 @@ Outcome = tuple[RefreshRequest, Refreshed | ToolkitError]
 """A request, and its result or why it failed."""
 NextCall = tuple[Callable[..., Any], Mapping[str, Any]]
 """A function and its arguments."""
+
+
+def prepare_refresh(
+    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any], now_ms: int
+) -> RefreshRequest:
+    """Return the request that a call of a fetch function stands for. Nothing is sent.
+
+    Raises
+    ------
+    BadRequest
+        If the service would refuse the request.
+    ArchiveError
+        If the call asks for a part of the rows only.
+    TypeError
+        If the fetch function does not take these arguments.
+    """
+    operation = operation_of(fetch)
+    bound = inspect.signature(fetch).bind_partial(*arguments, **named)
+    values = {name: value for name, value in bound.arguments.items() if value is not None}
+    for name in ("numbers", "on_incomplete", "session", "cursor"):
+        if name in values:
+            raise ArchiveError(f"leave out {name}: an archive stores every row unchanged")
+    times = {name: values.pop(name, None) for name in ("start", "end")}
+    page_size = values.pop("page_size", None)
+    times_ms = {
+        name: None if time is None else to_ms(time, now_ms=now_ms) for name, time in times.items()
+    }
+    if not is_history(operation):
+        values |= {name: time for name, time in times_ms.items() if time is not None}
+    series = make_series(operation, (), values)
+    return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)
 
 
 def refresh_all(

@@ -18,17 +18,18 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.archive.archive import open
-from toolkit.archive.pulls import (
+from toolkit.archive.coverage import (
+    RowSpan,
     count_logged_rows,
     log_ranges,
     missing_rows_message,
-    present_ms,
     proved_ranges,
     read_log,
+    row_spans,
 )
-from toolkit.archive.read import RowSpan, read_texts, row_spans
+from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import ANSWERS, RECORDS, Series
-from toolkit.archive.storage import ArchiveTables
+from toolkit.archive.storage import ArchiveTables, present_ms
 from toolkit.completeness.covered_ranges import TimeRange, make_coverage
 from toolkit.completeness.subjects import evidence_names
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex

@@ -15,18 +15,17 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from toolkit.archive.compaction import ExternalSort, KeySample, use_system_memory
-from toolkit.archive.errors import StoreUnreachable, error_text
-from toolkit.archive.freezes import unconfirmed_freezes
-from toolkit.archive.pulls import (
+from toolkit.archive.coverage import (
     LogEntries,
     count_gaps,
     count_logged_rows,
-    is_run_complete,
     missing_rows_message,
     proved_ranges,
     read_log,
     select_table_log,
 )
+from toolkit.archive.errors import StoreUnreachable, error_text
+from toolkit.archive.runs import is_run_complete
 from toolkit.archive.schemas import (
     ANSWERS,
     CHECKED_COLUMNS,
@@ -39,8 +38,9 @@ from toolkit.archive.schemas import (
     column_set_id,
     operation_table,
     time_column,
+    to_milliseconds,
 )
-from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest
+from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest, unconfirmed_freezes
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
@@ -461,8 +461,7 @@ def _use_milliseconds(rows: pa.Table) -> pa.Table:
     """Return rows with times as numbers in Unix milliseconds."""
     for index, column in enumerate(rows.schema):
         if pa.types.is_timestamp(column.type):
-            moments = rows[column.name].cast(pa.timestamp("ms", "UTC"), safe=False)
-            rows = rows.set_column(index, column.name, moments.cast(pa.int64()))
+            rows = rows.set_column(index, column.name, to_milliseconds(rows[column.name]))
     return rows
 
 

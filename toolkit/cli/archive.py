@@ -26,7 +26,7 @@ from toolkit.cli.options import SizeChoice, open_session
 
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
-    from toolkit.archive.history_pull import RefreshRequest
+    from toolkit.archive.runs import RefreshRequest
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
 
@@ -406,7 +406,7 @@ def _check_calls(
     fetch: Callable[..., Any], calls: Sequence[Call], arguments: Mapping[str, Any], now_ms: int
 ) -> list["RefreshRequest"]:
     """Return the requests of the calls; wrong arguments end the command."""
-    from toolkit.archive.history_pull import prepare_refresh
+    from toolkit.archive.refresh import prepare_refresh
     from toolkit.errors import ArchiveError, BadRequest
 
     checked: dict[str, RefreshRequest] = {}

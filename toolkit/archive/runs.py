@@ -1,39 +1,49 @@
-"""The pull of one history: which rows are missing, what came, and what is not committed yet.
+"""The runs of a history: which rows are missing, and their pull in portions.
 
-The rows are pulled in portions. `pull_rows` pulls one; it can run in another process.
+A refresh continues a run from the time of its last row: the service must return the rows of that
+time again, which proves that the new rows follow the archived ones. `pull_rows` pulls a portion; it
+can run in another process.
 """
 
-import inspect
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+import json
+import operator
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from toolkit.archive.pulls import (
+from toolkit.archive.coverage import (
     LogEntries,
     Refreshed,
     Run,
-    RunLengths,
-    RunOverlap,
     contradictory_ranges,
     count_logged_rows,
     log_ranges,
-    read_runs,
-    select_runs,
+    read_noted_runs,
 )
-from toolkit.archive.schemas import CHECKED_COLUMNS, RowOrigin, Series, arrow_rows, make_series
+from toolkit.archive.errors import HistoryMismatch
+from toolkit.archive.schemas import (
+    CHECKED_COLUMNS,
+    COMPLETE,
+    RowOrigin,
+    Series,
+    arrow_rows,
+)
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
-from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
+from toolkit.completeness.covered_ranges import (
+    TimeRange,
+    enclosing_range,
+)
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks, RowBreak
-from toolkit.completeness.subjects import is_history
+from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ArchiveError, ToolkitError
 from toolkit.fetch.pull import prepare_request, read_pages
-from toolkit.fetch.registry import operation_of
 from toolkit.times import HOUR, to_iso, to_ms
 
 __all__ = [
@@ -41,11 +51,21 @@ __all__ = [
     "PulledRows",
     "RefreshRequest",
     "RowsDisagree",
+    "RunLengths",
+    "RunOverlap",
     "check_clock",
     "checked_columns",
-    "prepare_refresh",
+    "count_run_rows",
+    "is_run_complete",
     "pull_rows",
+    "read_runs",
+    "select_runs",
 ]
+
+
+RunLengths = Mapping[int, int]
+"""The start of each run of a series, and how many rows the run has."""
+_TIME_TYPE: Final = pa.timestamp("us", "UTC")
 
 _ROWS_BEFORE: Final = 100_000  # the archived rows against which the rows of a refresh are checked
 
@@ -73,35 +93,199 @@ class RefreshRequest:
     page_size: int | None
 
 
-def prepare_refresh(
-    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any], now_ms: int
-) -> RefreshRequest:
-    """Return the request that a call of a fetch function stands for. Nothing is sent.
+def count_run_rows(tables: ArchiveTables, handle: Any) -> dict[str, dict[int, int]] | None:
+    """Return the lengths of all runs of a table: name of the series -> start of run -> rows.
 
-    Raises
-    ------
-    BadRequest
-        If the service would refuse the request.
-    ArchiveError
-        If the call asks for a part of the rows only.
-    TypeError
-        If the fetch function does not take these arguments.
+    They come from the transactions of the table. Return None if these cannot be read.
     """
-    operation = operation_of(fetch)
-    bound = inspect.signature(fetch).bind_partial(*arguments, **named)
-    values = {name: value for name, value in bound.arguments.items() if value is not None}
-    for name in ("numbers", "on_incomplete", "session", "cursor"):
-        if name in values:
-            raise ArchiveError(f"leave out {name}: an archive stores every row unchanged")
-    times = {name: values.pop(name, None) for name in ("start", "end")}
-    page_size = values.pop("page_size", None)
-    times_ms = {
-        name: None if time is None else to_ms(time, now_ms=now_ms) for name, time in times.items()
-    }
-    if not is_history(operation):
-        values |= {name: time for name, time in times_ms.items() if time is not None}
-    series = make_series(operation, (), values)
-    return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)
+    transactions = tables.read_transactions(handle)
+    if transactions is None:
+        return None
+    lengths: dict[str, dict[int, int]] = defaultdict(dict)
+    for name, rows in transactions.items():
+        series, is_of_run, start = name.rpartition(" from ")
+        if is_of_run and rows and not start.endswith(COMPLETE):
+            lengths[series][int(start)] = rows
+    return dict(lengths)
+
+
+def read_runs(
+    tables: ArchiveTables,
+    handle: Any,
+    series: Series,
+    entries: "LogEntries" = (),
+    lengths: RunLengths | None = None,
+) -> list[Run]:
+    """Return the runs of a series that have rows, by start.
+
+    Parameters
+    ----------
+    tables : ArchiveTables
+        The archive.
+    handle : DeltaTable
+        The table of the series.
+    series : Series
+        The series.
+    entries : list of mapping
+        Its entries in the log of refreshes, which note the runs.
+    lengths : mapping, optional
+        The lengths of its runs. If an entry notes runs of these lengths, no row is read.
+    """
+    if lengths is not None:
+        if not lengths and not entries:
+            return []
+        for entry in sorted(entries, key=operator.itemgetter("_fetched"), reverse=True):
+            noted = read_noted_runs(entry)
+            if noted and {run.start: run.rows for run in noted} == lengths:
+                return noted
+    time = series.keys[0]
+    rows = tables.read_rows(handle, ["_part", "_row", time], series=series)
+    groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
+    groups = groups.sort_by("_part").to_pylist()
+    runs = []
+    # A run ends where the next one begins.
+    bounds = [group["_part"] - 1 for group in groups[1:]] + [None]
+    for group, bound in zip(groups, bounds, strict=False):  # without groups there is one bound
+        start, last = group["_part"], group[f"{time}_max"]
+        is_last = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
+        newest = tables.read_rows(handle, ["_row", "_json"], is_last, series)
+        texts = tuple(text.encode() for text in newest.sort_by("_row")["_json"].to_pylist())
+        runs.append(Run(start, bound, group["_row_count"], to_ms(last), texts))
+    return runs
+
+
+def select_runs(
+    tables: ArchiveTables,
+    handle: Any,
+    series: Series,
+    runs: Sequence[Run],
+    covered: Sequence[TimeRange],
+    start: int,
+) -> list[Run]:
+    """Return the runs that cover all times from `start` on and are not complete.
+
+    The first of them is the archived run that is complete up to `start`, which can be continued.
+    If there is none, it is a new run that begins at `start`.
+
+    Parameters
+    ----------
+    tables : ArchiveTables
+        The archive.
+    handle : DeltaTable
+        The table of the series.
+    series : Series
+        The series.
+    runs : sequence of Run
+        Its archived runs.
+    covered : sequence of TimeRange
+        Its complete ranges, according to the log.
+    start : int
+        The first time that is needed, in Unix milliseconds.
+    """
+
+    def is_complete(run: Run) -> bool:
+        return run.bound is not None and is_run_complete(tables, handle, series, run.start)
+
+    def continues_to_start(run: Run) -> bool:
+        """Return whether no row is missing between the rows of the run and `start`."""
+        if start <= max(run.start, run.last or 0) or is_complete(run):
+            return True
+        return any(first <= run.start and start <= last + 1 for first, last in covered)
+
+    earlier = [run for run in runs if run.start <= start]
+    later = runs[len(earlier) :]
+    if earlier and continues_to_start(earlier[-1]):
+        first = earlier[-1]
+    else:
+        first = Run(start, later[0].start - 1 if later else None)
+    return [run for run in (first, *later) if not is_complete(run)]
+
+
+def is_run_complete(tables: ArchiveTables, handle: Any, series: Series, start: int) -> bool:
+    """Return whether the run from `start` has reached the start of the next run."""
+    return tables.transaction(handle, series.completion_transaction(start)) is not None
+
+
+class RunOverlap:
+    """The archived rows of a run's last time, which the service must return first.
+
+    Parameters
+    ----------
+    series : Series
+        The series, for messages.
+    run : Run
+        The run that is continued.
+    """
+
+    def __init__(self, series: Series, run: Run) -> None:
+        self._series = series
+        # json, as `decode` does for unknown fields: a number may be too large for a float.
+        self._expected = [json.loads(text) for text in run.last_texts]
+        self._last = run.last
+        columns = table_columns(series.operation.tables[0])
+        self._time_field = next(column.wire for column in columns if column.name == series.keys[0])
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether the service has returned all of them again."""
+        return not self._expected
+
+    def new_texts(self, texts: Sequence[bytes]) -> Iterator[bytes]:
+        """Yield the rows that are not archived yet.
+
+        Raises
+        ------
+        HistoryMismatch
+            If a later row comes before all archived rows of the last time have come again.
+        """
+        for text in texts:
+            if not self._expected:
+                yield text
+                continue
+            row = json.loads(text)
+            if _is_same_value(self._expected[0], row):
+                del self._expected[0]
+                continue
+            if row[self._time_field] != self._last:
+                self.check_matched()
+            yield text
+
+    def check_matched(self) -> None:
+        """Raise an error if the service has not returned all archived rows of the last time.
+
+        Raises
+        ------
+        HistoryMismatch
+            With the number of rows, and what to do.
+        """
+        if self._expected:
+            raise HistoryMismatch(
+                f"{self._series.name}: {len(self._expected)} archived rows of time {self._last} "
+                "did not come again, so the service's history differs from the archived one. No "
+                "row was appended after them. Compare both with tk.raw and Archive.frame, or start "
+                "a new archive"
+            )
+
+
+def _is_same_value(archived: Any, returned: Any) -> bool:
+    """Return whether two values are equal in every field that both have.
+
+    Fields that only one of them has do not count: the service may have added or removed them.
+    """
+    if isinstance(archived, dict) and isinstance(returned, dict):
+        shared = archived.keys() & returned.keys()
+        return all(_is_same_value(archived[name], returned[name]) for name in shared)
+    return bool(archived == returned) or _is_same_number(archived, returned)
+
+
+def _is_same_number(archived: Any, returned: Any) -> bool:
+    """Return whether two texts are the same number: ingested frames lack trailing zeros."""
+    if not isinstance(archived, str) or not isinstance(returned, str):
+        return False
+    try:
+        return Decimal(archived) == Decimal(returned)
+    except InvalidOperation:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +526,7 @@ class HistoryPull:
             if any(found.group != "unproved" for found in breaks) and not self._is_second_pull:
                 self._is_second_pull = True
                 raise RowsDisagree
-            counts = {series.name: run.rows, series.run_transaction(run.start): run.rows}
+            counts = run.transactions(series)
             if is_complete:
                 counts[series.completion_transaction(run.start)] = run.bound or 0
             self.portions.append(Portion(pulled.rows, run, counts, breaks))

@@ -1,80 +1,92 @@
-"""What was pulled of each series: its runs, and the log of refreshes.
-
-The rows of a run follow each other without a gap. A refresh continues a run from the time of its
-last row: the service must return the rows of that time again, which proves that the new rows
-follow the archived ones.
+"""Coverage: what was pulled of each series, according to the log of refreshes.
 
 Each refresh adds one entry to the log (the table ``pulls``): the range that it proved complete,
-and how many rows there were afterwards. Fewer rows than the log counts mean that rows were lost.
+its runs, and how many rows there were afterwards. Fewer rows than the log counts mean that rows
+were lost.
+
+The rows of a run follow each other without a gap. `toolkit.archive.runs` continues them.
 """
 
 import contextlib
 import json
-import operator
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit.archive.compaction import join_small_files
-from toolkit.archive.errors import CommitConflict, HistoryMismatch
+from toolkit.archive.errors import CommitConflict
 from toolkit.archive.schemas import (
     ANSWERS,
-    COMPLETE,
     PULLS,
+    RECORDS,
     SCHEMAS,
     RowOrigin,
     Series,
-    is_history,
     operation_table,
+    time_column,
+    to_milliseconds,
 )
 from toolkit.archive.storage import ArchiveTables, file_actions
-from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
+from toolkit.completeness.covered_ranges import (
+    TimeRange,
+    join_ranges,
+    subtract_ranges,
+)
 from toolkit.completeness.row_checks import BreakLog
-from toolkit.contract.columns import table_columns
+from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
 from toolkit.times import to_ms
 
 __all__ = [
     "LogEntries",
     "Refreshed",
+    "RowSpan",
     "Run",
-    "RunLengths",
-    "RunOverlap",
     "contradictory_ranges",
     "count_gaps",
     "count_logged_rows",
-    "count_run_rows",
-    "is_run_complete",
     "log_entry",
     "log_ranges",
     "log_refreshes",
     "missing_rows_message",
-    "present_ms",
     "proved_ranges",
     "read_log",
-    "read_runs",
+    "read_noted_runs",
     "read_series_log",
-    "select_runs",
+    "row_spans",
     "select_table_log",
+    "summarize_series",
+    "summarize_tables",
 ]
 
 LogEntries = Sequence[Mapping[str, Any]]
 """Entries of the log of refreshes, of one series."""
 
 _REFRESHES_PER_JOIN: Final = 32
-_TIME_TYPE: Final = pa.timestamp("us", "UTC")
-
-
-RunLengths = Mapping[int, int]
-"""The start of each run of a series, and how many rows the run has."""
 
 _MOST_TEXT: Final = 100_000  # bytes of the last rows of a run in the log
+
+_STATUS_TYPES: Final = {
+    "table": "str",
+    "operation": "str",
+    "subject": "str",
+    "rows": "int64",
+    "first": "datetime64[ms, UTC]",
+    "last": "datetime64[ms, UTC]",
+    "covered_from": "datetime64[ms, UTC]",
+    "covered_until": "datetime64[ms, UTC]",
+    "gaps": "int64",
+    "version": "int64",
+    "bytes": "int64",
+}
+RowSpan = Mapping[str, Any]
+"""Number of ``rows``, and the time of the ``first`` and ``last`` in Unix milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,69 +128,12 @@ class Run:
             last_texts=(*kept, *(text.encode() for text in texts)),
         )
 
-
-def count_run_rows(tables: ArchiveTables, handle: Any) -> dict[str, dict[int, int]] | None:
-    """Return the lengths of all runs of a table: name of the series -> start of run -> rows.
-
-    They come from the transactions of the table. Return None if these cannot be read.
-    """
-    transactions = tables.read_transactions(handle)
-    if transactions is None:
-        return None
-    lengths: dict[str, dict[int, int]] = defaultdict(dict)
-    for name, rows in transactions.items():
-        series, is_of_run, start = name.rpartition(" from ")
-        if is_of_run and rows and not start.endswith(COMPLETE):
-            lengths[series][int(start)] = rows
-    return dict(lengths)
+    def transactions(self, series: Series) -> dict[str, int]:
+        """Return the Delta transactions that state the length of the run."""
+        return {series.name: self.rows, series.run_transaction(self.start): self.rows}
 
 
-def read_runs(
-    tables: ArchiveTables,
-    handle: Any,
-    series: Series,
-    entries: "LogEntries" = (),
-    lengths: RunLengths | None = None,
-) -> list[Run]:
-    """Return the runs of a series that have rows, by start.
-
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    handle : DeltaTable
-        The table of the series.
-    series : Series
-        The series.
-    entries : list of mapping
-        Its entries in the log of refreshes, which note the runs.
-    lengths : mapping, optional
-        The lengths of its runs. If an entry notes runs of these lengths, no row is read.
-    """
-    if lengths is not None:
-        if not lengths and not entries:
-            return []
-        for entry in sorted(entries, key=operator.itemgetter("_fetched"), reverse=True):
-            noted = _noted_runs(entry)
-            if noted and {run.start: run.rows for run in noted} == lengths:
-                return noted
-    time = series.keys[0]
-    rows = tables.read_rows(handle, ["_part", "_row", time], series=series)
-    groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
-    groups = groups.sort_by("_part").to_pylist()
-    runs = []
-    # A run ends where the next one begins.
-    bounds = [group["_part"] - 1 for group in groups[1:]] + [None]
-    for group, bound in zip(groups, bounds, strict=False):  # without groups there is one bound
-        start, last = group["_part"], group[f"{time}_max"]
-        is_last = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
-        newest = tables.read_rows(handle, ["_row", "_json"], is_last, series)
-        texts = tuple(text.encode() for text in newest.sort_by("_row")["_json"].to_pylist())
-        runs.append(Run(start, bound, group["_row_count"], to_ms(last), texts))
-    return runs
-
-
-def _noted_runs(entry: Mapping[str, Any]) -> list[Run]:
+def read_noted_runs(entry: Mapping[str, Any]) -> list[Run]:
     """Return the runs that an entry of the log notes; older versions noted none."""
     noted = json.loads(entry.get("runs") or "[]")
     bounds = [run["start"] - 1 for run in noted[1:]] + [None]
@@ -202,140 +157,6 @@ def _note_runs(runs: Sequence[Run]) -> str | None:
             for run in runs
         ]
     )
-
-
-def select_runs(
-    tables: ArchiveTables,
-    handle: Any,
-    series: Series,
-    runs: Sequence[Run],
-    covered: Sequence[TimeRange],
-    start: int,
-) -> list[Run]:
-    """Return the runs that cover all times from `start` on and are not complete.
-
-    The first of them is the archived run that is complete up to `start`, which can be continued.
-    If there is none, it is a new run that begins at `start`.
-
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    handle : DeltaTable
-        The table of the series.
-    series : Series
-        The series.
-    runs : sequence of Run
-        Its archived runs.
-    covered : sequence of TimeRange
-        Its complete ranges, according to the log.
-    start : int
-        The first time that is needed, in Unix milliseconds.
-    """
-
-    def is_complete(run: Run) -> bool:
-        return run.bound is not None and is_run_complete(tables, handle, series, run.start)
-
-    def continues_to_start(run: Run) -> bool:
-        """Return whether no row is missing between the rows of the run and `start`."""
-        if start <= max(run.start, run.last or 0) or is_complete(run):
-            return True
-        return any(first <= run.start and start <= last + 1 for first, last in covered)
-
-    earlier = [run for run in runs if run.start <= start]
-    later = runs[len(earlier) :]
-    if earlier and continues_to_start(earlier[-1]):
-        first = earlier[-1]
-    else:
-        first = Run(start, later[0].start - 1 if later else None)
-    return [run for run in (first, *later) if not is_complete(run)]
-
-
-def is_run_complete(tables: ArchiveTables, handle: Any, series: Series, start: int) -> bool:
-    """Return whether the run from `start` has reached the start of the next run."""
-    return tables.transaction(handle, series.completion_transaction(start)) is not None
-
-
-class RunOverlap:
-    """The archived rows of a run's last time, which the service must return first.
-
-    Parameters
-    ----------
-    series : Series
-        The series, for messages.
-    run : Run
-        The run that is continued.
-    """
-
-    def __init__(self, series: Series, run: Run) -> None:
-        self._series = series
-        # json, as `decode` does for unknown fields: a number may be too large for a float.
-        self._expected = [json.loads(text) for text in run.last_texts]
-        self._last = run.last
-        columns = table_columns(series.operation.tables[0])
-        self._time_field = next(column.wire for column in columns if column.name == series.keys[0])
-
-    @property
-    def is_matched(self) -> bool:
-        """Whether the service has returned all of them again."""
-        return not self._expected
-
-    def new_texts(self, texts: Sequence[bytes]) -> Iterator[bytes]:
-        """Yield the rows that are not archived yet.
-
-        Raises
-        ------
-        HistoryMismatch
-            If a later row comes before all archived rows of the last time have come again.
-        """
-        for text in texts:
-            if not self._expected:
-                yield text
-                continue
-            row = json.loads(text)
-            if _is_same_value(self._expected[0], row):
-                del self._expected[0]
-                continue
-            if row[self._time_field] != self._last:
-                self.check_matched()
-            yield text
-
-    def check_matched(self) -> None:
-        """Raise an error if the service has not returned all archived rows of the last time.
-
-        Raises
-        ------
-        HistoryMismatch
-            With the number of rows, and what to do.
-        """
-        if self._expected:
-            raise HistoryMismatch(
-                f"{self._series.name}: {len(self._expected)} archived rows of time {self._last} "
-                "did not come again, so the service's history differs from the archived one. No "
-                "row was appended after them. Compare both with tk.raw and Archive.frame, or start "
-                "a new archive"
-            )
-
-
-def _is_same_value(archived: Any, returned: Any) -> bool:
-    """Return whether two values are equal in every field that both have.
-
-    Fields that only one of them has do not count: the service may have added or removed them.
-    """
-    if isinstance(archived, dict) and isinstance(returned, dict):
-        shared = archived.keys() & returned.keys()
-        return all(_is_same_value(archived[name], returned[name]) for name in shared)
-    return bool(archived == returned) or _is_same_number(archived, returned)
-
-
-def _is_same_number(archived: Any, returned: Any) -> bool:
-    """Return whether two texts are the same number: ingested frames lack trailing zeros."""
-    if not isinstance(archived, str) or not isinstance(returned, str):
-        return False
-    try:
-        return Decimal(archived) == Decimal(returned)
-    except InvalidOperation:
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,14 +348,73 @@ def missing_rows_message(found: int, expected: int) -> str:
     )
 
 
-def present_ms(tables: ArchiveTables) -> int:
-    """Return the archive's present: the latest time up to which anything was refreshed."""
-    latest = [0]
-    for name, column in ((PULLS, "until"), (ANSWERS, "_fetched")):
+def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan]:
+    """Return the span of each series of a table: operation and subject -> span."""
+    handle = tables.open_table(name)
+    if handle is None:
+        return {}
+    time = "_fetched" if name == ANSWERS else time_column(name)
+    rows = tables.read_rows(handle, ["_operation", "_subject", time])
+    if name != ANSWERS:
+        moments = to_milliseconds(rows[time])
+        rows = rows.set_column(rows.column_names.index(time), time, moments)
+    groups = rows.group_by(["_operation", "_subject"]).aggregate(
+        [(time, "count"), (time, "min"), (time, "max")]
+    )
+    return {
+        (group["_operation"], group["_subject"]): {
+            "rows": group[f"{time}_count"],
+            "first": group[f"{time}_min"],
+            "last": group[f"{time}_max"],
+        }
+        for group in groups.to_pylist()
+    }
+
+
+def summarize_tables(tables: ArchiveTables) -> pd.DataFrame:
+    """Return rows, version, files and bytes of each table, from the logs alone."""
+    rows = []
+    for name in SCHEMAS:
         handle = tables.open_table(name)
         if handle is not None:
-            ends: list[Any] = [action.get(f"max.{column}") for action in file_actions(handle)]
-            if None in ends:  # files without statistics
-                ends = [pc.max(tables.read_rows(handle, [column])[column]).as_py() or 0]
-            latest += ends
-    return max(latest)
+            files = pa.table(handle.get_add_actions(flatten=True))
+            count, size = (
+                sum(files[column].to_pylist()) for column in ("num_records", "size_bytes")
+            )
+            rows.append((name, count, handle.version(), files.num_rows, size))
+    return pd.DataFrame(rows, columns=["table", "rows", "version", "files", "bytes"])
+
+
+def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
+    """Return what is archived of each series; see `Archive.status`."""
+    log, rows = read_log(tables), []
+    for name in (*RECORDS, ANSWERS):
+        handle = tables.open_table(name)
+        if handle is None:
+            continue
+        spans, entries = row_spans(tables, name), select_table_log(log, name)
+        # A file has the rows of many subjects.
+        row_count = sum(span["rows"] for span in spans.values())
+        size = sum(action["size_bytes"] for action in file_actions(handle))
+        for pair in sorted(spans if name == ANSWERS else {*spans, *entries}):
+            span = spans.get(pair, {"rows": 0, "first": None, "last": None})
+            # An answer is a moment, and no range.
+            covered = [] if name == ANSWERS else proved_ranges(entries.get(pair, ()))
+            rows.append(
+                {
+                    "table": name,
+                    "operation": pair[0],
+                    "subject": pair[1],
+                    **span,
+                    "covered_from": covered[0][0] if covered else None,
+                    "covered_until": covered[-1][1] if covered else None,
+                    "gaps": 0 if name == ANSWERS else count_gaps(covered, span),
+                    "version": handle.version(),
+                    "bytes": round(size * span["rows"] / max(row_count, 1)),
+                }
+            )
+    frame = pd.DataFrame(rows, columns=list(_STATUS_TYPES))
+    for column, dtype in _STATUS_TYPES.items():
+        if dtype.startswith("datetime"):
+            frame[column] = pd.to_datetime(frame[column], utc=True, unit="ms")
+    return frame.astype(_STATUS_TYPES)
