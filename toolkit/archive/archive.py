@@ -7,16 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Literal,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
 
 import pandas as pd
 
@@ -548,10 +539,7 @@ class Archive:
 
 
 def open(
-    path: str | Path,
-    *,
-    frozen: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    path: str | Path, *, frozen: str | None = None, storage_options: Mapping[str, str] | None = None
 ) -> Archive:
     """Open an archive: a folder, or an address such as ``s3://bucket/prefix``.
 

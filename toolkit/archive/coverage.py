@@ -33,11 +33,7 @@ from toolkit.archive.schemas import (
     to_milliseconds,
 )
 from toolkit.archive.storage import ArchiveTables, file_actions
-from toolkit.completeness.covered_ranges import (
-    TimeRange,
-    join_ranges,
-    subtract_ranges,
-)
+from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
 from toolkit.completeness.row_checks import BreakLog
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
@@ -188,10 +184,7 @@ class Refreshed:
 
 
 def log_entry(
-    done: Refreshed,
-    origin: RowOrigin,
-    breaks: BreakLog | None = None,
-    runs: Sequence[Run] = (),
+    done: Refreshed, origin: RowOrigin, breaks: BreakLog | None = None, runs: Sequence[Run] = ()
 ) -> dict[str, Any]:
     """Return the entry of a refresh in the log: the range, the rows, and where rows are missing.
 

@@ -65,12 +65,7 @@ from toolkit.errors import ArchiveError, Incomplete, ToolkitError
 from toolkit.frames import provenance
 from toolkit.times import to_ms
 
-__all__ = [
-    "RowBlock",
-    "ingest_bulk",
-    "ingest_frame",
-    "ingest_recordings",
-]
+__all__ = ["RowBlock", "ingest_bulk", "ingest_frame", "ingest_recordings"]
 
 _INGESTED: Final = (".json", ".parquet")
 _ROWS_AT_ONCE: Final = 50_000
@@ -670,11 +665,7 @@ class BulkWriter:
     """Appends sorted rows of many subjects, and logs their range at the end."""
 
     def __init__(
-        self,
-        tables: ArchiveTables,
-        operation: Operation,
-        times: tuple[int, int],
-        origin: RowOrigin,
+        self, tables: ArchiveTables, operation: Operation, times: tuple[int, int], origin: RowOrigin
     ) -> None:
         self._tables, self._operation, self._times, self._origin = tables, operation, times, origin
         self._log = read_log(tables, None, operation.type)

@@ -44,12 +44,7 @@ from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
 from toolkit.times import Time, to_iso, to_ms
 
-__all__ = [
-    "Engine",
-    "read_frames",
-    "read_texts",
-    "scan_table",
-]
+__all__ = ["Engine", "read_frames", "read_texts", "scan_table"]
 
 Engine = Literal["duckdb", "polars", "pandas", "spark"]
 """The library that reads a scan."""

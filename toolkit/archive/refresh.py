@@ -33,13 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.coverage import (
-    Refreshed,
-    log_entry,
-    log_refreshes,
-    read_log,
-    read_series_log,
-)
+from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes, read_log, read_series_log
 from toolkit.archive.errors import CommitConflict, HistoryMismatch
 from toolkit.archive.runs import (
     HistoryPull,
@@ -51,14 +45,7 @@ from toolkit.archive.runs import (
     count_run_rows,
     pull_rows,
 )
-from toolkit.archive.schemas import (
-    ANSWERS,
-    PULLS,
-    SCHEMAS,
-    RowOrigin,
-    Series,
-    make_series,
-)
+from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.certificate import Remark
@@ -105,12 +92,7 @@ _CALLS_AT_ONCE: Final = 64  # more would only wait, with their rows in memory
 _SERIES_PER_COMMIT: Final = 500
 _BYTES_PER_COMMIT: Final = 32 * 2**20  # of answers
 _SECONDS_TO_STOP: Final = 5
-_ANSWER_HEADERS: Final = (
-    "content-type",
-    "content-encoding",
-    "x-payload-format",
-    "x-compression",
-)
+_ANSWER_HEADERS: Final = ("content-type", "content-encoding", "x-payload-format", "x-compression")
 
 Outcome = tuple[RefreshRequest, Refreshed | ToolkitError]
 """A request, and its result or why it failed."""
@@ -301,10 +283,7 @@ class _Refresh:
             raise
 
     def _make_calls(
-        self,
-        workers: Workers | _CallsHere,
-        at_once: int,
-        count_rows: Callable[[int], object] = int,
+        self, workers: Workers | _CallsHere, at_once: int, count_rows: Callable[[int], object] = int
     ) -> Iterator[Outcome]:
         while self.waiting or self.running or self.finished:
             while self.waiting and len(self.running) < at_once:

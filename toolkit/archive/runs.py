@@ -26,19 +26,10 @@ from toolkit.archive.coverage import (
     read_noted_runs,
 )
 from toolkit.archive.errors import HistoryMismatch
-from toolkit.archive.schemas import (
-    CHECKED_COLUMNS,
-    COMPLETE,
-    RowOrigin,
-    Series,
-    arrow_rows,
-)
+from toolkit.archive.schemas import CHECKED_COLUMNS, COMPLETE, RowOrigin, Series, arrow_rows
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
-from toolkit.completeness.covered_ranges import (
-    TimeRange,
-    enclosing_range,
-)
+from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
@@ -451,11 +442,7 @@ class HistoryPull:
         self._is_second_pull = False
 
     def begin(
-        self,
-        tables: ArchiveTables,
-        handle: Any,
-        entries: LogEntries,
-        lengths: RunLengths | None,
+        self, tables: ArchiveTables, handle: Any, entries: LogEntries, lengths: RunLengths | None
     ) -> None:
         """Select the runs that are not complete, as the archive is now; again after a change.
 

@@ -314,11 +314,7 @@ class RowOrigin:
     @property
     def columns(self) -> dict[str, Any]:
         """The columns of a row that state its origin."""
-        return {
-            "_source": self.source,
-            "_simulated": self.simulated,
-            "_fetched": self.fetched_ms,
-        }
+        return {"_source": self.source, "_simulated": self.simulated, "_fetched": self.fetched_ms}
 
 
 def operation_table(operation: Operation) -> str:

@@ -31,13 +31,7 @@ from toolkit.archive.errors import (
     load_deltalake,
     translate_errors,
 )
-from toolkit.archive.schemas import (
-    ANSWERS,
-    FREEZES,
-    PULLS,
-    SCHEMAS,
-    Series,
-)
+from toolkit.archive.schemas import ANSWERS, FREEZES, PULLS, SCHEMAS, Series
 from toolkit.errors import ArchiveError
 from toolkit.installation import package_version
 

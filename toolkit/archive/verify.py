@@ -47,13 +47,7 @@ from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ArchiveError
 from toolkit.times import to_iso
 
-__all__ = [
-    "Finding",
-    "SeriesCheck",
-    "error_finding",
-    "notice_finding",
-    "verify_tables",
-]
+__all__ = ["Finding", "SeriesCheck", "error_finding", "notice_finding", "verify_tables"]
 
 _ALWAYS_THERE: Final = ("_operation", "_subject", "_part", "_row", "_json", "_body", "_fetched")
 _ROWS_IN_PART: Final = 80_000  # of the checked columns
@@ -105,9 +99,7 @@ def notice_finding(table: str, series: str, kind: str, what: str) -> Finding:
 
 
 def verify_tables(
-    tables: ArchiveTables,
-    manifest: Mapping[str, Any],
-    progress: Callable[[int], object] | None,
+    tables: ArchiveTables, manifest: Mapping[str, Any], progress: Callable[[int], object] | None
 ) -> Iterator[Finding]:
     """Yield the faults of all tables: read each once, then compare it with its log and itself.
 
