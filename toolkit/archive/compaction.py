@@ -69,16 +69,8 @@ def compact_table(
 ) -> int:
     """Rewrite the files that are not sorted, and return how many fewer files there are.
 
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    name : str
-        The table.
-    frozen : sequence of int
-        Versions whose files must stay.
-    forget_after_hours : int or None
-        If given, files that no version needs are removed after so many hours.
+    The files of the versions in `frozen` stay. If `forget_after_hours` is given, files that no
+    version needs are removed after so many hours.
 
     Raises
     ------
@@ -108,12 +100,7 @@ def join_small_files(tables: ArchiveTables, name: str) -> None:
     """Join files of about the same size, if there are many of them.
 
     Each row is rewritten once per size class, so that the cost per refresh does not grow with the
-    table.
-
-    Raises
-    ------
-    CommitConflict
-        If another process compacts the table.
+    table. Raise CommitConflict if another process compacts the table.
     """
     handle = tables.open_for_append(name)
     classes: dict[int, list[Action]] = defaultdict(list)
@@ -220,14 +207,8 @@ def _put_month_first(rows: pa.RecordBatch, moment: str | None) -> pa.RecordBatch
 class _SortedFiles:
     """Writes sorted rows into files of a table; the caller commits them.
 
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.FileSystemDataset
-        The files of the table.
-    columns : sequence of str
-        The columns whose statistics the table's log has.
-    is_sorted : bool
-        Whether the names of the files say that compaction wrote them.
+    The table's log has the statistics of `columns`. With `is_sorted`, the names of the files say
+    that compaction wrote them.
     """
 
     def __init__(self, dataset: Any, columns: Sequence[str], *, is_sorted: bool) -> None:
@@ -344,13 +325,7 @@ def use_system_memory() -> Iterator[None]:
 
 
 class KeySample:
-    """A sample of the keys of rows, evenly spread over the rows.
-
-    Parameters
-    ----------
-    part_rows : int
-        How many rows a part should have.
-    """
+    """A sample of the keys of rows, evenly spread; a part has about `part_rows` rows."""
 
     def __init__(self, part_rows: int) -> None:
         self.part_rows = part_rows
@@ -373,13 +348,8 @@ class KeySample:
 class ExternalSort:
     """Rows that are sorted by their key, part by part.
 
-    Parameters
-    ----------
-    key : sequence of str
-        The columns to sort by. None of them has missing values.
-    sample : KeySample
-        A sample of the first columns of the key. If all rows are one part, there are no temporary
-        files.
+    No column of the key has missing values. The sample has its first columns. If all rows are one
+    part, there are no temporary files.
     """
 
     def __init__(self, key: Sequence[str], sample: KeySample) -> None:

@@ -188,16 +188,7 @@ def log_entry(
 ) -> dict[str, Any]:
     """Return the entry of a refresh in the log: the range, the rows, and where rows are missing.
 
-    Parameters
-    ----------
-    done : Refreshed
-        The result of the refresh.
-    origin : RowOrigin
-        Where the rows come from.
-    breaks : BreakLog, optional
-        Where the rows contradict each other.
-    runs : sequence of Run
-        All runs of the series, by start. The next refresh then needs no row.
+    `runs` are all runs of the series, by start. With them the next refresh needs no row.
     """
     return {
         "_operation": done.operation,
@@ -232,18 +223,10 @@ def log_refreshes(
 def read_log(
     tables: ArchiveTables, handle: Any = None, type: str | None = None
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Return the log entries of all series: operation and subject -> entries.
+    """Return the log entries of all series, or of one operation: operation and subject -> entries.
 
-    Call it before you read the rows: they are written before their log entry, and only grow.
-
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    handle : DeltaTable, optional
-        The log, if it is open.
-    type : str, optional
-        Only the series of this operation.
+    Call it before you read the rows: they are written before their log entry, and only grow. Pass
+    the handle of the log if it is open.
     """
     handle = handle or tables.open_table(PULLS)
     log: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
@@ -296,12 +279,8 @@ def contradictory_ranges(entries: LogEntries) -> list[TimeRange]:
 def count_gaps(covered: Sequence[TimeRange], span: Mapping[str, Any]) -> int:
     """Return how many time ranges up to the last row are not proved complete.
 
-    Parameters
-    ----------
-    covered : sequence of TimeRange
-        The complete ranges of a series.
-    span : mapping
-        The time of its ``first`` and its ``last`` row; None if it has no rows.
+    `covered` are the complete ranges of a series. `span` has the times of its ``first`` and
+    ``last`` row; None if it has no rows.
     """
     first, last = span["first"], span["last"]
     if first is None or last is None:

@@ -81,13 +81,7 @@ def explain_missing_library() -> Iterator[None]:
 
 
 def load_deltalake() -> ModuleType:
-    """Return the library deltalake; its import takes long, so that it is not done before.
-
-    Raises
-    ------
-    ArchiveError
-        If it is not installed.
-    """
+    """Return the library deltalake; its import takes long, so that it is not done before."""
     with explain_missing_library(), _native_log_off():
         import deltalake
     return deltalake
@@ -141,15 +135,7 @@ def hide_panics() -> Iterator[None]:
 
 @contextmanager
 def translate_errors(location: str, options: Mapping[str, str]) -> Iterator[None]:
-    """Re-raise errors of deltalake and pyarrow as ArchiveError.
-
-    Parameters
-    ----------
-    location : str
-        The address of the table or file, for the message.
-    options : mapping of str to str
-        Storage options; their secrets are removed from the message.
-    """
+    """Re-raise errors of deltalake and pyarrow as ArchiveError without secrets of `options`."""
     exceptions = load_deltalake().exceptions
     try:
         yield

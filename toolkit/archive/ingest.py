@@ -110,16 +110,7 @@ class RowBlock:
     def from_page(
         cls, series: Series, texts: Sequence[bytes], parameters: Mapping[str, Any]
     ) -> "RowBlock":
-        """Return the block of one page.
-
-        Parameters
-        ----------
-        series : Series
-            The series of the rows.
-        texts : sequence of bytes
-            The JSON text of each row.
-        parameters : mapping
-            The parameters of the page's request.
+        """Return the block of one page, with the parameters of its request.
 
         Raises
         ------
@@ -139,10 +130,7 @@ class RowBlock:
     ) -> "RowBlock":
         """Return the block of the columns of a frame, whose rows are complete up to the last one.
 
-        Raises
-        ------
-        ArchiveError
-            If the rows do not ascend in time, or values are missing.
+        Raise an ArchiveError if the rows do not ascend in time, or values are missing.
         """
         rows = table_rows(series.operation, columns, origin)
         names = [name for name in series.keys if name in rows.column_names]
@@ -159,14 +147,9 @@ class RowBlock:
         return [text for text, key in zip(self.texts, self.keys, strict=True) if key[0] >= time]
 
     def texts_after_run(self, run: Run, proved_until: int) -> list[bytes]:
-        """Return the rows that a run does not have yet.
+        """Return the rows that the last run of the series, which has rows, does not have yet.
 
-        Parameters
-        ----------
-        run : Run
-            The last run of the series; it has rows.
-        proved_until : int
-            The time up to which the run is proved complete.
+        The run is proved complete up to the time `proved_until`.
 
         Raises
         ------
@@ -345,13 +328,7 @@ class _FetchedFrame:
 
     @classmethod
     def open(cls, source: pd.DataFrame | Path) -> "_FetchedFrame":
-        """Return a frame, or the frame in a Parquet file.
-
-        Raises
-        ------
-        ValueError
-            If it has no provenance.
-        """
+        """Return a frame, or the frame in a Parquet file. It must have a provenance."""
         if isinstance(source, pd.DataFrame):
             return cls(provenance(source), list(source.columns), source)
         footer = pq.read_metadata(source)
@@ -434,10 +411,7 @@ def _append_block(
 ) -> Refreshed | None:
     """Append a block. Return None if it comes before the archived rows, and others follow.
 
-    Raises
-    ------
-    ArchiveError
-        If rows may be missing between the archived rows and the block.
+    Raise an ArchiveError if rows may be missing between the archived rows and the block.
     """
     for _ in range(MAX_TRIES):
         with contextlib.suppress(CommitConflict):
@@ -506,21 +480,10 @@ def ingest_bulk(
 
 
 class _BulkFiles:
-    """Parquet files with the rows of many accounts.
+    """Parquet files with the rows of many accounts, in a file or a folder.
 
-    Parameters
-    ----------
-    path : Path
-        A file or a folder.
-    operation : Operation
-        The operation whose rows they are.
-    columns : mapping
-        Our name of a column -> its name in the files. Other columns have our name or the name on
-        the wire.
-    times : tuple
-        The range in Unix milliseconds; other rows are left out.
-    origin : RowOrigin
-        Where the rows come from.
+    `columns` maps our name of a column to its name in the files. Other columns have our name or the
+    name on the wire. Rows outside the range `times`, in Unix milliseconds, are left out.
 
     Raises
     ------

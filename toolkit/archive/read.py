@@ -176,14 +176,7 @@ def read_texts(
 ) -> list[bytes]:
     """Return the JSON texts of a history's rows in the order of the operation.
 
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    series : Series
-        The history.
-    start, end : int, optional
-        Range in Unix milliseconds, both ends inclusive.
+    The range is in Unix milliseconds, both ends inclusive.
     """
     return [text for texts in _text_chunks(tables, series, start, end) for text in texts]
 
@@ -267,24 +260,8 @@ def scan_table(
 ) -> Any:
     """Return the rows of a table on an engine; see `Archive.scan`.
 
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    name : str
-        The table.
-    values : mapping of str to str
-        Column -> the value that it must have.
-    times : tuple
-        Range in Unix milliseconds, both ends inclusive.
-    columns : sequence of str or None
-        The columns; by default all but ``_json``.
-    engine : {"duckdb", "polars", "pandas", "spark"}
-        The library that reads.
-    session : SparkSession, optional
-        The session of ``"spark"``.
-    numbers : {"float", "exact", "text"}
-        The form of numbers.
+    `values` maps a column to the value that it must have. `times` are Unix milliseconds, both ends
+    inclusive. `session` is the SparkSession of ``"spark"``.
     """
     _check_numbers(numbers)
     if engine not in get_args(Engine):

@@ -140,12 +140,8 @@ def refresh_all(
 ) -> Iterator[Outcome]:
     """Refresh series of one operation, and yield the outcome of each when it is archived.
 
-    After an error that every other series would have, too, no further series is refreshed.
-
-    Raises
-    ------
-    ArchiveError
-        If the archive cannot be written.
+    After an error that every other series would have, too, no further series is refreshed. An
+    ArchiveError is raised if the archive cannot be written.
     """
     if not requests:
         return
@@ -655,13 +651,7 @@ def fetch_answer(
 
 
 def append_answers(tables: ArchiveTables, answers: Sequence[ArchivedAnswer]) -> list[Refreshed]:
-    """Append those answers that are not archived yet in one commit, and return what came of each.
-
-    Raises
-    ------
-    ArchiveError
-        If they cannot be written.
-    """
+    """Append the answers that are not archived yet in one commit, and return their results."""
     times = ds.field("_fetched").isin([answer.origin.fetched_ms for answer in answers])
     for _ in range(MAX_TRIES):
         handle = tables.open_for_append(ANSWERS)

@@ -109,18 +109,7 @@ def read_runs(
 ) -> list[Run]:
     """Return the runs of a series that have rows, by start.
 
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    handle : DeltaTable
-        The table of the series.
-    series : Series
-        The series.
-    entries : list of mapping
-        Its entries in the log of refreshes, which note the runs.
-    lengths : mapping, optional
-        The lengths of its runs. If an entry notes runs of these lengths, no row is read.
+    If an entry of its log notes runs of exactly these lengths, no row is read.
     """
     if lengths is not None:
         if not lengths and not entries:
@@ -155,23 +144,9 @@ def select_runs(
 ) -> list[Run]:
     """Return the runs that cover all times from `start` on and are not complete.
 
-    The first of them is the archived run that is complete up to `start`, which can be continued.
-    If there is none, it is a new run that begins at `start`.
-
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    handle : DeltaTable
-        The table of the series.
-    series : Series
-        The series.
-    runs : sequence of Run
-        Its archived runs.
-    covered : sequence of TimeRange
-        Its complete ranges, according to the log.
-    start : int
-        The first time that is needed, in Unix milliseconds.
+    The first of them is the archived run that is complete up to `start`, which can be continued. If
+    there is none, it is a new run that begins at `start`. `covered` are the complete ranges of the
+    series, according to the log.
     """
 
     def is_complete(run: Run) -> bool:
@@ -198,15 +173,7 @@ def is_run_complete(tables: ArchiveTables, handle: Any, series: Series, start: i
 
 
 class RunOverlap:
-    """The archived rows of a run's last time, which the service must return first.
-
-    Parameters
-    ----------
-    series : Series
-        The series, for messages.
-    run : Run
-        The run that is continued.
-    """
+    """The archived rows of a run's last time, which the service must return first."""
 
     def __init__(self, series: Series, run: Run) -> None:
         self._series = series
@@ -224,10 +191,8 @@ class RunOverlap:
     def new_texts(self, texts: Sequence[bytes]) -> Iterator[bytes]:
         """Yield the rows that are not archived yet.
 
-        Raises
-        ------
-        HistoryMismatch
-            If a later row comes before all archived rows of the last time have come again.
+        Raise HistoryMismatch if a later row comes before all archived rows of the last time have
+        come again.
         """
         for text in texts:
             if not self._expected:
@@ -242,13 +207,7 @@ class RunOverlap:
             yield text
 
     def check_matched(self) -> None:
-        """Raise an error if the service has not returned all archived rows of the last time.
-
-        Raises
-        ------
-        HistoryMismatch
-            With the number of rows, and what to do.
-        """
+        """Raise HistoryMismatch if an archived row of the last time has not come again."""
         if self._expected:
             raise HistoryMismatch(
                 f"{self._series.name}: {len(self._expected)} archived rows of time {self._last} "
@@ -360,13 +319,7 @@ def pull_rows(
 
 
 def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
-    """Raise an error if the present is long before the last archived time of a series.
-
-    Raises
-    ------
-    ArchiveError
-        With both times, and what to do.
-    """
+    """Raise an ArchiveError if the present is long before the last archived time of a series."""
     last = max(archived, default=now_ms)
     if last - now_ms > HOUR:
         raise ArchiveError(
@@ -446,16 +399,8 @@ class HistoryPull:
     ) -> None:
         """Select the runs that are not complete, as the archive is now; again after a change.
 
-        Parameters
-        ----------
-        tables : ArchiveTables
-            The archive.
-        handle : DeltaTable
-            The table of the history.
-        entries : list of mapping
-            The entries of the history in the log of refreshes.
-        lengths : mapping or None
-            The lengths of its runs; None if only the rows show them.
+        The entries of the log note the runs. If `lengths` is None, only the rows show the lengths
+        of the runs.
         """
         self.tries += 1
         self._tables, self._handle, series = tables, handle, self.request.series

@@ -208,13 +208,7 @@ class Series:
 
 
 def find_operation(name: str | Callable[..., Any]) -> Operation:
-    """Return an operation by its type, by its fetch function, or by the name of that function.
-
-    Raises
-    ------
-    ArchiveError
-        If there is no such operation.
-    """
+    """Return an operation by its type, by its fetch function, or by the name of that function."""
     if callable(name):
         return operation_of(name)
     for operation in OPERATIONS.values():
@@ -226,16 +220,7 @@ def find_operation(name: str | Callable[..., Any]) -> Operation:
 
 
 def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]) -> Series:
-    """Return the series of a request.
-
-    Parameters
-    ----------
-    operation : Operation
-        The operation.
-    arguments : sequence
-        Positional arguments of the fetch function, without times.
-    named : mapping
-        Its other arguments.
+    """Return the series of a request, from the arguments of the fetch function without times.
 
     Raises
     ------
@@ -320,10 +305,7 @@ class RowOrigin:
 def operation_table(operation: Operation) -> str:
     """Return the table that holds an operation's answers.
 
-    Raises
-    ------
-    ArchiveError
-        If the operation is a history of a new record, which has no table yet.
+    Raise an ArchiveError if it is a history of a new record, which has no table yet.
     """
     if not is_history(operation):
         return ANSWERS
@@ -343,13 +325,7 @@ def time_column(name: str) -> str:
 
 
 def find_table(name: str | type[Record]) -> str:
-    """Return a table by its name, by its record, or by an operation.
-
-    Raises
-    ------
-    ArchiveError
-        If there is no such table.
-    """
+    """Return a table by its name, by its record, or by an operation."""
     for table, record in RECORDS.items():
         if name in (table, record):
             return table
@@ -375,20 +351,10 @@ def column_set_id(table: str) -> int:
 def arrow_rows(
     series: Series, texts: Sequence[bytes], run_start: int, first: int, origin: RowOrigin
 ) -> pa.Table:
-    """Return the rows of a record's table for rows of the wire, with their place in a run.
+    """Return the rows of a record's table for the JSON texts of rows.
 
-    Parameters
-    ----------
-    series : Series
-        The series of the rows.
-    texts : sequence of bytes
-        The JSON text of each row.
-    run_start : int
-        The start of their run, in Unix milliseconds.
-    first : int
-        The position of the first row in the run.
-    origin : RowOrigin
-        Where the rows come from.
+    The first row has the position `first` in the run that starts at `run_start`, in Unix
+    milliseconds.
 
     Raises
     ------
@@ -408,16 +374,9 @@ def arrow_rows(
 
 
 def table_rows(operation: Operation, columns: pa.Table, origin: RowOrigin) -> pa.Table:
-    """Return rows in the form of the archive's table, without their series and their run.
+    """Return rows of the archive's table for the columns of a frame, without series and run.
 
-    Parameters
-    ----------
-    operation : Operation
-        The operation.
-    columns : pyarrow.Table
-        The columns of its frame, in order. Times are timestamps or Unix milliseconds.
-    origin : RowOrigin
-        Where the rows come from.
+    The columns are in the order of the frame. Times are timestamps or Unix milliseconds.
 
     Raises
     ------

@@ -323,15 +323,9 @@ def _is_reproduced(latest: LatestRows, rows: Iterable[Any]) -> bool:
 class _RowMerger:
     """Merges the rows of one answer into the rows of other answers.
 
-    Two answers may show one event differently: other operations have other fields, a later
-    service has new fields, and ingested frames have numbers without trailing zeros.
-
-    Parameters
-    ----------
-    predecessors : dict
-        `ArchiveContent.predecessors`; it is extended.
-    event_of : callable
-        Returns the fields of a row that identify its event.
+    Two answers may show one event differently: other operations have other fields, a later service
+    has new fields, and ingested frames have numbers without trailing zeros. `event_of` returns the
+    fields of a row that identify its event. `ArchiveContent.predecessors` is extended.
     """
 
     def __init__(
@@ -363,18 +357,10 @@ def sort_by_execution(
     key: tuple[str, str],
     predecessors: Mapping[RowId, set[RowId]],
 ) -> list[tuple[str, Any]]:
-    """Return user and row in the order of execution.
+    """Return user and row in the order of execution, from user -> event -> row.
 
-    Rows are ordered by transaction, and within a transaction as every answer returned them.
-
-    Parameters
-    ----------
-    rows : mapping
-        User -> event -> row.
-    key : tuple of str
-        The fields of a row that identify its transaction.
-    predecessors : mapping
-        `ArchiveContent.predecessors`.
+    Rows are ordered by transaction, which the fields `key` identify, and within a transaction as
+    every answer returned them.
     """
     transaction_of = operator.attrgetter(*key)
     transactions: dict[Any, dict[RowId, Any]] = defaultdict(dict)

@@ -74,13 +74,7 @@ _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
 
 
 def check_location(location: str) -> None:
-    """Raise an error if an archive cannot be in this folder or at this address.
-
-    Raises
-    ------
-    ArchiveError
-        With what is wrong, and how to write it.
-    """
+    """Raise an ArchiveError if an archive cannot be in this folder or at this address."""
     if "://" in location:
         _check_address(location)
     else:
@@ -156,11 +150,6 @@ class ArchiveTables:
         """Return the same tables at their present versions, without the table of freezes.
 
         Rows that are appended later do not show in them.
-
-        Raises
-        ------
-        ArchiveError
-            If a table is damaged or cannot be reached.
         """
         if self.versions is not None:
             return self
@@ -175,13 +164,7 @@ class ArchiveTables:
         return ArchiveTables(self.location, self.options, versions)
 
     def has_tables(self) -> bool:
-        """Return whether there is a table, damaged or not.
-
-        Raises
-        ------
-        ArchiveError
-            If the store cannot be reached.
-        """
+        """Return whether there is a table, damaged or not."""
         for name in SCHEMAS:
             try:
                 if self.open_table(name) is not None:
@@ -199,10 +182,7 @@ class ArchiveTables:
     def open_table(self, name: str) -> Any:
         """Open a table. Return None if it does not exist.
 
-        Raises
-        ------
-        ArchiveError
-            If it is damaged or cannot be reached.
+        Raise an ArchiveError if it is damaged or cannot be reached.
         """
         if self.versions is not None and name not in self.versions:
             return None
@@ -219,10 +199,7 @@ class ArchiveTables:
     def open_for_append(self, name: str) -> Any:
         """Open a table, and create it if it does not exist.
 
-        Raises
-        ------
-        ArchiveError
-            If the archive is opened frozen, or the table cannot be created.
+        Raise an ArchiveError if the archive is opened frozen, or the table cannot be created.
         """
         if self.versions is not None:
             raise ArchiveError(
@@ -254,17 +231,9 @@ class ArchiveTables:
     ) -> None:
         """Append rows and the new lengths of their runs in one commit.
 
-        Parameters
-        ----------
-        handle : DeltaTable
-            The handle through which the previous state was read. Delta compares it with the log,
-            and so detects a commit that came in between.
-        rows : pyarrow.Table
-            The rows.
-        counts : mapping of str to int, optional
-            Transaction name -> how many rows there are after this commit.
-        notes : mapping of str to str, optional
-            Text for the commit's entry in the log, for people.
+        Delta compares the handle, through which the previous state was read, with the log. It so
+        detects a commit that came in between. `counts` maps the name of a transaction to the number
+        of rows after this commit. `notes` are texts for the commit's entry in the log, for people.
 
         Raises
         ------
@@ -426,10 +395,7 @@ def _local_filesystem(uri: str) -> Any:
 def _read_checkpoint(files: Any, version: int) -> tuple[int, dict[str, int]]:
     """Return the version and the transactions of the last checkpoint of a table's log.
 
-    Raises
-    ------
-    ValueError
-        If it is later than `version`, or has a form that is not known here.
+    Raise a ValueError if it is later than `version`, or has a form that is not known here.
     """
     path = "_delta_log/_last_checkpoint"
     if files.get_file_info([path])[0].type == pa_fs.FileType.NotFound:
@@ -520,12 +486,8 @@ def table_digest(
 def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None = None) -> str:
     """Store the versions and digests of all tables, and return the id of the freeze.
 
-    The id is a hash of the manifest, so freezing the same version twice gives the same id.
-
-    Raises
-    ------
-    ArchiveError
-        If the archive is empty.
+    The id is a hash of the manifest, so freezing the same version twice gives the same id. An
+    archive without rows cannot be frozen.
     """
     made_ms, pinned = present_ms(tables), tables.pin_versions()
     if not pinned.versions:
@@ -564,13 +526,7 @@ def _freeze_transaction(freeze_id: str) -> str:
 
 
 def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:
-    """Return the manifest of a freeze: table -> its ``version`` and ``digest``.
-
-    Raises
-    ------
-    ArchiveError
-        If there is no such freeze.
-    """
+    """Return the manifest of a freeze: table -> its ``version`` and ``digest``."""
     handle = tables.open_table(FREEZES)
     texts = []
     if handle is not None:

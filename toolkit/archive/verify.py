@@ -103,15 +103,8 @@ def verify_tables(
 ) -> Iterator[Finding]:
     """Yield the faults of all tables: read each once, then compare it with its log and itself.
 
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    manifest : mapping
-        The manifest of a freeze: table -> its ``version`` and ``digest``. Empty if the archive is
-        not opened frozen.
-    progress : callable or None
-        Called with a number of rows after they were read.
+    The manifest of a freeze is empty if the archive is not opened frozen. `progress` is called with
+    a number of rows after they were read.
 
     Raises
     ------
@@ -257,16 +250,7 @@ def _check_histories(
 class SeriesCheck:
     """The checks of one history against itself and the table's transactions.
 
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    handle : DeltaTable
-        The table. Its transactions state how many rows each run has.
-    name : str
-        The name of the table.
-    series : Series
-        The history.
+    The transactions state how many rows each run has.
     """
 
     def __init__(self, tables: ArchiveTables, handle: Any, name: str, series: Series) -> None:
@@ -500,22 +484,9 @@ def _read_row_groups(
     """Yield all rows of a table from its files, and check the statistics of the files.
 
     Readers skip files by the statistics in the table's log, and row groups by those in the footer
-    of a file. If they are wrong, a reader does not see rows that exist. This function reads
-    without statistics.
-
-    Parameters
-    ----------
-    tables : ArchiveTables
-        The archive.
-    handle : DeltaTable
-        One of its tables.
-    report : callable
-        Called with a sentence for each fault of a file. The other files are still read.
-
-    Yields
-    ------
-    pyarrow.Table
-        Rows with the columns of the table.
+    of a file. If they are wrong, a reader does not see rows that exist. This function reads without
+    statistics. `report` is called with a sentence for each fault of a file; the other files are
+    still read.
     """
     actions = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
     logged = {action["path"]: action for action in actions}
