@@ -39,12 +39,16 @@ from toolkit.archive.storage import ROWS_IN_GROUP, ArchiveTables, file_actions, 
 from toolkit.errors import ArchiveError
 
 __all__ = [
+    "NO_VALUES",
     "ExternalSort",
     "KeySample",
+    "ValueSpan",
     "compact_table",
     "join_small_files",
     "rows_in_part",
+    "union_span",
     "use_system_memory",
+    "value_span",
 ]
 
 Action = Mapping[str, Any]
@@ -61,6 +65,10 @@ _LOOSE_FILES: Final = 32  # so many files of one size class are joined at once
 _SIZE_STEP: Final = 5  # the files of a size class differ by a factor of at most 2 ** 5
 _SORT_KEY: Final = ("_operation", "_subject", "_part", "_row", "_fetched", "start", "id")
 _SAMPLES_IN_PART: Final = 50
+NO_VALUES: Final = (None, None, 0)
+"""The span of a column without values."""
+ValueSpan = tuple[Any, Any, int]
+"""Least and greatest value of a column, and the number of missing values."""
 _MONTH: Final = "_month"  # a column that is only there while rows are sorted
 
 
@@ -251,12 +259,8 @@ class _SortedFiles:
         file = self._files[-1]
         file["rows"] += rows.num_rows
         for column in self._columns:
-            ends, nulls = pc.min_max(rows[column]), rows[column].null_count
-            known = file["spans"].setdefault(column, [None, None, 0])
-            for index, choose in enumerate((min, max)):
-                values = (known[index], ends[index].as_py())
-                known[index] = choose((v for v in values if v is not None), default=None)
-            known[2] += nulls
+            known = file["spans"].get(column, NO_VALUES)
+            file["spans"][column] = union_span(known, value_span(rows[column]))
         if file["rows"] >= _ROWS_IN_FILE:
             self._close_file()
 
@@ -292,7 +296,20 @@ class _SortedFiles:
         }
 
 
-def _delta_statistics(rows: int, spans: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def value_span(column: pa.ChunkedArray) -> ValueSpan:
+    """Return the span of the values of a column."""
+    ends = pc.min_max(column)
+    return ends["min"].as_py(), ends["max"].as_py(), column.null_count
+
+
+def union_span(first: ValueSpan, second: ValueSpan) -> ValueSpan:
+    """Return the span of the values of two parts of a column."""
+    low = min((value for value in (first[0], second[0]) if value is not None), default=None)
+    high = max((value for value in (first[1], second[1]) if value is not None), default=None)
+    return low, high, first[2] + second[2]
+
+
+def _delta_statistics(rows: int, spans: Mapping[str, ValueSpan]) -> dict[str, Any]:
     """Return the statistics of a file in the form of Delta's log."""
 
     def ends(index: int) -> dict[str, Any]:

@@ -87,26 +87,13 @@ RowSpan = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rows of a history that were pulled one after the other.
-
-    Attributes
-    ----------
-    start, bound : int
-        The time range of the run in Unix milliseconds, both ends inclusive. The last run of a
-        series has no bound.
-    rows : int
-        How many of its rows are archived.
-    last : int or None
-        The time of the last archived row.
-    last_texts : tuple of bytes
-        The archived rows of that time. The service must return them again.
-    """
+    """Rows of a history that were pulled one after the other. Times are Unix milliseconds."""
 
     start: int
-    bound: int | None
-    rows: int = 0
-    last: int | None = None
-    last_texts: tuple[bytes, ...] = ()
+    bound: int | None  # the last time of the run, inclusive; the last run of a series has none
+    rows: int = 0  # how many of its rows are archived
+    last: int | None = None  # the time of the last archived row
+    last_texts: tuple[bytes, ...] = ()  # the archived rows of that time, which must come again
 
     def extend(self, series: Series, rows: pa.Table) -> "Run":
         """Return the run with further rows, in the form of the table."""
@@ -349,11 +336,11 @@ def summarize_tables(tables: ArchiveTables) -> pd.DataFrame:
     for name in SCHEMAS:
         handle = tables.open_table(name)
         if handle is not None:
-            files = pa.table(handle.get_add_actions(flatten=True))
+            files = file_actions(handle)
             count, size = (
-                sum(files[column].to_pylist()) for column in ("num_records", "size_bytes")
+                sum(file[fact] for file in files) for fact in ("num_records", "size_bytes")
             )
-            rows.append((name, count, handle.version(), files.num_rows, size))
+            rows.append((name, count, handle.version(), len(files), size))
     return pd.DataFrame(rows, columns=["table", "rows", "version", "files", "bytes"])
 
 

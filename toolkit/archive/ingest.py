@@ -79,32 +79,19 @@ _TIME: Final = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """Rows of a history that follow each other; make one with `from_page` or `from_history`.
+    """Rows of a history that follow each other; make one with `from_page` or `from_columns`.
 
-    Attributes
-    ----------
-    series : Series
-        The series of the rows.
-    texts : sequence of bytes
-        The JSON text of each row.
-    keys : sequence of tuple
-        The key of each row, ascending.
-    after : tuple or None
-        The cursor after which they come; None if they begin at a time.
-    start, until : int
-        The range in Unix milliseconds, both ends inclusive, for which they are all rows that
-        exist. The range is empty if `until` is before `start`.
-    rows : pyarrow.Table, optional
-        The same rows as `table_rows` returns them, if they were made from columns.
+    From `start` to `until`, in Unix milliseconds and both ends inclusive, they are all rows that
+    exist. The range is empty if `until` is before `start`.
     """
 
     series: Series
-    texts: Sequence[bytes]
-    keys: Sequence[Key]
-    after: Key | None
+    texts: Sequence[bytes]  # the JSON text of each row
+    keys: Sequence[Key]  # the key of each row, ascending
+    after: Key | None  # the cursor after which they come; None if they begin at a time
     start: int
     until: int
-    rows: pa.Table | None = None
+    rows: pa.Table | None = None  # the same rows from `table_rows`, if they were made from columns
 
     @classmethod
     def from_page(

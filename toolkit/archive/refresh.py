@@ -524,23 +524,11 @@ def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.Data
 
 @dataclass(frozen=True, slots=True)
 class ArchivedAnswer:
-    """An answer to archive.
-
-    Attributes
-    ----------
-    series : Series
-        The operation and its parameters.
-    body : bytes
-        The body.
-    headers : mapping
-        The headers that are needed to decode it.
-    origin : RowOrigin
-        Where it comes from.
-    """
+    """An answer to archive."""
 
     series: Series
     body: bytes
-    headers: Mapping[str, str]
+    headers: Mapping[str, str]  # those that are needed to decode the body
     origin: RowOrigin
 
     @property

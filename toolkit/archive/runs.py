@@ -63,25 +63,13 @@ _ROWS_BEFORE: Final = 100_000  # the archived rows against which the rows of a r
 
 @dataclass(frozen=True, slots=True)
 class RefreshRequest:
-    """What is to be refreshed.
-
-    Attributes
-    ----------
-    series : Series
-        The operation and its subject.
-    times : mapping
-        ``start`` and ``end`` as the caller passed them; None if not passed.
-    start_ms, end_ms : int or None
-        The same in Unix milliseconds.
-    page_size : int or None
-        Rows per page; None for the default.
-    """
+    """What is to be refreshed."""
 
     series: Series
-    times: Mapping[str, Any]
+    times: Mapping[str, Any]  # `start` and `end` as the caller passed them; None if not passed
     start_ms: int | None
     end_ms: int | None
-    page_size: int | None
+    page_size: int | None  # rows per page; None for the default
 
 
 def count_run_rows(tables: ArchiveTables, handle: Any) -> dict[str, dict[int, int]] | None:
@@ -240,53 +228,25 @@ def _is_same_number(archived: Any, returned: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunPull:
-    """A portion of a run to pull. It can be sent to another process.
-
-    Attributes
-    ----------
-    type, subject : str
-        The operation and the subject of the series.
-    parameters : mapping
-        The parameters of the request, with its time range.
-    run : Run
-        The run that the rows follow.
-    most_rows : int
-        After about so many rows the portion ends.
-    origin : RowOrigin
-        Where the rows come from.
-    """
+    """A portion of a run to pull. It can be sent to another process."""
 
     type: str
     subject: str
-    parameters: Mapping[str, Any]
-    run: Run
-    most_rows: int
+    parameters: Mapping[str, Any]  # of the request, with its time range
+    run: Run  # the run that the rows follow
+    most_rows: int  # after about so many rows the portion ends
     origin: RowOrigin
 
 
 @dataclass(frozen=True, slots=True)
 class PulledRows:
-    """What was pulled of a run.
+    """What was pulled of a run."""
 
-    Attributes
-    ----------
-    rows : pyarrow.Table
-        The new rows, in the form of the table.
-    run : Run
-        The run with these rows.
-    until_ms : int or None
-        The time up to which the service has rows, if it states one.
-    is_end : bool
-        Whether all rows of the request have come.
-    error : ToolkitError or KeyboardInterrupt or None
-        Why no more rows came.
-    """
-
-    rows: pa.Table
-    run: Run
-    until_ms: int | None = None
-    is_end: bool = False
-    error: ToolkitError | KeyboardInterrupt | None = None
+    rows: pa.Table  # the new rows, in the form of the table
+    run: Run  # the run with these rows
+    until_ms: int | None = None  # up to which the service has rows, if it states a time
+    is_end: bool = False  # whether all rows of the request have come
+    error: ToolkitError | KeyboardInterrupt | None = None  # why no more rows came
 
 
 def pull_rows(

@@ -162,20 +162,13 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
 class Series:
     """The rows of one operation and one subject.
 
-    Attributes
-    ----------
-    operation : Operation
-        The operation.
-    subject : str
-        An address, or ``<coin> <amount>`` for slippage. For an operation that is not a history,
-        the text of the request.
-    parameters : mapping
-        The parameters that choose the subject: Python name -> value.
+    The subject is an address, or ``<coin> <amount>`` for slippage. For an operation that is not a
+    history, it is the text of the request.
     """
 
     operation: Operation
     subject: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # those that choose the subject
 
     @property
     def name(self) -> str:
@@ -280,21 +273,11 @@ def _bind_arguments(
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
-    """Where rows come from.
+    """Where rows come from."""
 
-    Attributes
-    ----------
-    source : str
-        The name of the service or file.
-    simulated : bool
-        Whether the source is a simulated exchange.
-    fetched_ms : int
-        When the rows were requested, in Unix milliseconds.
-    """
-
-    source: str
-    simulated: bool
-    fetched_ms: int
+    source: str  # the name of the service or file
+    simulated: bool  # whether the source is a simulated exchange
+    fetched_ms: int  # when the rows were requested, in Unix milliseconds
 
     @property
     def columns(self) -> dict[str, Any]:

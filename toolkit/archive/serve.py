@@ -133,21 +133,11 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class LatestRows:
-    """An answer with the latest rows of a user.
-
-    Attributes
-    ----------
-    operation : Operation
-        The operation.
-    parameters : mapping
-        Python name -> value: the user, filters, the number of rows.
-    keys : sequence of tuple
-        The keys of the rows.
-    """
+    """An answer with the latest rows of a user."""
 
     operation: Operation
-    parameters: Mapping[str, Any]
-    keys: Sequence[tuple[Any, ...]]
+    parameters: Mapping[str, Any]  # Python name -> value: the user, filters, the number of rows
+    keys: Sequence[tuple[Any, ...]]  # of the rows
 
 
 @dataclass(slots=True)

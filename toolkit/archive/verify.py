@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -14,7 +14,15 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from toolkit.archive.compaction import ExternalSort, KeySample, use_system_memory
+from toolkit.archive.compaction import (
+    NO_VALUES,
+    ExternalSort,
+    KeySample,
+    ValueSpan,
+    union_span,
+    use_system_memory,
+    value_span,
+)
 from toolkit.archive.coverage import (
     LogEntries,
     count_gaps,
@@ -40,7 +48,13 @@ from toolkit.archive.schemas import (
     time_column,
     to_milliseconds,
 )
-from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest, unconfirmed_freezes
+from toolkit.archive.storage import (
+    ArchiveTables,
+    digest_rows,
+    file_actions,
+    format_digest,
+    unconfirmed_freezes,
+)
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
@@ -56,12 +70,6 @@ _ROWS_AT_ONCE: Final = 4_000  # whose texts are decoded
 _TIMES_SHOWN: Final = 3
 Place = tuple[str, str]
 """Table and series of a finding."""
-
-
-ValueSpan = tuple[Any, Any, int]
-"""Least and greatest value of a column, and the number of missing values."""
-
-_NO_VALUES: Final = (None, None, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,21 +148,20 @@ def _check_table(
             what = "the table does not exist, although the log or the freeze names it"
             yield error_finding(name, "", "lost", what)
         return
-    digest, damage = 0, list[str]()
+    digest, damage, counts = 0, list[str](), Counter[tuple[str, str]]()
     spans: dict[tuple[str, str], Mapping[str, Any]] = {}
     with ExternalSort(_sort_key(name), _sample_keys(tables, handle, name)) as sort:
-        collected = CollectedRows(name, sort)
         for rows in _read_row_groups(tables, handle, damage.append):
             digest += digest_rows(rows)
             for first in range(0, rows.num_rows, _ROWS_AT_ONCE):
-                yield from collected.add_rows(rows.slice(first, _ROWS_AT_ONCE))
+                yield from _collect_rows(name, rows.slice(first, _ROWS_AT_ONCE), sort, counts)
             if progress is not None:
                 progress(rows.num_rows)
         for what in damage:
             yield error_finding(name, "", "damage", what)
         yield from _check_digests(handle, name, format_digest(digest), frozen)
         for pair, entries in logged.items():
-            if what := missing_rows_message(collected.counts[pair], count_logged_rows(entries)):
+            if what := missing_rows_message(counts[pair], count_logged_rows(entries)):
                 yield error_finding(name, " ".join(pair), "lost", what)
         yield from _check_histories(tables, handle, name, sort, spans)
     for freeze_id in unconfirmed_freezes(tables) if name == FREEZES else ():
@@ -381,47 +388,28 @@ def _repeat_findings(repeats: Sequence[tuple[int, bool]], place: Place) -> Itera
             yield make_finding(*place, "duplicate", what)
 
 
-class CollectedRows:
-    """Checks each row against its text, and collects what the checks of histories need.
+def _collect_rows(
+    name: str, rows: pa.Table, sort: ExternalSort, counts: Counter[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Check rows against their texts, and collect what the checks of whole histories need.
 
-    The text of a row is checked once and not kept. A hash of the text is kept, the row's position,
-    and the columns that the checks of a whole history need.
-
-    Parameters
-    ----------
-    name : str
-        The table.
-    sort : ExternalSort
-        Where the rows are collected.
-
-    Attributes
-    ----------
-    counts : dict
-        Operation and subject -> number of rows.
+    That is a hash of the text, the row's position and the columns that are checked. `counts` are
+    the numbers of rows by operation and subject.
     """
-
-    def __init__(self, name: str, sort: ExternalSort) -> None:
-        self.name = name
-        self.counts: dict[tuple[str, str], int] = defaultdict(int)
-        self._sort = sort
-
-    def add_rows(self, rows: pa.Table) -> Iterator[Finding]:
-        """Add rows, and report columns that differ from the texts of the rows."""
-        if self.name not in (*RECORDS, ANSWERS):
-            return
-        for type in pc.unique(rows["_operation"]).to_pylist():
-            operation = OPERATIONS.get(type)
-            if operation is None or operation_table(operation) != self.name:
-                what = f"rows of an operation {type!r}"
-                yield error_finding(self.name, "", "damage", what)
-                continue
-            of_operation = rows.filter(pc.field("_operation") == type)
-            for count in of_operation["_subject"].value_counts().to_pylist():
-                self.counts[type, count["values"]] += count["counts"]
-            if self.name != ANSWERS:
-                yield from _check_columns(self.name, Series(operation, ""), of_operation)
-                for batch in _select_checked_columns(self.name, of_operation).to_batches():
-                    self._sort.add_rows(batch)
+    if name not in (*RECORDS, ANSWERS):
+        return
+    for type in pc.unique(rows["_operation"]).to_pylist():
+        operation = OPERATIONS.get(type)
+        if operation is None or operation_table(operation) != name:
+            yield error_finding(name, "", "damage", f"rows of an operation {type!r}")
+            continue
+        of_operation = rows.filter(pc.field("_operation") == type)
+        for count in of_operation["_subject"].value_counts().to_pylist():
+            counts[type, count["values"]] += count["counts"]
+        if name != ANSWERS:
+            yield from _check_columns(name, Series(operation, ""), of_operation)
+            for batch in _select_checked_columns(name, of_operation).to_batches():
+                sort.add_rows(batch)
 
 
 def _select_checked_columns(name: str, rows: pa.Table) -> pa.Table:
@@ -488,8 +476,7 @@ def _read_row_groups(
     statistics. `report` is called with a sentence for each fault of a file; the other files are
     still read.
     """
-    actions = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
-    logged = {action["path"]: action for action in actions}
+    logged = {action["path"]: action for action in file_actions(handle)}
     schema = tables.open_dataset(handle).schema
     for fragment in tables.open_dataset(handle).get_fragments():
         location = f"{handle.table_uri.rstrip('/')}/{fragment.path}"
@@ -514,7 +501,7 @@ def _read_file(
     with fragment.open() as opened, pq.ParquetFile(opened, pre_buffer=True) as file:
         for number in range(file.num_row_groups):
             group = file.read_row_group(number)
-            spans = {name: _value_span(group[name]) for name in group.column_names}
+            spans = {name: value_span(group[name]) for name in group.column_names}
             footer = file.metadata.row_group(number)
             for index in range(footer.num_columns):
                 column = footer.column(index)
@@ -522,7 +509,7 @@ def _read_file(
                 if not _is_within(spans[name], _footer_statistics(column.statistics)):
                     report(_statistics_message(fragment.path, name, "its footer"))
             file_spans = {
-                name: _union_span(file_spans.get(name, _NO_VALUES), span)
+                name: union_span(file_spans.get(name, NO_VALUES), span)
                 for name, span in spans.items()
             }
             row_count += group.num_rows
@@ -539,18 +526,6 @@ def _read_file(
 
 def _statistics_message(path: str, column: str, source: str) -> str:
     return f"{path}: {column} has other values than {source} states, so readers skip rows"
-
-
-def _value_span(column: pa.ChunkedArray) -> ValueSpan:
-    ends = pc.min_max(column)
-    return ends["min"].as_py(), ends["max"].as_py(), column.null_count
-
-
-def _union_span(first: ValueSpan, second: ValueSpan) -> ValueSpan:
-    lows, highs = ((first[index], second[index]) for index in (0, 1))
-    low = min((value for value in lows if value is not None), default=None)
-    high = max((value for value in highs if value is not None), default=None)
-    return low, high, first[2] + second[2]
 
 
 def _footer_statistics(statistics: Any) -> tuple[Any, Any, Any]:
