@@ -80,10 +80,7 @@ def compact_table(
     The files of the versions in `frozen` stay. If `forget_after_hours` is given, files that no
     version needs are removed after so many hours.
 
-    Raises
-    ------
-    CommitConflict
-        If another process compacts the table.
+    Raise CommitConflict if another process compacts the table.
     """
     handle = tables.open_for_append(name)
     before = file_actions(handle)

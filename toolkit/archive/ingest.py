@@ -40,7 +40,7 @@ from toolkit.archive.coverage import (
     read_series_log,
 )
 from toolkit.archive.errors import CommitConflict, HistoryMismatch
-from toolkit.archive.refresh import MAX_TRIES, ArchivedAnswer, append_answers
+from toolkit.archive.refresh import ArchivedAnswer, append_answers, retry_append
 from toolkit.archive.runs import RunOverlap, count_run_rows, read_runs
 from toolkit.archive.schemas import (
     RowOrigin,
@@ -99,16 +99,16 @@ class RowBlock:
     ) -> "RowBlock":
         """Return the block of one page, with the parameters of its request.
 
-        Raises
-        ------
-        ArchiveError
-            If the rows do not ascend in time.
+        Raise an ArchiveError if the rows do not ascend in time.
         """
         rows = _decode_rows(series.operation, texts)
         keys = list(map(key_getter(series.operation), rows))
         block = _make_block(series, texts, keys, parameters)
-        if _is_last_group_complete(series.operation, rows, block.after, parameters):
-            return block
+        size = _page_limit(series.operation, parameters)
+        reader = PageReader(series.operation, {}, size, size, last_kept_key=block.after)
+        with contextlib.suppress(Incomplete):
+            if reader.read(rows).stop == len(rows):  # a reader of pages would keep all rows
+                return block
         return replace(block, until=block.until - 1)
 
     @classmethod
@@ -194,19 +194,6 @@ def _make_block(
         start = keys[0][0] if keys else 0
     until = keys[-1][0] if keys else start - (after is not None)
     return RowBlock(series, texts, keys, after, start, until)
-
-
-def _is_last_group_complete(
-    operation: Operation, rows: Sequence[Any], after: Key | None, parameters: Mapping[str, Any]
-) -> bool:
-    """Return whether a page has all rows of its last key, as a reader of pages decides."""
-    size = _page_limit(operation, parameters)
-    try:
-        return PageReader(operation, {}, size, size, last_kept_key=after).read(rows).stop == len(
-            rows
-        )
-    except Incomplete:
-        return False
 
 
 def _page_limit(operation: Operation, parameters: Mapping[str, Any]) -> int | None:
@@ -361,36 +348,23 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> Refreshe
         raise ArchiveError(
             f"{operation.type}: the frame lacks {', '.join(missing)}: ingest it as it was fetched"
         )
-    subject = {
-        parameter.python: parameters[parameter.python]
-        for parameter in operation.parameters
-        if parameter.python in parameters and parameter.python not in _PART_NAMES
-    }
+    subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
     series = make_series(operation, (), subject)
     origin = RowOrigin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
     new_rows, done, rest = 0, None, None
-    portions = _with_last(frame.read_portions(columns))
-    for portion, is_last in portions:
+    portions = itertools.chain(frame.read_portions(columns), [None])
+    for portion, following in itertools.pairwise(portions):
         rows = portion if rest is None else pa.concat_tables([rest, portion])
         block = RowBlock.from_columns(series, rows, parameters, origin)
         # The next portion begins with the rows of the last time, so that it proves to follow.
         parameters = {"start": block.until}
         rest = rows.slice(sum(key[0] < block.until for key in block.keys))
-        done = _append_block(tables, block, origin, is_last=is_last)
+        done = _append_block(tables, block, origin, is_last=following is None)
         new_rows += 0 if done is None else done.rows
     assert done is not None
     done = replace(done, rows=new_rows)
     log_refreshes(tables, [log_entry(done, origin)])
     return done
-
-
-def _with_last(portions: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
-    """Yield each portion, and whether it is the last one."""
-    portion = next(portions)
-    for following in portions:
-        yield portion, False
-        portion = following
-    yield portion, True
 
 
 def _append_block(
@@ -400,12 +374,11 @@ def _append_block(
 
     Raise an ArchiveError if rows may be missing between the archived rows and the block.
     """
-    for _ in range(MAX_TRIES):
-        with contextlib.suppress(CommitConflict):
-            return _append_new_rows(tables, block, origin, is_last=is_last)
-    raise ArchiveError(
-        f"{block.series.name}: other processes keep writing to the archive; try again"
-    )
+
+    def append() -> Refreshed | None:
+        return _append_new_rows(tables, block, origin, is_last=is_last)
+
+    return retry_append(block.series.name, append)
 
 
 def _append_new_rows(
@@ -424,18 +397,13 @@ def _append_new_rows(
         new = block.texts_after_run(run, max(ends, default=run.start - 1))
     else:
         run, new = Run(block.start, None), block.texts_since(block.start)
-    count = run.rows + len(new)
     if block.rows is not None and list(block.texts[len(block.texts) - len(new) :]) == new:
         of_series = block.rows.slice(len(block.texts) - len(new))
         rows = place_rows(series, of_series, run.start, run.rows)
     else:
         rows = arrow_rows(series, new, run.start, run.rows, origin)
-    tables.append_rows(
-        handle,
-        rows,
-        counts={series.name: count, series.run_transaction(run.start): count},
-        notes={"series": series.name},
-    )
+    counts = replace(run, rows=run.rows + len(new)).transactions(series)
+    tables.append_rows(handle, rows, counts=counts, notes={"series": series.name})
     total = sum(known.rows for known in runs) + len(new)
     return Refreshed(series.operation.type, series.subject, len(new), total, run.start, block.until)
 
@@ -472,11 +440,8 @@ class _BulkFiles:
     `columns` maps our name of a column to its name in the files. Other columns have our name or the
     name on the wire. Rows outside the range `times`, in Unix milliseconds, are left out.
 
-    Raises
-    ------
-    ArchiveError
-        If a column is missing that every row needs, the operation has no such files, a value
-        cannot be read, or no row is in the range.
+    Raise an ArchiveError if a column is missing that every row needs, the operation has no such
+    files, a value cannot be read, or no row is in the range.
     """
 
     def __init__(

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit.archive.coverage import (
-    LogEntries,
     count_logged_rows,
     missing_rows_message,
     proved_ranges,
@@ -27,6 +26,7 @@ from toolkit.archive.schemas import (
     RECORDS,
     SCHEMAS,
     Series,
+    collect_texts,
     column_set_id,
     time_column,
     to_milliseconds,
@@ -123,8 +123,7 @@ def _history_frames(
         collector.add((columns,))
     else:
         for texts in _text_chunks(tables, series, first, last):
-            decoded = decode(operation, 200, {}, b"[%b]" % b",".join(texts), numbers=numbers)
-            collector.add(answer_rows(operation, decoded, series.parameters))
+            collect_texts(collector, series, texts)
     ranges, newest = proved_ranges(log), max(log, key=operator.itemgetter("_fetched"))
     times = {"start": first, "end": last}
     frames = collector.frames(_make_provenance(tables, series, numbers, newest, times, ranges))
@@ -134,20 +133,17 @@ def _history_frames(
     proved = find_covered_range(coverage, operation, first, last, present)
     handle = tables.open_table(series.table)
     found = 0 if handle is None else tables.count_rows(handle, series)
-    facts = {"complete": "yes"} if proved else _explain_unproved(log)
+    facts = {"complete": "yes"}
+    if not proved:  # the log has the breaks that refreshes found
+        why = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
+        unproved = "the archive is not proved complete there: see covered"
+        facts = {"complete": "no", "why": "; ".join([unproved, *why])}
     if message := missing_rows_message(found, count_logged_rows(log)):
         facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
     elif proved:
         announce(operation, coverage_remarks(proved[1], last, present), frames)
     frames[0].attrs["toolkit"] |= facts
     return frames
-
-
-def _explain_unproved(log: LogEntries) -> dict[str, str]:
-    """Return the facts of a range that is not proved, with the breaks that refreshes found."""
-    why = "the archive is not proved complete there: see covered"
-    reasons = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
-    return {"complete": "no", "why": "; ".join([why, *reasons])}
 
 
 def _make_provenance(

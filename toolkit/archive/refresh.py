@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -80,6 +80,7 @@ __all__ = [
     "is_fatal",
     "prepare_refresh",
     "refresh_all",
+    "retry_append",
 ]
 
 ROWS_PER_COMMIT: Final = 50_000
@@ -96,6 +97,7 @@ _ANSWER_HEADERS: Final = ("content-type", "content-encoding", "x-payload-format"
 
 Outcome = tuple[RefreshRequest, Refreshed | ToolkitError]
 """A request, and its result or why it failed."""
+Result = TypeVar("Result")
 NextCall = tuple[Callable[..., Any], Mapping[str, Any]]
 """A function and its arguments."""
 
@@ -543,13 +545,14 @@ class ArchivedAnswer:
         }
 
 
+@dataclass(slots=True)
 class _AnswerPull:
     """The request of one answer, and the answer."""
 
-    def __init__(self, request: RefreshRequest, origin: RowOrigin) -> None:
-        self.request, self.origin = request, origin
-        self.answer: ArchivedAnswer | None = None
-        self.error: ToolkitError | None = None
+    request: RefreshRequest
+    origin: RowOrigin
+    answer: ArchivedAnswer | None = None
+    error: ToolkitError | None = None
 
 
 class _AnswerRefresh(_Refresh):
@@ -638,38 +641,49 @@ def fetch_answer(
     return answer.content, headers
 
 
+def retry_append(name: str, append: Callable[[], Result]) -> Result:
+    """Append until no other process commits in between; `name` is for the message of the error."""
+    for _ in range(MAX_TRIES):
+        with contextlib.suppress(CommitConflict):
+            return append()
+    raise ArchiveError(f"{name}: other processes keep writing to the archive; try again")
+
+
 def append_answers(tables: ArchiveTables, answers: Sequence[ArchivedAnswer]) -> list[Refreshed]:
     """Append the answers that are not archived yet in one commit, and return their results."""
-    times = ds.field("_fetched").isin([answer.origin.fetched_ms for answer in answers])
-    for _ in range(MAX_TRIES):
-        handle = tables.open_for_append(ANSWERS)
-        same = tables.read_rows(handle, ["_operation", "_subject", "_body"], times)
-        archived = {(row["_operation"], row["_subject"], row["_body"]) for row in same.to_pylist()}
-        transactions = tables.read_transactions(handle)
-        counts: dict[str, int] = {}
-        new, done = [], []
-        for answer in answers:
-            series, moment = answer.series, answer.origin.fetched_ms
-            identity = (series.operation.type, series.subject, answer.body)
-            is_new = identity not in archived
-            if series.name in counts:
-                before = counts[series.name]
-            elif transactions is None:
-                before = handle.transaction_version(series.name) or 0
-            else:
-                before = transactions.get(series.name, 0)
-            if is_new:
-                archived.add(identity)
-                new.append(answer.row)
-                # The transaction makes Delta refuse a second writer of the same series.
-                counts[series.name] = before + 1
-            done.append(Refreshed(*identity[:2], int(is_new), before + is_new, moment, moment))
-        with contextlib.suppress(CommitConflict):
-            if new:
-                rows = pa.Table.from_pylist(new, schema=SCHEMAS[ANSWERS])
-                tables.append_rows(handle, rows, counts=counts)
-            pairs = zip(done, answers, strict=True)
-            log_refreshes(tables, [log_entry(result, answer.origin) for result, answer in pairs])
-            return done
     names = ", ".join(dict.fromkeys(answer.series.name for answer in answers[:3]))
-    raise ArchiveError(f"{names}: other processes keep writing to the archive; try again")
+    return retry_append(names, lambda: _append_new_answers(tables, answers))
+
+
+def _append_new_answers(
+    tables: ArchiveTables, answers: Sequence[ArchivedAnswer]
+) -> list[Refreshed]:
+    times = ds.field("_fetched").isin([answer.origin.fetched_ms for answer in answers])
+    handle = tables.open_for_append(ANSWERS)
+    same = tables.read_rows(handle, ["_operation", "_subject", "_body"], times)
+    archived = {(row["_operation"], row["_subject"], row["_body"]) for row in same.to_pylist()}
+    transactions = tables.read_transactions(handle)
+    counts: dict[str, int] = {}
+    new, done = [], []
+    for answer in answers:
+        series, moment = answer.series, answer.origin.fetched_ms
+        identity = (series.operation.type, series.subject, answer.body)
+        is_new = identity not in archived
+        if series.name in counts:
+            before = counts[series.name]
+        elif transactions is None:
+            before = handle.transaction_version(series.name) or 0
+        else:
+            before = transactions.get(series.name, 0)
+        if is_new:
+            archived.add(identity)
+            new.append(answer.row)
+            # The transaction makes Delta refuse a second writer of the same series.
+            counts[series.name] = before + 1
+        done.append(Refreshed(*identity[:2], int(is_new), before + is_new, moment, moment))
+    if new:
+        rows = pa.Table.from_pylist(new, schema=SCHEMAS[ANSWERS])
+        tables.append_rows(handle, rows, counts=counts)
+    pairs = zip(done, answers, strict=True)
+    log_refreshes(tables, [log_entry(result, answer.origin) for result, answer in pairs])
+    return done

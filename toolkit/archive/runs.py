@@ -320,38 +320,21 @@ class Portion:
 
 
 class HistoryPull:
-    """The refresh of one history: what to pull next, and what came and is not committed.
-
-    Attributes
-    ----------
-    origin : RowOrigin
-        Where the rows come from.
-    until_ms : int
-        The time up to which the history is complete afterwards.
-    new_rows : int
-        How many rows were appended so far.
-    breaks : BreakLog
-        Where the rows that were appended contradict each other.
-    portions : list of Portion
-        The rows that are not committed yet.
-    lengths : dict
-        Start of each run -> how many of its rows are archived.
-    is_changed : bool
-        Whether its runs have to be read, for example because another process appended to them.
-    error : ToolkitError or None
-        Why the refresh failed.
-    """
+    """The refresh of one history: what to pull next, and what came and is not committed."""
 
     def __init__(self, request: RefreshRequest, session: Session) -> None:
         now = session.now_ms()
         self.request = request
         self.origin = RowOrigin(session.label, session.simulated, now)
+        # The time up to which the history is complete afterwards.
         self.until_ms = now if request.end_ms is None else min(request.end_ms, now)
-        self.new_rows, self.breaks, self.tries = 0, BreakLog(), 0
-        self.portions: list[Portion] = []
-        self.lengths: dict[int, int] = {}
+        self.new_rows = 0  # that were appended so far
+        self.breaks = BreakLog()  # where the rows that were appended contradict each other
+        self.portions: list[Portion] = []  # that are not committed yet
+        self.lengths: dict[int, int] = {}  # start of each run -> how many of its rows are archived
+        # Whether its runs have to be read, for example because another process appended to them.
         self.is_changed = True
-        self.error: ToolkitError | None = None
+        self.error: ToolkitError | None = None  # why the refresh failed
         self._is_second_pull = False
 
     def begin(
@@ -362,7 +345,6 @@ class HistoryPull:
         The entries of the log note the runs. If `lengths` is None, only the rows show the lengths
         of the runs.
         """
-        self.tries += 1
         self._tables, self._handle, series = tables, handle, self.request.series
         self.portions, self.is_changed = [], False
         self._checks: HistoryChecks | None = None
@@ -400,11 +382,8 @@ class HistoryPull:
     def add_portion(self, pulled: PulledRows) -> None:
         """Check pulled rows, and keep them until they are committed.
 
-        Raises
-        ------
-        RowsDisagree
-            If the rows contradict each other or have a gap, for the first time. If the service
-            sends the same rows again, they are its own, and are archived.
+        Raise RowsDisagree if the rows contradict each other or have a gap, for the first time. If
+        the service sends the same rows again, they are its own, and are archived.
         """
         run, series = pulled.run, self.request.series
         if pulled.until_ms is not None:

@@ -52,6 +52,7 @@ __all__ = [
     "RowOrigin",
     "Series",
     "arrow_rows",
+    "collect_texts",
     "column_set_id",
     "find_operation",
     "find_table",
@@ -215,10 +216,7 @@ def find_operation(name: str | Callable[..., Any]) -> Operation:
 def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]) -> Series:
     """Return the series of a request, from the arguments of the fetch function without times.
 
-    Raises
-    ------
-    ArchiveError
-        If the request filters a history: an archive stores every row.
+    Raise an ArchiveError if the request filters a history: an archive stores every row.
     """
     parameters = _bind_arguments(operation, arguments, named)
     if not is_history(operation):
@@ -331,6 +329,13 @@ def column_set_id(table: str) -> int:
     return zlib.crc32(",".join(SCHEMAS[table].names).encode())
 
 
+def collect_texts(collector: Collector, series: Series, texts: Sequence[bytes]) -> None:
+    """Add the JSON texts of rows to a collector of frames."""
+    content, numbers = b"[%b]" % b",".join(texts), collector.numbers
+    answer = decode(series.operation, 200, {}, content, numbers=numbers)
+    collector.add(answer_rows(series.operation, answer, series.parameters))
+
+
 def arrow_rows(
     series: Series, texts: Sequence[bytes], run_start: int, first: int, origin: RowOrigin
 ) -> pa.Table:
@@ -339,17 +344,12 @@ def arrow_rows(
     The first row has the position `first` in the run that starts at `run_start`, in Unix
     milliseconds.
 
-    Raises
-    ------
-    AnswerInvalid
-        If a row breaks the contract.
+    Raise AnswerInvalid if a row breaks the contract.
     """
     if not texts:
         return SCHEMAS[series.table].empty_table()
     collector = Collector(series.operation, "float")
-    content = b"[%b]" % b",".join(texts)
-    answer = decode(series.operation, 200, {}, content, numbers="float")
-    collector.add(answer_rows(series.operation, answer, series.parameters))
+    collect_texts(collector, series, texts)
     typed = pa.Table.from_pandas(collector.frames({})[0], preserve_index=False)
     cells = dict(zip(typed.column_names, typed.columns, strict=True))
     rows = _complete_rows(series.table, cells, pa.array(texts, pa.binary()), origin)
@@ -361,10 +361,7 @@ def table_rows(operation: Operation, columns: pa.Table, origin: RowOrigin) -> pa
 
     The columns are in the order of the frame. Times are timestamps or Unix milliseconds.
 
-    Raises
-    ------
-    ArchiveError
-        If a value is missing that every row has.
+    Raise an ArchiveError if a value is missing that every row has.
     """
     table, known = operation_table(operation), {}
     wire = table_columns(operation.tables[0])

@@ -75,20 +75,14 @@ _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
 
 def check_location(location: str) -> None:
     """Raise an ArchiveError if an archive cannot be in this folder or at this address."""
-    if "://" in location:
-        _check_address(location)
-    else:
+    if "://" not in location:
         _check_folder(location)
-
-
-def _check_address(location: str) -> None:
-    address = _ADDRESS.fullmatch(location)
-    if address is None:
+    elif not (address := _ADDRESS.fullmatch(location)):
         raise ArchiveError(
             "an archive's address is scheme://bucket/prefix without anything else. Put "
             "credentials into the environment (AWS_ACCESS_KEY_ID, ...) or into storage_options"
         )
-    if address["scheme"] not in _SCHEMES:
+    elif address["scheme"] not in _SCHEMES:
         known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
         raise ArchiveError(f"{location}: an archive's address begins with one of {known}")
 
@@ -208,14 +202,21 @@ class ArchiveTables:
         existing = self.open_table(name)
         if existing is not None:
             return existing
-        delta, skipping = load_deltalake(), ",".join(_counted_columns(name))
+        # Readers skip files by these columns. The log repeats the statistics of each file, so those
+        # of all columns would be most of the log.
+        counted = [
+            column.name
+            for column in SCHEMAS[name]
+            if column.name in _SKIPPING_COLUMNS or pa.types.is_timestamp(column.type)
+        ]
+        delta = load_deltalake()
         try:
             with self.translate_errors(self.table_uri(name)):
                 return delta.DeltaTable.create(
                     self.table_uri(name),
                     schema=delta.Schema.from_arrow(SCHEMAS[name]),
                     mode="ignore",
-                    configuration={**_CONFIGURATION, _STATISTICS: skipping},
+                    configuration={**_CONFIGURATION, _STATISTICS: ",".join(counted)},
                     storage_options=self.options or None,
                 )
         except CommitConflict:  # another process created it at the same moment
@@ -257,7 +258,9 @@ class ArchiveTables:
                 mode="append",
                 schema_mode=None if same_columns else "merge",
                 commit_properties=commit,
-                writer_properties=_writer_properties(),
+                writer_properties=delta.WriterProperties(
+                    compression="ZSTD", compression_level=3, max_row_group_size=ROWS_IN_GROUP
+                ),
             )
 
     def read_transactions(self, handle: Any) -> Mapping[str, int] | None:
@@ -367,18 +370,6 @@ class ArchiveTables:
         return count
 
 
-def _counted_columns(name: str) -> list[str]:
-    """Return the columns by which readers skip files of a table: its series, and its times.
-
-    The log repeats the statistics of each file, so those of all columns would be most of the log.
-    """
-    return [
-        column.name
-        for column in SCHEMAS[name]
-        if column.name in _SKIPPING_COLUMNS or pa.types.is_timestamp(column.type)
-    ]
-
-
 def _local_filesystem(uri: str) -> Any:
     """Return Arrow's own file system for a local table, None for an object store.
 
@@ -458,13 +449,6 @@ def identity_columns(columns: Sequence[str]) -> Sequence[str]:
     names = max((s.names for s in SCHEMAS.values()), key=lambda names: len({*names} & {*columns}))
     known = [name for name in names if name in columns]
     return [*known, *(name for name in columns if name not in known)]
-
-
-def _writer_properties() -> Any:
-    """Return the Parquet properties of every file that is written."""
-    return load_deltalake().WriterProperties(
-        compression="ZSTD", compression_level=3, max_row_group_size=ROWS_IN_GROUP
-    )
 
 
 def table_digest(

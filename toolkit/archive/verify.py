@@ -114,10 +114,7 @@ def verify_tables(
     The manifest of a freeze is empty if the archive is not opened frozen. `progress` is called with
     a number of rows after they were read.
 
-    Raises
-    ------
-    StoreUnreachable
-        If the store cannot be reached.
+    Raise StoreUnreachable if the store cannot be reached.
     """
     log: Mapping[tuple[str, str], LogEntries] | None = None
     # The log is read before the rows, because rows may be added meanwhile. If it is damaged, the
