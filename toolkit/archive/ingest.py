@@ -41,7 +41,7 @@ from toolkit.archive.coverage import (
 )
 from toolkit.archive.errors import CommitConflict, HistoryMismatch
 from toolkit.archive.refresh import ArchivedAnswer, append_answers, retry_append
-from toolkit.archive.runs import RunOverlap, count_run_rows, read_runs
+from toolkit.archive.runs import RunOverlap, checked_columns, count_run_rows, read_runs
 from toolkit.archive.schemas import (
     RowOrigin,
     Series,
@@ -653,8 +653,8 @@ class BulkWriter:
 
     def _check_rows(self, part: pa.Table) -> None:
         """Note where the rows of a subject contradict each other."""
-        columns = {name: part[name] for name in part.column_names if not name.startswith("_")}
-        for found in self._checks.add_page({**columns, "user": part["_subject"]}):
+        columns = {**checked_columns(part), "user": part["_subject"]}
+        for found in self._checks.add_page(columns):
             if found.kind != "order":  # the rows of one subject come after those of another
                 self._breaks[found.user].add([found])
 

@@ -147,8 +147,7 @@ def refresh_all(
     """
     if not requests:
         return
-    is_of_histories = is_history(requests[0].series.operation)
-    make_refresh = _HistoryRefresh if is_of_histories else _AnswerRefresh
+    make_refresh = _HistoryRefresh if is_history(requests[0].series.operation) else _AnswerRefresh
     refresh: _Refresh = make_refresh(tables, requests, session, rows_per_commit)
     try:
         yield from refresh.run(executor)
@@ -179,9 +178,11 @@ class _CallsHere:
 class _Refresh:
     """The refresh of many series of one operation: what waits, what runs, what is finished.
 
-    A subclass says what the next call of a series is, what to do with its result, and how the
-    results are committed.
+    A subclass says what the pull of a series is, its next call, what to do with the result, and
+    how the results are committed.
     """
+
+    pull_type: type[Any]
 
     def __init__(
         self,
@@ -219,10 +220,6 @@ class _Refresh:
         if self._held_warnings:
             words = "; ".join(self._held_warnings)
             warn_caller(f"{self.operation.function}: {words}", HistoryWarning)
-
-    def make_state(self, request: RefreshRequest) -> Any:
-        """Return the state of a series whose turn it is."""
-        raise NotImplementedError
 
     def next_call(self, state: Any) -> NextCall | None:
         """Return the next call of a series; None if it has everything."""
@@ -296,7 +293,8 @@ class _Refresh:
 
     def _begin_call(self, workers: Workers | _CallsHere) -> None:
         item = self.waiting.popleft()
-        state = self.make_state(item) if isinstance(item, RefreshRequest) else item
+        is_new = isinstance(item, RefreshRequest)
+        state = self.pull_type(item, self.session) if is_new else item
         try:
             call = self.next_call(state)
             if call is None:
@@ -330,6 +328,8 @@ def _resume_note(name: str, rows: int) -> str:
 class _HistoryRefresh(_Refresh):
     """The refresh of histories."""
 
+    pull_type = HistoryPull
+
     def __init__(
         self,
         tables: ArchiveTables,
@@ -351,14 +351,10 @@ class _HistoryRefresh(_Refresh):
             found = read_log(tables, self._log, self.operation.type)
             self._entries = {f"{type} {subject}": found[type, subject] for type, subject in found}
 
-    def make_state(self, request: RefreshRequest) -> HistoryPull:
-        """Return the pull of a history."""
-        history = self._begun[request.series.name] = HistoryPull(request, self.session)
-        return history
-
     def next_call(self, history: HistoryPull) -> NextCall | None:
         """Return the call for the next portion of a history."""
         name = history.request.series.name
+        self._begun.setdefault(name, history)
         if history.is_changed:
             entries = self._entries.get(name, ())
             lengths = None if self._lengths is None else self._lengths.get(name, {})
@@ -545,24 +541,20 @@ class ArchivedAnswer:
         }
 
 
-@dataclass(slots=True)
 class _AnswerPull:
     """The request of one answer, and the answer."""
 
-    request: RefreshRequest
-    origin: RowOrigin
-    answer: ArchivedAnswer | None = None
-    error: ToolkitError | None = None
+    def __init__(self, request: RefreshRequest, session: Session) -> None:
+        self.request = request
+        self.origin = RowOrigin(session.label, session.simulated, session.now_ms())
+        self.answer: ArchivedAnswer | None = None
+        self.error: ToolkitError | None = None
 
 
 class _AnswerRefresh(_Refresh):
     """The refresh of an operation that is not a history: one more answer of each series."""
 
-    def make_state(self, request: RefreshRequest) -> _AnswerPull:
-        """Return the pull of an answer."""
-        session = self.session
-        origin = RowOrigin(session.label, session.simulated, session.now_ms())
-        return _AnswerPull(request, origin)
+    pull_type = _AnswerPull
 
     def next_call(self, state: _AnswerPull) -> NextCall:
         """Return the call for an answer, if no archived answer is later than the present."""
