@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -175,6 +175,7 @@ class _CallsHere:
         return future
 
 
+@dataclass(eq=False)
 class _Refresh:
     """The refresh of many series of one operation: what waits, what runs, what is finished.
 
@@ -182,20 +183,19 @@ class _Refresh:
     how the results are committed.
     """
 
-    pull_type: type[Any]
+    tables: ArchiveTables
+    requests: Sequence[RefreshRequest]
+    session: Session
+    rows_per_commit: int
 
-    def __init__(
-        self,
-        tables: ArchiveTables,
-        requests: Sequence[RefreshRequest],
-        session: Session,
-        rows_per_commit: int,
-    ) -> None:
-        self.tables, self.session, self.rows_per_commit = tables, session, rows_per_commit
-        self.operation = requests[0].series.operation
-        self.is_single = len(requests) == 1
-        self.name = requests[0].series.name if self.is_single else self.operation.type
-        self.waiting: deque[Any] = deque(requests)
+    pull_type: ClassVar[type[Any]]
+
+    def __post_init__(self) -> None:
+        first = self.requests[0].series
+        self.operation = first.operation
+        self.is_single = len(self.requests) == 1
+        self.name = first.name if self.is_single else self.operation.type
+        self.waiting: deque[Any] = deque(self.requests)
         self.running: dict[Future[Any], Any] = {}
         self.finished: list[Any] = []
         self.new_rows = 0
@@ -330,25 +330,19 @@ class _HistoryRefresh(_Refresh):
 
     pull_type = HistoryPull
 
-    def __init__(
-        self,
-        tables: ArchiveTables,
-        requests: Sequence[RefreshRequest],
-        session: Session,
-        rows_per_commit: int,
-    ) -> None:
-        super().__init__(tables, requests, session, rows_per_commit)
-        self._rows_per_call = rows_per_commit if self.is_single else _ROWS_PER_CALL
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._rows_per_call = self.rows_per_commit if self.is_single else _ROWS_PER_CALL
         self._begun: dict[str, HistoryPull] = {}
         self._tries = self._version = 0
-        self._table = requests[0].series.table
+        series = self.requests[0].series
+        self._table = series.table
         self._open_table()
-        self._log = tables.open_for_append(PULLS)
+        self._log = self.tables.open_for_append(PULLS)
         if self.is_single:
-            series = requests[0].series
-            self._entries = {series.name: read_series_log(tables, series, self._log)}
+            self._entries = {series.name: read_series_log(self.tables, series, self._log)}
         else:
-            found = read_log(tables, self._log, self.operation.type)
+            found = read_log(self.tables, self._log, self.operation.type)
             self._entries = {f"{type} {subject}": found[type, subject] for type, subject in found}
 
     def next_call(self, history: HistoryPull) -> NextCall | None:
