@@ -6,10 +6,8 @@ they follow the archived rows, the commit, and the entry in the log. The first c
 thread, the others by workers. The portions of many histories share a commit, and so do their
 entries in the log.
 
-A run is continued from the time of its last row. The rows of that time are pulled again and must
-equal the archived ones. Each portion thus proves that the new rows follow the archived ones, for
-inclusive and for exclusive cursors of the service. If no end is requested, the range begins where
-the archived rows before it end, so that no gap is left.
+If no end is requested, the range begins where the archived rows before it end, so that no gap is
+left.
 
 A commit has two Delta transactions for each history: one with the name of the run and its new
 length, and one with the name of the series. If two processes refresh the same series, Delta

@@ -1,8 +1,9 @@
 """The runs of a history: which rows are missing, and their pull in portions.
 
-A refresh continues a run from the time of its last row: the service must return the rows of that
-time again, which proves that the new rows follow the archived ones. `pull_rows` pulls a portion; it
-can run in another process.
+A run is continued from the time of its last row. The rows of that time are pulled again and must
+equal the archived ones. Each portion thus proves that the new rows follow the archived ones, for
+inclusive and for exclusive cursors of the service. `pull_rows` pulls a portion; it can run in
+another process.
 """
 
 import json

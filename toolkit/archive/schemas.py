@@ -449,7 +449,7 @@ def _decimal_texts(cells: Any) -> Any:
 
 def to_milliseconds(times: Any) -> Any:
     """Return times as Unix milliseconds; they are timestamps or numbers of milliseconds."""
-    if pa.types.is_timestamp(times.type):
+    if not pa.types.is_integer(times.type):
         times = times.cast(_MILLISECONDS, safe=False)
     return times.cast(pa.int64())
 

@@ -1,7 +1,7 @@
 """Storage of the archive: the Delta tables in one folder or object store, and their freezes.
 
 A freeze is a manifest under an id, with the version and the digest of each table. Compaction never
-removes a version that a freeze names. Only this module and ``errors`` use deltalake.
+removes a version that a freeze names.
 """
 
 import contextlib
