@@ -537,7 +537,7 @@ class _BulkFiles:
                     if missing := nan_to_null(table[name]).null_count:
                         raise ArchiveError(f"{file.path}: {missing} rows have no {name}")
                 with _named_errors(file.path, self._time):
-                    times = to_milliseconds(table[self._time]).cast(_TIME)
+                    times = _read_times(table[self._time]).cast(_TIME)
                 with _named_errors(file.path, self._subject):
                     subjects = pc.utf8_lower(table[self._subject].cast(pa.string()))
                 yield file.path, table, pa.table({"_subject": subjects, self.time: times})
@@ -560,7 +560,7 @@ class _BulkFiles:
             if family in kinds:
                 return cells.cast(kinds[family])
             if family == "time":
-                return to_milliseconds(cells)
+                return _read_times(cells)
         return cells.cast(pa.string()) if pa.types.is_large_string(cells.type) else cells
 
 
@@ -574,6 +574,12 @@ def _named_errors(file: str, column: str) -> Iterator[None]:
             f"{file}: column {column}: {error}. Times are timestamps or whole Unix milliseconds, "
             "numbers are texts, floats or decimals"
         ) from None
+
+
+def _read_times(column: Any) -> Any:
+    """Return times of a bulk file as Unix milliseconds; whole numbers may be floats or texts."""
+    is_timestamp = pa.types.is_timestamp(column.type)
+    return to_milliseconds(column if is_timestamp else column.cast(pa.int64()))
 
 
 class BulkWriter:
