@@ -196,6 +196,7 @@ class _Refresh:
         self.waiting: deque[Any] = deque(self.requests)
         self.running: dict[Future[Any], Any] = {}
         self.finished: list[Any] = []
+        self._places = {request.series.name: place for place, request in enumerate(self.requests)}
         self.new_rows = 0
         self._held_warnings: dict[str, None] = {}
 
@@ -245,6 +246,11 @@ class _Refresh:
         self.finished.append(state)
         if is_fatal(error):
             self.waiting.clear()
+
+    def take_finished(self) -> list[Any]:
+        """Return the finished series in the order of their requests, and forget them."""
+        finished, self.finished = self.finished, []
+        return sorted(finished, key=lambda state: self._places[state.request.series.name])
 
     def announce_remarks(
         self, done: Refreshed, request: Request, remarks: Sequence[Remark], frame: pd.DataFrame
@@ -383,7 +389,7 @@ class _HistoryRefresh(_Refresh):
     def commit_results(self) -> Iterator[Outcome]:
         """Commit the portions, then the entries of the finished histories in the log."""
         self.keep_results()
-        finished, self.finished = self.finished, []
+        finished = self.take_finished()
         changed = [history for history in finished if history.is_changed and not history.error]
         for history in changed:
             self._begin_again(history)
@@ -569,7 +575,7 @@ class _AnswerRefresh(_Refresh):
 
     def commit_results(self) -> Iterator[Outcome]:
         """Commit the answers, and yield what came of each."""
-        finished, self.finished = self.finished, []
+        finished = self.take_finished()
         answers = [state.answer for state in finished if state.answer]
         done = iter(append_answers(self.tables, answers) if answers else ())
         for state in finished:
