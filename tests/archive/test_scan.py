@@ -85,7 +85,7 @@ def test_scan_command(archive: Archive, tmp_path: Path) -> None:
     assert "60 rows" in message
     expected = archive.scan("fills", engine="pandas")
     pd.testing.assert_frame_equal(pd.read_parquet(out), expected)
-    run_command(archive, "scan", "fills", "-o", tmp_path / "fills.xlsx", code=2)
+    run_command(archive, "scan", "fills", "-o", tmp_path / "fills.txt", code=2)
     assert "choose one of" in run_command(archive, "scan", "nonsense", code=2).stderr
 
 
