@@ -89,8 +89,8 @@ def test_equity_of_each_day() -> None:
         (1000, 0, 1000, 4, 1004, 0, 0, 0),
     ]
     alone = equity(two_fills().query("coin == '@107'"), by="day")
-    assert listed_rows(alone.drop(columns=["user", "time", "covers"])) == [
-        (0, NO, NO, NO, NO, NO, NO, 5.625)
+    assert listed_rows(alone.drop(columns=["user", "time"])) == [
+        (0, NO, NO, NO, NO, NO, NO, 5.625, "")
     ]
 
 
@@ -99,7 +99,8 @@ def test_oracle_prices_as_marks(kind: str) -> None:
     """3 BTC bought at 100: of an exact oracle price, eight decimals count."""
     fills = two_fills().query("coin == 'BTC' and start_position == 0")
     prices = {"coin": "BTC", "hour": times([MONDAY + 3 * HOUR]), "oracle_px": [104.123456789]}
-    row = equity(as_numbers(fills, kind), marks=pd.DataFrame(prices), sz_decimals=SIZES).iloc[0]
+    oracle = pd.DataFrame(prices).set_index(pd.Index([7]))
+    row = equity(as_numbers(fills, kind), marks=oracle, sz_decimals=SIZES).iloc[0]
     gain = 12.370370367 if kind == "float" else Decimal("12.37037037")
     assert row["unrealised"] == (pytest.approx(gain) if kind == "float" else gain)
     assert float(row["long"]) == pytest.approx(300 + float(gain))

@@ -93,6 +93,12 @@ def test_unseen_tokens_have_no_cost() -> None:
     ]  # fmt: skip
 
 
+def test_perps_without_directions() -> None:
+    """Only outcome tokens are converted, so this is no reason for a warning."""
+    fills = two_accounts().query("coin == 'ETH'")
+    assert lots(fills.assign(dir=pd.array([None] * 3, dtype="str")))["realised"].sum() == -8
+
+
 def test_method_of_lazy_fills() -> None:
     frame = pl.from_pandas(two_accounts())
     lazy = lots(frame.lazy(), "lifo", marks=MARKS).collect()
