@@ -138,6 +138,36 @@ class TestCopyTrading:
         assert row["copied_usd"] == pytest.approx(-24.294)
         assert row["cost_bps"] == pytest.approx(1e4 * 6.294 / 300)
 
+    def test_two_coins_and_delays_by_hand(self) -> None:
+        """XYZ ends at 102.5 and ABC at 48; the last fill is a day later, without a price."""
+        ms = [1_000, 5_000, 1_000, 90_000_000]
+        fills = pd.DataFrame(
+            {"coin": ["XYZ", "XYZ", "ABC", "ABC"], "side": ["B", "A", "A", "B"],
+             "px": [100.0, 103.0, 50.0, 49.0], "sz": [2.0, 1.0, 4.0, 1.0],
+             "time": pd.to_datetime(ms, unit="ms", utc=True)}
+        )  # fmt: skip
+        ms = [900, 2_000, 6_000, 9_000, 900, 1_500, 9_000]
+        mids = pd.DataFrame(
+            {"coin": ["XYZ"] * 4 + ["ABC"] * 3, "time": pd.to_datetime(ms, unit="ms", utc=True),
+             "mid_px": [100.0, 101.0, 104.0, 102.5, 50.2, 49.5, 48.0]}
+        )  # fmt: skip
+        bps = {"XYZ": 10.0, "ABC": 20.0}
+        found = tk.execution.copy_trading(fills, mids, ["6s", 1.0], slippage_bps=bps, by="coin")
+        wanted = [
+            ("ABC", 1, 2, 249, 1, 8, -2, -0.396, 5.604, 119.8),
+            ("ABC", 6, 2, 249, 1, 8, -2, -0.396, 5.604, 119.8),
+            ("XYZ", 1, 2, 303, 2, 5.5, -1, -0.306, 4.194, 1e4 * 1.306 / 303),
+            ("XYZ", 6, 2, 303, 2, 5.5, -8.5, -0.3105, -3.3105, 1e4 * 8.8105 / 303),
+        ]
+        rows = found.drop(columns=["low", "high", "clusters"]).to_numpy().tolist()
+        assert [row[0] for row in rows] == [row[0] for row in wanted]
+        for row, expected in zip(rows, wanted, strict=True):
+            assert row[1:] == pytest.approx(expected[1:])
+        assert found["clusters"].tolist() == [1] * 4
+        facts = found.attrs["toolkit"]
+        assert facts["helper"] == "execution.copy_trading"
+        assert list(facts["inputs"]) == ["fills", "prices"]
+
     def test_stale_price_copies_nothing(self) -> None:
         row = tk.execution.copy_trading(TRADES.iloc[:1], MIDS, ["10m"]).iloc[0]
         assert (row["fills"], row["priced"]) == (1, 0)

@@ -107,6 +107,20 @@ class TestShortfall:
         found = tk.execution.shortfall(pd.concat([stop, waiting]), sold, MIDS).orders
         assert found["parent"].tolist() == [3]
         assert found["decision_px"].tolist() == [99.0]
+        assert found["maker_share"].tolist() == [0.0]
+
+    def test_order_of_no_size_is_unknown(self) -> None:
+        """Take-profit orders of a whole position state the size 0; this is no missing fill."""
+        empty = events(6, "A", 0.0, ("open", 1_000, 0.0), ("canceled", 2_000, 0.0))
+        found = tk.execution.shortfall(pd.concat([SALE, empty]), SOLD, MIDS, draws=9)
+        assert found.orders["total"].isna().tolist() == [False, True]
+        assert found.params["usd"].tolist() == pytest.approx([-3, 0.5, -6, -0.3, -8.8])
+        assert found.params["missing"].tolist() == [1] * 5
+
+    def test_errors_of_fills(self) -> None:
+        for column in ("crossed", "oid", "coin", "time"):
+            with pytest.raises(ToolkitError, match=rf"^fills: .*{column}"):
+                tk.execution.shortfall(SALE, SOLD.drop(columns=column), MIDS)
 
     def test_open_order_is_valued_at_last_event(self) -> None:
         still = events(5, "B", 2.0, ("open", 1_000, 2.0))
