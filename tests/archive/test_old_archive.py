@@ -28,7 +28,7 @@ def _folder(tmp_path: Path) -> Path:
 
 def test_old_archive_is_read_and_continued(folder: Path) -> None:
     archive, session = open_archive(folder), fill_session(FILLS)
-    assert [finding.severity for finding in archive.verify()] == ["notice", "notice"]
+    assert {finding.severity for finding in archive.verify()} == {"notice"}
     fills = archive.frame(tk.user_fills_by_time, USER, start=FILLS[20].time, end=FILLS[70].time)
     assert tk.provenance(fills)["complete"] == "yes"
     done = archive.refresh(tk.user_fills_by_time, USER, START, session=session)
@@ -36,7 +36,11 @@ def test_old_archive_is_read_and_continued(folder: Path) -> None:
     archive.refresh(tk.user_fills, USER, session=session)
     fetched = tk.user_fills_by_time(USER, START, session=session)
     pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), fetched)
+    (finding,) = archive.verify()
+    assert (finding.severity, finding.series) == ("notice", FREEZE)
+    archive.freeze()  # the log then names every freeze
     assert archive.verify() == []
+    assert open_archive(folder, frozen=FREEZE).tables.versions
 
 
 def test_one_command_migrates_old_archive(folder: Path) -> None:

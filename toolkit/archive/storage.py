@@ -1,7 +1,7 @@
 """Storage of the archive: the Delta tables in one folder or object store, and their freezes.
 
 A freeze is a manifest under an id, with the version and the digest of each table. Compaction never
-removes a version that a freeze names.
+removes a version that a freeze names. The log of refreshes names all freezes, in transactions.
 """
 
 import contextlib
@@ -42,9 +42,11 @@ __all__ = [
     "digest_rows",
     "file_actions",
     "format_digest",
+    "freeze_ids",
     "frozen_versions",
     "identity_columns",
     "make_freeze",
+    "noted_freezes",
     "present_ms",
     "read_manifest",
     "table_digest",
@@ -71,6 +73,7 @@ ROWS_IN_GROUP: Final = 20_000
 # On a local disk more read-ahead saves no time and doubles the memory of a read.
 _LOCAL_READ_AHEAD: Final = {"fragment_readahead": 1, "batch_readahead": 2}
 _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
+_NOTE_TRIES: Final = 10  # if other processes freeze at the same moment
 
 
 def check_location(location: str) -> None:
@@ -476,9 +479,11 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
     made_ms, pinned = present_ms(tables), tables.pin_versions()
     if not pinned.versions:
         raise ArchiveError(f"there is nothing in {tables.location} to freeze: refresh it first")
+    versions = {**pinned.versions, **_log_version_without_notes(pinned)}
+    pinned = ArchiveTables(tables.location, tables.options, versions)
     manifest = {
         name: {"version": version, "digest": table_digest(pinned, name, progress)}
-        for name, version in pinned.versions.items()
+        for name, version in versions.items()
     }
     text = json.dumps({"tables": manifest}, sort_keys=True)
     freeze_id = f"f{hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -494,15 +499,70 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
         if (handle.transaction_version(_freeze_transaction(freeze_id)) or 0) < commit:
             with contextlib.suppress(CommitConflict):  # another process makes the same freeze
                 tables.append_rows(handle, content, counts={_freeze_transaction(freeze_id): commit})
+    _note_freezes(tables, freeze_id, versions.get(PULLS, 0))
     return freeze_id
+
+
+def freeze_ids(tables: ArchiveTables) -> list[str]:
+    """Return the ids of all freezes."""
+    handle = tables.open_table(FREEZES)
+    ids = [] if handle is None else tables.read_rows(handle, ["id"])["id"].to_pylist()
+    return list(map(str, ids))
 
 
 def unconfirmed_freezes(tables: ArchiveTables) -> list[str]:
     """Return the ids of freezes whose second entry in the log is missing."""
-    handle = tables.open_table(FREEZES)
-    ids = [] if handle is None else tables.read_rows(handle, ["id"])["id"].to_pylist()
+    ids, handle = freeze_ids(tables), tables.open_table(FREEZES)
     # Older versions made one commit without a transaction.
     return [id for id in ids if handle.transaction_version(_freeze_transaction(id)) == 1]
+
+
+def noted_freezes(tables: ArchiveTables) -> dict[str, int] | None:
+    """Return the freezes that the log of refreshes names; None if that cannot be read.
+
+    The number of each is the version of the log that it names, or 0 for a freeze of a version of
+    this package that wrote no notes.
+    """
+    handle = tables.open_table(PULLS)
+    found = {} if handle is None else tables.read_transactions(handle)
+    if found is None:
+        return None
+    prefix = _freeze_transaction("")
+    return {
+        name.removeprefix(prefix): version
+        for name, version in found.items()
+        if name.startswith(prefix)
+    }
+
+
+def _note_freezes(tables: ArchiveTables, newest: str, log_version: int) -> None:
+    """Name in the log of refreshes all freezes that it does not name yet.
+
+    Then `verify` finds a freeze whose entries, or whose table, were deleted. The newest freeze
+    names the version `log_version` of the log.
+    """
+    for _ in range(_NOTE_TRIES):
+        handle, ids = tables.open_table(PULLS), freeze_ids(tables)
+        noted = noted_freezes(tables)
+        new = [] if handle is None or noted is None else [id for id in ids if id not in noted]
+        if not new:
+            return
+        counts = {_freeze_transaction(id): log_version if id == newest else 0 for id in new}
+        with contextlib.suppress(CommitConflict):  # another process notes a freeze
+            tables.append_rows(handle, SCHEMAS[PULLS].empty_table(), counts=counts)
+
+
+def _log_version_without_notes(pinned: ArchiveTables) -> dict[str, int]:
+    """Return the version of the log of refreshes before the notes of freezes at its end, if any.
+
+    Thus a freeze does not change what the next freeze names, and both have the same id.
+    """
+    handle, noted = pinned.open_table(PULLS), noted_freezes(pinned) or {}
+    versions = list(noted.values())
+    newest = max(versions, default=0)
+    if handle is None or newest + versions.count(newest) != handle.version():
+        return {}
+    return {PULLS: newest}
 
 
 def _freeze_transaction(freeze_id: str) -> str:

@@ -53,6 +53,8 @@ from toolkit.archive.storage import (
     digest_rows,
     file_actions,
     format_digest,
+    freeze_ids,
+    noted_freezes,
     unconfirmed_freezes,
 )
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak
@@ -125,6 +127,8 @@ def verify_tables(
         try:
             with use_system_memory():
                 yield from _check_table(tables, name, log, manifest.get(name), progress)
+            if name == FREEZES and tables.versions is None:
+                yield from _check_freezes(tables)
         except StoreUnreachable:
             raise
         except Exception as error:  # damaged files can raise anything
@@ -161,12 +165,6 @@ def _check_table(
             if what := missing_rows_message(counts[pair], count_logged_rows(entries)):
                 yield error_finding(name, " ".join(pair), "lost", what)
         yield from _check_histories(tables, handle, name, sort, spans)
-    for freeze_id in unconfirmed_freezes(tables) if name == FREEZES else ():
-        what = (
-            f"the last log entry of the freeze {freeze_id} is missing: it was deleted, or the "
-            "process that made the freeze was killed. Freeze again"
-        )
-        yield error_finding(name, freeze_id, "lost", what)
     if name not in RECORDS or log is None:
         return
     for pair in sorted({*spans, *logged}):
@@ -174,6 +172,35 @@ def _check_table(
         if gaps := count_gaps(proved_ranges(logged.get(pair, ())), span):  # known, and no damage
             what = f"ranges that are not proved complete: {gaps}; refresh again"
             yield notice_finding(name, " ".join(pair), "gap", what)
+
+
+def _check_freezes(tables: ArchiveTables) -> Iterator[Finding]:
+    """Compare the freezes with the log of refreshes, which names them."""
+    noted = None
+    with contextlib.suppress(ArchiveError):  # the check of the log itself reports damage
+        noted = noted_freezes(tables)
+    ids = freeze_ids(tables)
+    for freeze_id in unconfirmed_freezes(tables):
+        what = (
+            f"the last log entry of the freeze {freeze_id} is missing: it was deleted, or the "
+            "process that made the freeze was killed. Freeze again"
+        )
+        yield error_finding(FREEZES, freeze_id, "lost", what)
+    if noted is None:
+        return
+    for freeze_id in sorted(noted.keys() - ids):
+        what = (
+            f"the freeze {freeze_id} is missing, but the log of refreshes names it: its log "
+            f"entries were deleted. Restore {tables.table_uri(FREEZES)} from a copy"
+        )
+        yield error_finding(FREEZES, freeze_id, "lost", what)
+    for freeze_id in sorted(set(ids) - noted.keys()):
+        what = (
+            f"the log of refreshes does not name the freeze {freeze_id}, because an older version "
+            "made it or the process was killed. If such freezes are deleted, verify cannot find "
+            "that. Freeze again, then the log names all"
+        )
+        yield notice_finding(FREEZES, freeze_id, "lost", what)
 
 
 def _check_digests(
