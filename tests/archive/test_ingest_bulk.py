@@ -190,6 +190,17 @@ def test_bulk_stops_after_foreign_rows(tmp_path: Path, made: Made) -> None:
         writer.append_part(second)
 
 
+@pytest.mark.parametrize("form", [float, str])
+def test_bulk_reads_forms_of_times(tmp_path: Path, made: Made, form: Callable[[int], Any]) -> None:
+    session, frame, times = made
+    rows = frame.assign(user=USERS[0], time=[*map(form, times)])
+    rows.to_parquet(tmp_path / "f.parquet")
+    archive = open_archive(tmp_path / "kept")
+    archive.ingest_bulk(tmp_path / "f.parquet", tk.user_fills_by_time, times[0], times[-1])
+    fetched = tk.user_fills_by_time(USERS[0], times[0], session=session)
+    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USERS[0]), fetched)
+
+
 @pytest.mark.parametrize(
     ("column", "change", "message"),
     [
