@@ -237,8 +237,8 @@ def _limit_lines(rates: Mapping[str, Rate], refresh: float) -> list[str]:
     limits = (
         "**Asking every account each day** takes "
         f"{each_day / 1e6:,.0f} million points, {each_day / 5_000 / 60:,.0f} h at 5,000 points a "
-        "minute: more than a day. The way out: compare two snapshots of all accounts, and ask "
-        "only those that moved.",
+        "minute: more than a day. The way out: `archive.plan_refresh` compares snapshots of all "
+        "accounts, and asks only those that moved.",
         f"**A refresh of each account by itself** takes {refresh * 1e3:.0f} ms of processor "
         f"without new rows, {_hours(ACCOUNTS * refresh)} for all. The way out: refresh many "
         "accounts in one call, which shares commits, and use several workers with a table each.",

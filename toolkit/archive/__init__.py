@@ -3,7 +3,8 @@
 The layers, from the top:
 
 - ``archive``: the class `Archive` and `open`; ``serve``: an archive as the sources of a service;
-- ``refresh``, ``ingest``: append rows; ``read``: frames and scans; ``verify``: find faults;
+- ``refresh``, ``ingest``: append rows; ``moved``: which accounts need a refresh; ``verify``: find
+  faults; ``read``: frames and scans, with ``exact_scan`` for numbers from texts;
 - ``runs``: which rows of a history are missing, and their pull; ``coverage``: what was pulled,
   according to the log of refreshes;
 - ``compaction``; ``storage``: the Delta tables and their freezes; ``schemas``: series of rows, and
@@ -12,7 +13,8 @@ The layers, from the top:
 
 from toolkit.archive.archive import Archive, open
 from toolkit.archive.coverage import Refreshed
+from toolkit.archive.moved import RefreshPlan
 from toolkit.archive.serve import world_of
 from toolkit.archive.verify import Finding
 
-__all__ = ["Archive", "Finding", "Refreshed", "open", "world_of"]
+__all__ = ["Archive", "Finding", "RefreshPlan", "Refreshed", "open", "world_of"]

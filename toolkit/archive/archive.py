@@ -15,6 +15,7 @@ from toolkit.archive.compaction import compact_table
 from toolkit.archive.coverage import Refreshed, summarize_series, summarize_tables
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.ingest import ingest_bulk, ingest_frame, ingest_recordings
+from toolkit.archive.moved import ALL_TOKENS, RefreshPlan, make_refresh_plan
 from toolkit.archive.read import Engine, read_frames, scan_table
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
 from toolkit.archive.schemas import RowOrigin, find_operation, find_table, make_series
@@ -30,6 +31,7 @@ from toolkit.client import Session, current_session
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.records import Record
 from toolkit.errors import ArchiveError, Incomplete, ToolkitError
+from toolkit.fetch.snapshots import account_value_snapshots
 from toolkit.fetch.workers import ClusterClient
 from toolkit.frames import Extra
 from toolkit.times import Time, to_ms
@@ -202,6 +204,53 @@ class Archive:
                 failed=failed,
             )
         return done
+
+    def plan_refresh(
+        self,
+        fetch: Callable[..., Any],
+        users: Iterable[str] | None = None,
+        *,
+        start: Time | None = None,
+        session: Session | None = None,
+    ) -> RefreshPlan:
+        """Archive the latest account snapshot, and return which accounts have to be asked.
+
+        An account needs no request if its cash (its value less long positions plus short ones) is
+        the same in the latest snapshot and in one that is older than its archived range. Perp
+        fills, funding payments and transfers change it, prices do not. A snapshot does not show
+        spot fills of accounts whose value has no spot balances, nor a position that was opened
+        and closed without a gain or a fee. An account that is not asked keeps the end of its
+        range, so a later refresh brings these rows: refresh all from time to time.
+
+        Parameters
+        ----------
+        fetch : callable
+            The fetch function of an account's history, such as ``tk.user_fills_by_time``.
+        users : iterable of str, optional
+            The accounts; by default all that are archived for `fetch`.
+        start : Time, optional
+            The start of the range. An account whose archived range begins later is asked.
+        session : Session, optional
+            The session to use; the default session if not given. Its key needs the add-on of
+            account snapshots.
+
+        Returns
+        -------
+        RefreshPlan
+            ``to_ask``, the accounts to pass to `refresh_many`; ``accounts``, with the reason for
+            each; ``points`` and ``points_of_all``.
+
+        Raises
+        ------
+        ArchiveError
+            If `fetch` is not the history of an account, or the archive cannot be written.
+        """
+        session = current_session(session)
+        operation = find_operation(fetch)
+        start_ms = None if start is None else to_ms(start, now_ms=session.now_ms())
+        self.refresh(account_value_snapshots, list(ALL_TOKENS), session=session)
+        every = None if users is None else list(users)
+        return make_refresh_plan(self.tables, operation, every, start_ms)
 
     def ingest(self, what: str | Path | pd.DataFrame) -> dict[str, dict[str, Any]]:
         """Append rows that were fetched before: recorded answers, or the frame of a history.

@@ -89,6 +89,14 @@ def refresh(
         typer.Option(help="Quota of the key: requests wait when it is used up, and do not fail."),
     ] = None,
     most_points: Annotated[int | None, typer.Option(help="Spend no more points than this.")] = None,
+    moved: Annotated[
+        bool,
+        typer.Option(
+            "--moved",
+            help="Ask only accounts that moved since their last refresh, which one account "
+            "snapshot shows; without an account, of all archived ones.",
+        ),
+    ] = False,
     seed: Annotated[
         int | None, typer.Option(help="Use a simulated exchange with this seed instead.")
     ] = None,
@@ -123,6 +131,13 @@ def refresh(
     }
     with report_errors(), open_session(source) as session:
         try:
+            if moved:
+                fetch = fetch_function(found)
+                plan = target.plan_refresh(fetch, subjects or None, start=start, session=session)
+                typer.echo(f"toolkit: {plan}", err=True)
+                subjects = plan.to_ask
+                if not subjects:
+                    return
             _refresh_all(target, found, subjects, arguments, session, as_json=as_json)
         except KeyboardInterrupt as interrupt:
             fail("; ".join(["interrupted", *getattr(interrupt, "__notes__", [])]), code=130)

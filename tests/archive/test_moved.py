@@ -1,0 +1,186 @@
+"""A snapshot shows which accounts moved, so that the others need no request."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import toolkit as tk
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
+from toolkit.cli.archive import archive_app
+from toolkit.client import Session, connect
+from toolkit.contract.records import Fill
+from toolkit.contract.sources import AccountSnapshot, Sources
+from toolkit.local_service import InProcess, site_of
+from toolkit.service import Access, Key, build_store
+from toolkit.simulation import simulate
+from toolkit.times import MINUTE
+
+RESTING = 4  # accounts that rest, for each account that may trade
+
+
+class CountsRequests(httpx.BaseTransport):
+    """A transport that counts the requests by their type."""
+
+    def __init__(self, inner: httpx.BaseTransport) -> None:
+        self._inner = inner
+        self.counts: dict[str, int] = defaultdict(int)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.counts[msgspec.json.decode(request.content)["type"]] += 1
+        return self._inner.handle_request(request)
+
+
+class Exchange:
+    """The tiny exchange at the times of its snapshots, with further accounts that rest."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self.times = [snapshot.time for snapshot in sources.account_snapshots]
+        self.fills = list(sources.fills)
+        values = sources.account_snapshots[0].values
+        self.traders = sorted({row.user for rows in values.values() for row in rows})
+        self._resting = {
+            user: [f"0x{RESTING * place + n:040x}" for n in range(RESTING)]
+            for place, user in enumerate(self.traders)
+        }
+        self.users = [
+            *self.traders,
+            *(copy for copies in self._resting.values() for copy in copies),
+        ]
+
+    def fills_until(self, time: int) -> dict[str, list[int]]:
+        """Return the trade ids of each account."""
+        ids: dict[str, list[int]] = {user: [] for user in self.traders}
+        for user, fill in self.fills:
+            if fill.time <= time:
+                ids[user].append(fill.tid)
+        return ids
+
+    def session(self, time: int) -> tuple[Session, CountsRequests]:
+        """Return a session whose present is `time`."""
+        snapshots = [each for each in self._sources.account_snapshots if each.time <= time]
+        sources = Sources(
+            start_ms=self._sources.start_ms,
+            now_ms=time,
+            label="test",
+            simulated=True,
+            fills=[(user, fill) for user, fill in self.fills if fill.time <= time],
+            account_snapshots=[self._add_resting(snapshot) for snapshot in snapshots],
+        )
+        site = site_of(build_store(sources), Access([Key("k", "key")]))
+        transport = CountsRequests(InProcess(site))
+        session = connect(
+            "http://local",
+            "key",
+            transport=transport,
+            simulated=True,
+            now_ms=site.now_ms,
+            default=False,
+        )
+        return session, transport
+
+    def _add_resting(self, snapshot: AccountSnapshot) -> AccountSnapshot:
+        values = {}
+        for place, rows in snapshot.values.items():
+            flat: dict[str, Any] = {"total_long_notional": 0.0, "total_short_notional": 0.0}
+            copies = [
+                msgspec.structs.replace(row, user=copy, account_value=5.0, **flat)
+                for row in rows
+                for copy in self._resting[row.user]
+            ]
+            values[place] = [*rows, *copies]
+        return AccountSnapshot(snapshot.snapshot_id, snapshot.time, values)
+
+
+@pytest.fixture(scope="module", name="exchange")
+def _exchange() -> Exchange:
+    return Exchange(simulate(7, "tiny").sources)
+
+
+def archived_ids(archive: Archive, users: Iterable[str]) -> dict[str, list[int]]:
+    frames = {user: archive.frame(tk.user_fills_by_time, user) for user in users}
+    return {user: frame["tid"].tolist() for user, frame in frames.items()}
+
+
+def is_spot(fill: Fill) -> bool:
+    return fill.coin[0] in "@#" or "/" in fill.coin
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
+def test_only_moved_accounts_are_asked(exchange: Exchange, tmp_path: Path) -> None:
+    """The archive equals that of a full refresh, except for fills that no snapshot shows."""
+    archive, (before, after, _) = open_archive(tmp_path), exchange.times
+    session, _ = exchange.session(before + MINUTE)
+    plan = archive.plan_refresh(tk.user_fills_by_time, exchange.users, session=session)
+    assert set(plan.accounts["why"]) == {"nothing is archived"}
+    archive.refresh_many(tk.user_fills_by_time, plan.to_ask, 0, session=session)
+
+    session, transport = exchange.session(after)
+    plan = archive.plan_refresh(tk.user_fills_by_time, session=session)
+    assert sorted(plan.accounts["user"]) == sorted(exchange.users)
+    assert len(plan.to_ask) == 11  # of 200; ten of them have new perp fills
+    assert (plan.points, plan.points_of_all) == (112, 2_000)
+    archive.refresh_many(tk.user_fills_by_time, plan.to_ask, session=session)
+    assert transport.counts["userFillsByTime"] == len(plan.to_ask)
+    assert transport.counts["accountValueSnapshots"] == 1
+
+    wanted, found = exchange.fills_until(after), archived_ids(archive, exchange.traders)
+    unseen = {user for user in exchange.traders if found[user] != wanted[user]}
+    late = [(user, fill) for user, fill in exchange.fills if before < fill.time <= after]
+    only_spot = {user for user, _ in late} - {user for user, fill in late if not is_spot(fill)}
+    assert unseen == only_spot - set(plan.to_ask)
+    assert len(unseen) == 1
+    for user in unseen:  # the archive does not claim what it did not ask for
+        frame = archive.frame(tk.user_fills_by_time, user, end=after - MINUTE)
+        assert tk.provenance(frame)["complete"] == "no"
+    archive.refresh_many(tk.user_fills_by_time, sorted(unseen), session=session)
+    assert archived_ids(archive, unseen) == {user: wanted[user] for user in unseen}
+    assert archive.verify() == []
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
+def test_funding_asks_holders(exchange: Exchange, tmp_path: Path) -> None:
+    """Without an older snapshot every account is asked; after funding, all with a position."""
+    archive, (_, before, after) = open_archive(tmp_path), exchange.times
+    users = exchange.users
+    session, _ = exchange.session(before + MINUTE)
+    archive.refresh_many(tk.user_fills_by_time, users, session=session)
+    session, _ = exchange.session(before + 2 * MINUTE)
+    plan = archive.plan_refresh(tk.user_fills_by_time, users, session=session)
+    assert set(plan.accounts["why"]) == {"no snapshot is older than the end of the range"}
+    archive.refresh_many(tk.user_fills_by_time, users, session=session)
+    session, _ = exchange.session(after)
+    plan = archive.plan_refresh(tk.user_fills_by_time, users, session=session)
+    assert plan.accounts["why"].value_counts().to_dict() == {
+        "cash did not change": 166,
+        "cash changed": 34,
+    }
+    other = ["0x" + "e" * 40]
+    archive.refresh_many(tk.user_fills_by_time, other, session=session)
+    early = archive.plan_refresh(tk.user_fills_by_time, users[:1], start=0, session=session)
+    assert early.accounts["why"].tolist() == ["an earlier part of the range is missing"]
+    with pytest.raises(tk.ArchiveError, match="tell only which accounts moved"):
+        archive.plan_refresh(tk.builder_orders_by_time, session=session)
+    nobody = archive.plan_refresh(tk.user_fills_by_time, [], session=session)
+    assert (nobody.to_ask, nobody.points, nobody.points_of_all) == ([], 2, 0)
+    assert isinstance(plan.accounts["covered_until"].dtype, pd.DatetimeTZDtype)
+
+
+def test_refresh_command_moved(tmp_path: Path) -> None:
+    words = ["refresh", str(tmp_path), "userFillsByTime", "--size", "tiny", "--moved"]
+    user = tk.local(seed=7, size="tiny", default=False).world["users"][0]
+    for options, message in (
+        ((user,), "1 of 1 accounts need a request: 12 points instead of 10"),
+        ((), "0 of 1 accounts need a request: 2 points instead of 10"),
+    ):
+        result = CliRunner().invoke(archive_app, [*words, *options])
+        assert result.exit_code == 0, result.output
+        assert message in result.output

@@ -1,0 +1,189 @@
+"""Which accounts moved since their last refresh: one snapshot instead of a request for each.
+
+An account snapshot has the value and the notionals of every account. Its cash is the value less
+the long positions plus the short ones. Prices do not change it; every perp fill, funding payment
+and transfer does. So an account needs no request if its cash is the same in the latest snapshot
+and in one that is older than the end of its archived range.
+
+A snapshot cannot show everything: spot fills of an account whose value does not include its spot
+balances, and a position that was opened and closed without any gain or fee. Nothing false follows.
+An account that is not asked keeps the end of its range, and its next refresh fetches every row from
+there. If funding was paid between the snapshots, every account with a position is asked.
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import pandas as pd
+import pyarrow.dataset as ds
+
+from toolkit.archive.coverage import proved_ranges, read_log
+from toolkit.archive.schemas import ANSWERS, make_series
+from toolkit.archive.storage import ArchiveTables
+from toolkit.completeness.subjects import is_history
+from toolkit.contract.answers import decode
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.errors import ArchiveError
+
+__all__ = ["ALL_TOKENS", "RefreshPlan", "make_refresh_plan"]
+
+ALL_TOKENS: Final = ("ALL",)
+"""The argument of `tk.account_value_snapshots` by which the snapshots are archived."""
+
+_SNAPSHOTS: Final = OPERATIONS["accountValueSnapshots"]
+_SAME_USD: Final = 1e-3  # snapshots are floats; the fee of the smallest order is larger
+_SAME: Final = "cash did not change"
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPlan:
+    """Which accounts a refresh has to ask, and what it costs.
+
+    Attributes
+    ----------
+    operation : str
+        The type of the operation.
+    accounts : DataFrame
+        One row per account: ``user``; ``ask``, whether it needs a request; ``why``; and
+        ``covered_until``, the end of its archived range.
+    points, points_of_all : int
+        The points of the snapshot and of one request for each account to ask; and of one request
+        for every account. Accounts with many new rows cost more, in the same way for both.
+    """
+
+    operation: str
+    accounts: pd.DataFrame
+    points: int
+    points_of_all: int
+
+    @property
+    def to_ask(self) -> list[str]:
+        """The accounts that need a request."""
+        return [str(user) for user in self.accounts.loc[self.accounts["ask"], "user"]]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.operation}: {len(self.to_ask):,} of {len(self.accounts):,} accounts need a "
+            f"request: {self.points:,} points instead of {self.points_of_all:,}"
+        )
+
+
+def make_refresh_plan(
+    tables: ArchiveTables, operation: Operation, users: Sequence[str] | None, start_ms: int | None
+) -> RefreshPlan:
+    """Return which accounts moved up to the latest archived snapshot; see `Archive.plan_refresh`.
+
+    Raises
+    ------
+    ArchiveError
+        If the operation is not a history of an account.
+    """
+    subjects = [parameter.python for parameter in operation.parameters if parameter.required]
+    if not is_history(operation) or subjects[:1] != ["user"]:
+        raise ArchiveError(
+            f"{operation.type}: account snapshots tell only which accounts moved. Plan the "
+            "history of an account, for example tk.user_fills_by_time"
+        )
+    log = read_log(tables, None, operation.type)
+    if users is None:
+        users = sorted(subject for _, subject in log)
+    snapshots = _Snapshots(tables)
+    rows: list[tuple[str, str, int | None]] = []
+    pairs: dict[int, list[str]] = {}  # an earlier snapshot -> the accounts that it is compared for
+    for user in dict.fromkeys(user.lower() for user in users):
+        ranges = proved_ranges(log.get((operation.type, user), []))
+        until = ranges[-1][1] if ranges else None
+        earlier = snapshots.last_before(until)
+        why = _known_reason(ranges, start_ms, earlier)
+        if earlier is not None and not why:
+            pairs.setdefault(earlier, []).append(user)
+        rows.append((user, why, until))
+    found = {
+        user: why
+        for earlier, compared in pairs.items()
+        for user, why in snapshots.compare(earlier, compared).items()
+    }
+    reasons = [why or found[user] for user, why, _ in rows]
+    moments = pd.Series([until for _, _, until in rows], dtype="Int64")
+    accounts = pd.DataFrame(
+        {
+            "user": [user for user, _, _ in rows],
+            "ask": pd.Series([why != _SAME for why in reasons], dtype="bool"),
+            "why": reasons,
+            "covered_until": pd.to_datetime(moments, unit="ms", utc=True),
+        }
+    )
+    points = _SNAPSHOTS.points + operation.points * int(accounts["ask"].sum())
+    return RefreshPlan(operation.type, accounts, points, operation.points * len(accounts))
+
+
+def _known_reason(
+    ranges: Sequence[tuple[int, int]], start_ms: int | None, earlier: int | None
+) -> str:
+    """Return why an account must be asked whatever the snapshots show; else an empty text."""
+    if not ranges:
+        return "nothing is archived"
+    if len(ranges) > 1 or (start_ms is not None and start_ms < ranges[0][0]):
+        return "an earlier part of the range is missing"
+    return "" if earlier is not None else "no snapshot is older than the end of the range"
+
+
+class _Snapshots:
+    """The archived snapshots of all accounts."""
+
+    def __init__(self, tables: ArchiveTables) -> None:
+        self._tables = tables
+        self._series = make_series(_SNAPSHOTS, (list(ALL_TOKENS),), {})
+        self._times = sorted({row["_fetched"] for row in self._read(["_fetched"])})
+        self._cash = cache(self._read_cash)
+
+    def last_before(self, until: int | None) -> int | None:
+        """Return when the last snapshot was fetched that was fetched up to a time.
+
+        A snapshot is older than the moment when it was fetched, so that this is on the safe side.
+        """
+        place = 0 if until is None else bisect_right(self._times, until)
+        return self._times[place - 1] if place else None
+
+    def compare(self, earlier: int, users: Sequence[str]) -> Mapping[str, str]:
+        """Return for each account whether its cash changed from a snapshot to the latest one."""
+        before, after = (self._cash(time) for time in (earlier, self._times[-1]))
+        both = before.join(after.add_prefix("later_"), how="outer")
+        both = both[both.index.get_level_values("user").isin(users)]
+        change = (both["later_cash"] - both["cash"]).abs()
+        is_same = (change <= _SAME_USD) & (both["later_mode"] == both["mode"]).fillna(False)
+        same = is_same.groupby(level="user").all()
+        reasons = same.map({True: _SAME, False: "cash changed"})
+        return {user: reasons.get(user, "not in the snapshots") for user in users}
+
+    def _read_cash(self, time: int) -> pd.DataFrame:
+        """Return the cash and the mode of each account, by account and collateral."""
+        condition = ds.field("_fetched") == time
+        answer = self._read(["_fetched", "_headers", "_body"], condition)[-1]
+        columns = decode(_SNAPSHOTS, 200, json.loads(answer["_headers"]), answer["_body"])
+        values, longs, shorts = (
+            pd.Series(columns[name], dtype="float64")
+            for name in ("account_value", "total_long_notional", "total_short_notional")
+        )
+        frame = pd.DataFrame(
+            {
+                "user": pd.Series(columns["user"], dtype="str").str.lower(),
+                "token": pd.Series(columns["collateral_token"], dtype="str"),
+                "cash": values - longs + shorts,
+                "mode": pd.Series(columns["account_mode"], dtype="Int64"),
+            }
+        )
+        return frame.set_index(["user", "token"])
+
+    def _read(self, columns: list[str], condition: Any = None) -> list[dict[str, Any]]:
+        handle = self._tables.open_table(ANSWERS)
+        if handle is None:
+            return []
+        rows: list[dict[str, Any]] = self._tables.read_rows(
+            handle, columns, condition, self._series
+        ).to_pylist()
+        return rows
