@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.plots import notebook, themes
+from toolkit.widgets.hover import hover_areas
 
 # matplotlib is not thread-safe, and views are drawn on several threads.
 _DRAWING: Final = threading.Lock()
@@ -43,15 +44,19 @@ def draw_svg(draw: Callable[..., Axes | Figure], *arguments: Any) -> str:
     - ``*arguments``: arguments of `draw`
 
     Returns: the colours are variables of `STYLE`, so the figure is readable on a light and on a
-    dark background inside an element of class ``tk-view``. The same plot gives the same text.
+    dark background inside an element of class ``tk-view``. The pointer shows the values. The
+    same plot gives the same text.
     """
     with _DRAWING:
         drawn = draw(*arguments, theme="light", transparent=True)
         buffer = io.StringIO()
-        notebook.root_figure(drawn).savefig(buffer, format="svg", metadata=_NO_METADATA)
+        figure = notebook.root_figure(drawn)
+        figure.savefig(buffer, format="svg", metadata=_NO_METADATA)
+        areas = hover_areas(figure)
     svg = _use_colour_css_variables(_use_stable_ids(_PROLOGUE.sub("", buffer.getvalue()).strip()))
     words = escape(notebook.alt(drawn))
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
+    svg = svg.replace("</svg>", f"{areas}</svg>")
     return f'<figure class="tk-figure">{svg}</figure>'
 
 

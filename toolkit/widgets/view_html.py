@@ -26,6 +26,7 @@ STYLE: Final = (
  white-space:pre-line}
 .tk-view .tk-figure{margin:.6em 0}
 .tk-view .tk-figure svg{display:block;max-width:100%;height:auto}
+.tk-view .tk-hover rect:hover{fill:var(--tk-muted);fill-opacity:.18}
 .tk-view .tk-figures{display:grid;gap:0 2em;
  grid-template-columns:repeat(auto-fit,minmax(min(28rem,100%),1fr))}
 .tk-view .tk-side{display:flex;flex-wrap:wrap;gap:0 2.2em;align-items:flex-start}
