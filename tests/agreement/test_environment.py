@@ -131,6 +131,22 @@ def test_extras_have_a_purpose():
     }
 
 
+def test_workflow_uses_supported_versions():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())["jobs"]
+    tried = jobs["tests"]["strategy"]["matrix"]["python"]
+    prefix = "Programming Language :: Python :: "
+    named = [text.removeprefix(prefix) for text in PROJECT["classifiers"] if prefix in text]
+    assert len(tried) == 3
+    assert (tried[0], tried[-1]) == (named[0], named[-1])
+    assert PROJECT["requires-python"] == f">={named[0]}"
+    assert f"{named[0]} to {named[-1]}" in (ROOT / "docs/install.md").read_text("utf-8")
+
+
+def test_every_dependency_has_a_lowest_version():
+    items = requirement_names("all", "spark", "docs", "dev")
+    assert [i.name for i in items if not any(part.operator == ">=" for part in i.specifier)] == []
+
+
 def test_version_is_the_same_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     newest = re.search(r"^## (\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)

@@ -21,6 +21,34 @@ BESIDE_THE_MIRROR = {
     "scale",
     "typing",
 }
+PROJECT_FILES = [
+    ".ci/run",
+    ".ci/sbom",
+    ".ci/wheel",
+    ".devcontainer/devcontainer.json",
+    ".pre-commit-config.yaml",
+    ".github/ISSUE_TEMPLATE/fault.md",
+    ".github/pull_request_template.md",
+    ".github/workflows/tests.yml",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "README.md",
+    "SECURITY.md",
+    "docs/accounting.md",
+    "docs/comparison.md",
+    "docs/fetching.md",
+    "docs/glossary.md",
+    "docs/how_to.md",
+    "docs/install.md",
+    "docs/live_service.md",
+    "docs/scale.md",
+    "environment.yml",
+    "requirements.lock",
+]
+"""Files that people look for in a project, and pages that no other test reads."""
 SOMEONES_MACHINE = re.compile(r"(?<![\w.}])/(?:root|home|Users|work|tmp)/\w")
 
 
@@ -46,6 +74,15 @@ def test_folders_mirror_toolkit():
 def test_contributing_names_test_folders():
     told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     assert {name for name in BESIDE_THE_MIRROR if f"`tests/{name}/`" not in told} == set()
+
+
+def test_project_files_exist():
+    assert [name for name in PROJECT_FILES if not (ROOT / name).is_file()] == []
+
+
+def test_recipes_are_many():
+    headings = re.findall(r"^##+ .*\?$", (ROOT / "docs/how_to.md").read_text("utf-8"), re.M)
+    assert len(set(headings)) >= 25
 
 
 def test_package_is_typed():

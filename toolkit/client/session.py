@@ -268,7 +268,10 @@ class Session:
         else:
             from tqdm.auto import tqdm
 
-            bar = tqdm(desc=title, unit=" rows", unit_scale=True, delay=1.0, leave=False)
+            silent = bool(os.environ.get("TQDM_DISABLE"))  # tqdm's bar for notebooks ignores it
+            bar = tqdm(
+                desc=title, unit=" rows", unit_scale=True, delay=1.0, leave=False, disable=silent
+            )
         try:
             yield bar.update
         finally:
