@@ -12,6 +12,11 @@ No step is most of it. A direct use of the transport below httpx saves 0.4 ms of
 5 % of the pull), but loses what httpx does for addresses, proxies and keys. What would be next is
 the compiled pass that the section about frames names: it would save decoding, columns, paging and
 freeing, half of the time.
+
+Another aim is a client that needs no more processor time than the service. It needs 5 to 7 times as
+much. The service sends rows that it keeps as finished JSON, in 1.2 to 1.9 ms a request. The client
+makes a Python object of each value, and checks the rows. With the compiled pass it would still need
+twice as much: HTTP, checks and frames alone take 3.4 ms.
 """
 
 import json

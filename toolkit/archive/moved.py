@@ -169,6 +169,8 @@ class _Snapshots:
             pd.Series(columns[name], dtype="float64")
             for name in ("account_value", "total_long_notional", "total_short_notional")
         )
+        # ASSUMED: account values and notionals of a snapshot have the same prices. If they differ,
+        # accounts with positions are asked although they did not move.
         frame = pd.DataFrame(
             {
                 "user": pd.Series(columns["user"], dtype="str").str.lower(),
