@@ -6,11 +6,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from toolkit.analysis.pnl.equity import MONEY
 from toolkit.analysis.pnl.mixed_accounts import UnnamedAccount
 from toolkit.errors import MissingColumns
 from toolkit.pnl import equity
 
-from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
+from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
 from .test_attribution_of_accounts import two_fills, two_ledgers, two_payments
 from .test_round_trips import NO, listed_rows
 
@@ -70,6 +71,8 @@ def test_equity_of_each_account(kind: str) -> None:
     facts = result.attrs["toolkit"]
     assert (facts["helper"], facts["by"]) == ("pnl.equity", "hour")
     assert list(facts["inputs"]) == ["fills", "funding", "ledger", "marks"]
+    dtype = str(EXACT) if kind == "exact" else "float64"
+    assert {str(result[name].dtype) for name in (*MONEY, "spot_realised")} == {dtype}
     covers = result.pop("covers")
     for letter, points in POINTS.items():
         rows = [row[1:] for row in listed_rows(result) if str(row[0])[2] == letter]
@@ -123,6 +126,7 @@ def test_named_account_is_not_doubted() -> None:
         assert equity(fills, account=ME, **given)["realised"].iloc[-1] == -11.125
         with pytest.warns(UnnamedAccount, match="1 fill does not begin"):
             equity(fills, **given)
+    assert equity(fills.drop(columns="start_position"))["realised"].iloc[-1] == -11.125
 
 
 def test_errors_of_equity() -> None:
@@ -140,6 +144,7 @@ def test_errors_of_equity() -> None:
     for given, marked, match in (
         (few, marks().drop(columns="mark_px"), "marks: column mark_px missing"),
         (few, marks().astype({"mark_px": "str"}), r"marks: .*mark_px is String"),
+        (few, marks().assign(time=pd.NaT), "^marks: "),
         (as_numbers(few, "exact"), marks(), "marks: the numbers are float"),
     ):
         with pytest.raises(MissingColumns, match=match):
