@@ -161,6 +161,10 @@ def test_errors_of_accounts() -> None:
         migration(snapshot(), snapshot(), edges=[2, 1])
     with pytest.raises(ValueError, match="width"):
         levels(held(), width=0)
+    with pytest.raises(ValueError, match="reach must be positive"):
+        levels(held(), reach=0)
+    with pytest.raises(MissingColumns, match=r"^contexts: .*open_interest is String"):
+        levels(held(), pd.DataFrame({"name": ["X"], "open_interest": ["50"]}))
     with pytest.raises(MissingColumns, match="total_long_notional"):
         leverage(snapshot().drop(columns="total_long_notional"))
 
@@ -221,12 +225,17 @@ def test_levels_of_computed_prices(kind: str) -> None:
     """The equity behind a cross position is the account's less the margin of its other positions.
 
     0xa has 100, and X and Y use 25 each: 75 + 10 (p - 100) = 0.25 p, 75 - 5 (p - 100) = 0.25 p, and
-    on the other dex 40 + 2 (p - 40) = 0.2 p. 0xb is isolated: 45 + 3 (p - 100) = 0.15 p and
-    60 - 4 (p - 100) = 0.1 p. Two prices are stated. Nothing is known of 0xd.
+    on the other dex 40 + 2 (p - 40) = 0.2 p. W is isolated: 10 + (p - 100) = 0.05 p. So is 0xb:
+    45 + 3 (p - 100) = 0.15 p and 60 - 4 (p - 100) = 0.1 p. Three prices are stated. Nothing is
+    known of 0xd. V is closed.
     """
     rows = [
+        ("0xa", "", "V", 0.0, 0.0, None, "cross", 0.0),
         ("0xa", "", "X", 10.0, 1000.0, None, "cross", 50.0),
+        ("0xa", "", "W", 1.0, 100.0, None, "isolated", 10.0),
         ("0xa", "", "Y", -5.0, 500.0, None, "cross", 50.0),
+        ("0xe", "", "Y", -1.0, 100.0, 100.4, "isolated", 1.0),
+        ("0xd", "", "U", 1.0, 70.0, None, "cross", 5.0),
         ("0xa", "flx", "flx:Z", 2.0, 80.0, None, "cross", 16.0),
         ("0xb", "", "Y", 3.0, 300.0, None, "isolated", 45.0),
         ("0xb", "", "X", -4.0, 400.0, None, "isolated", 60.0),
@@ -239,22 +248,28 @@ def test_levels_of_computed_prices(kind: str) -> None:
     positions["liquidation_px"] = positions["liquidation_px"].astype("float64")
     values = [("0xb", "", 500.0), ("0xa", "flx", 40.0), ("0xa", "", 100.0)]
     accounts = pd.DataFrame(values, columns=["user", "dex", "cross_account_value"])
-    contexts = pd.DataFrame({"name": ["Y", "X"], "open_interest": [10.0, 36.0]})
+    interest = {"name": ["Y", "X", "W", "flx:Z"], "open_interest": [10.0, 36.0, 1.0, 0.0]}
+    contexts = pd.DataFrame(interest)
     given = [as_numbers(frame, kind) for frame in (positions, contexts, accounts)]
-    made = levels(*given[:2], accounts=given[2], max_leverage={"X": 20, "Y": 10, "flx:Z": 5})
+    leverage = {"X": 20, "Y": 10, "flx:Z": 5, "U": 3, "V": 3, "W": 10}
+    made = levels(*given[:2], accounts=given[2], max_leverage=leverage)
     none = float("nan")
     expected = [
+        ("U", "long", none, none, none, 0, 0, 0, 0, none, 70, none, none),
+        ("W", "long", -0.05, 94, 95, 1, 1, 100, 100, 0, 0, 1, 1),
         ("X", "long", -0.08, 91, 92, 1, 1, 500, 1700, 1, 100, 0.5, 17 / 36),
         ("X", "long", -0.05, 94, 95, 2, 2, 1200, 1200, 1000 / 1200, 100, 0.5, 17 / 36),
         ("X", "short", 0.12, 112, 113, 1, 1, 400, 400, 0, 0, 4 / 36, 4 / 36),
         ("Y", "long", -0.1, 89, 90, 1, 1, 300, 300, 0, 0, 0.3, 0.3),
-        ("Y", "short", 0.09, 109, 110, 1, 1, 500, 500, 1, 0, 0.5, 0.5),
+        ("Y", "short", 0, 100, 101, 1, 1, 100, 100, 0, 0, 0.6, 0.6),
+        ("Y", "short", 0.09, 109, 110, 1, 1, 500, 600, 1, 0, 0.6, 0.6),
         ("flx:Z", "long", -0.44, 22, 22.4, 1, 1, 80, 80, 1, 0, none, none),
     ]
     rows = made.to_numpy().tolist()
     assert [row[:2] for row in rows] == [list(row[:2]) for row in expected]
     for row, wanted in zip(rows, expected, strict=True):
         assert row[2:] == pytest.approx(wanted[2:], nan_ok=True)
+    assert made.index.tolist() == list(range(len(expected)))
     facts = made.attrs["toolkit"]
     assert facts["helper"] == "liquidations.levels"
     assert list(facts["inputs"])[:2] == ["positions", "contexts"]
