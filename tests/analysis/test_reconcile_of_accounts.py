@@ -94,6 +94,10 @@ def test_amounts_of_one_side() -> None:
 
 
 def test_residual_within_tolerance() -> None:
+    """At 6:00 the second account swaps outcome tokens, which bring no USDC."""
+    frames = (two_fills(), two_payments(), two_ledgers())
+    end = END[0].assign(time=times([MONDAY + 7 * HOUR] * 2)), END[1]
+    assert reconcile(START, end, *frames)["spot_cash"].tolist() == [0, 0.25]
     near = made("float", tolerance=110)
     assert near[["history_late", "funding_missing"]].to_numpy().tolist() == [[122.75, 0], [0, 0]]
 

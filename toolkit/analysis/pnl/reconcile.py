@@ -320,11 +320,11 @@ def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, Amount]
     fill is not known.
     """
     cash: dict[str, Amount] = {}
-    if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC
+    if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC: their price has no meaning
         spots = spots[~spots["dir"].isin(SWAPS)]
     if "coin" in spots.columns:
         spots = spots[~spots["coin"].isin(other_quotes)]
-    names = ("user", "side", "px", "sz", "fee", "fee_token", "tid", "dir")
+    names = ("user", "side", "px", "sz", "fee", "fee_token", "tid")
     for user, *fill in zip(*(column_list(spots, name) for name in names), strict=True):
         got = _cash_of_fill(*fill)
         cash[user] = add_amounts([cash[user], got]) if user in cash else got
@@ -340,11 +340,7 @@ def _other_quote_coins(fills: Any) -> set[str]:
     return set(sells.select("coin").unique(["coin"]).lazy().collect("pyarrow")["coin"].to_list())
 
 
-def _cash_of_fill(
-    side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any, word: Any
-) -> Amount:
-    if word in SWAPS and sz is not None:  # tokens for tokens: the price has no meaning
-        return sz - sz
+def _cash_of_fill(side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any) -> Amount:
     if side is None or px is None or sz is None:
         return None
     notional = px * sz
