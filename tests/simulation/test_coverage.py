@@ -5,6 +5,7 @@ import typing
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -98,10 +99,24 @@ def tables(world: World) -> Iterator[Iterable[Any]]:
     )
 
 
+SCALARS = {str, int, float, bool, types.NoneType, UnsetType}
+
+
+@cache
+def fields_with_records(kind: type) -> list[str]:
+    """Return the fields of a record whose type allows more than text, numbers and flags."""
+    return [
+        name
+        for name, hint in typing.get_type_hints(kind).items()
+        if not {*(typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,))}
+        <= SCALARS
+    ]
+
+
 def iterate_nested_records(value: Any) -> Iterator[Any]:
     if isinstance(value, msgspec.Struct):
         yield value
-        for name in value.__struct_fields__:
+        for name in fields_with_records(type(value)):
             yield from iterate_nested_records(getattr(value, name))
     elif isinstance(value, list | tuple):
         for part in value:
