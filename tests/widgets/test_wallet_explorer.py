@@ -1,5 +1,7 @@
 """The wallet explorer: sums of parts, choices of coin and day, and its code."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 import pytest
 
@@ -30,10 +32,16 @@ def whole(exchange: tk.Session, user: str, builders: tuple[str, ...]) -> WalletV
     return wallet_view(request, bind_session(exchange), exchange.now_ms())
 
 
-@pytest.fixture
-def explorer(exchange: tk.Session, user: str) -> WalletExplorer:
-    with wallet_explorer(user, session=exchange) as result:
+@pytest.fixture(scope="module")
+def opened(exchange: tk.Session, user: str) -> Iterator[WalletExplorer]:
+    with wallet_explorer(user, period="7d", session=exchange) as result:
         yield result
+
+
+@pytest.fixture
+def explorer(opened: WalletExplorer, user: str) -> WalletExplorer:
+    """Return the explorer of the account, with all coins and all days."""
+    return opened.set(user=user, coin=None, day=None)
 
 
 def of(whole: WalletView, **chosen: str) -> WalletView:
@@ -118,8 +126,7 @@ def test_view_without_positions(exchange: tk.Session, user: str):
 
 
 @pytest.mark.parametrize("chosen", [[], ["day"], ["coin", "day"]], ids=", ".join)
-def test_code_reproduces_view(default: tk.Session, user: str, chosen: list[str]):
-    explorer = wallet_explorer(user, period="7d")
+def test_code_reproduces_view(default: tk.Session, explorer: WalletExplorer, chosen: list[str]):
     fills = explorer.view.fills.iloc[0]
     known = {"coin": fills["coin"], "day": f"{fills['time']:%Y-%m-%d}"}
     explorer.set(**{name: known[name] for name in chosen})
@@ -155,7 +162,7 @@ def test_other_account_resets_choices(exchange: tk.Session, explorer: WalletExpl
     other = next(u for u in exchange.world["users"] if u != explorer.request.user)
     explorer._user.value = f"  {other} "
     assert explorer.settle(20)
-    assert explorer.view.request == WalletRequest(other, builders=explorer._builders)
+    assert explorer.view.request == WalletRequest(other, "7d", builders=explorer._builders)
     assert explorer._coin.options[0] == ("all coins", None)
     assert (explorer._coin.value, explorer._day.value) == (None, None)
 

@@ -40,12 +40,12 @@ def approval_spans(
 
         - ``user``: account that approved the builder.
         - ``span``: number of the span; 1 is the first of the user.
-        - ``after``: last known moment before the span without an approval, UTC; missing if there is
-          none. The approval came after it, and not after ``first``.
+        - ``after``: last known moment without the approval before the span, UTC; missing if there
+          is none. The user approved the builder after it, and at ``first`` at the latest.
         - ``first``: first known moment with the approval, UTC.
         - ``last``: last known moment with the approval, UTC.
-        - ``before``: next known moment without the approval, UTC; missing if there is none. The
-          revocation came after ``last``, and not after this moment.
+        - ``before``: first known moment without the approval after the span, UTC; missing if there
+          is none. The user revoked it after ``last``, and before this moment or at it.
         - ``seen``: number of fills and payments in the span.
 
     Raises

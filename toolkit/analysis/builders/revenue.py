@@ -323,7 +323,7 @@ def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Fram
         columns.require_some_values(frame, "user", "fills", "says whose each fill is")
     directions.warn_missing_directions(frame, "fills")
     have = frame.collect_schema().names()
-    none = nw.col("builder").is_null()
+    is_unrouted = nw.col("builder").is_null()
     is_builder = (lower_address("builder") == builder.lower()).fill_null(False)
     frame = frame.filter(~directions.is_conversion(have))
     forced = directions.is_forced_close(have) | ~directions.is_market_trade(have)
@@ -331,9 +331,9 @@ def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Fram
         forced = forced | ~nw.col("twap_id").is_null()
     routes = {
         "routed": is_builder,
-        "elsewhere": ~none & ~is_builder,
-        "direct": none & ~forced,
-        "unroutable": none & forced,
+        "elsewhere": ~is_unrouted & ~is_builder,
+        "direct": is_unrouted & ~forced,
+        "unroutable": is_unrouted & forced,
     }
     zero, usd = nw.lit(0.0), nw.col("volume")
     frame = frame.with_columns(volume=nw.col("px") * nw.col("sz"), fills=nw.lit(1))

@@ -281,9 +281,9 @@ def count_missing(frame: Frame, names: Iterable[str]) -> tuple[dict[str, int], i
     schema = frame.collect_schema()
     gone = {n: nw.col(n).is_null() for n in names}
     gone |= {n: lacks | nw.col(n).is_nan() for n, lacks in gone.items() if schema[n].is_float()}
-    one, none = nw.lit(1), nw.lit(0)
+    one, zero = nw.lit(1), nw.lit(0)
     flags = frame.select(
-        **{n: nw.when(lacks).then(one).otherwise(none) for n, lacks in gone.items()}
+        **{n: nw.when(lacks).then(one).otherwise(zero) for n, lacks in gone.items()}
     )
     sums = flags.with_columns(_rows=one).select(*(nw.col(n).sum() for n in (*gone, "_rows")))
     counted = sums.lazy().collect("pyarrow").to_arrow().to_pylist()[0]

@@ -115,14 +115,14 @@ def _quality_figures(rows: pd.DataFrame) -> tuple[Any, ...]:
     priced = rows[rows["_px"].notna() & rows["_usd"].notna()]
     gain = float((priced["_sign"] * (priced["_px"] - priced["px"]) * priced["sz"]).sum())
     value, volume = float((priced["_px"] * priced["sz"]).sum()), float(rows["_usd"].sum())
-    nothing = not len(priced)
+    is_unpriced = not len(priced)
     return (
         len(rows),
         volume,
         len(priced),
         float(priced["_usd"].sum()) / volume if volume else np.nan,
-        np.nan if nothing else gain,
-        np.nan if nothing else gain / value * 1e4,
+        np.nan if is_unpriced else gain,
+        np.nan if is_unpriced else gain / value * 1e4,
         float(priced["_age"].mean()),
         float(priced["_age"].max()),
     )

@@ -334,9 +334,9 @@ def _fills_by_order(twaps: Frame, fills: IntoFrame, account: str | None) -> Fram
 
 def _with_prices(frame: Frame, prices: IntoFrame | None) -> Frame:
     """Add the mark price of each order's market."""
-    nothing = nw.lit(None).cast(nw.Float64())
+    unknown_price = nw.lit(None).cast(nw.Float64())
     if prices is None:
-        return frame.with_columns(_px=nothing)
+        return frame.with_columns(_px=unknown_price)
     marks = columns.open_as_floats(prices, "prices", ["mark_px"])
     columns.require_columns(marks, ["name"], "prices")
     # A market that is listed twice must not double its orders.
@@ -350,7 +350,7 @@ def _with_prices(frame: Frame, prices: IntoFrame | None) -> Frame:
 
 def _sum_outstanding(frame: Frame, keys: list[str]) -> Frame:
     """Sum what is outstanding in each group."""
-    zero, none = nw.lit(0.0), nw.lit(None).cast(nw.Float64())
+    zero, missing = nw.lit(0.0), nw.lit(None).cast(nw.Float64())
     runs, buys = ~nw.col("waiting"), nw.col("is_buy")
     rest = nw.col("remaining_sz")
     priced = ~(nw.col("_px").is_null() | nw.col("_px").is_nan())
@@ -384,6 +384,6 @@ def _sum_outstanding(frame: Frame, keys: list[str]) -> Frame:
         nw.col("orders").fill_null(0).cast(nw.Int64()),
         nw.col("_waits").fill_null(0).cast(nw.Int64()).alias("waiting"),
         *(nw.col(name).fill_null(0.0) for name in sizes),
-        *(nw.when(known).then(nw.col(name)).otherwise(none).alias(name) for name in money),
+        *(nw.when(known).then(nw.col(name)).otherwise(missing).alias(name) for name in money),
         nw.col("unpriced").fill_null(0).cast(nw.Int64()),
     )

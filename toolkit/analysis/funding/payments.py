@@ -72,14 +72,14 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
 
 
 def _split_payments(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:
-    usdc, nothing = nw.col("usdc"), columns.zero_literal(kind)
+    usdc, zero = nw.col("usdc"), columns.zero_literal(kind)
     counted = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
     rows = frame.filter(counted)
     return rows.select(
         *keys,
         "time",
-        paid=nw.when(usdc < 0).then(usdc).otherwise(nothing),
-        received=nw.when(usdc > 0).then(usdc).otherwise(nothing),
+        paid=nw.when(usdc < 0).then(usdc).otherwise(zero),
+        received=nw.when(usdc > 0).then(usdc).otherwise(zero),
         net=usdc,
     )
 

@@ -195,9 +195,9 @@ def _estimate_half_life(
     recoveries: list[_Recovery], level: float, draws: int, seed: int, window: float
 ) -> tuple[dict[str, tuple[float, float, float]], Floats]:
     """Return half-life and share taken with their intervals, and the share of each recovery."""
-    nothing = (float("nan"),) * 3
+    unknown = (float("nan"),) * 3
     if not recoveries:
-        return {"half_life": nothing, "taken": nothing}, np.array([])
+        return {"half_life": unknown, "taken": unknown}, np.array([])
     step = float(np.median(np.concatenate([np.diff(recovery.seconds) for recovery in recoveries])))
     lives = np.geomspace(step / 5, 10 * window, _GRID)
     losses = [_squared_errors(recovery, lives) for recovery in recoveries]
@@ -218,7 +218,7 @@ def _estimate_half_life(
         for name, values in (("half_life", best), ("taken", means))
     }
     if params["half_life"][0] != params["half_life"][0]:
-        return {"half_life": nothing, "taken": nothing}, np.full(len(recoveries), np.nan)
+        return {"half_life": unknown, "taken": unknown}, np.full(len(recoveries), np.nan)
     return params, taken
 
 

@@ -28,14 +28,14 @@ def mark_uncovered(
     `hours` is the result of `funding_hours.position_hours`.
     """
     number = columns.number_type(kind)
-    nothing = columns.missing_literal(kind)
+    missing = columns.missing_literal(kind)
     whole = whole.with_columns(covers=nw.lit(", ".join(covers.values())))
     if covers.get("unrealised") != "unrealised":
-        whole = whole.with_columns(unrealised=nothing)
+        whole = whole.with_columns(unrealised=missing)
     if covers.get("ledger") != "ledger":
-        whole = whole.with_columns(ledger=nothing)
+        whole = whole.with_columns(ledger=missing)
     if covers.get("funding") != "funding":
-        return whole.with_columns(funding=nothing, equity_change=nothing)
+        return whole.with_columns(funding=missing, equity_change=missing)
     whole = _add_hours(whole.with_columns(_one=nw.lit(1)), keys, hours)
     whole = whole.with_columns(_unpaid=_misses_payments(keys, has_hours=hours is not None))
     change = (nw.col("_perp_net") + nw.col("ledger")).cast(number)
@@ -73,9 +73,9 @@ def mark_unknown(whole: Frame, kind: Numbers) -> Frame:
         nw.lit(" fees known)"),
         nw.col("covers").str.slice(len("fills")),
     )
-    nothing = columns.missing_literal(kind)
+    missing = columns.missing_literal(kind)
     return whole.with_columns(
-        **{n: nw.when(gone).then(nothing).otherwise(nw.col(n)) for n, gone in lost.items()},
+        **{n: nw.when(gone).then(missing).otherwise(nw.col(n)) for n, gone in lost.items()},
         covers=nw.when((closed + fee) > 0).then(share).otherwise(nw.col("covers")),
     )
 
@@ -149,7 +149,7 @@ def _misses_payments(keys: Sequence[str], *, has_hours: bool) -> nw.Expr:
     account = ["user"] if "user" in keys else ["_one"]
     group = [key for key in keys if key in KEYS] or ["_one"]
     row, payments, perps = nw.col("_payments"), nw.col("_payments").sum(), nw.col("_perps").sum()
-    none = (payments.over(*account) == 0) & (perps.over(*account) > 0)
-    none = none | ((payments.over(*group) == 0) & (nw.col("_held") > 0))
+    is_unpaid = (payments.over(*account) == 0) & (perps.over(*account) > 0)
+    is_unpaid = is_unpaid | ((payments.over(*group) == 0) & (nw.col("_held") > 0))
     gaps = nw.col("_paid_hours") < nw.col("_held") if has_hours else perps.over(*group) > 0
-    return none | ((row == 0) & gaps)
+    return is_unpaid | ((row == 0) & gaps)

@@ -92,9 +92,9 @@ def _fill_fees(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     of their size.
     """
     found = {f"_{fee}": columns.column_or_zero(fee, have, kind) for fee in FILL_FEES}
-    unknown, none = _is_missing("fee", kind), columns.zero_literal(kind)
+    unknown, zero = _is_missing("fee", kind), columns.zero_literal(kind)
     parts = ("_builder_fee", "_deployer_fee")
-    return found | {part: nw.when(unknown).then(none).otherwise(found[part]) for part in parts}
+    return found | {part: nw.when(unknown).then(zero).otherwise(found[part]) for part in parts}
 
 
 def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> Frame:
@@ -133,20 +133,20 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
     names = [f"_{fee}" for fee in FILL_FEES]
     worth = {name: usd_values.apply_prices(nw.col(name), token, prices, kind) for name in names}
     gone = lost | nw.col("_bought")
-    none = columns.zero_literal(kind)
+    zero = columns.zero_literal(kind)
     unpriced = nw.when(lost & (nw.col("_fee") != 0)).then(nw.lit(1)).otherwise(nw.lit(0))
     frame = frame.with_columns(
-        _in_cost=nw.when(nw.col("_bought")).then(in_cost).otherwise(none),
+        _in_cost=nw.when(nw.col("_bought")).then(in_cost).otherwise(zero),
         _unpriced=unpriced,
         _at_par=nw.when(at_par).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
     return frame.with_columns(
-        **{name: nw.when(gone).then(none).otherwise(value) for name, value in worth.items()}
+        **{name: nw.when(gone).then(zero).otherwise(value) for name, value in worth.items()}
     )
 
 
 def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dict[str, nw.Expr]:
-    nothing, part = columns.zero_literal(kind), nw.col("_own_fee")
+    zero, part = columns.zero_literal(kind), nw.col("_own_fee")
     net = (nw.col("_closed") - nw.col("_fee")).cast(columns.number_type(kind))
     perp = nw.col("_perp")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
@@ -155,12 +155,12 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dic
         "fills": nw.lit(1),
         "volume": nw.when(unknown).then(nw.lit(0.0)).otherwise(volume),
         "closed_pnl": nw.col("_closed"),
-        "trading_fee": nw.when(part > 0).then(-part).otherwise(nothing),
+        "trading_fee": nw.when(part > 0).then(-part).otherwise(zero),
         "builder_fee": columns.flip_sign(nw.col("_builder_fee"), kind),
         "deployer_fee": columns.flip_sign(nw.col("_deployer_fee"), kind),
-        "rebate": nw.when(part < 0).then(-part).otherwise(nothing),
+        "rebate": nw.when(part < 0).then(-part).otherwise(zero),
         "net": net,
-        "_perp_net": nw.when(perp).then(net).otherwise(nothing),
+        "_perp_net": nw.when(perp).then(net).otherwise(zero),
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
         "priority_gas": columns.flip_sign(columns.column_or_zero("priority_gas", have, kind), kind),
         "missing_amounts": nw.col("_lacking"),
@@ -212,15 +212,15 @@ def measure_funding(
     if rates.prices and rates.dexes:
         frame = frame.with_columns(_usdc=payment, _token=_token_of_dex(rates.dexes))
         payment = usd_values.apply_prices(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
-    nothing = columns.zero_literal(kind)
+    zero = columns.zero_literal(kind)
     inside = nw.col("_inside")
     frame = frame.with_columns(_payment=payment)
-    counted = nw.when(inside).then(nw.col("_payment")).otherwise(nothing)
+    counted = nw.when(inside).then(nw.col("_payment")).otherwise(zero)
     measures = {
         "funding": counted,
         "net": counted,
         "_perp_net": counted,
-        "funding_outside": nw.when(inside).then(nothing).otherwise(nw.col("_payment")),
+        "funding_outside": nw.when(inside).then(zero).otherwise(nw.col("_payment")),
         "_payments": nw.when(is_known & inside).then(nw.lit(1)).otherwise(nw.lit(0)),
         "_outside": nw.when(inside).then(nw.lit(0)).otherwise(nw.lit(1)),
         "missing_amounts": nw.when(is_known).then(nw.lit(0)).otherwise(nw.lit(1)),

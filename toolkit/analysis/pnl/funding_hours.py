@@ -117,11 +117,11 @@ def _payment_turns(funding: Frame, user: nw.Expr) -> Frame:
     if SAMPLES in have:
         rows = _repeat_by_hour(rows)
     rows = rows.select(*_PAIR, "_ms").unique([*_PAIR, "_ms"])
-    nothing = nw.lit(0)
+    zero = nw.lit(0)
     return rows.select(
         *_PAIR,
-        *_integer_columns(_ms=nw.col("_ms"), _next=nw.col("_ms"), _change=nothing),
-        *_integer_columns(_open=nothing, _row=nw.col("_ms") * 0 + 1),
+        *_integer_columns(_ms=nw.col("_ms"), _next=nw.col("_ms"), _change=zero),
+        *_integer_columns(_open=zero, _row=nw.col("_ms") * 0 + 1),
         # A fill in the same millisecond as the payment comes after it.
         *_integer_columns(_place=nw.col("_ms") * 2 - 1),
     )

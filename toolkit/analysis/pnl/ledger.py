@@ -127,13 +127,13 @@ def sums(
     made = ("account", "token", *grouping.CALENDAR)
     columns.require_columns(rows, [key for key in keys if key not in made], "ledger")
     rows = grouping.add_calendar(rows, keys)
-    nothing = columns.zero_literal(kind)
+    zero = columns.zero_literal(kind)
     usd, lost = nw.col("usd"), ~nw.col("known")
     amounts = {
         "perp": nw.col("perp"),
-        "spot_usdc": nw.when(nw.col("token") == "USDC").then(nw.col("spot")).otherwise(nothing),
-        "deposits": nw.when(usd > 0).then(usd).otherwise(nothing),
-        "withdrawals": nw.when(usd < 0).then(usd).otherwise(nothing),
+        "spot_usdc": nw.when(nw.col("token") == "USDC").then(nw.col("spot")).otherwise(zero),
+        "deposits": nw.when(usd > 0).then(usd).otherwise(zero),
+        "withdrawals": nw.when(usd < 0).then(usd).otherwise(zero),
         "net_deposits": usd,
     }
     rows = rows.select(

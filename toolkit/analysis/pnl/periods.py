@@ -157,11 +157,11 @@ def _end_positions(fills: Any, *, split: bool) -> Frame:
 
 def _chain_end(rows: Frame, keys: list[str], wanted: str, other: str, time: str) -> Frame:
     """Return the position that is in `wanted` and not in `other`; if there is none, any."""
-    one, none = nw.lit(1).cast(nw.Int64()), nw.lit(-1).cast(nw.Int64())
+    plus, minus = nw.lit(1).cast(nw.Int64()), nw.lit(-1).cast(nw.Int64())
     edges = columns.stack_frames(
         [
-            rows.select(*keys, time, _at=nw.col(wanted), _net=one),
-            rows.select(*keys, time, _at=nw.col(other), _net=none),
+            rows.select(*keys, time, _at=nw.col(wanted), _net=plus),
+            rows.select(*keys, time, _at=nw.col(other), _net=minus),
         ]
     )
     nets = edges.group_by(*keys, time, "_at").agg(nw.col("_net").sum())

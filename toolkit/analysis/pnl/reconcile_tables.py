@@ -45,8 +45,8 @@ def select_tables(
 ) -> AccountTables:
     """Return the accounts' rows after the first time, up to and including the second one."""
     if fills is None:
-        none = pd.DataFrame()
-        return AccountTables(none, none, *_funding_rows(bounds, funding, ledger, account))
+        no_rows = pd.DataFrame()
+        return AccountTables(no_rows, no_rows, *_funding_rows(bounds, funding, ledger, account))
     trades = _rows_between(bounds, fills, "user", "fills", account)
     other = trades["coin"].str.contains(markets.NOT_PERP)
     other = other.fillna(False).astype(bool)
