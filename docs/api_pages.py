@@ -148,7 +148,7 @@ def _class_parts(name: str, kind: type) -> Iterator[str]:
     yield from _docstring_parts(inspect.getdoc(kind) or "")
     if issubclass(kind, Exception):
         return
-    for method, value in vars(kind).items():
+    for method, value in list_members(kind).items():
         if method.startswith("_") or not (inspect.isfunction(value) or isinstance(value, property)):
             continue
         function = value.fget if isinstance(value, property) else value
@@ -157,6 +157,14 @@ def _class_parts(name: str, kind: type) -> Iterator[str]:
             if inspect.isfunction(value):
                 yield f"```python\n{kind.__name__.lower()}.{method}{_signature(function)}\n```"
             yield from _docstring_parts(documented)
+
+
+def list_members(kind: type) -> dict[str, Any]:
+    """Return the members of a class, and those of its private bases in this package."""
+    public = set(map(id, public_names().values()))
+    bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == "toolkit"]
+    own = [base for base in bases if base is kind or id(base) not in public]
+    return {name: member for base in reversed(own) for name, member in vars(base).items()}
 
 
 def _signature(function: Callable[..., Any]) -> str:

@@ -93,11 +93,10 @@ def public_api() -> str:
         is_callable = inspect.isfunction(value) or hasattr(value, "__dataclass_fields__")
         lines.append(f"{name}{_bare_signature(value) if is_callable else ''}")
         if inspect.isclass(value) and not issubclass(value, Exception):
-            methods = {key: item for key, item in vars(value).items() if inspect.isfunction(item)}
             lines += [
                 f"{name}.{key}{_bare_signature(item)}"
-                for key, item in sorted(methods.items())
-                if not key.startswith("_")
+                for key, item in sorted(api_pages.list_members(value).items())
+                if inspect.isfunction(item) and not key.startswith("_")
             ]
     return "\n".join(lines) + "\n"
 
