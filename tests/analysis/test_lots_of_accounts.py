@@ -6,6 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from toolkit.analysis.pnl.mixed_accounts import UnnamedAccount
 from toolkit.pnl import lots
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
@@ -97,6 +98,15 @@ def test_perps_without_directions() -> None:
     """Only outcome tokens are converted, so this is no reason for a warning."""
     fills = two_accounts().query("coin == 'ETH'")
     assert lots(fills.assign(dir=pd.array([None] * 3, dtype="str")))["realised"].sum() == -8
+
+
+def test_account_in_provenance_is_not_doubted() -> None:
+    """Fills are missing, so positions break: this warns only if nothing names the account."""
+    fills = two_accounts().query("coin == 'BTC'").drop(columns="user")
+    with pytest.warns(UnnamedAccount, match="1 fill does not begin"):
+        lots(fills)
+    fills.attrs["toolkit"] = {"parameters": {"user": ME}}
+    assert lots(fills)["size"].tolist() == [1, 2, 5]
 
 
 def test_method_of_lazy_fills() -> None:
