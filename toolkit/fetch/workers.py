@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import Any, Final, Protocol
 
 from toolkit.client import Recipe, Session
@@ -86,12 +85,7 @@ class Workers:
     def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop.set()
         if self._own_pool is not None:
             self._own_pool.shutdown(wait=False, cancel_futures=True)

@@ -46,7 +46,7 @@ def frame_html(frame: pd.DataFrame) -> str | None:
     True
     """
     if type(frame) is not pd.DataFrame or "toolkit" not in frame.attrs:
-        html: str | None = frame._repr_html_()  # type: ignore[operator]
+        html: str | None = frame._repr_html_()  # type: ignore[operator]  # the stubs see a column
         return html
     if not pd.get_option("display.notebook_repr_html"):
         return None
