@@ -26,6 +26,9 @@ Key = tuple[Any, ...]
 # ASSUMED: if the page size is not known, the service may have cut a page of 500 rows or more.
 _SILENT_CUT: Final = 500
 
+_ROUND: Final = 100
+"""A multiple of it is probably a page size of the service: then a first page may not be the end."""
+
 
 @dataclass(frozen=True, slots=True)
 class PageDecision:
@@ -78,6 +81,9 @@ class PageReader:
     _last_tie: tuple[Key, int] | None = None
     _is_confirming: bool = False
     _is_tie_again: bool = False
+    _longest: int = 0
+    _only_tie: tuple[Key, int] | None = None
+    _proof: tuple[Key | None, int] | None = None
     _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
 
     def read(self, rows: Sequence[Any]) -> PageDecision:
@@ -106,6 +112,7 @@ class PageReader:
     def _decide(self, keys: list[Key]) -> PageDecision:
         self._check_order(keys)
         self._check_range(keys)
+        is_proved = self._check_proof(keys)
         start = 0
         while start < len(keys) and not self._is_new(keys[start]):
             start += 1
@@ -118,6 +125,14 @@ class PageReader:
             cut == start and self._last_tie == (keys[-1], len(keys) - start)
         )
         self._last_tie = None
+        proof = None
+        if not is_proved:
+            proof = self._request_proof(keys, start, cut)
+        self._longest = max(self._longest, len(keys))
+        if start < len(keys):
+            self._only_tie = None
+        if proof is not None:
+            return PageDecision(start, start, proof)
         if self._is_last(keys, start, is_unchanged=is_unchanged):
             return self._decide_end(keys, start, cut, is_unchanged=is_unchanged)
         if cut == start:
@@ -142,7 +157,8 @@ class PageReader:
         certain_stop = cut
         until = -1 if self.confirm_until is None else self.confirm_until
         is_early = bool(keys) and keys[-1][0] <= until
-        if is_confirmed or len(self._sent) < self.confirm_pages:
+        is_round = bool(keys) and len(keys) % _ROUND == 0
+        if is_confirmed or (len(self._sent) < self.confirm_pages and not is_round):
             pass
         elif not keys and is_only_page:
             after = self._request_range_again()
@@ -154,7 +170,7 @@ class PageReader:
             # First the only new tie, which may be cut; then what follows it.
             after = None if is_tie_again else self._request_single_tie_again(keys, start)
             if after is None:
-                certain_stop, self.last_kept_key = len(keys), keys[-1]
+                certain_stop = self._keep_only_tie(keys, start)
                 after = self._request_after(keys[-1])
         if after is not None and after.items() <= self.parameters.items():
             after = None  # this request was just answered
@@ -233,12 +249,13 @@ class PageReader:
     def _decide_single_tie(self, keys: list[Key], start: int) -> PageDecision:
         """Decide on a page whose new rows all have the same key."""
         if len(keys) < (_SILENT_CUT if self.size is None else self.size):
-            self.last_kept_key = keys[-1]
+            self._keep_only_tie(keys, start)
             after = self._request_after(keys[-1])
             if after is not None and after.items() <= self.parameters.items():
                 after = None  # an inclusive service sent the rows of the cursor, and nothing else
             return PageDecision(start, len(keys), after)
-        if 0 < start < len(keys) and self._has_cursors:
+        self._last_tie = (keys[-1], len(keys) - start)
+        if 0 < start < len(keys) and self._has_cursors and self.parameters.get("cursor"):
             # The rows of the cursor came again and used a part of the page: cursors are inclusive
             # here, so that the next page can begin with this tie.
             return PageDecision(start, start, {"cursor": make_cursor(keys[-1])})
@@ -255,6 +272,64 @@ class PageReader:
             if self.last_kept_key is None or self.by_time
             else make_cursor(self.last_kept_key),
         )
+
+    def _keep_only_tie(self, keys: list[Key], start: int) -> int:
+        """Keep the only new tie of a page, and return the end of the page."""
+        self.last_kept_key = keys[-1]
+        self._only_tie = keys[-1], len(keys) - start
+        return len(keys)
+
+    def _request_proof(self, keys: list[Key], start: int, cut: int) -> dict[str, Any] | None:
+        """Return the change that requests a proof that a tie is complete; None if none is needed.
+
+        A service may send fewer rows than requested. Then a tie can fill a page, and its other
+        rows never come. If the page is as long as any before, the proof is a longer page, from a
+        row before the tie. If rows follow the tie later, the proof is a page with the tie and them.
+        """
+        if self.operation.grid is not None or (self.size is not None and len(keys) >= self.size):
+            return None
+        if self._only_tie is not None and start < len(keys):
+            self._proof = self._only_tie
+            return self._request_unsent(self._only_tie[0][0])
+        is_only_tie = cut == start < len(keys)
+        if not self._longest or len(keys) < self._longest:
+            return None
+        if start and self.parameters.get("cursor"):
+            # Cursors are inclusive here, and the rows of the cursor may have filled the page.
+            if is_only_tie:
+                self._last_tie = (keys[-1], len(keys) - start)
+                return {"cursor": make_cursor(keys[-1])}
+            return {"start": keys[-1][0] + 1, "cursor": None} if start == len(keys) else None
+        if is_only_tie and not start and self.last_kept_key is not None:
+            self._proof = None, len(keys)
+            return self._request_unsent(self.last_kept_key[0])
+        return None
+
+    def _request_unsent(self, time: int) -> dict[str, Any]:
+        """Return the change that requests the rows from a time on, as no request before did."""
+        after: dict[str, Any] = {"cursor": None} if "cursor" in self.parameters else {}
+        if self.operation.page is not None:
+            self.size = self.most
+            after[self.operation.page.python] = self.most
+        while True:
+            after["start"] = time
+            if frozenset((self.parameters | after).items()) not in self._sent:
+                return after
+            time -= 1
+
+    def _check_proof(self, keys: list[Key]) -> bool:
+        """Return whether the page proves a tie to be complete; raise Incomplete if it should."""
+        if self._proof is None:
+            return False
+        (key, count), self._proof = self._proof, None
+        if len(keys) <= count if key is None else keys.count(key) != count or keys[-1] == key:
+            after = "" if self.last_kept_key is None else f" after {make_cursor(self.last_kept_key)}"
+            raise Incomplete(
+                f"{self.operation.type}: rows{after} may be missing, because the service sends "
+                f"pages with fewer rows than there are, such as this one with {len(keys)}. Use "
+                "another page size, if the function has one, and report this to the service"
+            )
+        return True
 
     def _request_again(self, complete: Key, last: Key) -> dict[str, Any]:
         """Return the change that requests an incomplete tie again: by cursor, or by its time."""
@@ -312,8 +387,6 @@ class PageReader:
         first, last = (0, -1) if self._edge == "start" else (-1, 0)
         start, end = self.parameters.get("start"), self.parameters.get("end")
         limit: Key = () if start is None else (start,)
-        if self._edge == "end" and start is not None and self.operation.grid is not None:
-            limit = (start - self.operation.grid.step + 1,)  # the week that contains the start
         if cursor := self.parameters.get("cursor"):
             limit = parse_cursor(self.operation, cursor)[: len(keys[0])]
         if limit and keys[first] < limit:

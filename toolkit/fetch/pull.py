@@ -77,9 +77,6 @@ OnIncomplete = Literal["raise", "warn"]
 _HELD_WARNING: Final = "not warned of"
 """Key in provenance, between a quiet call and the call that it works for."""
 
-_CHEAP: Final = 10  # points of a request that confirms an end
-_MANY_PAGES: Final = 10  # of them, one more request is a small part, however much it costs
-
 
 class IncompleteWarning(UserWarning):
     """Rows that were requested are missing from a frame; its provenance says why."""
@@ -440,12 +437,13 @@ def confirmation_limit(request: Request) -> int | None:
 
 
 def pages_before_confirmation(request: Request) -> int:
-    """Return after how many pages a seeming end is confirmed, so that it costs little."""
-    operation = request.operation
+    """Return after how many pages a seeming end is confirmed.
+
+    The confirmation of two pages costs half of their points, and that of more pages less. It would
+    double the cost of one page.
+    """
     # Of samples with fixed times only an empty page needs to be confirmed, and it is rare.
-    if request.session.confirm_end or operation.grid is not None:
-        return 1
-    return 2 if operation.points <= _CHEAP else _MANY_PAGES
+    return 1 if request.session.confirm_end or request.operation.grid is not None else 2
 
 
 def _ask_page(
