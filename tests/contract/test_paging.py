@@ -413,48 +413,53 @@ def test_only_last_tie_ends_reading(
     assert where.read(make_rows(operation, again)) == decision
 
 
-class CappedService:
-    """A service that sends at most `cap` rows, and may read a cursor as its time only."""
+class WrongService:
+    """A service that sends at most `cap` rows, and answers with a fault.
 
-    def __init__(self, row: Operation, rows: Rows, cap: int, *, reads_index: bool) -> None:
+    - ``index``: it reads a cursor as its time only
+    - ``first``, ``previous``, ``second``: it sends the first page; the page before; the page before
+      for every second request
+    """
+
+    def __init__(self, row: Operation, rows: Rows, cap: int, fault: str) -> None:
         self.row = row
         self.rows = rows
         self.cap = cap
-        self.reads_index = reads_index
+        self.fault = fault
+        self.requests: list[dict[str, Any]] = []
 
     def serve(self, asked: dict[str, Any], inclusive: bool) -> Rows:
+        self.requests.append(dict(asked))
+        if self.fault == "first":
+            asked = self.requests[0]
+        elif self.fault == "previous" or (self.fault == "second" and len(self.requests) % 2 == 0):
+            asked = self.requests[-2:][0]
         cursor = asked.get("cursor")
-        if cursor and not self.reads_index:
+        if cursor and self.fault == "index":
             time = parse_cursor(self.row, cursor)[0] + (not inclusive)
             asked = {**asked, "cursor": None, "start": time}
         return serve_page(self.row, self.rows, asked, self.cap, inclusive)
 
 
 @pytest.mark.parametrize("type_", [*CURSORS, ORDERS, LEDGER])
+@pytest.mark.parametrize("fault", ["none", "index", "first", "previous", "second"])
 @READINGS
 @given(
     data=st.data(),
     size=st.integers(1, 9),
-    cap=st.integers(1, 9),
+    cap=st.one_of(st.integers(1, 9), st.just(2000)),
     pages=st.sampled_from([1, 2]),
-    reads_index=st.booleans(),
 )
-def test_capped_pages_are_never_complete_in_silence(
-    type_: str,
-    inclusive: bool,
-    data: st.DataObject,
-    size: int,
-    cap: int,
-    pages: int,
-    reads_index: bool,
+def test_wrong_pages_are_never_complete_in_silence(
+    type_: str, fault: str, inclusive: bool, data: st.DataObject, size: int, cap: int, pages: int
 ) -> None:
     """Rows may be missing only if no other row of the range shows it: see docs/faults.md."""
     row = get_operation(type_)
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     asked = {"start": 0} if row.page is None else {"start": 0, "page_size": size}
-    service = CappedService(row, rows, cap, reads_index=reads_index)
+    service = WrongService(row, rows, cap, fault)
+    first_page = len(serve_page(row, rows, asked, cap, inclusive))
     where, got = page_reader(row, dict(asked), 9, confirm_pages=pages), []
-    first_page = len(service.serve(asked, inclusive))
     try:
         while True:
             page = service.serve(where.parameters, inclusive)

@@ -29,7 +29,7 @@ _SERIES: Final = ("user", "coin")
 
 REASONS: Final = {
     "both": "the request that confirms the end was damaged, too: both answers say the same",
-    "unconfirmed": "the end of this history is not confirmed, because `confirm_end` is not True",
+    "unconfirmed": "the history seems to have one page, whose end is confirmed only on demand",
     "independent": "no event of an order depends on another one",
     "outermost": "it is the first or the last row of its account and coin: no row depends on it",
     "usual": "tokens may have been transferred, or the approval revoked: `unproved` has the place",

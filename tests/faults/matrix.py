@@ -362,15 +362,38 @@ UNDETECTED: Final = (
 """The cells that can be wrong in silence although each fault hits one request only."""
 
 
+UNCONFIRMED: Final = (
+    Undetected(
+        "page empty",
+        (*CURSORS, "userNonFundingLedgerUpdates"),
+        "the first page is empty: the history seems to be empty",
+    ),
+    Undetected(
+        "page cut",
+        CURSORS[:3],
+        "the first page is shorter than requested: the history seems to have one page",
+    ),
+    Undetected(
+        "page dropped",
+        ("builderOrdersByTime", "userNonFundingLedgerUpdates"),
+        "the page after the first one is empty: the history seems to be empty",
+    ),
+)
+"""Further cells that can be wrong in silence with the default of `confirm_end`."""
+
+UNCONFIRMED_FAULTS: Final = ("page empty", "page cut", "page dropped", "cursor ignored")
+"""Faults for which the default of `confirm_end` is tested, too."""
+
+
 def undetected_cells() -> dict[tuple[str, str], str]:
     """Return the cells that can be wrong in silence: fault and operation -> why."""
     return {(row.fault, name): row.why for row in UNDETECTED for name in row.operations}
 
 
-def small_matrix() -> Matrix:
-    """Return the matrix with each end confirmed, and not more than a day of fills."""
+def small_matrix(*, confirm_end: bool | None = True) -> Matrix:
+    """Return the matrix with not more than a day of fills."""
     service = tk.local(seed=7, size="tiny", default=False)
-    return Matrix(service, confirm_end=True, start=service.now_ms() - DAY)
+    return Matrix(service, confirm_end=confirm_end, start=service.now_ms() - DAY)
 
 
 def run_cells(matrix: Matrix, fault: str, runs: int = RUNS) -> dict[str, Outcome]:
@@ -400,10 +423,10 @@ def cells_table(cells: Mapping[str, Mapping[str, str]]) -> str:
     )
 
 
-def undetected_table() -> str:
+def undetected_table(rows: Sequence[Undetected] = UNDETECTED) -> str:
     """Return what cannot be detected as a table of Markdown."""
     lines = ["| fault | where | why |", "| --- | --- | --- |"]
-    for row in UNDETECTED:
+    for row in rows:
         where = ", ".join(f"`{name}`" for name in row.operations)
         lines.append(f"| {row.fault} | {where} | {row.why} |")
     return "\n".join(lines)
@@ -428,4 +451,5 @@ if __name__ == "__main__":
         from reference_pages import replace_block
 
         text = replace_block(DOCS.read_text(), "cells", cells_table(found))
+        text = replace_block(text, "unconfirmed", undetected_table(UNCONFIRMED))
         DOCS.write_text(replace_block(text, "undetected", undetected_table()))

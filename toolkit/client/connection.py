@@ -69,9 +69,9 @@ def connect(
         (`Session.patience`).
     confirm_end : bool, optional
         Whether the end of a history is confirmed by one more request: a page shorter than requested
-        is the end only if nothing follows it. By default only if the history has several pages and
-        a request costs at most 10 points, or if it has 10 pages. True also confirms a history of
-        one page, and an empty one.
+        is the end only if nothing follows it. By default only if the history has several pages, or
+        one page with a multiple of 100 rows. True also confirms every other history of one page,
+        and an empty one.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional

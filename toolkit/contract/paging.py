@@ -11,17 +11,15 @@ what was requested. The reader refuses them. It never makes the same request twi
 no input or output.
 """
 
-import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from toolkit.contract.operations import Operation
+from toolkit.contract.page_checks import Key, check_order, check_range
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
-
-Key = tuple[Any, ...]
 
 # ASSUMED: if the page size is not known, the service may have cut a page of 500 rows or more.
 _SILENT_CUT: Final = 500
@@ -110,8 +108,8 @@ class PageReader:
         return decision
 
     def _decide(self, keys: list[Key]) -> PageDecision:
-        self._check_order(keys)
-        self._check_range(keys)
+        check_order(self.operation, keys)
+        check_range(self.operation, self.parameters, keys)
         is_proved = self._check_proof(keys)
         start = 0
         while start < len(keys) and not self._is_new(keys[start]):
@@ -125,9 +123,7 @@ class PageReader:
             cut == start and self._last_tie == (keys[-1], len(keys) - start)
         )
         self._last_tie = None
-        proof = None
-        if not is_proved:
-            proof = self._request_proof(keys, start, cut)
+        proof = None if is_proved else self._request_proof(keys, start, cut)
         self._longest = max(self._longest, len(keys))
         if start < len(keys):
             self._only_tie = None
@@ -286,24 +282,26 @@ class PageReader:
         rows never come. If the page is as long as any before, the proof is a longer page, from a
         row before the tie. If rows follow the tie later, the proof is a page with the tie and them.
         """
-        if self.operation.grid is not None or (self.size is not None and len(keys) >= self.size):
+        if self.operation.grid is not None:  # it has no ties
             return None
         if self._only_tie is not None and start < len(keys):
             self._proof = self._only_tie
             return self._request_unsent(self._only_tie[0][0])
-        is_only_tie = cut == start < len(keys)
-        if not self._longest or len(keys) < self._longest:
+        is_full = self.size is not None and len(keys) >= self.size
+        if cut > start or is_full or not 0 < self._longest <= len(keys):
             return None
+        after: dict[str, Any] | None = None
         if start and self.parameters.get("cursor"):
             # Cursors are inclusive here, and the rows of the cursor may have filled the page.
-            if is_only_tie:
+            if start < len(keys):
                 self._last_tie = (keys[-1], len(keys) - start)
-                return {"cursor": make_cursor(keys[-1])}
-            return {"start": keys[-1][0] + 1, "cursor": None} if start == len(keys) else None
-        if is_only_tie and not start and self.last_kept_key is not None:
+                after = {"cursor": make_cursor(keys[-1])}
+            elif keys[-1][0] != self.parameters.get("end"):
+                after = {"start": keys[-1][0] + 1, "cursor": None}
+        elif not start and self.last_kept_key is not None:
             self._proof = None, len(keys)
-            return self._request_unsent(self.last_kept_key[0])
-        return None
+            after = self._request_unsent(self.last_kept_key[0])
+        return after
 
     def _request_unsent(self, time: int) -> dict[str, Any]:
         """Return the change that requests the rows from a time on, as no request before did."""
@@ -323,9 +321,10 @@ class PageReader:
             return False
         (key, count), self._proof = self._proof, None
         if len(keys) <= count if key is None else keys.count(key) != count or keys[-1] == key:
-            after = "" if self.last_kept_key is None else f" after {make_cursor(self.last_kept_key)}"
+            kept = self.last_kept_key or ()
             raise Incomplete(
-                f"{self.operation.type}: rows{after} may be missing, because the service sends "
+                f"{self.operation.type}: rows after {make_cursor(kept)} may be missing, because "
+                "the service sends "
                 f"pages with fewer rows than there are, such as this one with {len(keys)}. Use "
                 "another page size, if the function has one, and report this to the service"
             )
@@ -376,47 +375,6 @@ class PageReader:
                 operation=self.operation.type,
                 column=self.operation.key[0],
             )
-
-    def _check_range(self, keys: list[Key]) -> None:
-        """Raise AnswerInvalid if a row is outside of the requested range; `keys` are in order.
-
-        The rows of the cursor itself may come again.
-        """
-        if not keys:
-            return
-        first, last = (0, -1) if self._edge == "start" else (-1, 0)
-        start, end = self.parameters.get("start"), self.parameters.get("end")
-        limit: Key = () if start is None else (start,)
-        if cursor := self.parameters.get("cursor"):
-            limit = parse_cursor(self.operation, cursor)[: len(keys[0])]
-        if limit and keys[first] < limit:
-            name = "cursor" if cursor else "start"
-            self._refuse_row(first % len(keys), f"before the requested {name} {make_cursor(limit)}")
-        if end is not None and keys[last][0] > end:
-            self._refuse_row(last % len(keys), f"after the requested end {end}")
-
-    def _refuse_row(self, row: int, place: str) -> NoReturn:
-        raise AnswerInvalid(
-            f"the row is {place}: the service, or a cache in between, did not answer this request",
-            operation=self.operation.type,
-            column=self.operation.key[0],
-            row=row,
-        )
-
-    def _check_order(self, keys: list[Key]) -> None:
-        is_backward = self.operation.paging == "backward"
-        if keys == sorted(keys, reverse=is_backward):
-            return
-        ordered = operator.ge if is_backward else operator.le
-        for row, (key, next_key) in enumerate(itertools.pairwise(keys)):
-            if not ordered(key, next_key):
-                raise AnswerInvalid(
-                    f"rows are not in the order of {', '.join(self.operation.key)}: "
-                    f"{make_cursor(next_key)} follows {make_cursor(key)}",
-                    operation=self.operation.type,
-                    column=self.operation.key[0],
-                    row=row + 1,
-                )
 
 
 def page_reader(
