@@ -83,20 +83,18 @@ def test_unknown_coin_of_service_on_port_fails(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_unknown_dex_of_service_on_port_fails(strict, monkeypatch) -> None:
-    """A strict service lists no dexes; then only answers about the dex itself show it."""
+    """A strict service lists no dexes; then the command asks it for the perps of the dex."""
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     store = build_store(simulate(seed=7, size="tiny").sources, strict=strict)
     nobody = "0x" + "1" * 40
     commands = [["meta"], ["perpDexLimits"], ["metaAndAssetCtxs"], ["currentDepth"]]
-    if not strict:
-        commands += [["userFills", "--user", nobody]]
-        commands += [["batchClearinghouseStates", "--users", nobody]]
-    says = "may not know the dex 'nosuch'" if strict else "no dex 'nosuch'; known: '', 'eqx', 'pre'"
+    commands += [["userFills", "--user", nobody], ["batchClearinghouseStates", "--users", nobody]]
+    says = "there is no dex 'nosuch'; known: ''" + ("" if strict else ", 'eqx', 'pre'")
     with run_server(site_of(store, Access([Key("k", CANARY)]))) as address:
         for words in commands:
             options = ("--base-url", address, "--dex")
             assert says in call("fetch", *words, *options, "nosuch", code=2).output
-            assert "complete: " in call("fetch", *words, *options, "eqx").output
+            assert "complete: " in call("fetch", *words, *options, "pre").output
     store.close()
 
 

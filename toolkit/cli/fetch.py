@@ -164,12 +164,16 @@ def _listed_names(parameters: dict[str, Any], session: "Session") -> dict[str, A
     try:
         if isinstance(coin, str):
             return {"perp_coins": tk.meta(dex=coin_dex(coin), session=session)["name"].tolist()}
-        if isinstance(dex, str) and canonical_dex(dex) not in ("", ALL_DEXES):
-            dexes = tk.info({"type": "perpDexs"}, session=session)
-            return {"dexes": ["", *(entry["name"] for entry in dexes if entry is not None)]}
+        if not isinstance(dex, str) or canonical_dex(dex) in ("", ALL_DEXES):
+            return {}
+        try:
+            listed = tk.info({"type": "perpDexs"}, session=session)
+            return {"dexes": ["", *(entry["name"] for entry in listed if entry is not None)]}
+        except tk.BadRequest:  # a strict service has no list, but the perps of each dex
+            perps = tk.meta(dex=dex, session=session)
+            return {"dexes": ["", dex] if len(perps) else [""]}
     except (tk.ToolkitError, LookupError, TypeError):
-        pass  # such as an archive or a strict service, which have no list
-    return {}
+        return {}  # such as an archive that has no list
 
 
 def _name_frames(operation: "Operation", result: Any) -> "dict[str, pd.DataFrame]":

@@ -343,11 +343,13 @@ def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> list[Rem
 
 
 def name_remarks(
-    parameters: Mapping[str, Any], world: Mapping[str, Any], *, is_empty: bool
+    parameters: Mapping[str, Any],
+    world: Mapping[str, Any],
+    *,
+    is_empty: bool,
+    lists_markets: bool = False,
 ) -> Iterator[Remark]:
     """Yield a remark if the requested coin or dex does not exist, as far as that is known.
-
-    An answer about a dex, such as its perps, has rows if the dex exists. An account may have none.
 
     Parameters
     ----------
@@ -358,6 +360,8 @@ def name_remarks(
         has a seed, lists every name: recordings and archives have rows of further names.
     is_empty : bool
         Whether no row came. An account has a state, all of it 0, also on a dex that does not exist.
+    lists_markets : bool, default False
+        Whether the answer lists the markets of a dex, so that it has rows if the dex exists.
     """
     if not is_empty and "seed" not in world:
         return
@@ -367,7 +371,7 @@ def name_remarks(
             continue
         if not known and is_empty:
             words = f"no rows came; the service may not know the {name} {value!r}"
-            yield Remark(words, name == "dex" and "user" not in parameters)
+            yield Remark(words, lists_markets)
         elif known and strip_native_dex(canonical_dex(value)) not in known:
             yield Remark(f"there is no {name} {value!r}; {_suggestion(value, known)}", True)
 

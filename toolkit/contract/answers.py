@@ -6,14 +6,18 @@ snapshot, and decodes JSON directly into records. `answer_rows` returns the reco
 Readers are liberal where writers are strict. The decoder of an operation accepts exactly the fields
 of the specification, which is fast. If it refuses an answer, the deviations of the answer are found
 once, and from then on the operation has a decoder that accepts them.
+
+`check_order` and `check_range` check the keys of the rows of a page.
 """
 
 import functools
+import itertools
 import json
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, NoReturn, get_args, get_origin
 
 import msgspec
 
@@ -32,9 +36,13 @@ from toolkit.contract.fields import RecordField, is_record, record_fields
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
+from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.contract.response_errors import check_no_web_page, response_error
 from toolkit.contract.rows import ROW_FUNCTIONS, Rows
 from toolkit.errors import AnswerInvalid
+
+Key = tuple[Any, ...]
+"""The values that order a row and make up its cursor."""
 
 _PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
 _MISSING_FIELD = re.compile(r"Object missing required field `(?P<name>.*?)`")
@@ -155,6 +163,52 @@ def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]
         tables.answer = answer
         return tables
     return (answer if isinstance(answer, list) else [answer],)
+
+
+def check_order(operation: Operation, keys: list[Key]) -> None:
+    """Raise AnswerInvalid if the keys of rows are not in the order of the operation."""
+    is_backward = operation.paging == "backward"
+    if keys == sorted(keys, reverse=is_backward):
+        return
+    ordered = operator.ge if is_backward else operator.le
+    for row, (key, next_key) in enumerate(itertools.pairwise(keys)):
+        if not ordered(key, next_key):
+            raise AnswerInvalid(
+                f"rows are not in the order of {', '.join(operation.key)}: "
+                f"{make_cursor(next_key)} follows {make_cursor(key)}",
+                operation=operation.type,
+                column=operation.key[0],
+                row=row + 1,
+            )
+
+
+def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[Key]) -> None:
+    """Raise AnswerInvalid if a row is outside of the requested range; `keys` are in order.
+
+    The rows of the cursor itself may come again.
+    """
+    if not keys:
+        return
+    first, last = (-1, 0) if operation.paging == "backward" else (0, -1)
+    start, end = parameters.get("start"), parameters.get("end")
+    limit: Key = () if start is None else (start,)
+    if cursor := parameters.get("cursor"):
+        limit = parse_cursor(operation, cursor)[: len(keys[0])]
+    if limit and keys[first] < limit:
+        name = "cursor" if cursor else "start"
+        place = f"before the requested {name} {make_cursor(limit)}"
+        _refuse_row(operation, first % len(keys), place)
+    if end is not None and keys[last][0] > end:
+        _refuse_row(operation, last % len(keys), f"after the requested end {end}")
+
+
+def _refuse_row(operation: Operation, row: int, place: str) -> NoReturn:
+    raise AnswerInvalid(
+        f"the row is {place}: the service, or a cache in between, did not answer this request",
+        operation=operation.type,
+        column=operation.key[0],
+        row=row,
+    )
 
 
 def _is_readable(numbers: Numbers, field: RecordField, value: Any) -> bool:

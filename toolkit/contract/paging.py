@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from toolkit.contract.answers import Key, check_order, check_range
 from toolkit.contract.operations import Operation
-from toolkit.contract.page_checks import Key, check_order, check_range
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 

@@ -35,7 +35,7 @@ from toolkit.completeness.headers import Completeness
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.kinds import Numbers
-from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.contract.operations import DEX, OPERATIONS, VIEWS, Operation
 from toolkit.contract.paging import PageDecision, PageReader, page_reader
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import check_request, request_body
@@ -491,7 +491,10 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
         remarks += coverage_remarks(until_ms, parameters.get("end"), session.now_ms())
     is_empty = not any(len(frame) for frame in frames)
     world = session.world if isinstance(session.world, Mapping) else {}
-    remarks += name_remarks(parameters, world, is_empty=is_empty)
+    tables, first = request.operation.tables, request.operation.parameters[:1]
+    remarks += name_remarks(
+        parameters, world, is_empty=is_empty, lists_markets=first == (DEX,) and len(tables) == 1
+    )
     if is_empty:
         service_ms = session.source.stated_now_ms()
         remarks += clock_remarks(parameters, request.asked_ms, service_ms, is_aged=request.is_aged)
