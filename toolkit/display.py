@@ -1,4 +1,4 @@
-"""The display of objects that are not frames in notebooks: small tables of facts."""
+"""Texts for people: counts, times, and small tables of facts for notebooks."""
 
 import datetime as dt
 import re
@@ -6,13 +6,24 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-__all__ = ["facts_table", "frames_html", "time_text"]
+__all__ = ["count_text", "facts_table", "frames_html", "time_text"]
 
 _TIMES: Final = ("start", "end")
 """Names of facts that are Unix milliseconds."""
 
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 _CURSOR: Final = re.compile(r"(\d{12,13})(_.*)?")
+
+
+def count_text(count: int, one: str, many: str = "") -> str:
+    """Return a number with a noun, or with a noun and a verb; `many` is `one` and an s by default.
+
+    Examples
+    --------
+    >>> count_text(1, "row"), count_text(1_200, "row"), count_text(2, "row lies", "rows lie")
+    ('1 row', '1,200 rows', '2 rows lie')
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def time_text(time: Any) -> str:
@@ -63,8 +74,7 @@ def facts_table(caption: str, facts: Mapping[str, Any]) -> str:
 def frames_html(frames: Mapping[str, Any]) -> str:
     """Return named frames as HTML, below each other, each as notebooks show it."""
     return "".join(
-        f"<p><b>{escape(name)}</b>, {len(frame):,} {'row' if len(frame) == 1 else 'rows'}</p>"
-        f"{frame._repr_html_()}"
+        f"<p><b>{escape(name)}</b>, {count_text(len(frame), 'row')}</p>{frame._repr_html_()}"
         for name, frame in frames.items()
     )
 

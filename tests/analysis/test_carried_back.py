@@ -179,7 +179,7 @@ def test_state_without_time() -> None:
 def test_rows_without_time(what: str) -> None:
     rows = tables()[what]
     gone = rows.assign(time=rows["time"].where([False] + [True] * (len(rows) - 1)))
-    with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing values"):
+    with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing value"):
         made(**{what: gone})
 
 

@@ -316,7 +316,7 @@ def test_fills_without_time_are_refused(engine) -> None:
     result = fills(FLIP, user=ME)
     result["time"] = result["time"].where([True, False, True, True])
     for helper in (round_trips, attribution):
-        with pytest.raises(MissingColumns, match=r"^fills: column time has 1 missing values"):
+        with pytest.raises(MissingColumns, match=r"^fills: column time has 1 missing value"):
             helper(engine.give(result), engine.give(PAID[PAID["user"] == ME]))
 
 

@@ -147,7 +147,7 @@ def test_spot_fill_without_amount(engine, kind: str, name: str) -> None:
             continue
         for part in ("spot_cash", "residual", "not_priced", "unexplained"):
             assert row[part] is None or np.isnan(row[part])
-        assert "1 fills, fees or flows without an amount in USD" in row["causes"]
+        assert "1 fill, fee or flow without an amount in USD" in row["causes"]
         assert "spot_cash not known" in row["causes"]
 
 
@@ -163,7 +163,7 @@ def test_causes_have_columns() -> None:
     odd["fills"].loc[1, "fee"] = np.nan
     row = done(odd)
     assert row["not_priced"] == row["residual"] == -Decimal("0.25")
-    assert "1 fills, fees or flows without an amount" in row["causes"]
+    assert "1 fill, fee or flow without an amount" in row["causes"]
 
     # The 10 USDC that came back for PURR, with a fee that is not known: 0.1 of them are gone.
     for mode, value, wanted in ((2, 1044.4, "-0.1"), (0, 1004.5, "0")):
@@ -189,7 +189,7 @@ def test_null_amount_alone(name: str) -> None:
     assert row["history_late"] == 0
     if name == "closed_pnl":
         assert row["not_priced"] == row["residual"] != 0
-        assert row["causes"].startswith("1 fills, fees or flows without an amount in USD")
+        assert row["causes"].startswith("1 fill, fee or flow without an amount in USD")
 
 
 def test_null_amount_beside_missing_fill() -> None:
@@ -199,7 +199,7 @@ def test_null_amount_beside_missing_fill() -> None:
     odd["fills"] = odd["fills"].iloc[1:]
     row = done(odd)
     assert "fills missing of BTC" in row["causes"]
-    assert "1 fills, fees or flows without an amount in USD" in row["causes"]
+    assert "1 fill, fee or flow without an amount in USD" in row["causes"]
 
 
 def test_unknown_parts_are_missing() -> None:
@@ -244,7 +244,7 @@ def test_state_without_time() -> None:
 def test_rows_without_time(what: str) -> None:
     result = example(0, 1004.5)
     result[what]["time"] = result[what]["time"].where([False] + [True] * (len(result[what]) - 1))
-    with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing values"):
+    with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing value"):
         done(result)
 
 

@@ -47,14 +47,14 @@ SINCE_EVER = [
     [0, 250, 250, 17.5, -1.35625, -0.21875, -0.7, 0, 73.25, -3, 97, 0, 67.525, 67.525, 0, 0, 0],
     [0, 300, 300, -8.75, 0, 0, 0, 0, 384.125, 0.75, 23, 0.25, -99.375, 0, -99.375, 0, 0],
 ]
-ODD = "fills, fees or flows without an amount in USD"
+ODD = "without an amount in USD"
 CAUSES_SINCE_START = [
-    f"fills missing of BTC, funding (3 of 5 position hours), 1 {ODD}",
-    f"funding (1 of 2 position hours), 2 {ODD}",
+    f"fills missing of BTC, funding (3 of 5 position hours), 1 fill, fee or flow {ODD}",
+    f"funding (1 of 2 position hours), 2 fills, fees or flows {ODD}",
 ]
 CAUSES_SINCE_EVER = [
-    f"fills missing of BTC, funding (5 of 7 position hours), 2 {ODD}",
-    f"funding (1 of 2 position hours), 2 {ODD}",
+    f"fills missing of BTC, funding (5 of 7 position hours), 2 fills, fees or flows {ODD}",
+    f"funding (1 of 2 position hours), 2 fills, fees or flows {ODD}",
 ]
 
 

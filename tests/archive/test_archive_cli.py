@@ -65,7 +65,7 @@ def test_archive_commands(tmp_path: Path) -> None:
 def test_command_refusals(tmp_path: Path) -> None:
     recorded = {"request": {"type": "meta"}, "status": 200, "response": {"universe": []}}
     (tmp_path / "meta.json").write_text(json.dumps(recorded))
-    assert "meta.json: 1 rows" in run_command("ingest", tmp_path / "kept", tmp_path)
+    assert "meta.json: 1 row" in run_command("ingest", tmp_path / "kept", tmp_path)
     assert archived_rows(open_archive(tmp_path / "kept")) == []
     assert "nothing" in run_command("status", tmp_path / "none")
     assert "nothing" in run_command("freeze", tmp_path / "none", code=2)

@@ -204,12 +204,12 @@ def test_bulk_reads_forms_of_times(tmp_path: Path, made: Made, form: Callable[[i
 @pytest.mark.parametrize(
     ("column", "change", "message"),
     [
-        ("user", lambda cells: [None, *cells[1:]], "f.parquet: 1 rows have no user"),
-        ("time", lambda cells: [None, *cells[1:]], "f.parquet: 1 rows have no time"),
+        ("user", lambda cells: [None, *cells[1:]], "f.parquet: 1 row has no user"),
+        ("time", lambda cells: [None, *cells[1:]], "f.parquet: 1 row has no time"),
         ("time", lambda cells: [cell + 0.5 for cell in cells], "f.parquet: column time: Float"),
         ("time", lambda cells: [f"at {cell}" for cell in cells], "f.parquet: column time: Failed"),
         ("time", lambda cells: [cell * 1000 for cell in cells], "f.parquet: no row is between"),
-        ("px", lambda cells: [float("nan"), *map(float, cells[1:])], "1 rows have no px"),
+        ("px", lambda cells: [float("nan"), *map(float, cells[1:])], "1 row has no px"),
     ],
 )
 def test_bulk_refuses_unreadable_values(

@@ -180,7 +180,7 @@ def test_command_interrupt_keeps_rows(tmp_path: Path, monkeypatch: pytest.Monkey
         result = call(tmp_path, "userFillsByTime", USER, OTHER)
         row_count = open_archive(tmp_path).status()["rows"].sum()
         assert result.exit_code == 130
-        assert f"interrupted; userFillsByTime: {row_count} new rows are archived" in result.stderr
+        assert f"interrupted; userFillsByTime: {row_count:,} new rows are archived" in result.stderr
         assert 1_900 < row_count < 9_000
         assert call(tmp_path, "userFillsByTime", USER, OTHER).exit_code == 0
     assert open_archive(tmp_path).status()["rows"].tolist() == [9_000, 9_000]

@@ -240,7 +240,7 @@ def test_missing_funding_hour_is_found() -> None:
     hours = [make_payment(hour) for hour in (0, 1, 3)]
     (found,) = breaks_of(FUNDING, hours, pages=3)
     assert (found.kind, found.is_certain, found.time) == ("hours", False, NOW + 3 * HOUR)
-    assert found.fault.startswith("follows 1 hours without a payment")
+    assert found.fault.startswith("follows 1 hour without a payment")
     assert breaks_of(FUNDING, [*hours[:2], make_payment(3, "2.0")]) == []
     assert breaks_of(FUNDING, [*hours[:2], make_payment(3, nSamples=2)]) == []
 

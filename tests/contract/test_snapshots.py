@@ -724,8 +724,8 @@ def raised_error(
         (msgpack.packb(["s", b"USDC", {}]), "collateral token must be a text"),
         (msgpack.packb(["s", "USDC", []]), "users must be a map"),
         (msgpack.packb({"i": "s", "t": "USDC"}), "keys i, t and u"),
-        (GOOD + b"\xc0", "1 bytes follow"),
-        (msgpack.packb(["s", "USDC", {}, 1]) + b"\xc0", "1 bytes follow"),
+        (GOOD + b"\xc0", "1 byte follows"),
+        (msgpack.packb(["s", "USDC", {}, 1]) + b"\xc0", "1 byte follows"),
         (b"\x93\xa1s\xa1t\xdf\xff\xff\xff\xff", "damaged at byte 10"),
         (b"\x93\xa1s\xa1t\x81\xdb\xff\xff\xff\xff", "damaged"),
         (b"\x93\xa1s\xa1t\x81" + b"\x91" * 100_000, "damaged"),
@@ -750,7 +750,7 @@ def test_invalid_snapshot_is_refused(content: bytes, words: str) -> None:
         (b"\2\0\0\0" + struct.pack("<I", len(BLOB)) + BLOB, "ends after 1"),
         (b"\xff\xff\xff\xff", "should have 4294967295 snapshots"),
         (b"\1\0\0\0\xff\xff\xff\x7f" + BLOB, "should have 2147483647 bytes"),
-        (join_blobs([BLOB]) + b"!", "1 bytes follow the last of 1 snapshots"),
+        (join_blobs([BLOB]) + b"!", "1 byte follows the last of 1 snapshot"),
     ],
 )
 def test_wrong_counts_are_refused(content: bytes, words: str) -> None:

@@ -66,6 +66,6 @@ def test_max_rows_stops_early(fills) -> None:
     with session:
         some = tk.user_fills_by_time(USER, 0, max_rows=2_500, session=session)
         assert some["tid"].tolist() == list(range(2_500))
-        assert tk.provenance(some)["complete"] == "first 2500 rows"
+        assert tk.provenance(some)["complete"] == "first 2,500 rows"
         parts = list(tk.pages(tk.user_fills_by_time, USER, 0, session=session))
         assert sum(map(len, parts)) == ROWS

@@ -373,7 +373,7 @@ def test_max_rows_limits_total(row: Operation) -> None:
     two = [first, make_row_after(row, first)]
     _, frame = call(row, {row.type: two}, max_rows=1)
     assert len(frame) == 1
-    assert provenance(frame)["complete"] == "first 1 rows"
+    assert provenance(frame)["complete"] == "first 1 row"
     _, whole = call(row, {row.type: two})
     assert len(whole) == 2
     assert provenance(whole)["complete"] == "yes"

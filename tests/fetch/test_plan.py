@@ -126,7 +126,7 @@ def test_plan_has_waits_of_quota(session) -> None:
 def test_plan_display(session, users) -> None:
     plan = tk.plan(tk.user_fills, users[0], session=session)
     expected = (
-        "userFills: 2,000 rows, 1 requests, 10 points (at most: one request for the latest rows)"
+        "userFills: 2,000 rows, 1 request, 10 points (at most: one request for the latest rows)"
     )
     assert str(plan) == expected
     html = plan._repr_html_()

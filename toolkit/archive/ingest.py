@@ -61,6 +61,7 @@ from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import PageReader, key_getter
 from toolkit.contract.requests import make_cursor, parse_cursor
+from toolkit.display import count_text
 from toolkit.errors import ArchiveError, Incomplete, ToolkitError
 from toolkit.frames import provenance
 from toolkit.times import to_ms
@@ -261,9 +262,10 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
             else f"answers of {operation.type} are binary: refresh instead"
         )
     if recording.left_out:
+        lacking = count_text(recording.left_out, "row of the answer is", "rows of the answer are")
         raise ArchiveError(
-            f"{recording.left_out:,} rows of the answer are not in the file, according to its "
-            "left_out. The rows between its first and its last row are not complete"
+            f"{lacking} not in the file, according to its left_out. The rows between its first "
+            "and its last row are not complete"
         )
     parameters = {
         operation.by_wire[name].python: value
@@ -535,7 +537,9 @@ class _BulkFiles:
                 table = pa.Table.from_batches([batch])
                 for name in (self._subject, self._time):
                     if missing := nan_to_null(table[name]).null_count:
-                        raise ArchiveError(f"{file.path}: {missing} rows have no {name}")
+                        raise ArchiveError(
+                            f"{file.path}: {count_text(missing, 'row has', 'rows have')} no {name}"
+                        )
                 with _named_errors(file.path, self._time):
                     times = _read_times(table[self._time]).cast(_TIME)
                 with _named_errors(file.path, self._subject):

@@ -52,6 +52,7 @@ from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
+from toolkit.display import count_text
 from toolkit.errors import ArchiveError, HistoryWarning, ToolkitError
 from toolkit.fetch.pull import (
     IncompleteWarning,
@@ -326,7 +327,8 @@ class _Refresh:
 
 
 def _resume_note(name: str, rows: int) -> str:
-    return f"{name}: {rows} new rows are archived; refresh again to continue"
+    archived = count_text(rows, "new row is", "new rows are")
+    return f"{name}: {archived} archived; refresh again to continue"
 
 
 class _HistoryRefresh(_Refresh):

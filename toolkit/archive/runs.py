@@ -34,6 +34,7 @@ from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
+from toolkit.display import count_text
 from toolkit.errors import ArchiveError, ToolkitError
 from toolkit.fetch.pull import prepare_request, read_pages
 from toolkit.times import HOUR, to_iso, to_ms
@@ -199,10 +200,10 @@ class RunOverlap:
         """Raise HistoryMismatch if an archived row of the last time has not come again."""
         if self._expected:
             raise HistoryMismatch(
-                f"{self._series.name}: {len(self._expected)} archived rows of time {self._last} "
-                "did not come again, so the service's history differs from the archived one. No "
-                "row was appended after them. Compare both with tk.raw and Archive.frame, or start "
-                "a new archive"
+                f"{self._series.name}: {count_text(len(self._expected), 'archived row')} of time "
+                f"{self._last} did not come again, so the service's history differs from the "
+                "archived one. No row was appended after them. Compare both with tk.raw "
+                "and Archive.frame, or start a new archive"
             )
 
 

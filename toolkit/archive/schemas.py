@@ -37,6 +37,7 @@ from toolkit.contract.columns import Column, record_columns, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
 from toolkit.contract.requests import request_body, wire_value
+from toolkit.display import count_text
 from toolkit.errors import ArchiveError
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector
@@ -374,7 +375,8 @@ def table_rows(operation: Operation, columns: pa.Table, origin: RowOrigin) -> pa
         if cells.null_count and not column.missing:
             if column.default is None:
                 raise ArchiveError(
-                    f"{operation.type}: {cells.null_count} rows have no {column.name}"
+                    f"{operation.type}: {count_text(cells.null_count, 'row has', 'rows have')} no "
+                    f"{column.name}"
                 )
             known[column.name] = pc.fill_null(_typed_cells(column, cells), column.default)
         elif column.name in SCHEMAS[table].names:

@@ -60,6 +60,7 @@ from toolkit.archive.storage import (
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
+from toolkit.display import count_text
 from toolkit.errors import ArchiveError
 from toolkit.times import to_iso
 
@@ -334,7 +335,8 @@ class SeriesCheck:
             if not run.is_whole:
                 yield error_finding(*self._place, "run", f"{what} lacks or repeats rows")
             elif logged != run.count:
-                what = f"{what} has {run.count} rows, but its transaction states {logged}"
+                rows = count_text(run.count, "row")
+                what = f"{what} has {rows}, but its transaction states {logged}"
                 yield error_finding(*self._place, "run", what)
             if not run.is_ordered:
                 what = f"the run from {to_iso(start)} is not in time order"
@@ -408,7 +410,8 @@ def _repeat_findings(repeats: Sequence[tuple[int, bool]], place: Place) -> Itera
         times = sorted(time for time, certain in repeats if certain == is_certain)
         if times:
             first = ", ".join(map(to_iso, list(dict.fromkeys(times))[:_TIMES_SHOWN]))
-            what = f"{len(times)} rows repeat an earlier row, first at {first}"
+            rows = count_text(len(times), "row repeats", "rows repeat")
+            what = f"{rows} an earlier row, first at {first}"
             yield make_finding(*place, "duplicate", what)
 
 
@@ -539,7 +542,8 @@ def _read_file(
             row_count += group.num_rows
             yield group
     if row_count != logged["num_records"]:
-        report(f"{fragment.path}: {row_count} rows in the file, {logged['num_records']} in the log")
+        found = count_text(row_count, "row")
+        report(f"{fragment.path}: {found} in the file, {logged['num_records']:,} in the log")
     for name, span in file_spans.items():
         statistics = tuple(logged.get(f"{key}.{name}") for key in ("min", "max", "null_count"))
         # If the log has bounds of the column, readers take a null bound for: no values.

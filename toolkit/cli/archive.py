@@ -23,6 +23,7 @@ from toolkit.cli.console import (
 from toolkit.cli.files import check_path, write_frame, write_json_lines
 from toolkit.cli.operations import NumberForm, fetch_function, is_repeatable, parse_usd
 from toolkit.cli.options import SizeChoice, open_session
+from toolkit.display import count_text
 
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
@@ -188,10 +189,11 @@ def ingest(
         typer.echo(json.dumps(result))
     elif bulk is not None:
         kept = result["kept"]
-        typer.echo(f"{sum(kept.values()):,} new rows of {len(kept):,} histories")
+        histories = count_text(len(kept), "history", "histories")
+        typer.echo(f"{count_text(sum(kept.values()), 'new row')} of {histories}")
     else:
         for name, rows in result["kept"].items():
-            typer.echo(f"{name}: {rows} rows")
+            typer.echo(f"{name}: {count_text(rows, 'row')}")
     for name, reason in result["left"].items():
         typer.echo(f"toolkit: {name}: left out: {reason}", err=True)
     raise typer.Exit(1 if result["left"] else 0)
@@ -306,7 +308,7 @@ def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
     else:
         for finding in findings:
             typer.echo(f"{finding.severity}: {finding.table} {finding.series}: {finding.what}")
-        typer.echo("whole" if not errors else f"{len(errors)} errors")
+        typer.echo("whole" if not errors else count_text(len(errors), "error"))
     raise typer.Exit(1 if errors else 0)
 
 
@@ -330,7 +332,8 @@ def compact(
     """Merge the small files of many refreshes; other programs can read and write meanwhile."""
     with _archive_errors(), row_counter("compact") as count:
         fewer = _open_existing(path).compact(forget_after_hours=forget_after_hours, progress=count)
-    typer.echo(json.dumps({"files_fewer": fewer}) if as_json else f"{fewer} files fewer")
+    text = f"{count_text(fewer, 'file')} fewer"
+    typer.echo(json.dumps({"files_fewer": fewer}) if as_json else text)
 
 
 def _open_archive(path: str) -> "Archive":
@@ -403,7 +406,8 @@ def _refresh_all(
                 if isinstance(outcome, ToolkitError):
                     failed[request.series.name] = outcome
                 else:
-                    line = f"{request.series.name}: {outcome.rows} new, {outcome.total} rows"
+                    total = count_text(outcome.total, "row")
+                    line = f"{request.series.name}: {outcome.rows:,} new, {total}"
                     typer.echo(json.dumps(asdict(outcome)) if as_json else line)
                 progress.finish_pull()
         except ArchiveError as error:  # nothing can be written

@@ -15,6 +15,7 @@ from typing import Annotated, Final
 
 import typer
 
+from toolkit.display import count_text
 from toolkit.installation import (
     EXTRAS,
     clone_folder,
@@ -190,7 +191,8 @@ def _archive_check(path: str) -> Check:
         table = open_existing(path).status()
     except (ToolkitError, ValueError, OSError) as error:
         return Check("archive", "problem", str(error))
-    return Check("archive", "ok", f"{path}: {len(table)} series, {table['rows'].sum():,} rows")
+    rows = count_text(int(table["rows"].sum()), "row")
+    return Check("archive", "ok", f"{path}: {len(table)} series, {rows}")
 
 
 def _program_checks() -> Iterator[Check]:

@@ -24,6 +24,7 @@ from toolkit.cli.operations import (
 )
 from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, set_options
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
+from toolkit.display import count_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,8 +204,9 @@ def _print_provenance(frames: "dict[str, pd.DataFrame]", as_json: bool) -> None:
     for name, facts in provenance.items():
         title = f"{facts['operation']} {name}".strip()
         typer.echo(
-            f"{title}: {facts['rows']:,} rows, complete: {facts['complete']}, "
-            f"{facts['requests']} requests, {facts['points']} points ({facts['source']})",
+            f"{title}: {count_text(facts['rows'], 'row')}, complete: {facts['complete']}, "
+            f"{count_text(facts['requests'], 'request')}, {count_text(facts['points'], 'point')} "
+            f"({facts['source']})",
             err=True,
         )
 

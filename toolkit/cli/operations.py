@@ -18,6 +18,7 @@ from toolkit.cli.options import keyword_option, set_options
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 from toolkit.contract.requests import describe_cost
+from toolkit.display import count_text
 
 __all__ = [
     "OperationGroup",
@@ -44,7 +45,7 @@ class OperationGroup(TyperGroup):
             fail(
                 f"{name} is none of the 22 operations that have a function.{suggestion} "
                 f"toolkit info '{request}' sends any request and prints the answer as JSON; "
-                f"one request costs {points} points",
+                f"one request costs {count_text(points, 'point')}",
                 code=2,
             )
         return super().resolve_command(ctx, args)

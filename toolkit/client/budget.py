@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from toolkit.client.spending import SpendingWindow
 from toolkit.contract.operations import Operation
+from toolkit.display import count_text
 from toolkit.errors import BudgetSpent
 
 __all__ = ["LEASE", "Budget", "Counts", "LimitWarning", "Spending"]
@@ -199,13 +200,14 @@ class Budget:
         with self._lock:
             if self.most is not None and self.spent + points > self.most:
                 raise BudgetSpent(
-                    f"the request costs {points} points, and {self.most - self.spent} of the "
-                    f"session's {self.most} are left. Raise most_points, or request less"
+                    f"the request costs {count_text(points, 'point')}, and "
+                    f"{self.most - self.spent} of the session's {self.most} are left. "
+                    "Raise most_points, or request less"
                 )
             if self.per_minute is not None and points > self.per_minute:
                 raise BudgetSpent(
-                    f"the request costs {points} points, more than points_per_minute allows "
-                    f"({self.per_minute})"
+                    f"the request costs {count_text(points, 'point')}, more than "
+                    f"points_per_minute allows ({self.per_minute})"
                 )
             self.spent += points
 

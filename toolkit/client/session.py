@@ -27,7 +27,7 @@ from toolkit.completeness.headers import Completeness, read_completeness, read_s
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import DEXES_AT_MOST, request_points
 from toolkit.contract.response_errors import response_error
-from toolkit.display import facts_table
+from toolkit.display import count_text, facts_table
 from toolkit.errors import InvalidKey, NotConnected, ServiceError, Unreachable
 
 __all__ = ["DataSource", "RawAnswer", "Session", "current_session", "forget", "use"]
@@ -297,7 +297,8 @@ class Session:
         key = "with key" if self.key else "without key"
         done = self.counts
         return (
-            f"<Session {self.label}, {key}, {done.requests} requests, {done.points} points spent>"
+            f"<Session {self.label}, {key}, {count_text(done.requests, 'request')}, "
+            f"{count_text(done.points, 'point')} spent>"
         )
 
     def _repr_html_(self) -> str:

@@ -28,6 +28,7 @@ from toolkit.contract.records import (
     SlippageSample,
     ValidatorWeek,
 )
+from toolkit.display import count_text
 from toolkit.times import HOUR, to_iso
 
 __all__ = [
@@ -507,8 +508,8 @@ class HistoryChecks:
                 yield rows.make_break("hours", row, "is the second payment of its hour")
                 continue
             fault = (
-                f"follows {int(lacking[at])} hours without a payment, although the position is the "
-                "same: payments are missing, or the approval was revoked in between"
+                f"follows {count_text(int(lacking[at]), 'hour')} without a payment, although the "
+                "position is the same: payments are missing, or the approval was revoked in between"
             )
             # An approval is revoked, or a position is closed and opened again, for some hours.
             is_usual = bool(lacking[at] > 1)

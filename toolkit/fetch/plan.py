@@ -9,6 +9,7 @@ from typing import Any, Final
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid, Operation
 from toolkit.contract.requests import request_body, request_points
+from toolkit.display import count_text
 from toolkit.fetch.pull import (
     Request,
     confirmation_limit,
@@ -54,11 +55,11 @@ class Plan:
     why: str = ""
 
     def __str__(self) -> str:
-        rows = "an unknown number of" if self.rows is None else f"{self.rows:,}"
+        rows = "an unknown number of rows" if self.rows is None else count_text(self.rows, "row")
         time = "" if self.minutes is None else f", {self.minutes:,.1f} minutes"
         return (
-            f"{self.operation}: {rows} rows, {self.requests:,} requests, "
-            f"{self.points:,} points{time} ({self.sure}: {self.why})"
+            f"{self.operation}: {rows}, {count_text(self.requests, 'request')}, "
+            f"{count_text(self.points, 'point')}{time} ({self.sure}: {self.why})"
         )
 
     def _repr_html_(self) -> str:

@@ -39,6 +39,7 @@ from toolkit.contract.operations import DEX, OPERATIONS, VIEWS, Operation
 from toolkit.contract.paging import PageDecision, PageReader, page_reader
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import check_request, request_body
+from toolkit.display import count_text
 from toolkit.errors import BudgetSpent, HistoryWarning, Incomplete, ServiceError, ToolkitError
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector, Extra
@@ -294,7 +295,9 @@ def _provenance(request: Request, certificate: Certificate, counts: Counts) -> d
     if request.operation.latest:
         complete = "latest"
     else:
-        complete = "yes" if certificate.is_at_end else f"first {request.max_rows} rows"
+        complete = (
+            "yes" if certificate.is_at_end else f"first {count_text(request.max_rows or 0, 'row')}"
+        )
     return request_facts(request) | {"complete": complete} | certificate.facts(counts.facts())
 
 
@@ -315,7 +318,8 @@ def _incomplete_frames(
     cursor = (error.cursor if isinstance(error, Incomplete) else None) or certificate.resume_cursor
     resume = f"; continue with cursor={cursor!r}" if cursor else ""
     raise Incomplete(
-        f"{error} [error.rows has the {collector.rows} rows that came before{resume}]",
+        f"{error} [error.rows has the {count_text(collector.rows, 'row')} that came before"
+        f"{resume}]",
         rows=frames[0] if len(frames) == 1 else frames,
         cursor=cursor,
     ) from error
@@ -323,7 +327,7 @@ def _incomplete_frames(
 
 def _attach_rows(interrupt: KeyboardInterrupt, frames: Frames) -> None:
     vars(interrupt)["rows"] = frames[0] if len(frames) == 1 else frames
-    interrupt.add_note(f"error.rows has the {len(frames[0])} rows that came before")
+    interrupt.add_note(f"error.rows has the {count_text(len(frames[0]), 'row')} that came before")
 
 
 @dataclass(frozen=True, slots=True)

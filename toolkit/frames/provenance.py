@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.display import facts_table
+from toolkit.display import count_text, facts_table
 
 __all__ = ["provenance"]
 
@@ -90,7 +90,9 @@ def provenance(frame: pd.DataFrame) -> Provenance:
             "it joined different answers. Join fetched frames with tk.concat"
         ) from None
     if facts.get("rows", len(frame)) != len(frame):
-        facts["complete"] = f"no longer: {len(frame)} rows, {facts['rows']} were fetched"
+        facts["complete"] = (
+            f"no longer: {count_text(len(frame), 'row')}, {facts['rows']} were fetched"
+        )
     return facts
 
 

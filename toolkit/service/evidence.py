@@ -14,6 +14,7 @@ from toolkit.completeness.subjects import alternative_names, evidence_names, is_
 from toolkit.contract.dexes import dex_name_in
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.sources import HistoryCoverage
+from toolkit.display import count_text
 from toolkit.service.messages import CheckedRequest
 from toolkit.service.store import Store
 from toolkit.times import to_iso
@@ -87,7 +88,7 @@ def _describe_ranges(coverage: HistoryCoverage) -> str:
         f"{to_iso(first)} to {to_iso(last)}" for first, last in coverage.ranges[-_MOST_RANGES:]
     ]
     earlier = len(coverage.ranges) - len(ranges)
-    text = (f"{earlier} earlier ranges, " if earlier else "") + ", ".join(ranges)
+    text = (f"{count_text(earlier, 'earlier range')}, " if earlier else "") + ", ".join(ranges)
     if coverage.ranges[-1][1] < coverage.last:
         text += f", and rows up to {to_iso(coverage.last)}, of which some may be missing"
     return text

@@ -6,6 +6,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit import plots
+from toolkit.display import count_text
 from toolkit.plots import formats
 from toolkit.widgets import view_html
 from toolkit.widgets.svg import draw_svg
@@ -102,7 +103,7 @@ def _headline_text(view: WalletView) -> str:
     row: Any = view.earned.iloc[0]
     return (
         f"{formats.short_address(view.account.user)}{where}: net {signed_usd(row['net'])} USD from "
-        f"{row['fills']:,} fills, volume {formats.whole_dollars(row['volume'])} USD."
+        f"{count_text(row['fills'], 'fill')}, volume {formats.whole_dollars(row['volume'])} USD."
     )
 
 

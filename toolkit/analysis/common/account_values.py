@@ -16,6 +16,7 @@ from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.common.timestamps import aware_ms
+from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 
 UNIFIED = 2
@@ -133,8 +134,8 @@ def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
     time = frame["time"]
     if time.isna().any():
         raise MissingColumns(
-            f"{what}: column time has {int(time.isna().sum()):,} missing values in "
-            f"{len(frame):,} rows. Fill the times in, or remove these rows"
+            f"{what}: column time has {count_text(int(time.isna().sum()), 'missing value')} in "
+            f"{count_text(len(frame), 'row')}. Fill the times in, or remove these rows"
         )
     whole = time if pd.api.types.is_integer_dtype(time) else time.dt.as_unit("ms").astype("int64")
     return [int(ms) for ms in whole]

@@ -22,6 +22,7 @@ import pandas as pd
 from toolkit.analysis.common import columns, markets
 from toolkit.analysis.common.columns import Frame, Numbers
 from toolkit.analysis.common.repeated_rows import warn_user
+from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 
 CASH = ("USDC", "")
@@ -58,10 +59,10 @@ def warn_missing_amounts(frame: Frame, what: str) -> None:
         parts = {"builder_fee", "deployer_fee"} & set(frame.collect_schema().names())
         lost = f" If fee is missing, its parts {' and '.join(sorted(parts))} do not count either."
         warn_user(
-            f"{what}: {rows:,} rows, with missing values: {', '.join(counts)}. No sum contains "
-            "missing values. If a value is missing in all rows of a group, its sum is missing; "
-            f"covers states how many are known.{lost * bool(missing['fee'] and parts)} Fetch the "
-            "rows again, or remove them.",
+            f"{what}: {count_text(rows, 'row')}, with missing values: {', '.join(counts)}. No sum "
+            "contains missing values. If a value is missing in all rows of a group, its sum is "
+            f"missing; covers states how many are known.{lost * bool(missing['fee'] and parts)} "
+            "Fetch the rows again, or remove them.",
             MissingAmounts,
         )
 

@@ -83,10 +83,11 @@ def mark_unknown(whole: Frame, kind: Numbers) -> Frame:
 def _add_outside_count(words: nw.Expr) -> nw.Expr:
     """Return the text with the number of funding rows outside the time of the fills."""
     rows = nw.col("_outside").cast(nw.String())
-    tail = nw.lit(" funding rows outside the time of the fills")
+    noun = nw.when(nw.col("_outside") == 1).then(nw.lit("row")).otherwise(nw.lit("rows"))
+    parts = (nw.lit(", without "), rows, nw.lit(" funding "), noun)
     return (
         nw.when(nw.col("_outside") > 0)
-        .then(nw.concat_str(words, nw.lit(", without "), rows, tail))
+        .then(nw.concat_str(words, *parts, nw.lit(" outside the time of the fills")))
         .otherwise(words)
     )
 

@@ -24,6 +24,7 @@ import numpy as np
 from toolkit.analysis.common.owners import SEVERAL_ACCOUNTS, account_names
 from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.analysis.pnl.fill_order import IntegerFills
+from toolkit.display import count_text
 
 
 class UnnamedAccount(UserWarning):
@@ -79,11 +80,10 @@ def check_one_account(
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
     count = breaks.resumed + breaks.begun + breaks.flat
     if count and len(account_names(native)) != 1:
-        verb = "fill does" if count == 1 else "fills do"
         warn_user(
-            f"fills: {count:,} {verb} not begin at the position after the fill before. Fills are "
-            "missing, or they are of several accounts. Name the account of each fill: "
-            "fills.assign(user=address)",
+            f"fills: {count_text(count, 'fill does', 'fills do')} not begin at the position after "
+            "the fill before. Fills are missing, or they are of several accounts. Name the account "
+            "of each fill: fills.assign(user=address)",
             UnnamedAccount,
         )
 

@@ -14,6 +14,7 @@ from toolkit.analysis.common import columns, grouping
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.owners import lower_address
 from toolkit.analysis.common.provenance import frame_provenance
+from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_ms
 
@@ -201,8 +202,8 @@ def _observed_period(fills: Any) -> Period | None:
     missing = gone.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["gone"]
     if missing:
         raise MissingColumns(
-            f"fills: column time has {missing:,} missing values, so the funding of their time is "
-            "not known. Fill the times in, or remove these rows"
+            f"fills: column time has {count_text(missing, 'missing value')}, so the funding of "
+            "their time is not known. Fill the times in, or remove these rows"
         )
     times = grouping.add_ms(frame.select("time"))
     ends = times.select(first=nw.col("_ms").min(), last=nw.col("_ms").max())

@@ -15,6 +15,7 @@ from toolkit.analysis.common.account_values import (
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.positions import order_by_chain
 from toolkit.analysis.pnl.reconcile_tables import AccountTables
+from toolkit.display import count_text
 
 _OF_POSITIONS = tuple(name for name in fill_order.NEEDED if name not in ("px", "closed_pnl"))
 """The columns that determine how a fill changes a position."""
@@ -47,7 +48,8 @@ def find_causes(
     if moved is not None:
         odd += Counter(column_by_account(moved, "account", "unknown"))
     for user, count in odd.items():
-        reason = f"{count} fills, fees or flows without an amount in USD"
+        events = count_text(count, "fill, fee or flow", "fills, fees or flows")
+        reason = f"{events} without an amount in USD"
         found.setdefault(user, {})["not_priced"] = reason
     return found
 

@@ -28,6 +28,7 @@ from toolkit.analysis.pnl.trips import (
     cut_trips,
     mark_liquidations,
 )
+from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, MissingColumns
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.rules.spot_cost import SWAPS
@@ -205,9 +206,9 @@ def _count_outside(marked: Any, whose: Accounts) -> int:
     mine: Any = keep_own_rows(engines.collect_frame(marked, "funding"), "user", whose, "funding")
     rows = mine.filter(~nw.col("_inside"))
     if len(rows):
-        verb = "lies" if len(rows) == 1 else "lie"
+        lying = count_text(len(rows), "row lies", "rows lie")
         warn_user(
-            f"funding: {len(rows):,} rows {verb} outside the time of the fills, and do not count. "
+            f"funding: {lying} outside the time of the fills. Such rows do not count. "
             "Fetch fills of the same time. tk.pnl.attribution returns the sum of such rows as "
             "funding_outside",
             HistoryWarning,

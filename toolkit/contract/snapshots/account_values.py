@@ -24,6 +24,7 @@ from toolkit.contract.snapshots.entries import EntryDecoder, decode_addresses, r
 from toolkit.contract.snapshots.entry_layouts import KEYS, known_length
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
 from toolkit.contract.snapshots.unknown_values import TEXT, unknown_columns
+from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
 
 Places = npt.NDArray[np.int64]
@@ -140,7 +141,8 @@ def entry_spans(payload: memoryview, head: SnapshotHead) -> Iterator[EntrySpan]:
         walk.skip()
         yield start, values, walk.at
     if walk.at != head.finish:
-        raise AnswerInvalid(f"{head.finish - walk.at} bytes follow the last of {head.count} users")
+        rest = count_text(head.finish - walk.at, "byte follows", "bytes follow")
+        raise AnswerInvalid(f"{rest} the last of {count_text(head.count, 'user')}")
 
 
 def _value_columns(values: list[memoryview], row: int, *, keyed: bool) -> dict[str, Any]:

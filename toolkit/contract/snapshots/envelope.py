@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.compression import compress_zstd, decompress, is_zstd
+from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
 
 _WORD: Final = struct.Struct("<I")
@@ -68,7 +69,8 @@ def _split_blobs(content: bytes) -> Iterator[memoryview]:
         yield view[at : at + length]
         at += length
     if at != len(content):
-        raise AnswerInvalid(f"{len(content) - at} bytes follow the last of {count} snapshots")
+        rest = count_text(len(content) - at, "byte follows", "bytes follow")
+        raise AnswerInvalid(f"{rest} the last of {count_text(count, 'snapshot')}")
 
 
 def pack_snapshot(

@@ -7,6 +7,7 @@ from typing import Final
 import msgpack
 
 from toolkit.contract.deviations import MOST_UNKNOWN
+from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
 
 LONGEST_NAME: Final = 4096
@@ -130,7 +131,8 @@ def read_head(buffer: memoryview, name: str, entries: str) -> SnapshotHead:
     is_object = entries == "map" and (0x80 <= walk.marker <= 0x8F or walk.marker in (0xDE, 0xDF))
     head = _read_object_head(walk, name) if is_object else _read_array_head(walk, name, entries)
     if head.finish > len(buffer) or (head.finish < len(buffer) and walk.at != len(buffer)):
-        raise AnswerInvalid(f"{len(buffer) - walk.at} bytes follow the snapshot")
+        rest = count_text(len(buffer) - walk.at, "byte follows", "bytes follow")
+        raise AnswerInvalid(f"{rest} the snapshot")
     return head
 
 
