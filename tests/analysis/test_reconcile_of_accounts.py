@@ -41,26 +41,29 @@ def made(kind: str, *, start: Pair | None = START, **more: Any) -> pd.DataFrame:
 MODES = [(ME, 0), (OTHER.lower(), 2)]
 SINCE_START = [
     [111.5, 250, 138.5, 12, -1.0625, -0.1875, -0.5, 0, 8.75, -0.25, -3, 0, 122.75, 122.75, 0, 0, 0],
-    [40, 300, 260, -8.75, 0, 0, 0, 0, 384.125, 0.75, -7, 0.25, -109.375, 0, -109.375, 0, 0],
+    [40, 300, 260, -8.75, 0, 0, 0, 0, 384.125, 0.75, -7, 0.25, -109.375, -109.375, 0, 0, 0],
 ]
 SINCE_EVER = [
     [0, 250, 250, 17.5, -1.35625, -0.21875, -0.7, 0, 73.25, -3, 97, 0, 67.525, 67.525, 0, 0, 0],
-    [0, 300, 300, -8.75, 0, 0, 0, 0, 384.125, 0.75, 23, 0.25, -99.375, 0, -99.375, 0, 0],
+    [0, 300, 300, -8.75, 0, 0, 0, 0, 384.125, 0.75, 23, 0.25, -99.375, -99.375, 0, 0, 0],
 ]
 ODD = "without an amount in USD"
 CAUSES_SINCE_START = [
     f"fills missing of BTC, funding (3 of 5 position hours), 1 fill, fee or flow {ODD}",
-    f"funding (1 of 2 position hours), 2 fills, fees or flows {ODD}",
+    f"fills missing of ETH, funding (1 of 2 position hours), 2 fills, fees or flows {ODD}",
 ]
 CAUSES_SINCE_EVER = [
     f"fills missing of BTC, funding (5 of 7 position hours), 2 fills, fees or flows {ODD}",
-    f"funding (1 of 2 position hours), 2 fills, fees or flows {ODD}",
+    f"fills missing of ETH, funding (1 of 2 position hours), 2 fills, fees or flows {ODD}",
 ]
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_changes_of_two_accounts(kind: str) -> None:
-    """Rows at the first time do not count, and those at the last time do."""
+    """Rows at the first time do not count, and those at the last time do.
+
+    The state has 0.5 ETH, and the fills, which are all of whole ETH, end at 0.
+    """
     for start, wanted, causes in (
         (START, SINCE_START, CAUSES_SINCE_START),
         (None, SINCE_EVER, CAUSES_SINCE_EVER),

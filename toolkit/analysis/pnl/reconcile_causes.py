@@ -1,6 +1,7 @@
 """Possible causes of a residual: missing fills, missing funding, missing prices."""
 
 from collections import Counter
+from decimal import Decimal
 
 import pandas as pd
 
@@ -107,10 +108,10 @@ def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-def _position_sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str], int]:
-    """Return signed sizes by user and coin, if they are known."""
+def _position_sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str], Decimal | int]:
+    """Return signed sizes by user and coin, if they are known, also finer ones than `decimals`."""
     return {
-        pair: round(float(held.size) * 10**decimals)
+        pair: Decimal(str(held.size)).scaleb(decimals)
         for pair, held in (values.held or {}).items()
         if held.size is not None
     }
