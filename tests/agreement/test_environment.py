@@ -42,7 +42,8 @@ BOUNDED = {
     "pandas": "dtypes of every frame",
     "polars": "an engine: each version changes what a lazy frame can do",
     "pyspark": "an engine, and its protocol of workers: toolkit/analysis/common/by_account.py",
-    "typer": "the classes of commands: toolkit/cli/operations.py; 0.29 needs pydantic",
+    "typer": "versions before 1: the classes of commands: toolkit/cli/operations.py",
+    "zstandard": "versions before 1: frames and their errors",
 }
 """Libraries with an upper bound -> what of them this project depends on and may change."""
 
@@ -71,7 +72,7 @@ def imported_names() -> set[str]:
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names.add(node.module.split(".")[0])
-    return names - set(sys.stdlib_module_names) - {"toolkit", "compression"}  # since Python 3.14
+    return names - set(sys.stdlib_module_names) - {"toolkit"}
 
 
 def test_conda_environment_repeats_dependencies():

@@ -5,30 +5,27 @@ decompressed a body whose headers still name an encoding. Neither JSON nor a Mes
 map begins like zstd or gzip data.
 """
 
-import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+import zstandard
 
 from toolkit.errors import AnswerDamaged, AnswerInvalid
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 _ZSTD: Final = bytes.fromhex("28b52ffd")
 _GZIP: Final = bytes.fromhex("1f8b")
-_BOUNDED: Final[Mapping[int, int]] = {zstd.DecompressionParameter.window_log_max: 27}
+_WINDOW: Final = 1 << 27
 _FIRST: Final = 1 << 20
-_PIECE: Final = 1 << 18  # bytes; larger pieces of the content are slower
 _SKIPPABLE: Final = bytes.fromhex("2a4d18")  # the last three bytes of the magic number
 _MOST_FRAMES: Final = 10_000  # each needs a buffer
+_LONGEST_HEAD: Final = 18  # bytes of the header of a frame
 
 
-def decompress(blob: bytes | memoryview, limit: int) -> memoryview:
+def decompress(
+    blob: bytes | memoryview, limit: int, decompressor: zstandard.ZstdDecompressor | None = None
+) -> memoryview:
     """Return the decompressed zstd or gzip data; other data is returned as it is.
 
     There may be several zstd frames, with or without their content size, and skippable frames
@@ -37,6 +34,7 @@ def decompress(blob: bytes | memoryview, limit: int) -> memoryview:
 
     - ``blob``: the data
     - ``limit``: the most bytes that the result may have
+    - ``decompressor``: a decompressor to use again; a new one costs more time than a small blob
 
     Raise AnswerInvalid if the data is damaged, or the result is longer than `limit`.
 
@@ -45,7 +43,7 @@ def decompress(blob: bytes | memoryview, limit: int) -> memoryview:
     """
     view = memoryview(blob)
     if is_zstd(view):
-        return _decompress_zstd(view, limit)
+        return _decompress_zstd(decompressor or bounded_decompressor(), view, limit)
     if view[:2] == _GZIP:
         return _decompress_gzip(view, limit)
     if len(view) > limit:
@@ -65,14 +63,9 @@ def is_zstd(blob: bytes | memoryview) -> bool:
     return magic == _ZSTD or (magic[1:] == _SKIPPABLE and magic[0] >> 4 == 5)
 
 
-def compress_zstd(content: bytes, level: int) -> bytes:
-    """Return one zstd frame."""
-    return zstd.compress(content, level)
-
-
-def decompress_zstd(frame: bytes) -> bytes:
-    """Return the content of a frame that this package wrote."""
-    return zstd.decompress(frame)
+def bounded_decompressor() -> zstandard.ZstdDecompressor:
+    """Return a decompressor with a bounded window."""
+    return zstandard.ZstdDecompressor(max_window_size=_WINDOW)
 
 
 def _decompress_gzip(blob: memoryview, limit: int) -> memoryview:
@@ -92,15 +85,17 @@ def _decompress_gzip(blob: memoryview, limit: int) -> memoryview:
     return memoryview(b"".join(parts))
 
 
-def _decompress_zstd(blob: memoryview, limit: int) -> memoryview:
+def _decompress_zstd(
+    decompressor: zstandard.ZstdDecompressor, blob: memoryview, limit: int
+) -> memoryview:
     try:
         parts, left = [], limit
         for number, frame in enumerate(_zstd_frames(blob)):
             if number == _MOST_FRAMES:
                 raise AnswerInvalid(f"the zstd data has more than {_MOST_FRAMES:,} frames")
-            parts.append(_decompress_frame(frame, left))
+            parts.append(_decompress_frame(decompressor, frame, left))
             left -= len(parts[-1])
-    except zstd.ZstdError as error:
+    except zstandard.ZstdError as error:
         raise AnswerDamaged(f"the zstd data is damaged: {error}") from None
     return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
@@ -131,18 +126,14 @@ def _skippable_end(blob: memoryview, start: int) -> int:
 
 def _frame_end(blob: memoryview, start: int) -> int:
     """Return where a frame ends, beyond the end of the data if the frame is cut."""
-    if len(blob) < start + 5:
-        return start + 5
-    flags = blob[start + 4]
-    is_single = flags >> 5 & 1
-    # The header: magic number, flags, window, number of a dictionary, size of the content.
-    at = start + 6 - is_single + (0, 1, 2, 4)[flags & 3] + (is_single, 2, 4, 8)[flags >> 6]
+    head = blob[start : start + _LONGEST_HEAD]
+    at = start + zstandard.frame_header_size(head)
     while at + 3 <= len(blob):
         block = int.from_bytes(blob[at : at + 3], "little")
         # A block of type 1 repeats one byte; of the others the size is that in the data.
         at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
         if block & 1:
-            return at + 4 * (flags >> 2 & 1)
+            return at + 4 * zstandard.get_frame_parameters(head).has_checksum
     return max(at + 3, len(blob) + 1)
 
 
@@ -151,32 +142,23 @@ def _plausible_size(blob: memoryview, limit: int) -> int:
     return min(limit, 100 * len(blob) + _FIRST)
 
 
-def _decompress_frame(frame: memoryview, limit: int) -> memoryview:
-    plausible = _plausible_size(frame, limit)
-    # A frame may state no size, and a wrong one.
-    size = zstd.get_frame_info(frame).decompressed_size or plausible + 1
-    if size > plausible:
-        size = min(plausible, 4 * len(frame) + _FIRST)
-    stream = zstd.ZstdDecompressor(options=_BOUNDED)
-    piece, filled = stream.decompress(frame, _PIECE), 0
-    if stream.eof and len(piece) <= limit:
-        return memoryview(piece)
-    buffer = np.empty(size, np.uint8)
-    while True:
-        end = filled + len(piece)
-        if end > limit:
+def _decompress_frame(
+    decompressor: zstandard.ZstdDecompressor, frame: memoryview, limit: int
+) -> memoryview:
+    if 0 < zstandard.frame_content_size(frame) <= _plausible_size(frame, limit):
+        return memoryview(decompressor.decompress(frame))
+    size = min(_plausible_size(frame, limit), 4 * len(frame) + _FIRST)
+    buffer, filled = np.empty(size + 1, np.uint8), 0
+    stream = decompressor.stream_reader(frame)
+    while count := stream.readinto(buffer.data[filled:]):
+        filled += count
+        if filled > limit:
             raise _limit_error()
-        if end > len(buffer):
-            longer = np.empty(min(2 * end, limit), np.uint8)
-            longer[:filled] = buffer[:filled]
+        if filled == len(buffer):
+            longer = np.empty(min(2 * filled, limit + 1), np.uint8)
+            longer[:filled] = buffer
             buffer = longer
-        buffer[filled:end] = np.frombuffer(piece, np.uint8)
-        filled = end
-        if stream.eof:
-            return buffer.data[:filled]
-        piece = stream.decompress(b"", _PIECE)
-        if not piece and not stream.eof:
-            raise AnswerDamaged("the zstd data ends too early")
+    return buffer.data[:filled]
 
 
 def _limit_error() -> AnswerInvalid:

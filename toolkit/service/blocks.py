@@ -11,8 +11,9 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, Literal
 
+import zstandard
+
 from toolkit.contract.answers import encode_lines
-from toolkit.contract.compression import compress_zstd, decompress_zstd
 from toolkit.service.gzip_pieces import compress_texts, join_pieces, recompress_blocks
 
 __all__ = ["SEPARATOR", "PageEncoding", "TextWriter", "block_bounds", "read_page", "read_texts"]
@@ -24,7 +25,7 @@ SEPARATOR: Final = b",\n"
 """Between the texts of a block. A JSON text has no line break, so it can be split there."""
 
 _PUNCTUATION: Final = (b"[", SEPARATOR, b"]")
-_OPEN_FRAME, _SEPARATOR_FRAME, _CLOSE_FRAME = (compress_zstd(text, 1) for text in _PUNCTUATION)
+_OPEN_FRAME, _SEPARATOR_FRAME, _CLOSE_FRAME = map(zstandard.ZstdCompressor().compress, _PUNCTUATION)
 _OPEN_PIECE, _SEPARATOR_PIECE, _CLOSE_PIECE = (compress_texts([text]) for text in _PUNCTUATION)
 
 
@@ -38,13 +39,14 @@ def read_texts(read_block: Callable[[int], bytes], rows: Sequence[int]) -> list[
     rows : sequence of int
         Row numbers in any order. Neighbours are read together.
     """
+    decompress = zstandard.ZstdDecompressor().decompress
     blocks: dict[int, list[bytes]] = {}
     result: list[bytes] = []
     while (done := len(result)) < len(rows):
         number, place = divmod(rows[done], _BLOCK_ROWS)
         texts = blocks.get(number)
         if texts is None:
-            texts = blocks[number] = decompress_zstd(read_block(number)).split(SEPARATOR)
+            texts = blocks[number] = decompress(read_block(number)).split(SEPARATOR)
         candidates = list(rows[done : done + _BLOCK_ROWS - place])
         # Usually a page continues to the end of the block, so the block is copied at once.
         is_range = candidates == list(range(candidates[0], candidates[0] + len(candidates)))
@@ -92,11 +94,11 @@ def read_page(
         pieces[-1] = _CLOSE_PIECE
         return join_pieces(pieces)
     if encoding == "zstd":
-        frames = (
-            content if is_stored else compress_zstd(content, 1) for is_stored, content in parts
-        )
+        compress = zstandard.ZstdCompressor(level=1).compress
+        frames = (content if is_stored else compress(content) for is_stored, content in parts)
         return _OPEN_FRAME + _SEPARATOR_FRAME.join(frames) + _CLOSE_FRAME
-    texts = (decompress_zstd(content) if is_stored else content for is_stored, content in parts)
+    decompress = zstandard.ZstdDecompressor().decompress
+    texts = (decompress(content) if is_stored else content for is_stored, content in parts)
     return b"[" + SEPARATOR.join(texts) + b"]"
 
 
@@ -107,6 +109,7 @@ def _page_parts(
     edit: Callable[[int, list[bytes]], list[bytes]],
 ) -> Iterator[tuple[bool, bytes]]:
     """Yield each block of a page: whether it is as stored, and its data; or else its text."""
+    decompress = zstandard.ZstdDecompressor().decompress
     changed = {row // _BLOCK_ROWS for row in edited}
     for number, data in blocks:
         begin = number * _BLOCK_ROWS
@@ -114,7 +117,7 @@ def _page_parts(
         if last - first == _BLOCK_ROWS and number not in changed:
             yield True, data
             continue
-        texts = decompress_zstd(data).split(SEPARATOR)[first - begin : last - begin]
+        texts = decompress(data).split(SEPARATOR)[first - begin : last - begin]
         if number in changed:
             texts = edit(first, texts)
         yield False, SEPARATOR.join(texts)
@@ -129,6 +132,7 @@ class TextWriter:
     def __init__(self, connection: sqlite3.Connection, kind: str) -> None:
         self._insert = f"INSERT INTO {kind}_text VALUES (?, ?)"
         self._connection = connection
+        self._compress = zstandard.ZstdCompressor(level=1).compress
         last = f"SELECT coalesce(max(block), -1) FROM {kind}_text"
         self._block: int = connection.execute(last).fetchone()[0] + 1
 
@@ -142,7 +146,7 @@ class TextWriter:
         first = self.next_row
         remaining = iter(records)
         while block := list(itertools.islice(remaining, _BLOCK_ROWS)):
-            data = compress_zstd(encode_lines(block)[:-1].replace(b"\n", SEPARATOR), 1)
+            data = self._compress(encode_lines(block)[:-1].replace(b"\n", SEPARATOR))
             self._connection.execute(self._insert, (self._block, data))
             self._block += 1
         return first

@@ -10,9 +10,9 @@ from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
+import zstandard
 
 from toolkit.contract.answers import encode
-from toolkit.contract.compression import compress_zstd
 from toolkit.contract.dexes import canonical_dex, dex_name_in
 from toolkit.contract.records import (
     AccountValueRow,
@@ -118,11 +118,12 @@ def extra_documents(
     for dex, meta in sources.metas.items():
         if dex in sources.contexts:
             yield "mids", dex, encode(_mid_prices(sources, dex, meta))
+    compress = zstandard.ZstdCompressor(level=3).compress
     for coin, rates in sources.funding_rates.items():
-        yield "funding rates", coin, compress_zstd(encode(list(rates)), 3)
+        yield "funding rates", coin, compress(encode(list(rates)))
     for user, valuations in sources.valuations.items():
         rows = [(v.time, v.account_value, v.pnl, v.perp_value, v.perp_pnl) for v in valuations]
-        yield "valuations", user, compress_zstd(encode(rows), 3)
+        yield "valuations", user, compress(encode(rows))
     for kind, name in _EXTRA_TABLES.items():
         table: Mapping[str, Any] = getattr(sources, name)
         for key, entry in table.items():

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+import zstandard
 from isal import igzip
 
-from toolkit.contract.compression import compress_zstd
 from toolkit.service.blocks import PageEncoding
 from toolkit.service.messages import Response
 
@@ -122,7 +122,7 @@ def _gzip(content: bytes) -> bytes:
 
 
 def _zstd(content: bytes) -> bytes:
-    return compress_zstd(content, 1)
+    return zstandard.ZstdCompressor(level=1).compress(content)
 
 
 _COMPRESS: Final[dict[PageEncoding, Callable[[bytes], bytes]]] = {"gzip": _gzip, "zstd": _zstd}

@@ -9,9 +9,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+import zstandard
 from isal import isal_zlib
-
-from toolkit.contract.compression import decompress_zstd
 
 __all__ = ["GzipPiece", "compress_texts", "join_pieces", "recompress_blocks"]
 
@@ -42,7 +41,7 @@ def compress_texts(texts: Iterable[bytes], separator: bytes = b"") -> GzipPiece:
 @functools.lru_cache(maxsize=_KEPT_RUNS)
 def recompress_blocks(blocks: tuple[bytes, ...], separator: bytes) -> GzipPiece:
     """Return zstd frames as a part of a gzip body; the latest parts stay in memory."""
-    return compress_texts(map(decompress_zstd, blocks), separator)
+    return compress_texts(map(zstandard.ZstdDecompressor().decompress, blocks), separator)
 
 
 def join_pieces(pieces: Iterable[GzipPiece]) -> bytes:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
+import zstandard
 
-from toolkit.contract.compression import decompress_zstd
 from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.records import (
     AccountValueRow,
@@ -158,7 +158,7 @@ def _read_twap_snapshot(store: Store) -> TwapSnapshot:
 
 def _unpack_snapshot(store: Store, kind: str, key: str) -> Any:
     """Return the rows of a packed snapshot, which follow its id and its name."""
-    packed = decompress_zstd(_required_document(store, kind, key))
+    packed = zstandard.ZstdDecompressor().decompress(_required_document(store, kind, key))
     return msgspec.msgpack.decode(packed)[2]
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import zstandard
 
-from toolkit.contract.compression import decompress_zstd
 from toolkit.contract.fields import drop_beyond_fields
 from toolkit.contract.sources import Sources
 from toolkit.service.blocks import PageEncoding, block_bounds, read_page, read_texts
@@ -135,7 +135,7 @@ class Store:
     def compressed_document(self, kind: str, key: str = "") -> bytes | None:
         """Return the content of a document that is stored compressed, or None."""
         data = self.document(kind, key)
-        return None if data is None else decompress_zstd(data)
+        return None if data is None else zstandard.ZstdDecompressor().decompress(data)
 
     def document_keys(self, kind: str) -> list[str]:
         """Return the keys of the documents of a kind."""

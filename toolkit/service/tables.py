@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
+import zstandard
 
-from toolkit.contract.compression import compress_zstd
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
 from toolkit.contract.sources import Sources
@@ -223,10 +223,11 @@ def _insert_user_funding(
 
 def _insert_totals(connection: sqlite3.Connection, totals: TradeTotals) -> None:
     last = connection.execute("SELECT coalesce(max(part), 0) FROM minutes").fetchone()
+    compress = zstandard.ZstdCompressor(level=1).compress
     connection.executemany(
         "INSERT INTO minutes VALUES (?,?,?)",
         (
-            (coin, last[0] + 1, compress_zstd(msgspec.msgpack.encode(list(minutes.values())), 1))
+            (coin, last[0] + 1, compress(msgspec.msgpack.encode(list(minutes.values()))))
             for coin, minutes in totals.minutes.items()
         ),
     )

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+import zstandard
 
-from toolkit.contract.compression import compress_zstd, decompress, is_zstd
+from toolkit.contract.compression import bounded_decompressor, decompress, is_zstd
 from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
 
@@ -33,9 +34,10 @@ def open_envelope(headers: Mapping[str, str], content: bytes, limit: int) -> Ite
 
     Raise AnswerInvalid if the body is damaged, or the snapshots are longer than `limit`.
     """
+    decompressor = bounded_decompressor()
     is_multi = _has_several_snapshots(headers, content)
     for blob in _split_blobs(content) if is_multi else [memoryview(content)]:
-        payload = decompress(blob, limit)
+        payload = decompress(blob, limit, decompressor)
         limit -= len(payload)
         yield payload
 
@@ -92,7 +94,7 @@ def pack_snapshot(
         if len(entry) not in lengths:
             allowed = " or ".join(map(str, lengths))
             raise ValueError(f"an entry must have {allowed} values, not {len(entry)}: {entry!r}")
-    return compress_zstd(_encoder.encode(tuple(snapshot)), level)
+    return zstandard.ZstdCompressor(level=level).compress(_encoder.encode(tuple(snapshot)))
 
 
 def assemble_answer(blobs: Sequence[bytes]) -> tuple[dict[str, str], bytes]:

@@ -4,10 +4,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Final
 
 import msgspec
+import zstandard
 from msgspec.structs import replace
 
 from toolkit.contract.answers import encode
-from toolkit.contract.compression import decompress_zstd
 from toolkit.contract.dexes import canonical_dex, strip_native_dex
 from toolkit.contract.records import BookLevel, FundingRate, L2Book
 from toolkit.errors import BadRequest, ServiceDown
@@ -125,11 +125,12 @@ def funding_history(store: Store, request: CheckedRequest) -> Response:
 def candle_snapshot(store: Store, request: CheckedRequest) -> Response:
     """Return the candles of a coin in a time range, oldest first."""
     coin = strip_native_dex(request["coin"])
+    decompress = zstandard.ZstdDecompressor().decompress
     sql = "SELECT data FROM minutes WHERE coin = ? ORDER BY part"
     minutes = (
         minute
         for (data,) in store.select_rows(sql, coin)
-        for minute in _decode_minutes(decompress_zstd(data))
+        for minute in _decode_minutes(decompress(data))
     )
     candles = make_candles(minutes, coin, request["interval"], request["start"], request.end)
     return json_response(encode(candles))
