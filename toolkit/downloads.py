@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from toolkit.installation import explain_missing
 
-__all__ = ["Download", "downloads", "write_csv", "write_excel"]
+__all__ = ["MAX_SHEET_ROWS", "Download", "downloads", "write_csv", "write_excel"]
 
-_MAX_ROWS: Final = 2**20 - 1  # of a sheet, below its heading
+MAX_SHEET_ROWS: Final = 2**20 - 1  # of a sheet, below its heading
 _MAX_DIGITS: Final = 15  # of a number in a sheet
 _MADE: Final = dt.datetime(1980, 1, 1)  # a fixed time, so that equal tables are equal files
 _PLAIN_TEXT: Final = {"options": {f"strings_to_{kind}": False for kind in ("formulas", "urls")}}
@@ -46,7 +46,8 @@ def downloads(caption: str, frame: Any, columns: Iterable[str]) -> list[Download
     for kind, suffix, media_type, write in _KINDS:
         file = io.BytesIO()
         write(shown, file)
-        text = base64.b64encode(file.getvalue()).decode()
+        # Without a slash, so that no part of the text looks like an address of another page.
+        text = base64.b64encode(file.getvalue()).decode().replace("/", "%2F")
         made.append(Download(kind, f"{name}.{suffix}", f"data:{media_type};base64,{text}"))
     return made
 
@@ -59,8 +60,9 @@ def write_csv(frame: Any, file: BinaryIO) -> None:
 def write_excel(frame: Any, file: BinaryIO) -> None:
     """Write a frame as the only sheet of an Excel file; equal frames make equal files.
 
-    A time is in UTC, without its zone, which Excel does not know. A number of more than 15 digits
-    is text, with the whole column, because Excel would round it.
+    A time is in UTC, without its zone, which Excel does not know. An integer or exact number of
+    more than 15 digits is text, with the whole column, because Excel would round it. Floats keep
+    16 digits.
 
     Raises
     ------
@@ -69,9 +71,9 @@ def write_excel(frame: Any, file: BinaryIO) -> None:
     """
     import pandas as pd
 
-    if len(frame) > _MAX_ROWS:
+    if len(frame) > MAX_SHEET_ROWS:
         raise ValueError(
-            f"{len(frame):,} rows do not fit in an Excel sheet, which has {_MAX_ROWS:,}; "
+            f"{len(frame):,} rows do not fit in an Excel sheet, which has {MAX_SHEET_ROWS:,}; "
             "write Parquet or CSV instead"
         )
     shown = pd.DataFrame({name: _sheet_column(column) for name, column in frame.items()})

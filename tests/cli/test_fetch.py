@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
 import toolkit as tk
 from toolkit.cli import app
+from toolkit.cli.files import write_frame
 from toolkit.contract.operations import OPERATIONS
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key, build_store
@@ -336,3 +338,13 @@ def test_other_operations_are_explained(command) -> None:
 def test_lists_take_one_value(option) -> None:
     said = call("fetch", "perpTwapSnapshots", "--market-names", *option, *TINY, "--json")
     assert json.loads(said.stdout)["parameters"]["market_names"][0] == option[0]
+
+
+def test_rows_beyond_a_sheet_are_written_as_parquet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(typer.Exit):
+        write_frame(pd.DataFrame({"a": range(2**20)}), tmp_path / "a.xlsx")
+    assert "1,048,576 rows do not fit in an Excel sheet" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+    assert len(pd.read_parquet(tmp_path / "a.parquet")) == 2**20

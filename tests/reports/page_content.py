@@ -2,6 +2,12 @@
 
 import base64
 from html.parser import HTMLParser
+from urllib.parse import unquote
+
+
+def _decode(address: str) -> bytes:
+    """Return the content of a ``data:`` address."""
+    return base64.b64decode(unquote(address.partition(",")[2]))
 
 
 class PageContent(HTMLParser):
@@ -25,9 +31,9 @@ class PageContent(HTMLParser):
         self.loaded += [found[name] or "" for name in ("src", "srcset", "data") if name in found]
         address = found.get("href") or ""
         if address.startswith("data:text/csv;base64,"):
-            self.tables.append(base64.b64decode(address.partition(",")[2]).decode())
+            self.tables.append(_decode(address).decode())
         elif address.startswith("data:application/vnd.openxmlformats"):
-            self.sheets.append(base64.b64decode(address.partition(",")[2]))
+            self.sheets.append(_decode(address))
         elif "href" in found:
             self.links.append(address)
         self.ids += [found["id"] or ""] if "id" in found else []

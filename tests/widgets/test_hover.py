@@ -33,6 +33,14 @@ def test_areas_of_curve_end_between_points():
     ]
 
 
+def test_last_point_of_long_curve_has_area():
+    figure = Figure()
+    figure.add_subplot().plot(range(1000), range(1000), label="equity")
+    texts = [area[-1] for area in read_areas(hover_areas(figure))]
+    assert len(texts) == 251
+    assert (texts[0], texts[-1]) == ("0\nequity: 0", "999\nequity: 999")
+
+
 def test_areas_of_bars_cover_bars():
     figure = Figure(figsize=(10, 5))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from toolkit.cli.console import fail
-from toolkit.downloads import write_csv, write_excel
+from toolkit.downloads import MAX_SHEET_ROWS, write_csv, write_excel
+from toolkit.errors import MissingExtra
+from toolkit.installation import explain_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,16 +23,28 @@ def check_path(path: Path) -> None:
         fail(f"cannot write {path}: the file name must end in {', '.join(WRITERS)}", code=2)
     if not path.parent.is_dir():
         fail(f"there is no folder {path.parent}", code=2)
+    if path.suffix == ".xlsx":
+        try:
+            with explain_missing("plots"):
+                import xlsxwriter  # noqa: F401  # pandas uses it
+        except MissingExtra as error:
+            fail(str(error))
 
 
 def write_frame(frame: "pd.DataFrame", path: Path) -> None:
     """Write a frame into a temporary file beside the path, then rename that file.
+
+    If a frame has too many rows for Excel, it is written as Parquet, and the command fails.
 
     Raises
     ------
     OSError
         If the file cannot be written. The error names the path.
     """
+    if path.suffix == ".xlsx" and len(frame) > MAX_SHEET_ROWS:
+        other = path.with_suffix(".parquet")
+        write_frame(frame, other)
+        fail(f"{len(frame):,} rows do not fit in an Excel sheet; they are in {other}")
     try:
         _write_and_rename(frame, path)
     except OSError as error:  # if the disk is full, Python's error names no file

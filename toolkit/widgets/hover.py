@@ -26,7 +26,7 @@ def hover_areas(figure: Figure) -> str:
     """Return a group of SVG areas over the panels of a drawn figure.
 
     The area around each x of a curve, and each bar, has a title, which a browser shows under the
-    pointer: x, and the value of each curve. Lines with fewer than three points are no curves.
+    pointer: x, and the values there. Lines with fewer than three points are no curves.
     """
     areas = [area for axes in figure.axes for area in (*_stripes(axes), *_bars(axes))]
     return f'<g class="tk-hover" fill="none" pointer-events="all">{"".join(areas)}</g>'
@@ -35,10 +35,12 @@ def hover_areas(figure: Figure) -> str:
 def _stripes(axes: Axes) -> Iterator[str]:
     """Yield an area for each x of the curves, up to the middle between it and the next."""
     found: dict[float, list[str]] = {}
-    for curve in axes.lines:
-        points = np.asarray(curve.get_xydata(), dtype=float)
+    curves = {curve: np.asarray(curve.get_xydata(), dtype=float) for curve in axes.lines}
+    step = -(-max(map(len, curves.values()), default=1) // _MAX_AREAS)
+    for curve, points in curves.items():
         name = _series_name(axes, str(curve.get_label()))
-        for x, y in points[:: -(-len(points) // _MAX_AREAS)] if len(points) > 2 else ():
+        places = sorted({*range(0, len(points), step), len(points) - 1})
+        for x, y in points[places] if len(points) > 2 else ():
             if np.isfinite(y):
                 found.setdefault(float(x), []).append(f"{name}: {_value_text(axes, y)}")
     (first, last), heights = axes.get_xlim(), axes.get_ylim()
@@ -46,8 +48,8 @@ def _stripes(axes: Axes) -> Iterator[str]:
     if not shown:
         return
     (left, bottom), (right, top) = _place(axes, first, heights[0]), _place(axes, last, heights[1])
-    places = [_place(axes, x, heights[0])[0] for x in shown]
-    edges = [left, *((one + two) / 2 for one, two in pairwise(places)), right]
+    across = [_place(axes, x, heights[0])[0] for x in shown]
+    edges = [left, *((one + two) / 2 for one, two in pairwise(across)), right]
     for x, (start, end) in zip(shown, pairwise(edges), strict=True):
         yield _area(start, end, bottom, top, "\n".join([_x_text(axes, x), *found[x]]))
 
@@ -58,6 +60,8 @@ def _bars(axes: Axes) -> Iterator[str]:
         name = _series_name(axes, str(bars.get_label()))
         for bar in bars.patches if isinstance(bars, BarContainer) else ():
             x, y, width, height = bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()
+            if not np.isfinite(height):
+                continue
             (left, low), (right, high) = _place(axes, x, y), _place(axes, x + width, y + height)
             top, bottom = sorted((low, high))  # in an SVG, y grows downwards
             missing = max(0.0, _MIN_BAR - (bottom - top)) / 2
@@ -72,7 +76,7 @@ def _series_name(axes: Axes, label: str) -> str:
 
 
 def _x_text(axes: Axes, x: float) -> str:
-    """Return the text of an x: a time in UTC, the nearest name, or a number."""
+    """Return the text of an x: a time in UTC, or a number."""
     if isinstance(axes.xaxis.get_major_formatter(), ConciseDateFormatter):
         return f"{num2date(x):%Y-%m-%d %H:%M} UTC"
     label = axes.get_xlabel() or axes.figure.axes[-1].get_xlabel()
