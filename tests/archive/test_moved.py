@@ -1,5 +1,6 @@
 """A snapshot shows which accounts moved, so that the others need no request."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -178,9 +179,12 @@ def test_refresh_command_moved(tmp_path: Path) -> None:
     words = ["refresh", str(tmp_path), "userFillsByTime", "--size", "tiny", "--moved"]
     user = tk.local(seed=7, size="tiny", default=False).world["users"][0]
     for options, message in (
-        ((user,), "1 of 1 accounts need a request: 12 points instead of 10"),
-        ((), "0 of 1 accounts need a request: 2 points instead of 10"),
+        ((user,), "1 of 1 account needs a request: 12 points instead of 10"),
+        ((), "0 of 1 account needs a request: 2 points instead of 10"),
     ):
         result = CliRunner().invoke(archive_app, [*words, *options])
         assert result.exit_code == 0, result.output
         assert message in result.output
+    assert result.stdout == "userFillsByTime: 0 new, no account needs a request\n"
+    result = CliRunner().invoke(archive_app, [*words, "--json"])
+    assert json.loads(result.stdout) == {"type": "userFillsByTime", "rows": 0}

@@ -2,7 +2,7 @@
 
 import multiprocessing
 import threading
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -155,6 +155,80 @@ def test_lost_worker_costs_its_account_only(tmp_path: Path) -> None:
     for user in session.world["users"][:5]:
         fetched = tk.user_fills_by_time(user, 0, session=session)
         pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, user), fetched)
+    assert archive.verify() == []
+
+
+class Confused(Executor):
+    """An executor that calls at once, and returns nonsense for the second call."""
+
+    def __init__(self, nonsense: str) -> None:
+        self.nonsense = nonsense
+        self.futures: list[Future[object]] = []
+
+    def submit(self, fn, /, *args, **kwargs):
+        future: Future[object] = Future()
+        if len(self.futures) != 1 or self.nonsense == "own answer":
+            future.set_result(fn(*args, **kwargs))
+        elif self.nonsense == "no future":
+            future = [1]  # type: ignore[assignment]
+        elif self.nonsense == "one future":
+            future = self.futures[0]
+        else:
+            is_other = self.nonsense == "other answer"
+            future.set_result(self.futures[0].result() if is_other else None)
+        self.futures.append(future)
+        return future
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
+@pytest.mark.parametrize("fetch", [tk.user_fills_by_time, tk.user_fills])
+@pytest.mark.parametrize("nonsense", ["other answer", "value", "no future", "one future"])
+def test_nonsense_of_executor_fails_its_account_only(fetch, nonsense, tmp_path: Path) -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    archive, users = open_archive(tmp_path), session.world["users"][:4]
+    start = (0,) if fetch is tk.user_fills_by_time else ()
+    # The first call is made in this thread, so the second one of the executor is the third one.
+    with pytest.raises(tk.Incomplete, match="1 of 4 failed") as caught:
+        archive.refresh_many(fetch, users, *start, session=session, executor=Confused(nonsense))
+    (user,) = caught.value.failed
+    assert user == users[2]
+    assert "the executor broke: TypeError: " in str(caught.value.failed[user])
+    assert len(archive.status()) == 3
+    archive.refresh_many(fetch, users, *start, session=session, executor=Confused("own answer"))
+    for each in users:
+        kept, fetched = archive.frame(fetch, each), fetch(each, *start, session=session)
+        pd.testing.assert_frame_equal(kept, fetched)
+    assert archive.verify() == []
+
+
+class Repeating(ThreadPoolExecutor):
+    """Threads that return the first answer of an account for all of its calls."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.answers: dict[str, object] = {}
+
+    def submit(self, fn, /, *args, **kwargs):
+        future: Future[object] = Future()
+        subject = args[1]["pull"].subject
+        if subject not in self.answers:
+            self.answers[subject] = fn(*args, **kwargs)
+        future.set_result(self.answers[subject])
+        return future
+
+
+def test_repeated_portion_is_refused(tmp_path: Path) -> None:
+    """The first portion is kept, its rows do not come twice, and the next refresh continues."""
+    users, fills = USERS[:2], make_fills(12_000)
+    archive, session = open_archive(tmp_path), fill_session(fills, users=users)
+    with pytest.raises(tk.Incomplete, match="returned another portion of its rows") as caught:
+        archive.refresh_many(
+            tk.user_fills_by_time, users, START, session=session, executor=Repeating()
+        )
+    assert list(caught.value.failed) == users[1:]
+    assert archive.status()["rows"].tolist() == [12_000, 9_990]
+    done = archive.refresh_many(tk.user_fills_by_time, users, START, session=session)
+    assert {each.total for each in done} == {12_000}
     assert archive.verify() == []
 
 

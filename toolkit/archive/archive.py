@@ -217,10 +217,14 @@ class Archive:
 
         An account needs no request if its cash (its value less long positions plus short ones) is
         the same in the latest snapshot and in one that is older than its archived range. Perp
-        fills, funding payments and transfers change it, prices do not. A snapshot does not show
-        spot fills of accounts whose value has no spot balances, nor a position that was opened
-        and closed without a gain or a fee. An account that is not asked keeps the end of its
-        range, so a later refresh brings these rows: refresh all from time to time.
+        fills, funding payments and transfers into or out of this value change it, prices do not.
+        A snapshot does not show spot fills, nor spot, staking and token transfers, of accounts
+        whose value has no spot balances. It does not show changes that cancel either: a position
+        that was opened and closed without a gain or a fee, a transfer into a subaccount and back,
+        or one between two dexes of the account.
+        Such transfers are rows of ``tk.user_non_funding_ledger_updates``, so its plan misses more
+        than that of fills. An account that is not asked keeps the end of its range, so a later
+        refresh brings these rows: refresh all from time to time.
 
         Parameters
         ----------

@@ -186,7 +186,7 @@ def _rewrite_files(
                 custom_metadata={"digest": format_digest(0)},
                 app_transactions=[delta.Transaction(_TRANSACTION, handle.version() + 1)],
             )
-        except BaseException:
+        except BaseException:  # also Ctrl-C: no commit names these files, so they must go
             writer.remove_files()
             raise
         # From here on the files may be the table, also if an error or an interrupt arrives.

@@ -1,14 +1,20 @@
 """Which accounts moved since their last refresh: one snapshot instead of a request for each.
 
 An account snapshot has the value and the notionals of every account. Its cash is the value less
-the long positions plus the short ones. Prices do not change it; every perp fill, funding payment
-and transfer does. So an account needs no request if its cash is the same in the latest snapshot
-and in one that is older than the end of its archived range.
+the long positions plus the short ones. Prices do not change it. A perp fill, a funding payment
+and a transfer into or out of this value do. So an account needs no request if its cash is the same
+in the latest snapshot and in one that is older than the end of its archived range.
 
-A snapshot cannot show everything: spot fills of an account whose value does not include its spot
-balances, and a position that was opened and closed without any gain or fee. Nothing false follows.
-An account that is not asked keeps the end of its range, and its next refresh fetches every row from
-there. If funding was paid between the snapshots, every account with a position is asked.
+A snapshot cannot show everything:
+
+- spot fills of an account whose value does not include its spot balances (standard mode);
+- ledger updates of such an account that move spot balances or staked tokens only;
+- changes that cancel between two snapshots: a position that was opened and closed without any gain
+  or fee, a transfer into a subaccount and back, or one between two dexes of the account.
+
+Nothing false follows. An account that is not asked keeps the end of its range, and its next refresh
+fetches every row from there. If funding was paid between the snapshots, every account with a
+position is asked.
 """
 
 import json
@@ -27,6 +33,7 @@ from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import decode
 from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.display import count_text
 from toolkit.errors import ArchiveError
 
 __all__ = ["ALL_TOKENS", "RefreshPlan", "make_refresh_plan"]
@@ -66,9 +73,10 @@ class RefreshPlan:
         return [str(user) for user in self.accounts.loc[self.accounts["ask"], "user"]]
 
     def __str__(self) -> str:
+        accounts = count_text(len(self.accounts), "account needs", "accounts need")
         return (
-            f"{self.operation}: {len(self.to_ask):,} of {len(self.accounts):,} accounts need a "
-            f"request: {self.points:,} points instead of {self.points_of_all:,}"
+            f"{self.operation}: {len(self.to_ask):,} of {accounts} a request: "
+            f"{self.points:,} points instead of {self.points_of_all:,}"
         )
 
 

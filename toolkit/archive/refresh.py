@@ -226,7 +226,10 @@ class _Refresh:
         raise NotImplementedError
 
     def take_result(self, state: Any, result: Any) -> int:
-        """Keep the result of a call until it is committed, and return the number of its rows."""
+        """Keep the result of a call until it is committed, and return the number of its rows.
+
+        Raise TypeError if an executor returned something else than the result of this call.
+        """
         raise NotImplementedError
 
     def is_due(self) -> bool:
@@ -279,7 +282,8 @@ class _Refresh:
                 future.cancel()
             for future in wait(self.running, _SECONDS_TO_STOP).done:
                 if not future.cancelled() and future.exception() is None:
-                    self.take_result(self.running[future], future.result())
+                    with contextlib.suppress(TypeError):  # the answer of another call
+                        self.take_result(self.running[future], future.result())
             raise
 
     def _make_calls(
@@ -308,8 +312,6 @@ class _Refresh:
                 self.running[workers.submit(*call)] = state
         except ToolkitError as error:
             self.fail(state, error)
-        except RuntimeError as error:  # of the executor, such as a cluster that is closed
-            self.fail(state, executor_error(error))
 
     def _end_call(self, state: Any, future: "Future[Any]", workers: Workers | _CallsHere) -> int:
         """Return the number of new rows."""
@@ -367,6 +369,7 @@ class _HistoryRefresh(_Refresh):
         if history.is_changed:
             self._begin_again(history)
             return 0
+        history.check_answer(pulled)
         try:
             history.add_portion(pulled)
         except RowsDisagree:
@@ -521,12 +524,22 @@ def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.Data
 
 
 @dataclass(frozen=True, slots=True)
+class FetchedAnswer:
+    """An answer, and what was asked."""
+
+    type: str
+    parameters: Mapping[str, Any]
+    body: bytes
+    headers: Mapping[str, str]  # those that are needed to decode the body
+
+
+@dataclass(frozen=True, slots=True)
 class ArchivedAnswer:
     """An answer to archive."""
 
     series: Series
     body: bytes
-    headers: Mapping[str, str]  # those that are needed to decode the body
+    headers: Mapping[str, str]  # as of the fetched answer
     origin: RowOrigin
 
     @property
@@ -564,9 +577,16 @@ class _AnswerRefresh(_Refresh):
             check_clock(series, state.origin.fetched_ms, archived.to_pylist())
         return fetch_answer, {"type": series.operation.type, "parameters": series.parameters}
 
-    def take_result(self, state: _AnswerPull, result: tuple[bytes, dict[str, str]]) -> int:
-        """Keep an answer."""
-        state.answer = ArchivedAnswer(state.request.series, *result, state.origin)
+    def take_result(self, state: _AnswerPull, result: object) -> int:
+        """Check that an answer is the one that was asked, and keep it."""
+        series = state.request.series
+        if not isinstance(result, FetchedAnswer):
+            kind = type(result).__name__
+            raise TypeError(f"{series.name}: it returned a {kind}, not the answer of this call")
+        if (result.type, result.parameters) != (series.operation.type, series.parameters):
+            found = make_series(OPERATIONS[result.type], (), result.parameters).name
+            raise TypeError(f"{series.name}: it returned the answer of {found}")
+        state.answer = ArchivedAnswer(series, result.body, result.headers, state.origin)
         self.finished.append(state)
         return 1
 
@@ -613,8 +633,8 @@ def fetch_answer(
     parameters: Mapping[str, Any],
     session: Session,
     count_rows: Callable[[int], object] = int,
-) -> tuple[bytes, dict[str, str]]:
-    """Return the body of an answer and the headers that are needed to decode it.
+) -> FetchedAnswer:
+    """Return an answer and the headers that are needed to decode it.
 
     Pages are joined: their rows, unchanged, in one array.
     """
@@ -625,12 +645,12 @@ def fetch_answer(
             page.completeness.check_complete()
             texts += page.texts()
         count_rows(1)
-        return b"[%b]" % b",".join(texts), {}
+        return FetchedAnswer(type, parameters, b"[%b]" % b",".join(texts), {})
     answer = session.ask(operation, request_body(operation, parameters))
     answer.completeness.check_complete()
     count_rows(1)
     headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
-    return answer.content, headers
+    return FetchedAnswer(type, parameters, answer.content, headers)
 
 
 def retry_append(name: str, append: Callable[[], Result]) -> Result:

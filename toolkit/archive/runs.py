@@ -244,6 +244,7 @@ class RunPull:
 class PulledRows:
     """What was pulled of a run."""
 
+    pull: RunPull  # what was asked
     rows: pa.Table  # the new rows, in the form of the table
     run: Run  # the run with these rows
     until_ms: int | None = None  # up to which the service has rows, if it states a time
@@ -277,7 +278,7 @@ def pull_rows(
         texts = texts if overlap.is_matched and not isinstance(error, ArchiveError) else []
         failure, is_end = error, False
     rows = arrow_rows(series, texts, pull.run.start, pull.run.rows, pull.origin)
-    return PulledRows(rows, pull.run.extend(series, rows), until_ms, is_end, failure)
+    return PulledRows(pull, rows, pull.run.extend(series, rows), until_ms, is_end, failure)
 
 
 def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
@@ -337,6 +338,7 @@ class HistoryPull:
         # Whether its runs have to be read, for example because another process appended to them.
         self.is_changed = True
         self.error: ToolkitError | None = None  # why the refresh failed
+        self._asked: RunPull | None = None  # the portion that was asked last
         self._is_second_pull = False
 
     def begin(
@@ -377,9 +379,21 @@ class HistoryPull:
                 if self.request.page_size is not None:
                     parameters["page_size"] = self.request.page_size
                 type, subject = series.operation.type, series.subject
-                return RunPull(type, subject, parameters, run, most_rows, self.origin)
+                self._asked = RunPull(type, subject, parameters, run, most_rows, self.origin)
+                return self._asked
             self._end_run()
         return None
+
+    def check_answer(self, pulled: object) -> None:
+        """Raise TypeError if an executor returned something else than what was asked last."""
+        name = self.request.series.name
+        if not isinstance(pulled, PulledRows):
+            kind = type(pulled).__name__
+            raise TypeError(f"{name}: it returned a {kind}, not the rows of this call")
+        if pulled.pull != self._asked:
+            found = f"{pulled.pull.type} {pulled.pull.subject}"
+            words = "another portion of its rows" if found == name else f"the rows of {found}"
+            raise TypeError(f"{name}: it returned {words}. No row of this answer was archived")
 
     def add_portion(self, pulled: PulledRows) -> None:
         """Check pulled rows, and keep them until they are committed.

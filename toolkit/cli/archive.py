@@ -138,6 +138,9 @@ def refresh(
                 typer.echo(f"toolkit: {plan}", err=True)
                 subjects = plan.to_ask
                 if not subjects:
+                    nothing = {"type": found.type, "rows": 0}
+                    line = f"{found.type}: 0 new, no account needs a request"
+                    typer.echo(json.dumps(nothing) if as_json else line)
                     return
             _refresh_all(target, found, subjects, arguments, session, as_json=as_json)
         except KeyboardInterrupt as interrupt:

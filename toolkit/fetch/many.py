@@ -148,13 +148,10 @@ class _SubjectCalls:
             try:
                 for subject in subjects:
                     try:
-                        call = {name: subject, **self.call}
-                        future: object = workers.submit(self.fetch, call)
-                        if not isinstance(future, Future) or future in running:
-                            raise TypeError(f"its submit returned {future!r}, no new future")
+                        future = workers.submit(self.fetch, {name: subject, **self.call})
                         running[future] = subject
-                    except Exception as error:  # such as a cluster that is closed
-                        self.failed[subject] = executor_error(error)
+                    except ToolkitError as error:
+                        self.failed[subject] = error
                 self._collect(running, workers)
             except BaseException:  # an interrupt, too, leaves no call that runs on
                 self._cancel(running)

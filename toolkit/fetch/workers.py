@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import Any, Final, Protocol
+from weakref import WeakSet
 
 from toolkit.client import Recipe, Session
 from toolkit.errors import (
@@ -57,6 +58,7 @@ class Workers:
         self.stop = threading.Event()
         self.fatal_error: ToolkitError | None = None
         self._session = session
+        self._futures: WeakSet[Future[Any]] = WeakSet()
         self._own_pool = ThreadPoolExecutor(THREADS) if executor is None else None
         if executor is None or isinstance(executor, Executor):
             self._pool = self._own_pool or executor
@@ -66,11 +68,26 @@ class Workers:
         self._recipe = None if has_threads else _recipe_of(session)
 
     def submit(self, function: Callable[..., Any], call: Mapping[str, Any]) -> "Future[Any]":
-        """Run a function with the arguments `call` and a session."""
+        """Run a function with the arguments `call` and a session.
+
+        Raises
+        ------
+        Incomplete
+            If the executor refuses the call, or returns something else than a new future. A known
+            one would give two calls the same result.
+        """
         assert self._pool is not None
-        if self._recipe is None:
-            return self._pool.submit(self._call_in_thread, function, call)
-        return self._pool.submit(_call_in_process, function, call, self._recipe)
+        try:
+            if self._recipe is None:
+                future: object = self._pool.submit(self._call_in_thread, function, call)
+            else:
+                future = self._pool.submit(_call_in_process, function, call, self._recipe)
+            if not isinstance(future, Future) or future in self._futures:
+                raise TypeError(f"its submit returned {future!r}, no new future")
+        except Exception as error:  # such as a cluster that is closed
+            raise executor_error(error) from error
+        self._futures.add(future)
+        return future
 
     def _call_in_thread(self, function: Callable[..., Any], call: Mapping[str, Any]) -> Any:
         if self.fatal_error is not None:
