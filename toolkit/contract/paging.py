@@ -11,6 +11,7 @@ what was requested. The reader refuses them. It never makes the same request twi
 no input or output.
 """
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ _SILENT_CUT: Final = 500
 
 _ROUND: Final = 100
 """A multiple of it is probably a page size of the service: then a first page may not be the end."""
+
+_NEARLY_FULL: Final = 0.9
+"""A larger part of the page size may be all that fits: the next transaction may be a large one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,22 @@ class PageDecision:
     after: Mapping[str, Any] | None
     certain_stop: int | None = None
     is_confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """What a page should show of a tie: that a service did not cut it, or the rows after it.
+
+    - ``key``, ``count``: the tie, and the number of its rows
+    - ``next_time``: the time of the rows that have to follow the tie; None if none have to
+    - ``request``: the request before the proof; its rows are requested again if they are not in the
+      proof, because a full page ends before them
+    """
+
+    key: Key
+    count: int
+    next_time: int | None
+    request: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -81,7 +101,8 @@ class PageReader:
     _is_tie_again: bool = False
     _longest: int = 0
     _only_tie: tuple[Key, int] | None = None
-    _proof: tuple[Key | None, int] | None = None
+    _proof: _Proof | None = None
+    _proved: tuple[Key, int] | None = None
     _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
 
     def read(self, rows: Sequence[Any]) -> PageDecision:
@@ -97,20 +118,34 @@ class PageReader:
         decision = self._decide(self._keys(rows))
         self._is_confirming = decision.certain_stop is not None
         if decision.after is not None:
-            self.parameters |= decision.after
-            if decision.after.get("cursor") is not None:
-                self.parameters.pop("start", None)
-            if frozenset(self.parameters.items()) in self._sent:
+            is_sent = self._is_sent(decision.after)
+            self.parameters = self._change(decision.after)
+            if is_sent:
                 raise Incomplete(
                     f"{self.operation.type}: the next request would repeat an earlier one of this "
                     "pull, so its rows cannot be told apart. Report this to the service"
                 )
         return decision
 
+    def _change(self, after: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of the next request."""
+        changed = {**self.parameters, **after}
+        if after.get("cursor") is not None:
+            changed.pop("start", None)
+        return changed
+
+    def _is_sent(self, after: Mapping[str, Any]) -> bool:
+        return frozenset(self._change(after).items()) in self._sent
+
     def _decide(self, keys: list[Key]) -> PageDecision:
         check_order(self.operation, keys)
         check_range(self.operation, self.parameters, keys)
-        is_proved = self._check_proof(keys)
+        proved, self._proved = self._proved, None
+        if self._proof is not None:
+            proved = self._proof.key, self._proof.count
+            again = self._check_proof(self._proof, keys)
+            if again is not None:
+                return PageDecision(0, 0, again)
         start = 0
         while start < len(keys) and not self._is_new(keys[start]):
             start += 1
@@ -123,7 +158,7 @@ class PageReader:
             cut == start and self._last_tie == (keys[-1], len(keys) - start)
         )
         self._last_tie = None
-        proof = None if is_proved else self._request_proof(keys, start, cut)
+        proof = None if proved else self._request_proof(keys, start, cut)
         self._longest = max(self._longest, len(keys))
         if start < len(keys):
             self._only_tie = None
@@ -132,7 +167,8 @@ class PageReader:
         if self._is_last(keys, start, is_unchanged=is_unchanged):
             return self._decide_end(keys, start, cut, is_unchanged=is_unchanged)
         if cut == start:
-            return self._decide_single_tie(keys, start)
+            is_complete = proved == (keys[-1], len(keys) - start)
+            return self._decide_single_tie(keys, start, is_complete=is_complete)
         self.ties += 1
         return PageDecision(start, cut, self._cut_tie(keys, cut))
 
@@ -153,8 +189,9 @@ class PageReader:
         certain_stop = cut
         until = -1 if self.confirm_until is None else self.confirm_until
         is_early = bool(keys) and keys[-1][0] <= until
-        is_round = bool(keys) and len(keys) % _ROUND == 0
-        if is_confirmed or (len(self._sent) < self.confirm_pages and not is_round):
+        # The service may send fewer rows than requested, or only complete transactions.
+        is_cut = len(keys) % _ROUND == 0 or len(keys) > _NEARLY_FULL * (self.size or math.inf)
+        if is_confirmed or (len(self._sent) < self.confirm_pages and not (keys and is_cut)):
             pass
         elif not keys and is_only_page:
             after = self._request_range_again()
@@ -168,8 +205,10 @@ class PageReader:
             if after is None:
                 certain_stop = self._keep_only_tie(keys, start)
                 after = self._request_after(keys[-1])
-        if after is not None and after.items() <= self.parameters.items():
-            after = None  # this request was just answered
+                if after and self._is_sent(after) and keys[-1][0] != self.parameters.get("end"):
+                    after = {"start": keys[-1][0] + 1, "cursor": None}
+        if after is not None and self._is_sent(after):
+            after = None  # this request was answered
         if after is None:
             return PageDecision(start, len(keys), None, is_confirmed=is_confirmed)
         return PageDecision(start, len(keys), after, certain_stop=certain_stop)
@@ -242,12 +281,12 @@ class PageReader:
         # The page size is unknown, and the rows of the cursor may have filled the page.
         return len(keys) < _SILENT_CUT or not self._has_cursors
 
-    def _decide_single_tie(self, keys: list[Key], start: int) -> PageDecision:
+    def _decide_single_tie(self, keys: list[Key], start: int, *, is_complete: bool) -> PageDecision:
         """Decide on a page whose new rows all have the same key."""
-        if len(keys) < (_SILENT_CUT if self.size is None else self.size):
+        if is_complete or len(keys) < (_SILENT_CUT if self.size is None else self.size):
             self._keep_only_tie(keys, start)
             after = self._request_after(keys[-1])
-            if after is not None and after.items() <= self.parameters.items():
+            if after is not None and self._is_sent(after):
                 after = None  # an inclusive service sent the rows of the cursor, and nothing else
             return PageDecision(start, len(keys), after)
         self._last_tie = (keys[-1], len(keys) - start)
@@ -285,7 +324,7 @@ class PageReader:
         if self.operation.grid is not None:  # it has no ties
             return None
         if self._only_tie is not None and start < len(keys):
-            self._proof = self._only_tie
+            self._proof = _Proof(*self._only_tie, keys[start][0], self.parameters)
             return self._request_unsent(self._only_tie[0][0])
         is_full = self.size is not None and len(keys) >= self.size
         if cut > start or is_full or not 0 < self._longest <= len(keys):
@@ -299,7 +338,7 @@ class PageReader:
             elif keys[-1][0] != self.parameters.get("end"):
                 after = {"start": keys[-1][0] + 1, "cursor": None}
         elif not start and self.last_kept_key is not None:
-            self._proof = None, len(keys)
+            self._proof = _Proof(keys[-1], len(keys), None, self.parameters)
             after = self._request_unsent(self.last_kept_key[0])
         return after
 
@@ -309,26 +348,60 @@ class PageReader:
         if self.operation.page is not None:
             self.size = self.most
             after[self.operation.page.python] = self.most
-        while True:
-            after["start"] = time
-            if frozenset((self.parameters | after).items()) not in self._sent:
-                return after
+        while self._is_sent(after | {"start": time}):
             time -= 1
+        return after | {"start": time}
 
-    def _check_proof(self, keys: list[Key]) -> bool:
-        """Return whether the page proves a tie to be complete; raise Incomplete if it should."""
-        if self._proof is None:
-            return False
-        (key, count), self._proof = self._proof, None
-        if len(keys) <= count if key is None else keys.count(key) != count or keys[-1] == key:
-            kept = self.last_kept_key or ()
-            raise Incomplete(
-                f"{self.operation.type}: rows after {make_cursor(kept)} may be missing, because "
-                "the service sends "
-                f"pages with fewer rows than there are, such as this one with {len(keys)}. Use "
-                "another page size, if the function has one, and report this to the service"
+    def _check_proof(self, proof: _Proof, keys: list[Key]) -> dict[str, Any] | None:
+        """Return the change that requests rows that the proof does not have; None if it has them.
+
+        Raise Incomplete if the page shows that the service cut a tie.
+        """
+        self._proof = None
+        count = keys.count(proof.key)
+        is_full = len(keys) >= (_SILENT_CUT if self.size is None else self.size)
+        is_complete = count == proof.count
+        if proof.next_time is None:
+            # A page with more rows shows that the service did not cut the tie.
+            is_cut = count > proof.count or len(keys) <= proof.count
+        else:
+            has_followers = is_complete and keys[-1] != proof.key
+            is_cut = count > proof.count or not (has_followers or is_full)
+            # A full page may have cut the only tie that follows.
+            is_complete = has_followers and not (
+                is_full and keys[keys.index(proof.key) + count] == keys[-1]
             )
-        return True
+        if not is_cut and is_complete:
+            return None
+        again = None if is_cut else self._request_unproved(proof)
+        if again is not None:
+            self._longest = max(self._longest, len(keys))
+            self._last_tie = (proof.key, proof.count) if proof.next_time is None else None
+            self._proved, self._only_tie = (proof.key, proof.count), None
+            return again
+        kept = self.last_kept_key or ()
+        raise Incomplete(
+            f"{self.operation.type}: rows after {make_cursor(kept)} may be missing, because "
+            f"the service sends pages with fewer rows than there are, such as this one with "
+            f"{len(keys)}. Use another page size, if the function has one, and report this to "
+            "the service"
+        )
+
+    def _request_unproved(self, proof: _Proof) -> dict[str, Any] | None:
+        """Return the change that requests the rows before a proof again, in other words."""
+        kept = self.last_kept_key or proof.key
+        time, before = proof.next_time, proof.key[0]
+        if time is None:
+            time, before = proof.key[0], kept[0]
+        if time > before:  # no row that was not read is earlier
+            return self._request_unsent(time)
+        if self.operation.page is not None and self.most is not None:
+            for size in range(self.most, proof.count - 1, -1):
+                again = {"cursor": None, **proof.request, self.operation.page.python: size}
+                if not self._is_sent(again):
+                    self.size = size
+                    return again
+        return None
 
     def _request_again(self, complete: Key, last: Key) -> dict[str, Any]:
         """Return the change that requests an incomplete tie again: by cursor, or by its time."""
