@@ -38,9 +38,17 @@ SHORT = 0.05  # seconds
 class Wire:
     """A raw connection to a server."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, receive_bytes: int | None = None) -> None:
         parts = urlsplit(address)
-        self.socket = socket.create_connection((parts.hostname, parts.port), timeout=60)
+        self.socket = socket.socket()
+        if receive_bytes is not None:  # before the connection: a window may not shrink later
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.settimeout(60)
+        try:
+            self.socket.connect((parts.hostname, parts.port))
+        except OSError:
+            self.socket.close()
+            raise
         self.reader = self.socket.makefile("rb")
 
     def __enter__(self) -> "Wire":
@@ -481,12 +489,14 @@ def test_trickled_headers_are_closed(serve: Serve) -> None:
 
 
 def test_unread_response_is_given_up(serve: Serve) -> None:
-    with serve(send_seconds=SHORT) as address, Wire(address) as wire:
-        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        with contextlib.suppress(ConnectionError):
-            for _ in range(100_000):  # the client only sends, until the service gives up
-                wire.send(HEALTH * 1_000)
-            pytest.fail("the service sends without end")
+    with (
+        serve(send_seconds=SHORT) as address,
+        Wire(address, receive_bytes=4_096) as wire,
+        contextlib.suppress(ConnectionError),
+    ):
+        for _ in range(100_000):  # the client only sends, until the service gives up
+            wire.send(HEALTH * 1_000)
+        pytest.fail("the service sends without end")
 
 
 # --- many connections ---

@@ -5,6 +5,8 @@ A connection is in one phase at a time, and every phase has a time limit: see `_
 
 import asyncio
 import enum
+import socket
+import struct
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 _JOINED_BYTES: Final = 65_536  # a smaller body is sent in one piece with its headers
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
 class _Phase(enum.Enum):
@@ -369,8 +372,15 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection at once, and discard what the client has not read.
+
+        Without the option, the operating system would keep these bytes for many minutes, and
+        the client would not notice that nobody reads its requests.
+        """
         self._server.forget(self)
+        if not self._transport.is_closing():
+            connected = self._transport.get_extra_info("socket")
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self._transport.abort()
 
     def _enter(self, phase: _Phase) -> None:
