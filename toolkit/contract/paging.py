@@ -20,6 +20,7 @@ from typing import Any, Final
 from toolkit.contract.answers import Key, check_order, check_range
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import make_cursor, parse_cursor
+from toolkit.contract.tie_proof import TieProof
 from toolkit.errors import AnswerInvalid, Incomplete
 
 # ASSUMED: if the page size is not known, the service may have cut a page of 500 rows or more.
@@ -48,22 +49,6 @@ class PageDecision:
     after: Mapping[str, Any] | None
     certain_stop: int | None = None
     is_confirmed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Proof:
-    """What a page should show of a tie: that a service did not cut it, or the rows after it.
-
-    - ``key``, ``count``: the tie, and the number of its rows
-    - ``next_time``: the time of the rows that have to follow the tie; None if none have to
-    - ``request``: the request before the proof; its rows are requested again if they are not in the
-      proof, because a full page ends before them
-    """
-
-    key: Key
-    count: int
-    next_time: int | None
-    request: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -101,7 +86,7 @@ class PageReader:
     _is_tie_again: bool = False
     _longest: int = 0
     _only_tie: tuple[Key, int] | None = None
-    _proof: _Proof | None = None
+    _proof: TieProof | None = None
     _proved: tuple[Key, int] | None = None
     _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
 
@@ -324,7 +309,7 @@ class PageReader:
         if self.operation.grid is not None:  # it has no ties
             return None
         if self._only_tie is not None and start < len(keys):
-            self._proof = _Proof(*self._only_tie, keys[start][0], self.parameters)
+            self._proof = TieProof(*self._only_tie, keys[start][0], self.parameters)
             return self._request_unsent(self._only_tie[0][0])
         is_full = self.size is not None and len(keys) >= self.size
         if cut > start or is_full or not 0 < self._longest <= len(keys):
@@ -338,7 +323,7 @@ class PageReader:
             elif keys[-1][0] != self.parameters.get("end"):
                 after = {"start": keys[-1][0] + 1, "cursor": None}
         elif not start and self.last_kept_key is not None:
-            self._proof = _Proof(keys[-1], len(keys), None, self.parameters)
+            self._proof = TieProof(keys[-1], len(keys), None, self.parameters)
             after = self._request_unsent(self.last_kept_key[0])
         return after
 
@@ -352,28 +337,16 @@ class PageReader:
             time -= 1
         return after | {"start": time}
 
-    def _check_proof(self, proof: _Proof, keys: list[Key]) -> dict[str, Any] | None:
+    def _check_proof(self, proof: TieProof, keys: list[Key]) -> dict[str, Any] | None:
         """Return the change that requests rows that the proof does not have; None if it has them.
 
         Raise Incomplete if the page shows that the service cut a tie.
         """
         self._proof = None
-        count = keys.count(proof.key)
-        is_full = len(keys) >= (_SILENT_CUT if self.size is None else self.size)
-        is_complete = count == proof.count
-        if proof.next_time is None:
-            # A page with more rows shows that the service did not cut the tie.
-            is_cut = count > proof.count or len(keys) <= proof.count
-        else:
-            has_followers = is_complete and keys[-1] != proof.key
-            is_cut = count > proof.count or not (has_followers or is_full)
-            # A full page may have cut the only tie that follows.
-            is_complete = has_followers and not (
-                is_full and keys[keys.index(proof.key) + count] == keys[-1]
-            )
-        if not is_cut and is_complete:
+        shown = proof.check(keys, _SILENT_CUT if self.size is None else self.size)
+        if shown == "complete":
             return None
-        again = None if is_cut else self._request_unproved(proof)
+        again = self._request_unproved(proof) if shown == "unknown" else None
         if again is not None:
             self._longest = max(self._longest, len(keys))
             self._last_tie = (proof.key, proof.count) if proof.next_time is None else None
@@ -387,7 +360,7 @@ class PageReader:
             "the service"
         )
 
-    def _request_unproved(self, proof: _Proof) -> dict[str, Any] | None:
+    def _request_unproved(self, proof: TieProof) -> dict[str, Any] | None:
         """Return the change that requests the rows before a proof again, in other words."""
         kept = self.last_kept_key or proof.key
         time, before = proof.next_time, proof.key[0]
