@@ -571,11 +571,17 @@ def test_last_transaction_as_large_as_page(
     assert got == list(range(before + size))
 
 
-@pytest.mark.parametrize(("count", "requests"), [(1799, 1), (1801, 2), (1999, 2)])
-def test_nearly_full_first_page_is_confirmed(count: int, requests: int) -> None:
-    """The service may have left out a transaction that did not fit into the page."""
+@pytest.mark.parametrize(
+    ("size", "count", "requests"),
+    [
+        (2000, 1799, 1), (2000, 1801, 2), (2000, 1999, 2), (20, 18, 1), (20, 19, 2),
+        (2000, 100, 2), (2000, 300, 2), (2000, 101, 1), (2000, 250, 1),
+    ],
+)  # fmt: skip
+def test_nearly_full_first_page_is_confirmed(size: int, count: int, requests: int) -> None:
+    """A transaction may not have fitted into the page; hundreds may be the service's limit."""
     keys = [(10, index) for index in range(count)]
-    got = read_with_arrivals(get_operation(FILLS), keys, inclusive=False)
+    got = read_with_arrivals(get_operation(FILLS), keys, size=size, inclusive=False)
     assert got == (list(range(count)), requests)
 
 
@@ -633,6 +639,94 @@ def test_confirmation_that_brings_rows_goes_on() -> None:
         PageDecision(0, 2, {"cursor": "2_1"}, certain_stop=1),
         PageDecision(0, 2, {"cursor": "3_1"}, certain_stop=2),
         PageDecision(0, 0, None, is_confirmed=True),
+    ]
+
+
+def read_fills(
+    size: int, *pages: list[tuple[int, ...]], confirm_pages: int = 2, **asked: Any
+) -> list[PageDecision]:
+    """Return the decision on each page of fills; the pull began at 10."""
+    asked = {"page_size": size, **asked}
+    return read_keys(
+        page_reader(get_operation(FILLS), asked, 10, confirm_pages=confirm_pages), *pages
+    )
+
+
+def proof_from(time: int) -> PageDecision:
+    return PageDecision(0, 0, {"start": time, "cursor": None, "page_size": 2000})
+
+
+def test_rows_after_single_tie_need_one_proof() -> None:
+    """The page with the tie and the rows after it shows all rows, and is kept like any other."""
+    tie, later = [(1, 7)] * 3, [(4, 2), (4, 3)]
+    full = [*[(0, 0)] * 4, (1, 7)]
+    assert read_fills(5, full, tie, later, tie + later, start=0) == [
+        PageDecision(0, 4, {"cursor": "0_0"}),
+        PageDecision(0, 3, {"cursor": "1_7"}, certain_stop=3),
+        PageDecision(0, 0, {"start": 1, "cursor": None, "page_size": 2000}),
+        PageDecision(3, 5, {"cursor": "4_2"}, certain_stop=4),
+    ]
+
+
+def test_rows_of_cursor_as_long_as_any_page() -> None:
+    """They may have filled the page: the next request begins 1 ms after them."""
+    tie = [(1, 7)] * 3
+    pages = [tie, tie, tie, [(4, 2)], [*tie, (4, 2)]]
+    assert read_fills(5, *pages, confirm_pages=1, start=0)[1:] == [
+        PageDecision(0, 3, {"cursor": "1_7"}, certain_stop=3),
+        PageDecision(3, 3, {"start": 2, "cursor": None}),
+        proof_from(1),
+        PageDecision(3, 4, {"page_size": 1999}, certain_stop=3),
+    ]
+    # No row is after the requested end.
+    last = read_fills(5, *pages[:3], confirm_pages=1, start=0, end=1)[-1]
+    assert last == PageDecision(3, 3, None, is_confirmed=True)
+
+
+def test_tie_that_began_a_page_is_the_last() -> None:
+    """Its cursor was requested before, so that the next request begins 1 ms after it."""
+    page = [(1, 1), (1, 1), (2, 7)]
+    for end, after in ((9, {"start": 3, "cursor": None}), (2, None)):
+        assert read_fills(3, page, page, [(2, 7)], end=end) == [
+            PageDecision(0, 2, {"cursor": "1_1"}),
+            PageDecision(2, 2, {"cursor": "2_7"}),
+            PageDecision(0, 1, after, certain_stop=None if after is None else 1),
+        ]
+
+
+def test_proof_of_tie_behind_rows_of_cursor() -> None:
+    """The tie has one row: the row before it is that of the cursor."""
+    first, second, last = (1, 1), (2, 7), (3, 1)
+    pages = [[(0, 0), (0, 0), first, second], [first, second], [second, last], [second, last]]
+    assert read_fills(4, *pages) == [
+        PageDecision(0, 3, {"cursor": "1_1"}),
+        PageDecision(1, 2, {"cursor": "2_7"}, certain_stop=2),
+        PageDecision(1, 1, {"start": 2, "cursor": None, "page_size": 2000}),
+        PageDecision(1, 2, {"cursor": "3_1"}, certain_stop=2),
+    ]
+
+
+def test_full_proof_requests_followers_again() -> None:
+    """The proof is full before the rows that follow in the same millisecond."""
+    many, tie, later = [(10, 0)] * 1997, [(10, 1)] * 3, [(10, 2)]
+    proof = PageDecision(0, 0, {"start": 10, "cursor": None, "page_size": 2000})
+    for size, again in ((1998, 2000), (2000, 1999)):
+        first = [*many, *tie][:size] if size == 1998 else [(9, 0), *many, (10, 1), (10, 1)]
+        pages = [first, tie, later, [*many, *tie], later]
+        assert read_fills(size, *pages)[1:] == [
+            PageDecision(0, 3, {"cursor": "10_1"}, certain_stop=3),
+            proof,
+            PageDecision(0, 0, {"cursor": "10_1", "page_size": again}),
+            PageDecision(0, 1, {"cursor": "10_2"}, certain_stop=1),
+        ]
+
+
+@pytest.mark.parametrize(("count", "after"), [(7, {"page_size": 10}), (8, {"cursor": "6_1"})])
+def test_only_tie_of_nearly_full_page(count: int, after: dict[str, Any]) -> None:
+    where = page_reader(get_operation(FILLS), {"start": 5, "page_size": 9}, 10, confirm_pages=1)
+    certain = 0 if "page_size" in after else count
+    assert read_keys(where, [(6, 1)] * count) == [
+        PageDecision(0, count, after, certain_stop=certain)
     ]
 
 
