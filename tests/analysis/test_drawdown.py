@@ -1,0 +1,69 @@
+"""Drawdown of two accounts in one frame, worked out by hand."""
+
+import pandas as pd
+import pytest
+
+from toolkit.errors import MissingColumns, RepeatedRows
+from toolkit.pnl import drawdown
+
+from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
+from .test_round_trips import listed_rows
+
+NONE = float("nan")
+#  user   hour  pnl    high  drawdown under_hours
+CURVES = [
+    (ME, 0, -2.0, 0, -2, 0),  # an account begins at 0
+    (ME, 1.5, 3.0, 3, 0, 0),
+    (ME, 2, NONE, None, None, None),
+    (ME, 4, 1.0, 3, -2, 2.5),
+    (ME, 5, 3.0, 3, 0, 0),  # the high again
+    (ME, 7.25, 2.5, 3, -0.5, 2.25),
+    (OTHER, 3, NONE, None, None, None),
+    (OTHER, 4, -5.0, 0, -5, 1),
+    (OTHER, 5, -1.0, 0, -1, 2),
+    (OTHER, 6, 4.5, 4.5, 0, 0),
+]
+
+
+def curves(kind: str = "float") -> pd.DataFrame:
+    frame = pd.DataFrame([row[:3] for row in CURVES], columns=["user", "time", "pnl"])
+    frame["time"] = times(MONDAY + int(hour * HOUR) for hour in frame["time"])
+    return as_numbers(frame, kind)
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_drawdown_of_two_accounts(kind: str) -> None:
+    """Each account begins at 0; the order of the rows does not matter."""
+    curve = curves(kind)
+    rows = drawdown(curve.iloc[[9, 3, 7, 1, 0, 8, 2, 6, 5, 4]])
+    assert rows[["user", "time", "pnl"]].equals(curve[["user", "time", "pnl"]])
+    assert list(rows.columns) == ["user", "time", "pnl", "high", "drawdown", "under_hours"]
+    assert listed_rows(rows[["high", "drawdown", "under_hours"]]) == [row[3:] for row in CURVES]
+    wanted = "float64" if kind == "float" else "decimal128(36, 18)[pyarrow]"
+    assert {str(rows[name].dtype) for name in ("high", "drawdown")} == {wanted}
+    assert str(rows["under_hours"].dtype) == "float64"
+    facts = rows.attrs["toolkit"]
+    assert (facts["helper"], *facts["inputs"]) == ("pnl.drawdown", "curve")
+    assert facts["of"] == "pnl"
+
+
+def test_drawdown_of_another_column() -> None:
+    """The columns of an earlier call are replaced; without accounts all rows are one curve."""
+    curve = curves().drop(columns="user").assign(equity=range(10, 0, -1), high=7.0)
+    curve = curve.sort_values("time", ignore_index=True)
+    rows = drawdown(curve, of="equity")
+    assert rows["high"].tolist() == [10] * 10
+    assert rows["drawdown"].tolist() == (curve["equity"] - 10).tolist()
+    assert rows["under_hours"].tolist() == [0, 1.5, 2, 3, 4, 4, 5, 5, 6, 7.25]
+    assert rows.attrs["toolkit"]["of"] == "equity"
+
+
+def test_errors_of_drawdown() -> None:
+    for column in ("time", "pnl"):
+        with pytest.raises(MissingColumns, match=f"^curve: column {column} missing"):
+            drawdown(curves().drop(columns=column))
+    with pytest.raises(MissingColumns, match="^curve: .*pnl"):
+        drawdown(curves().assign(pnl="3"))
+    frame = pd.concat([curves(), curves().tail(2)])
+    with pytest.warns(RepeatedRows, match="^curve: 2 of 12 rows"):
+        assert len(drawdown(frame)) == 10
