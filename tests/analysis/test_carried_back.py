@@ -55,6 +55,8 @@ def test_curve_by_hand(kind: str) -> None:
     for name, values in wanted.items():
         assert curve[name].astype("float64").tolist() == pytest.approx(values), name
     assert curve["covers"].unique().tolist() == ["fills, funding, ledger"]
+    dtype = "float64" if kind == "float" else "decimal128(36, 18)[pyarrow]"
+    assert {str(curve[name].dtype) for name in wanted} == {dtype}
 
 
 #       coin   side  minute sz   px    closed fee
@@ -108,6 +110,25 @@ def test_short_of_one_account(kind: str) -> None:
         assert curve[name].astype("float64").tolist() == pytest.approx(values), name
     facts = curve.attrs["toolkit"]
     assert (facts["helper"], *facts["inputs"]) == ("pnl.carried_back", *frames)
+
+
+def test_funding_after_last_fill() -> None:
+    """The state is of 5:15, so 0.5 at 4:00 counts (from 5:00), and 8 at 6:00 does not."""
+    when = [MONDAY + hour * HOUR for hour in (2, 4, 6)]
+    paid = pd.DataFrame({"coin": "BTC", "usdc": [0.0, 0.5, 8.0], "user": ME, "time": times(when)})
+    state = tables()["accounts"].assign(time=times([MONDAY + 5 * HOUR + HOUR // 4]))
+    curve = made(accounts=state, funding=paid)
+    assert curve["realised"].tolist() == pytest.approx([0, 0, -0.1, 4.8, 4.8, 5.3, 5.3])
+    assert curve["equity"].tolist() == pytest.approx([-0.5, 99.5, 99.4, 109.3, 109.3, 109.8, 110.8])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_of_empty_account(kind: str) -> None:
+    """All money is gone: the curve ends at 0."""
+    state = as_numbers(tables()["accounts"].assign(account_value=0.0), kind)
+    curve = made(kind, accounts=state)
+    equity = curve["equity"].astype("float64").tolist()
+    assert equity == pytest.approx([-110.8, -10.8, -10.9, -1, 0])
 
 
 def test_period_with_open_positions() -> None:
@@ -203,6 +224,10 @@ def test_unknown_columns_are_named() -> None:
         made(accounts=tables()["accounts"].drop(columns="time"))
     with pytest.raises(MissingColumns, match="funding: column usdc missing"):
         made(funding=tables()["funding"].drop(columns="usdc"))
+    with pytest.raises(MissingColumns, match=r"^accounts: column account_value missing"):
+        made(accounts=tables()["accounts"].drop(columns="account_value"))
+    with pytest.raises(MissingColumns, match=r"^positions: .*szi"):
+        made(positions=tables()["positions"].assign(szi="1"))
     with pytest.raises(MissingColumns, match="Fetch both alike"):
         made(positions=as_numbers(tables()["positions"], "exact"))
     nobody = tables()["accounts"].head(0)

@@ -59,12 +59,36 @@ def test_drawdown_of_another_column() -> None:
     assert rows.attrs["toolkit"]["of"] == "equity"
 
 
+def test_order_of_points() -> None:
+    """Accounts are sorted by their address, and points of one time keep their order."""
+    named = curves()["user"].str.lower()
+    category = pd.CategoricalDtype([OTHER.lower(), ME])
+    rows = drawdown(curves().assign(user=named.astype(category)))
+    assert rows["user"].tolist() == named.tolist()
+    assert rows.index.tolist() == list(range(10))
+    values = [float(n * 7 % 50) for n in range(50)]
+    rows = drawdown(pd.DataFrame({"pnl": values, "time": times([MONDAY] * 50)}))
+    assert rows["pnl"].tolist() == values
+
+
+def test_curve_without_values() -> None:
+    rows = drawdown(curves().assign(pnl=NONE))
+    assert rows[["high", "drawdown", "under_hours"]].isna().all(axis=None)
+    assert str(rows["under_hours"].dtype) == "float64"
+
+
 def test_errors_of_drawdown() -> None:
+    late = curves()
+    late["time"] = late["time"].where(late.index != 3)
+    with pytest.raises(MissingColumns, match=r"^curve: column time has 1 missing value in 10 rows"):
+        drawdown(late)
+    with pytest.raises(MissingColumns, match=r"^curve: the frame has no columns"):
+        drawdown(pd.DataFrame())
     for column in ("time", "pnl"):
         with pytest.raises(MissingColumns, match=f"^curve: column {column} missing"):
             drawdown(curves().drop(columns=column))
     with pytest.raises(MissingColumns, match=r"^curve: .*pnl"):
         drawdown(curves().assign(pnl="3"))
     frame = pd.concat([curves(), curves().tail(2)])
-    with pytest.warns(RepeatedRows, match="^curve: 2 of 12 rows"):
+    with pytest.warns(RepeatedRows, match=r"^curve: 2 of 12 rows"):
         assert len(drawdown(frame)) == 10

@@ -5,9 +5,10 @@ import pytest
 
 import toolkit.ledger as topic
 from toolkit.analysis.pnl.ledger import flows, sums, unknown
+from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.simulation import World
 
-from .examples import DAY, ME, MONDAY, OTHER, as_numbers, ledger, times
+from .examples import DAY, HOUR, ME, MONDAY, OTHER, as_numbers, ledger, times
 from .simulated import everybody
 
 NAN = float("nan")
@@ -109,6 +110,136 @@ def test_several_accounts_in_one_frame() -> None:
     frame = sums(both, by="account").set_index("account")
     assert frame.loc[ME, "perp"] == 930
     assert frame.loc[OTHER.lower(), "perp"] == 1000 - 51 + 20 - 5 - 7
+
+
+#   account hours type            amounts
+MOVES: list[tuple[str, int, str, dict[str, object]]] = [
+    (ME, 0, "deposit", {"usdc": 100.0}),
+    (OTHER, 0, "deposit", {"usdc": 7.0}),
+    (ME, 1, "withdraw", {"usdc": 50.0, "fee": 1.0}),
+    (ME, 2, "rewardsClaim", {"token": "HYPE", "amount": 3.0}),  # without a price
+    (OTHER, 2, "rewardsClaim", {"token": "HYPE", "amount": 2.0, "usdc_value": 90.0}),
+    (ME, 3, "deployGasAuction", {"token": "HYPE", "amount": 0.5, "usdc_value": 20.0}),
+    (ME, 3, "rewardsClaim", {"token": "USDC", "amount": 4.0}),
+    (ME, 3, "accountClassTransfer", {"usdc": 5.0, "to_perp": False}),
+    (OTHER, 4, "accountClassTransfer", {"usdc": 3.0, "to_perp": True}),
+    (OTHER, 26, "withdraw", {"usdc": 2.0, "fee": 0.25}),
+    (OTHER, 26, "deployGasAuction", {"token": "HYPE", "amount": 1.0}),  # without a price
+    (OTHER, 27, "rewardsClaim", {"token": "PURR", "amount": 8.0}),  # without a price
+    (ME, 27, "new", {"usdc": 64.0}),
+    (OTHER, 27, "new", {"usdc": 32.0}),
+    (OTHER, 28, "newer", {"usdc": 16.0}),
+    (OTHER, 29, "deposit", {}),
+    (OTHER, 30, "deposit", {}),
+]
+#                  updates perp spot_usdc in    out     net     unpriced unknown
+TOTALS = {
+    (ME,): (7, 44, 9, 104, -71, 33, 1, 1),
+    (OTHER,): (10, 7.75, -3, 97, -2.25, 94.75, 2, 4),
+}
+BY_TOKEN = {
+    ("HYPE",): (4, 0, 0, 90, -20, 70, 2, 0),
+    ("PURR",): (1, 0, 0, 0, 0, 0, 1, 0),
+    ("USDC",): (12, 51.75, 6, 111, -53.25, 57.75, 0, 5),
+}
+BY_DAY = {
+    (0,): (9, 54, 6, 201, -71, 130, 1, 0),
+    (1,): (8, -2.25, 0, 0, -2.25, -2.25, 2, 5),
+}
+SUMS = ["updates", "perp", "spot_usdc", "deposits", "withdrawals", "net_deposits"]
+SUMS += ["unpriced", "unknown"]
+
+
+def moves(kind: str = "float") -> pd.DataFrame:
+    frame = pd.DataFrame([amounts for *_, amounts in MOVES])
+    frame["token"] = frame["token"].astype("str")
+    frame["to_perp"] = frame["to_perp"].astype("boolean")
+    frame.insert(0, "type", [row[2] for row in MOVES])
+    frame.insert(0, "time", times(MONDAY + row[1] * HOUR for row in MOVES))
+    return as_numbers(frame.assign(account=[row[0] for row in MOVES]), kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_of_two_accounts(kind: str) -> None:
+    """Prices are those of the rows; rows without a price or a known amount are counted only."""
+    for key, wanted in (("account", TOTALS), ("token", BY_TOKEN)):
+        rows = sums(moves(kind), by=key)
+        assert rows[key].tolist() == [
+            name.lower() if key == "account" else name for (name,) in wanted
+        ]
+        assert rows[SUMS].astype("float64").to_numpy().tolist() == [
+            list(r) for r in wanted.values()
+        ]
+    days = sums(moves(kind), by="day")
+    assert days["day"].tolist() == times([MONDAY, MONDAY + DAY]).tolist()
+    assert days[SUMS].astype("float64").to_numpy().tolist() == [list(r) for r in BY_DAY.values()]
+    assert {str(days[name].dtype) for name in ("updates", "unpriced", "unknown")} == {"int64"}
+    assert {str(days[name].dtype) for name in SUMS[1:6]} == {str(moves(kind)["usdc"].dtype)}
+    facts = days.attrs["toolkit"]
+    assert (facts["helper"], *facts["inputs"], *facts["by"]) == ("ledger.sums", "ledger", "day")
+    for name, wanted in ((ME, TOTALS[ME,]), (OTHER, TOTALS[OTHER,])):
+        row = sums(moves(kind), by=None, account=name)
+        assert row[SUMS].astype("float64").to_numpy().tolist() == [list(wanted)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unknown_updates_of_two_accounts(kind: str) -> None:
+    def listed(**named: str) -> list[tuple[object, ...]]:
+        rows = unknown(moves(kind), **named)
+        facts = rows.attrs["toolkit"]
+        assert (facts["helper"], *facts["inputs"]) == ("ledger.unknown", "ledger")
+        assert str(rows["updates"].dtype) == "int64"
+        hours = [
+            (rows[name] - times([MONDAY])[0]) // pd.Timedelta("1h") for name in ("first", "last")
+        ]
+        return list(zip(rows["type"], rows["reason"], rows["updates"], *hours, strict=True))
+
+    lost, new = "amount or direction missing", "unknown type"
+    assert listed() == [
+        ("deposit", lost, 2, 29, 30), ("new", new, 2, 27, 27), ("newer", new, 1, 28, 28),
+    ]  # fmt: skip
+    assert listed(account=ME.upper()) == [("new", new, 1, 27, 27)]
+
+
+def test_account_of_flows() -> None:
+    """A named account has its own rows only; without a name the column or the request counts."""
+    rows = flows(moves())
+    assert rows["account"].tolist() == [name.lower() for name, *_ in MOVES]
+    assert rows.attrs["toolkit"]["helper"] == "ledger.flows"
+    assert list(rows.attrs["toolkit"]["inputs"]) == ["ledger"]
+    mine = flows(moves(), account=OTHER)
+    assert mine["account"].unique().tolist() == [OTHER.lower()]
+    assert len(mine) == 10
+    bare = moves().drop(columns="account")
+    assert flows(bare)["account"].isna().all()
+    assert flows(bare, account=OTHER)["account"].unique().tolist() == [OTHER.lower()]
+    assert len(flows(bare, account=OTHER)) == len(MOVES)
+    bare.attrs["toolkit"] = {"parameters": {"user": OTHER}}
+    assert flows(bare)["account"].unique().tolist() == [OTHER.lower()]
+    bare.attrs["toolkit"] = {"parameters": {"users": [ME, OTHER]}, "rows": len(bare)}
+    assert flows(bare)["account"].isna().all()
+    # The account that a frame was fetched for does not replace its column.
+    whole = moves()
+    whole.attrs["toolkit"] = {"parameters": {"user": OTHER}}
+    assert flows(whole)["account"].tolist() == rows["account"].tolist()
+
+
+def test_errors_of_ledger() -> None:
+    for function in (flows, sums, unknown):
+        for column in ("time", "type"):
+            with pytest.raises(MissingColumns, match=f"^ledger: column {column} missing"):
+                function(moves().drop(columns=column))
+        with pytest.raises(MissingColumns, match=r"^ledger: .*usdc"):
+            function(moves().assign(usdc="1"))
+        with pytest.raises(MissingColumns, match=r"^ledger: the frame has no columns"):
+            function(pd.DataFrame())
+        with pytest.warns(RepeatedRows, match=r"^ledger: 1 of 2 rows"):
+            function(pd.concat([moves().assign(hash="0x1", time=times([1])[0])[:1]] * 2))
+    with pytest.raises(MissingColumns, match=r"^ledger: column nonsense missing"):
+        sums(moves(), by=["account", "nonsense"])
+    for name in ("perp", "spot", "usd", "known", "time", "updates", "deposits", "unknown"):
+        with pytest.raises(ValueError, match=f"'{name}'"):
+            sums(moves(), by=name)
 
 
 def test_public_names() -> None:

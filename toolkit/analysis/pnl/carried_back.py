@@ -131,13 +131,11 @@ def carried_back(
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
     time = covered_period(fetched_fills, begin, end) if bounds and funding is not None else None
     tables = select_tables(bounds, fills, funding, ledger, user or "")
-    whole = compute_attribution(
-        tables.perps, tables.funding, tables.ledger, None, time, account=user
-    )
+    whole = compute_attribution(tables.perps, tables.funding, tables.ledger, None, time)
     if tables.funding is not None:
         mine = rows_inside(mark_inside(tables.funding, tables.perps, time))
         tables = tables._replace(funding=mine)
-    hours = compute_attribution(tables.perps, tables.funding, tables.ledger, "hour", account=user)
+    hours = compute_attribution(tables.perps, tables.funding, tables.ledger, "hour")
     traded = _signed_fills(tables.perps, after.kind)
     rows: list[dict[str, Amount]] = []
     if user is not None:

@@ -1,6 +1,8 @@
 """Drawdown: the distance of a curve from its highest value so far."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
@@ -65,40 +67,36 @@ def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
     keys = [key for key in ("user", "time") if key in frame.columns]
-    frame = frame.sort_values(keys, kind="stable", ignore_index=True)
-    users = row_users(frame)
+    frame = frame.sort_values(keys, kind="stable")
     number = engines.arrow_type(kind)
-    high, fall, under = _drawdown_columns(users, row_times(frame), column_list(frame, of), kind)
+    ms = [time or 0 for time in row_times(frame, "curve")]
+    high, fall, under = _drawdown_columns(row_users(frame), ms, column_list(frame, of), kind)
     made = {
         "high": pa.array(high, type=number),
         "drawdown": pa.array(fall, type=number),
         "under_hours": pa.array(under, type=pa.float64()),
     }
-    kept = pa.Table.from_pandas(frame.drop(columns=made, errors="ignore"), preserve_index=False)
-    table = pa.table({**dict(zip(kept.column_names, kept.columns, strict=True)), **made})
+    table = pa.Table.from_pandas(frame.drop(columns=made, errors="ignore"), preserve_index=False)
+    for name, column in made.items():
+        table = table.append_column(name, column)
     return engines.result_from_table(table, {"curve": curve}, helper="pnl.drawdown", of=of)
 
 
 def _drawdown_columns(
-    users: Sequence[str], ms: Sequence[int | None], values: Sequence[Amount], kind: Numbers
+    users: Sequence[str], ms: Sequence[int], values: Sequence[Amount], kind: Numbers
 ) -> tuple[list[Amount], list[Amount], list[float | None]]:
+    """Return high, drawdown and hours below the high, of points sorted by user and time."""
     high: list[Amount] = []
     fall: list[Amount] = []
     under: list[float | None] = []
-    last: str | None = None
-    top: Amount = zero_amount(kind)
-    since = 0
-    for user, time, value in zip(users, ms, values, strict=True):
-        if user != last or not high:
-            last, top, since = user, zero_amount(kind), time or 0
-        if value is None:
-            high.append(None)
-            fall.append(None)
-            under.append(None)
-            continue
-        if value >= top:
-            top, since = value, time or 0
-        high.append(top)
-        fall.append(value - top)
-        under.append(((time or 0) - since) / HOUR)
+    for _, points in groupby(zip(users, ms, values, strict=True), key=itemgetter(0)):
+        curve = list(points)
+        top, since = zero_amount(kind), curve[0][1]
+        for _, time, value in curve:
+            is_known = value is not None
+            if is_known and value >= top:
+                top, since = value, time
+            high.append(top if is_known else None)
+            fall.append(value - top if is_known else None)
+            under.append((time - since) / HOUR if is_known else None)
     return high, fall, under

@@ -28,8 +28,8 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
         As `tk.user_non_funding_ledger_updates` returns it, or `tk.many` of it, which adds the
         column ``account`` (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact).
     account : str, optional
-        The account of the ledger. By default the column ``account``, or the address that the ledger
-        was fetched for.
+        The account of the ledger; of a ledger of several accounts only its rows count. By default
+        the column ``account``, or the address that the ledger was fetched for.
 
     Returns
     -------
@@ -207,6 +207,8 @@ def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]
     whose = owners.account_names(ledger, account)
     has_account = "account" in frame.collect_schema().names()
     owner = whose[0] if len(whose) == 1 and (account is not None or not has_account) else None
+    if owner is not None and has_account:
+        frame = frame.filter(owners.lower_address("account") == owner)
     rows = add_wallet(add_flows(frame, kind, owner), kind)
     if owner is not None:
         name = nw.lit(owner)
