@@ -36,6 +36,7 @@ def test_drawdown_of_two_accounts(kind: str) -> None:
     """Each account begins at 0; the order of the rows does not matter."""
     curve = curves(kind)
     rows = drawdown(curve.iloc[[9, 3, 7, 1, 0, 8, 2, 6, 5, 4]])
+    assert rows.index.tolist() == list(range(10))
     given = curve.assign(user=curve["user"].str.lower())
     assert listed_rows(rows[["user", "time", "pnl"]]) == listed_rows(given)
     assert list(rows.columns) == ["user", "time", "pnl", "high", "drawdown", "under_hours"]
