@@ -81,8 +81,123 @@ class TestCounterparties:
         assert seen["gain_usd"].sum() == pytest.approx(takers["usd"], rel=1e-9)
         assert seen["priced"].sum() == takers["n"]
 
+    def test_names_and_clusters_by_hand(self) -> None:
+        """B and D take from C under one name; the last trade comes after the last price.
+
+        B buys 2 at 100 and D sells 1 at 110; the mark is 103, then 108: gains of 6 and 2.
+        """
+        fills = fills_of(
+            (C, "A", False, 100.0, 2.0, 1_000, 1),
+            (B, "B", True, 100.0, 2.0, 1_000, 1),
+            ("0x" + "d" * 40, "A", True, 110.0, 1.0, 120_000, 2),
+            (C, "B", False, 110.0, 1.0, 120_000, 2),
+            (None, "B", True, 50.0, 1.0, 900_000, 3),
+            (C, "A", False, 50.0, 1.0, 900_000, 3),
+        )
+        prices = mids((60_000, 1.0), (179_000, 2.0)).assign(mark_px=[103.0, 108.0])
+        names = {B: "us", "0x" + "D" * 40: "us"}
+        options = {"price": "mark_px", "by": names, "cluster": "user", "seed": 4}
+        found = tk.execution.counterparties(fills, prices, "1m", **options)
+        assert found["taker"].tolist()[:1] == ["us"]
+        assert found["taker"].isna().tolist() == [False, True]
+        assert found["maker"].tolist() == [C, C]
+        figures = ["trades", "volume_usd", "priced", "gain_usd", "gain_bps", "clusters"]
+        assert found.loc[0, figures].tolist() == pytest.approx([2, 310, 2, 8, 8e4 / 310, 2])
+        assert found.loc[1, figures[:3]].tolist() == [1, 50, 0]
+        assert found.loc[1, ["gain_usd", "gain_bps", "low"]].isna().all()
+        assert found.loc[0, "low"] < found.loc[0, "gain_bps"] < found.loc[0, "high"]
+        half = tk.execution.counterparties(fills, prices, "1m", **options, level=0.5)
+        assert half.loc[0, "low"] > found.loc[0, "low"]
+        pd.testing.assert_frame_equal(
+            tk.execution.counterparties(fills, prices, "1m", **options), found
+        )
+        facts = found.attrs["toolkit"]
+        assert facts["helper"] == "execution.counterparties"
+        assert (facts["by"], facts["price_source"]) == (["user"], "mark_px")
+        assert facts["horizon_seconds"] == 60
+        assert list(facts["inputs"]) == ["fills", "prices"]
+
+    def test_wrong_spans_are_named(self) -> None:
+        for helper in (tk.execution.counterparties, tk.execution.toxicity):
+            with pytest.raises(ValueError, match=r"^max_age must"):
+                helper(TRADES, MIDS, max_age=0)
+            with pytest.raises(ValueError, match=r"^horizon must"):
+                helper(TRADES, MIDS, "soon")
+            with pytest.raises(ValueError, match="level"):
+                helper(TRADES, MIDS, level=95)
+
+    def test_columns_of_pairs_and_ranks(self) -> None:
+        pairs = tk.execution.counterparties(TRADES, MIDS, "1m")
+        assert {name: str(dtype) for name, dtype in pairs.dtypes.items()} == {
+            "taker": "str", "maker": "str", "trades": "int64", "volume_usd": "float64",
+            "priced": "int64", "gain_usd": "float64", "gain_bps": "float64", "low": "float64",
+            "high": "float64", "clusters": "int64",
+        }  # fmt: skip
+        ranks = tk.execution.toxicity(TRADES, MIDS, "1m")
+        assert {name: str(dtype) for name, dtype in ranks.dtypes.items()} == {
+            "rank": "Int64", "name": "str", "fills": "int64", "volume_usd": "float64",
+            "priced": "int64", "gain_usd": "float64", "gain_bps": "float64",
+            "error_bps": "float64", "shrunk_bps": "float64", "low": "float64", "high": "float64",
+            "clusters": "int64",
+        }  # fmt: skip
+
 
 class TestToxicity:
+    def test_ranks_of_several_names_by_hand(self) -> None:
+        """Six makers with gains in two hours each; one more has one hour, one has no name.
+
+        A maker with gains a and b on 100 each has (a + b) / 2 percent; the misses are (a - b) / 2.
+        """
+        gains = {"u": (1.0, 3.0), "v": (-4.0, 2.0), "w": (5.0, 6.0), "x": (0.0, -1.0),
+                 "y": (2.0, 2.5), "z": (-7.0, -3.0)}  # fmt: skip
+        rows, prices = [], []
+        for k, (name, both) in enumerate(gains.items()):
+            for hour, gain in enumerate(both):
+                ms = 3_600_000 * hour + 300_000 * k + 1_000
+                side = "A" if k % 2 else "B"
+                rows.append((name, side, False, 100.0, 1.0, ms, 1))
+                prices.append((ms + 50_000, 100 + (-gain if k % 2 else gain)))
+        late = 3_600_000 + 300_000 * 7
+        rows += [("few", "B", False, 100.0, 2.0, late, 1), (None, "B", False, 9.0, 1.0, 9**9, 1)]
+        rows += [("other", "B", True, 100.0, 5.0, late, 1), ("odd", "B", None, 1.0, 1.0, late, 1)]
+        prices.append((late + 1, 108.0))
+        fills, marks = fills_of(*rows), mids(*prices).rename(columns={"mid_px": "mark_px"})
+        marks["mid_px"] = 5.0
+        found = tk.execution.toxicity(
+            fills, marks, "1m", price="mark_px", liquidity="maker", min_clusters=2, level=0.8,
+            by={"U": "named"},
+        )  # fmt: skip
+        # The error of v is the largest, so its value moves up to the mean, above that of x.
+        order = ["w", "y", "named", "v", "x", "z"]
+        values = {"named" if k == "u" else k: 50 * (a + b) for k, (a, b) in gains.items()}
+        errors = {"named" if k == "u" else k: 50 * abs(a - b) for k, (a, b) in gains.items()}
+        assert found["name"].tolist()[:7] == [*order, "few"]
+        assert found["name"].isna().tolist() == [False] * 7 + [True]
+        assert found["rank"].tolist()[:6] == [1, 2, 3, 4, 5, 6]
+        assert found["rank"].isna().tolist() == [False] * 6 + [True] * 2
+        assert found.index.tolist() == list(range(8))
+        six = found.head(6)
+        assert six["gain_bps"].tolist() == pytest.approx([values[name] for name in order])
+        assert six["error_bps"].tolist() == pytest.approx([errors[name] for name in order])
+        names = sorted(order)
+        shrunk = shrink_estimates(
+            np.array([values[name] for name in names]), np.array([errors[name] for name in names]),
+            0.8,
+        )  # fmt: skip
+        for column in ("values", "low", "high"):
+            wanted = dict(zip(names, getattr(shrunk, column), strict=True))
+            have = six["shrunk_bps" if column == "values" else column].tolist()
+            assert have == pytest.approx([wanted[name] for name in order])
+        few, none = found.iloc[6], found.iloc[7]
+        figures = ["fills", "volume_usd", "priced", "gain_usd", "gain_bps", "clusters"]
+        assert few[figures].tolist() == pytest.approx([1, 200, 1, 16, 800, 1])
+        assert none[figures[:3]].tolist() == [1, 9, 0]
+        assert none[["gain_usd", "gain_bps", "error_bps", "shrunk_bps", "low"]].isna().all()
+        facts = found.attrs["toolkit"]
+        assert (facts["helper"], facts["by"]) == ("execution.toxicity", ["user"])
+        assert (facts["liquidity"], facts["horizon_seconds"]) == ("maker", 60)
+        assert facts["price_source"] == "mark_px"
+
     def test_maker_side_has_opposite_sign(self) -> None:
         takers = tk.execution.toxicity(TRADES, MIDS, "1m")
         makers = tk.execution.toxicity(TRADES, MIDS, "1m", liquidity="maker")
@@ -167,6 +282,57 @@ class TestCopyTrading:
         facts = found.attrs["toolkit"]
         assert facts["helper"] == "execution.copy_trading"
         assert list(facts["inputs"]) == ["fills", "prices"]
+
+    def test_interval_of_three_days(self) -> None:
+        """Bought 1 at 100 on three days; the copies pay 1, 2 and 6 more: 300 bps on average."""
+        day = 86_400_000
+        fills = fills_of(*((A, "B", True, 100.0, 1.0, day * k + 1_000, k) for k in (1, 2, 3)))
+        prices = mids(
+            (day + 2_000, 101.0), (2 * day + 2_000, 102.0), (3 * day + 2_000, 106.0),
+            (3 * day + 9_000, 110.0),
+        ).assign(mark_px=1.0)  # fmt: skip
+        options = {"seed": 3, "draws": 300}
+        found = tk.execution.copy_trading(fills, prices, ["1s"], **options)
+        row = found.iloc[0]
+        figures = ["own_usd", "delay_usd", "slippage_usd", "copied_usd", "cost_bps", "clusters"]
+        assert row[figures].tolist() == pytest.approx([30, -9, 0, 21, 300, 3])
+        assert row["low"] < 300 < row["high"]
+        again = tk.execution.copy_trading(fills, prices, ["1s"], **options)
+        pd.testing.assert_frame_equal(again, found)
+        other = tk.execution.copy_trading(fills, prices, ["1s"], seed=4, draws=300).iloc[0]
+        assert other["low"] != row["low"]
+        half = tk.execution.copy_trading(fills, prices, ["1s"], **options, level=0.5).iloc[0]
+        assert row["low"] < half["low"] < half["high"] < row["high"]
+        names = ["fills", "volume_usd", "priced", "own_usd", "delay_usd", "slippage_usd",
+                 "copied_usd", "cost_bps", "low", "high", "clusters"]  # fmt: skip
+        assert list(found.columns) == ["delay", *names]
+        counts = ["fills", "priced", "clusters"]
+        assert set(map(str, found[counts].dtypes)) == {"int64"}
+        assert set(map(str, found.drop(columns=counts).dtypes)) == {"float64"}
+        assert found.attrs["toolkit"]["price_source"] == "mid_px"
+        marks = tk.execution.copy_trading(fills, prices, ["1s"], price="mark_px").iloc[0]
+        assert marks["copied_usd"] == 0
+        weeks = tk.execution.copy_trading(fills, prices, ["1s"], cluster="week").iloc[0]
+        assert weeks["clusters"] == 1
+
+    def test_fill_without_amount_is_not_copied(self) -> None:
+        """The fills without a price or a size count, and add nothing to the figures."""
+        rows = [(A, "B", True, 100.0, 3.0, 1_000, 1), (A, "B", True, np.nan, 3.0, 2_000, 2),
+                (A, "B", True, 100.0, np.nan, 3_000, 3)]  # fmt: skip
+        found = tk.execution.copy_trading(fills_of(*rows), MIDS, ["1m"]).iloc[0]
+        figures = ["fills", "volume_usd", "priced", "own_usd", "delay_usd"]
+        assert found[figures].tolist() == [3, 300, 1, 18, 6]
+
+    def test_wrong_arguments_are_named(self) -> None:
+        with pytest.raises(ValueError, match="each of delays"):
+            tk.execution.copy_trading(TRADES, MIDS, ["soon"])
+        with pytest.raises(ValueError, match="max_age"):
+            tk.execution.copy_trading(TRADES, MIDS, max_age=0)
+        for name in ("delay", "cost_bps"):
+            with pytest.raises(ValueError, match=f"Cannot group by '{name}'"):
+                tk.execution.copy_trading(TRADES.assign(**{name: 1}), MIDS, by=name)
+        with pytest.raises(ValueError, match="level"):
+            tk.execution.copy_trading(TRADES, MIDS, level=95)
 
     def test_stale_price_copies_nothing(self) -> None:
         row = tk.execution.copy_trading(TRADES.iloc[:1], MIDS, ["10m"]).iloc[0]

@@ -3,6 +3,7 @@
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 
@@ -176,6 +177,61 @@ def test_consistency_by_hand() -> None:
     assert frame.loc[(late, 2e3, "sell"), "outside_bps"] == pytest.approx(0.99, abs=0.01)
     assert frame.loc[(late, 4e3, "buy"), "least_bps"] == pytest.approx(11.75, abs=0.02)
     assert frame.loc[(late, 2e3, "buy"), "age_seconds"] == 0.5
+
+
+def test_consistency_of_wide_bands() -> None:
+    """1,000 rest within 100 bps and 1,000 more within 1,000 bps, of asks; twice as much of bids.
+
+    A buy of 2,000 pays at most 1.01 and 1.1 for half of the money each, so 2,000 for 1,899.19
+    coins. A sale of 4,000 has 0.99 and 0.9 for 2,000 each, so 4,000 for 4,242.42 coins.
+    """
+    books = depth([batch(0, 2e3, 1e3, 100), batch(0, 4e3, 2e3, 1000)])
+    rows = pd.concat([sample(0, 530.0, 100.0), sample(0, NAN, 571.5, 4e3)])
+    found = consistency(books, rows).set_index(["amount_usd", "side"])
+    assert found.loc[(2e3, "buy"), "most_bps"] == pytest.approx(
+        1e4 * (2000 / (1000 / 1.01 + 1000 / 1.1) - 1)
+    )
+    assert found.loc[(4e3, "sell"), "most_bps"] == pytest.approx(
+        1e4 * (1 - 4000 / (2000 / 0.99 + 2000 / 0.9))
+    )
+    assert found.loc[(4e3, "sell"), "outside_bps"] == pytest.approx(571.5 - 571.43 - 0.01, abs=2e-3)
+    assert found.loc[(4e3, "buy"), "most_bps"] == np.inf
+
+
+def test_consistency_takes_nearest_batch() -> None:
+    """Batches of two coins at 0, 10 and 30 s; the samples are out of order and between them."""
+    books = depth(
+        [batch(s, 1e3 * (k + 1), 1e6, coin=coin)
+         for coin, k in (("XYZ", 0), ("ABC", 9)) for s, k in ((0, k), (30, k + 2), (10, k + 1))]
+    )  # fmt: skip
+    parts = [sample(s, 1.0, 1.0, 500.0) for s in (29, -3, 4, 6, 12, 21)]
+    rows = pd.concat([*(part.assign(coin=c) for c in ("XYZ", "ABC") for part in parts)])
+    found = consistency(books, rows, max_age=60)
+    assert found.index.tolist() == list(range(24))
+    sold = found[found["side"] == "sell"]
+    assert sold["coin"].tolist() == ["ABC", "XYZ"] * 6
+    assert sold["age_seconds"].tolist() == [-3, -3, 4, 4, -4, -4, 2, 2, -9, -9, -1, -1]
+    unknown = consistency(books, rows.assign(half_spread_bps=NAN), max_age=60)
+    assert unknown[["consistent", "least_bps", "most_bps", "outside_bps"]].isna().all(axis=None)
+    large = consistency(books, rows.assign(amount_usd=2500.0), max_age=60)
+    large = large[(large["side"] == "sell") & (large["coin"] == "XYZ")]
+    # The first batches have bids of 1,000 and 2,000, the last one of 3,000.
+    assert np.isinf(large["most_bps"]).tolist() == [True] * 4 + [False] * 2
+    facts = found.attrs["toolkit"]
+    assert facts["helper"] == "depth.consistency"
+    assert list(facts["inputs"]) == ["depth", "samples"]
+
+
+def test_depth_results_say_their_origin() -> None:
+    rows = depth([batch(0, 1, 3), batch(1, NAN, 2)])
+    for result, name in ((profile(rows), "profile"), (imbalance(rows), "imbalance")):
+        facts = result.attrs["toolkit"]
+        assert facts["helper"] == f"depth.{name}"
+        assert list(facts["inputs"]) == ["depth"]
+    assert profile(rows).attrs["toolkit"]["by"] == ["dex", "coin"]
+    frame = pl.from_pandas(rows).with_columns(bid_depth_usd=pl.Series([1.0, NAN]))
+    assert imbalance(frame)["total_usd"].to_list() == [4.0, None]
+    assert imbalance(frame)["imbalance"].to_list() == [-0.5, None]
 
 
 def test_consistency_needs_recent_batch() -> None:

@@ -148,6 +148,68 @@ def test_spreads_by_hand() -> None:
     assert result["maker"].round(9).to_dict() == {"effective": -20, "realised": 30, "impact": -50}
 
 
+def test_markout_and_spreads_of_mixed_fills() -> None:
+    """Two coins and both sides in two hours; the last fill of ABC comes after all prices.
+
+    XYZ at 100, then 103; ABC at 50, then 48. Markout: XYZ gains 2 * 1 and -3 * 2, ABC 1 * 3.
+    """
+    rows = pd.concat(
+        [
+            fills([(3602, "A", 101, 3, False), (1, "B", 101, 2, True), (2, "B", np.nan, 2, True)]),
+            fills([(1, "A", 49, 3, True), (9000, "A", 49, 1, True)], "ABC"),
+        ]
+    )
+    prices = pd.concat(
+        [mids([(0, 100), (30, 102), (3600, 100), (3640, 103)]), mids([(0, 50), (50, 48)], "ABC")]
+    )
+    found = markout(rows.iloc[::-1], prices, ["1m", 30.0], by=["hour", "coin"], max_age="45s")
+    table = found.params
+    assert list(table.columns) == [
+        "hour", "coin", "seconds", "name", "estimate", "low", "high", "usd", "n", "missing",
+        "clusters", "age_seconds",
+    ]  # fmt: skip
+    assert table["coin"].tolist() == ["ABC", "ABC", "XYZ", "XYZ", "XYZ", "XYZ", "ABC", "ABC"]
+    assert list(table["hour"]) == list(times(MONDAY + HOUR * np.array([0] * 4 + [1] * 2 + [2] * 2)))
+    assert table["seconds"].tolist() == [30, 60] * 4
+    figures = ["usd", "n", "missing", "clusters", "age_seconds"]
+    assert table.loc[[1, 2, 3, 5], figures].to_numpy().tolist() == [
+        [3, 1, 0, 1, 11], [2, 1, 1, 1, 1], [2, 1, 1, 1, 31], [-6, 1, 0, 1, 22],
+    ]  # fmt: skip
+    wanted = [3 / 147, 2 / 202, 2 / 202, -6 / 303]
+    assert table.loc[[1, 2, 3, 5], "estimate"].tolist() == pytest.approx(
+        [1e4 * each for each in wanted]
+    )
+    assert table["n"].tolist() == [0, 1, 1, 1, 0, 1, 0, 0]
+    assert table.loc[[0, 4, 6, 7], ["estimate", "usd", "age_seconds"]].isna().all(axis=None)
+    assert (found.n, found.level, found.price_source) == (5, 0.95, "mid_px")
+    assert (found.max_age_seconds, found.cluster) == (45, "day")
+    assert found.method.endswith("bootstrap by day; prices: mid_px")
+    split = spreads(rows.iloc[::-1], prices, "1m", by=["hour", "coin"], max_age="45s")
+    costs = split.params
+    assert costs["name"].tolist() == ["effective", "realised", "impact"] * 4
+    assert costs["usd"].tolist()[:9] == [3, -3, 6, 2, -2, 4, -3, 6, -9]
+    wanted = [2e2, -2e2, 4e2, 1e2, -1e2, 2e2, -1e2, 2e2, -3e2]
+    assert costs["estimate"].tolist()[:9] == pytest.approx(wanted)
+    assert costs[["n", "missing"]].to_numpy().tolist()[::3] == [[1, 0], [1, 1], [1, 0], [0, 1]]
+    assert costs["age_seconds"].tolist()[:9:3] == [11, 31, 22]
+    assert str(costs["hour"].dtype) == "datetime64[ms, UTC]"
+    assert (split.n, split.level, split.price_source) == (5, 0.95, "mid_px")
+    assert (split.seconds, split.cluster) == (60, "day")
+    assert split.method.endswith("bootstrap by day; prices: mid_px")
+    for name, result in (("markout", found), ("spreads", split)):
+        facts = result.params.attrs["toolkit"]
+        assert (facts["helper"], facts["by"]) == (f"execution.{name}", ["hour", "coin"])
+        assert facts["price_source"] == "mid_px"
+        assert list(facts["inputs"]) == ["fills", "prices"]
+    for helper in (markout, spreads):
+        with pytest.raises(ValueError, match=r"^max_age"):
+            helper(rows, prices, max_age=0)
+        with pytest.raises(ValueError, match="Cannot group by 'age_seconds'"):
+            helper(rows, prices, by="age_seconds")
+    with pytest.raises(ValueError, match=r"^the horizon"):
+        spreads(rows, prices, "soon")
+
+
 trades = st.lists(
     st.tuples(
         st.integers(0, 2 * 86_400),

@@ -97,6 +97,41 @@ def test_implied_oracle_by_hand() -> None:
     assert off["low"] > off["high"]
 
 
+def test_implied_oracle_of_mixed_rows() -> None:
+    """Two coins and hours, with sums of payments, signs of both kinds, and rows without a figure.
+
+    B, hour 1: paid 0.006 for 3 payments of 2e-5 on 1 and 0.0101 of 1e-4 on 1: 0.0161 / 1.6e-4.
+    """
+    frame = pd.DataFrame(
+        [
+            ("B", HOUR + 7, -0.006, 1.0, 2e-5, 3.0),
+            ("B", 2 * HOUR - 1, 0.0101, -1.0, 1e-4, None),
+            ("B", 2 * HOUR, -0.008, -4.0, -2e-5, 0.0),
+            ("A", HOUR, 0.5, 10.0, 1e-4, 1.0),
+            ("A", HOUR, 0.7, None, 1e-4, 1.0),
+            ("A", HOUR, 0.8, 10.0, None, 1.0),
+        ],
+        columns=["coin", "ms", "usdc", "szi", "funding_rate", "n_samples"],
+    )
+    frame = frame.assign(time=times(MONDAY + frame.pop("ms")))
+    found = implied_oracle(frame)
+    assert list(found.columns) == ["coin", "hour", "oracle_px", "low", "high", "agree", "n"]
+    assert found["coin"].tolist() == ["A", "B", "B"]
+    assert list(found["hour"]) == list(times(MONDAY + HOUR * np.array([1, 1, 2])))
+    assert found["oracle_px"].tolist() == pytest.approx([-500, 0.0161 / 1.6e-4, 100])
+    # A digit of a millionth each: three for the sum of three payments.
+    assert found["low"].tolist() == pytest.approx([-500.001, 100.99, 99.9875])
+    assert found["high"].tolist() == pytest.approx([-499.999, 100.05, 100.0125])
+    assert found["agree"].tolist() == [True, False, True]
+    assert found["n"].tolist() == [1, 2, 1]
+    facts = found.attrs["toolkit"]
+    assert facts["helper"] == "funding.implied_oracle"
+    assert list(facts["inputs"]) == ["funding"]
+    for wrong in ("coin", "szi"):
+        with pytest.raises(MissingColumns, match=rf"^funding: .*{wrong}"):
+            implied_oracle(frame.drop(columns=wrong))
+
+
 def test_empty_payments_imply_no_price() -> None:
     nan = float("nan")
     frame = paid([-0.002, 0.0, 0.0, nan], [2, 0, 5, 5], [1e-5, 1e-5, 0, 1e-5])

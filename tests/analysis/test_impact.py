@@ -50,6 +50,16 @@ class TestParents:
         rows = fills_of([7, 8], [5, 20], crossed=[False, True])
         assert tk.execution.impact(rows, self.prices).parents["parent"].tolist() == [8]
 
+    def test_conversions_and_settlements_are_no_orders(self) -> None:
+        rows = fills_of([7, 8, 9, 10], [5, 6, 7, 20], side=["B", "A", "A", "B"])
+        rows["dir"] = ["Open Long", "Split Outcome", "Settlement", "Close Short"]
+        found = tk.execution.impact(rows, self.prices, lags=1)
+        assert found.parents["parent"].tolist() == [7, 10]
+        assert found.parents["share"].tolist() == [0.5, 0.5]
+        assert found.lags["autocorrelation"].tolist() == [1.0]
+        alone = tk.execution.impact(rows.iloc[[0, 3]], self.prices, lags=1)
+        pd.testing.assert_frame_equal(found.lags, alone.lags)
+
     def test_unnamed_order_counts(self) -> None:
         rows = fills_of([7, 8, 9], [5, 13, 50], user=["0xa", None, None])
         found = tk.execution.impact(rows, self.prices)
@@ -108,6 +118,93 @@ class TestResponse:
         rows = fills_of([1, 2, 3], [1, 2, 3])
         prices = mids((0, 100.0), (1.5, 101.0), (2.5, 103.0))
         assert tk.execution.impact(rows, prices, lags=2).lags["kernel_bps"].isna().all()
+
+
+# Shares of a day's volume: of 1e4 USD for XYZ, of 1e6 USD for ABC.
+SHARES = {"XYZ": [0.01, 0.04, 0.0025, 0.09, 0.16], "ABC": [0.002, 0.008, 0.02, 0.0001, 0.05]}
+VOLUMES = {"XYZ": 1e4, "ABC": 1e6}
+
+
+def lawful_tape(exponent: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return orders on five days that move the price by 8 bps * (share / 1 %)**exponent."""
+    fills, prices = [], []
+    for first, (coin, shares) in enumerate(SHARES.items()):
+        for day, share in enumerate(shares):
+            at, sign = 86_400.0 * day + 1_000 * first + 100, 1 if day % 2 else -1
+            oid = 2**60 + 10 * day + first
+            fills.append((oid, coin, share * VOLUMES[coin] / 50, "B" if sign > 0 else "A", at))
+            moved = 50 * (1 + sign * 8e-4 * (share / 0.01) ** exponent)
+            prices += [(coin, at - 1, 50.0, 50.0), (coin, at + 5, moved, 70.0)]
+    names = ["oid", "coin", "sz", "side", "time"]
+    rows = pd.DataFrame([*fills[::-1], (7, "OLD", 1.0, "B", 50.0)], columns=names)
+    rows = rows.assign(time=at_frame(rows["time"]), px=50.0, crossed=True)
+    table = pd.DataFrame(prices, columns=["coin", "time", "mark_px", "mid_px"])
+    return rows, table.assign(time=at_frame(table["time"]))
+
+
+def at_frame(seconds: pd.Series) -> pd.DatetimeIndex:
+    return at(*seconds)
+
+
+def test_law_of_two_coins_by_hand() -> None:
+    """An exponent between two of those that are searched; 8 bps for 1 % of a day's volume."""
+    fills, prices = lawful_tape(0.503)
+    options = {"volume": VOLUMES, "price": "mark_px", "draws": 99, "seed": 2}
+    found = tk.execution.impact(fills, prices, **options)
+    params = found.params.set_index("name")
+    assert params["n"].tolist() == [10] * 3
+    assert params["missing"].tolist() == [1] * 3
+    assert params["clusters"].tolist() == [5] * 3
+    assert params.loc["exponent", "estimate"] == pytest.approx(0.503, abs=5e-4)
+    assert params.loc["exponent", ["low", "high"]].tolist() == pytest.approx([0.503] * 2, abs=5e-3)
+    assert params.loc["impact_bps", "estimate"] == pytest.approx(8, rel=1e-2)
+    assert params.loc["root_bps", "estimate"] == pytest.approx(8, rel=1e-2)
+    parents = found.parents
+    assert parents.index.tolist() == list(range(11))
+    assert parents["coin"].tolist() == ["OLD", *["XYZ", "ABC"] * 5]
+    assert parents["parent"].tolist()[1:3] == [2**60, 2**60 + 1]
+    assert parents["share"].tolist()[1::2] == pytest.approx(SHARES["XYZ"])
+    assert parents["share"].tolist()[2::2] == pytest.approx(SHARES["ABC"])
+    assert parents["after_px"].isna().tolist() == [True] + [False] * 10
+    assert (parents["impact_bps"].iloc[1:] > 0).all()
+    shares = sorted([*SHARES["XYZ"], *SHARES["ABC"]])
+    groups = [[0], [1], [2], [3, 4], [5], [6], [7], [8, 9]]
+    assert found.sizes["n"].tolist() == [len(group) for group in groups]
+    means = [np.exp(np.mean([np.log(shares[k]) for k in group])) for group in groups]
+    assert found.sizes["share"].tolist() == pytest.approx(means)
+    impacts = [np.mean([8 * (shares[k] / 0.01) ** 0.503 for k in group]) for group in groups]
+    assert found.sizes["estimate"].tolist() == pytest.approx(impacts)
+    pairs = found.sizes["n"] == 2
+    assert found.sizes["low"].notna().tolist() == pairs.tolist()
+    assert (found.n, found.level, found.price_source) == (10, 0.95, "mark_px")
+    assert found.method.endswith("bootstrap by day; prices: mark_px")
+    for table in (found.params, found.parents, found.sizes, found.lags):
+        facts = table.attrs["toolkit"]
+        assert (facts["helper"], facts["price_source"]) == ("execution.impact", "mark_px")
+        assert list(facts["inputs"]) == ["fills", "prices"]
+    again = tk.execution.impact(fills, prices, **options)
+    pd.testing.assert_frame_equal(again.params, found.params)
+    pd.testing.assert_frame_equal(again.sizes, found.sizes)
+
+
+def test_exponent_at_end_of_search() -> None:
+    """Of an exponent of 3 only 2 is searched; its interval ends there, too."""
+    found = tk.execution.impact(*lawful_tape(3.0), volume=VOLUMES, price="mark_px", draws=99)
+    row = found.params.set_index("name").loc["exponent"]
+    assert row[["estimate", "high"]].tolist() == [2.0, 2.0]
+    assert row["low"] <= 2.0
+    flat = tk.execution.impact(*lawful_tape(-1.0), volume=VOLUMES, price="mark_px", draws=99)
+    row = flat.params.set_index("name").loc["exponent"]
+    assert row[["estimate", "low"]].tolist() == [-0.5, -0.5]
+
+
+def test_wrong_arguments_of_impact_are_named() -> None:
+    fills, prices = lawful_tape(0.5)
+    for name, wrong in (("max_age", 0), ("horizon", "soon"), ("lags", 0), ("level", 95)):
+        with pytest.raises(ValueError, match=f"^{name}.* must"):
+            tk.execution.impact(fills, prices, **{name: wrong})
+    with pytest.raises(tk.errors.MissingColumns, match=r"^fills: .*oid"):
+        tk.execution.impact(fills.drop(columns="oid"), prices)
 
 
 @pytest.mark.parametrize("exponent", [0.3, 0.5, 1.0])

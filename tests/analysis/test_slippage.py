@@ -1,8 +1,10 @@
 """Slippage curves: examples by hand, numpy, every engine, and simulated samples."""
 
+import duckdb
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 
@@ -128,6 +130,21 @@ def test_curve_of_million_rows() -> None:
     result = curve(samples(1_000_000), by=["coin", "amount_usd"])
     assert result["n"].sum() == 2_000_000
     assert (result["q50"] > 0).all()
+
+
+def test_curve_says_its_origin() -> None:
+    result = curve(samples(), by=["coin"])
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], facts["by"]) == ("slippage.curve", ["coin"])
+    assert list(facts["inputs"]) == ["samples"]
+    # In Polars an unknown spread may be a null or no number. Both are above all others.
+    for spreads, median in (([NAN, None, 2.0, 1.0], 2.0), ([None, NAN, None, 1.0], None)):
+        frame = pl.from_pandas(samples(4)).with_columns(
+            pl.Series("half_spread_bps", spreads), coin=pl.lit("X")
+        )
+        for each in (frame, duckdb.from_arrow(frame.to_arrow())):
+            rows = pl.DataFrame(curve(each, by="coin"))
+            assert rows["half_spread_bps"].to_list() == [median] * 2
 
 
 def test_curve_by_day() -> None:

@@ -6,11 +6,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
+from tests.engines import Engine
+from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.market import slippage_likelihood
 from toolkit.errors import MissingColumns
 from toolkit.slippage import asymmetry, capacity, cost, fit, heatmap
 
-from .examples import DAY, HOUR, MONDAY, times
+from .examples import DAY, HOUR, MONDAY, as_numbers, times
 
 NAN = float("nan")
 SIZES = np.array([1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6])
@@ -147,6 +149,68 @@ def test_fit_result_object() -> None:
     assert not fit(books(sigma=0.1), level=0.9, draws=99, seed=1).params.equals(same)
 
 
+def test_samples_of_fit_by_hand() -> None:
+    """Books of three days; beyond 10,000 USD the second and third one end early.
+
+    The third book costs 5 bps for its only size, so a larger one costs 5 or more. In the second one
+    the dollars from 10,000 to 100,000 cost 6.33 on average, so the next 900,000 cost as much.
+    """
+    bps = [2.0, 4.0, 10.0, 3.0, 6.0, NAN, 5.0, NAN, NAN]
+    rows = pd.DataFrame(
+        {
+            "timestamp": times(MONDAY + DAY * np.repeat([0, 1, 2], 3)),
+            "coin": "XYZ",
+            "half_spread_bps": 1.0,
+            "amount_usd": [1e4, 1e5, 1e6] * 3,
+            "buy_slippage_bps": bps,
+            "sell_slippage_bps": [2.0, 9.0, 11.0] * 3,
+        }
+    )
+    thin = rows.iloc[:1].assign(coin="ABC", buy_slippage_bps=NAN, amount_usd=7.0)
+    found = fit(as_numbers(pd.concat([rows, thin]), "exact"), level=0.8, draws=99)
+    points = found.samples
+    assert points.index.tolist() == list(range(8))
+    table = points.set_index(["coin", "side", "amount_usd"]).sort_index()
+    buys = table.loc[("XYZ", "buy")]
+    assert buys["n"].tolist() == [3, 3, 3]
+    assert buys["missing"].tolist() == [0, 1, 2]
+    assert buys["q50"].tolist()[:2] == [3.0, 6.0]
+    assert np.isnan(buys["q50"].iloc[2])
+    large, small = 1e5 / 1.0006, 1e4 / 1.0003
+    beyond = 1e4 * (1e6 / (large + 10 * (large - small)) - 1)
+    wanted = [10 / 3, (4 + 6 + 5) / 3, (10 + beyond + 5) / 3]
+    assert buys["mean"].tolist() == pytest.approx(wanted, rel=1e-9)
+    assert table.loc[("XYZ", "sell"), "q50"].tolist() == [2.0, 9.0, 11.0]
+    assert table.loc[("XYZ", "sell"), "mean"].tolist() == pytest.approx([2.0, 9.0, 11.0])
+    assert np.isnan(table.loc[("ABC", "buy", 7.0), "mean"])
+    groups = found.groups
+    assert {name: str(dtype) for name, dtype in groups.dtypes.items()} == {
+        "coin": "str", "side": "str", "n": "int64", "missing": "int64", "days": "int64",
+        "smallest_usd": "float64", "largest_usd": "float64", "misfit": "float64",
+    }  # fmt: skip
+    assert groups.iloc[:, :7].to_numpy().tolist() == [
+        ["ABC", "buy", 1, 1, 1, 7, 7], ["ABC", "sell", 1, 0, 1, 7, 7],
+        ["XYZ", "buy", 9, 3, 3, 1e4, 1e6], ["XYZ", "sell", 9, 0, 3, 1e4, 1e6],
+    ]  # fmt: skip
+    law = found.params.pivot(index=["coin", "side"], columns="name", values="estimate")
+    for side, sizes, means in (("buy", [1e4], [10 / 3]), ("sell", [1e4, 1e5, 1e6], [2, 9, 11])):
+        half, a, k, sigma = law.loc[("XYZ", side), ["half_spread", "a", "k", "sigma"]]
+        curve = (half + a * (np.array(sizes) / 1e5) ** k) * np.exp(sigma**2 / 2)
+        misfit = groups.set_index(["coin", "side"]).loc[("XYZ", side), "misfit"]
+        assert misfit == pytest.approx(np.abs(curve / means - 1).max(), rel=1e-6)
+        words = f"XYZ, {side}: the law does not hold, it misses a sampled mean by "
+        assert (f"{words}{100 * misfit:.0f} %</p>" in found._repr_html_()) == (misfit > 0.1)
+        blocks, drawn = found.draws["XYZ", side]
+        ends = found.params.set_index(["coin", "side", "name"]).sort_index()
+        for place, name in enumerate(["half_spread", "a", "k", "sigma"]):
+            assert ends.loc[("XYZ", side, name), ["low", "high"]].tolist() == pytest.approx(
+                list(bootstrap_interval(drawn[1:, place], blocks, 0.8, positive=name != "k"))
+            )
+    facts = found.params.attrs["toolkit"]
+    assert (facts["helper"], facts["level"]) == ("slippage.fit", 0.8)
+    assert list(facts["inputs"]) == ["samples"]
+
+
 FITTED = fit(books(6, sigma=0.1), draws=99)
 
 
@@ -236,6 +300,108 @@ def test_asymmetry_by_hand() -> None:
     assert result["low"] == pytest.approx(1.5 - 17.97 / 4, abs=0.1)
     assert result["high"] == pytest.approx(1.5 + 17.97 / 4, abs=0.1)
     assert asymmetry(rows.iloc[:3])[["low", "high"]].isna().all().all()
+
+
+def test_asymmetry_of_mixed_rows() -> None:
+    """Two coins and sizes, in no order; a repeated moment counts once, its cheapest buy.
+
+    ABC: differences of -2, -1 and -4 on three days. XYZ: one of 0.004, which rounding explains.
+    """
+    rows = pd.DataFrame(
+        [
+            ("XYZ", 1e4, 0, 2.004, 2.0),
+            ("ABC", 5e3, 2 * DAY, 1.0, 5.0),
+            ("ABC", 5e3, 0, 3.0, 5.0),
+            ("ABC", 5e3, 0, 9.0, 5.0),
+            ("ABC", 5e3, DAY, 4.0, 5.0),
+            ("ABC", 5e3, DAY + HOUR, 4.0, NAN),
+            ("ABC", 1e3, 0, NAN, NAN),
+        ],
+        columns=["coin", "amount_usd", "ms", "buy_slippage_bps", "sell_slippage_bps"],
+    )
+    rows = rows.assign(half_spread_bps=1.0, timestamp=times(MONDAY + rows.pop("ms")))
+    found = asymmetry(rows, draws=500, seed=2)
+    figures = ["coin", "amount_usd", "n", "buy_missing", "sell_missing", "days", "buy_bps"]
+    assert list(found.columns) == [
+        *figures, "sell_bps", "difference_bps", "low", "high", "buy_dearer",
+    ]  # fmt: skip
+    assert found[figures[:-1]].to_numpy().tolist() == [
+        ["ABC", 1e3, 0, 1, 1, 0], ["ABC", 5e3, 3, 0, 1, 3], ["XYZ", 1e4, 1, 0, 0, 1],
+    ]  # fmt: skip
+    thin, abc, xyz = found.to_dict("records")
+    assert all(np.isnan(thin[name]) for name in found.columns[6:])
+    assert (abc["buy_bps"], abc["sell_bps"]) == pytest.approx((8 / 3, 5.0))
+    assert abc["difference_bps"] == pytest.approx(-7 / 3)
+    assert (abc["buy_dearer"], xyz["buy_dearer"]) == (0.0, 0.5)
+    assert abc["low"] < -7 / 3 < abc["high"]
+    dtypes = {name: str(dtype) for name, dtype in found.dtypes.items()}
+    assert {dtypes[name] for name in figures[2:6]} == {"int64"}
+    assert {dtypes[name] for name in ("amount_usd", *found.columns[6:])} == {"float64"}
+    assert dtypes["coin"] == "str"
+    pd.testing.assert_frame_equal(asymmetry(rows, draws=500, seed=2), found)
+    assert asymmetry(rows, draws=500, seed=3).loc[1, "low"] != abc["low"]
+    assert asymmetry(rows, draws=9, seed=2).loc[1, "low"] != abc["low"]
+    half = asymmetry(rows, draws=500, seed=2, level=0.5).loc[1]
+    assert abc["low"] < half["low"] < half["high"] < abc["high"]
+    # Three days in blocks of two are two blocks; blocks of three are one.
+    assert asymmetry(rows, block_days=2, draws=99)["low"].isna().tolist() == [True, False, True]
+    assert asymmetry(rows, block_days=3, draws=99)["low"].isna().all()
+    facts = found.attrs["toolkit"]
+    assert (facts["helper"], facts["level"]) == ("slippage.asymmetry", 0.95)
+    assert facts["by"] == ["coin", "amount_usd"]
+    assert list(facts["inputs"]) == ["samples"]
+    whole = asymmetry(rows.assign(kind=7), by="kind", draws=9)
+    assert whole[["kind", "n"]].to_numpy().tolist() == [[7, 4]]
+    assert str(whole["kind"].dtype) == "int64"
+
+
+def test_errors_of_asymmetry() -> None:
+    with pytest.raises(ValueError, match=r"^block_days"):
+        asymmetry(books(), block_days=0)
+    with pytest.raises(ValueError, match="level"):
+        asymmetry(books(), level=95)
+    for wrong in ("timestamp", "coin", "buy_slippage_bps"):
+        with pytest.raises(MissingColumns, match=rf"^samples: .*{wrong}"):
+            asymmetry(books().drop(columns=wrong), by="amount_usd")
+    with pytest.raises(MissingColumns, match=r"^samples: .*timestamp"):
+        heatmap(books().drop(columns="timestamp"))
+
+
+def test_heatmap_of_two_coins() -> None:
+    """Tuesday 05:00 and Sunday 22:00; the spread of a sample may be unknown; any share counts."""
+    first, second = DAY + 5 * HOUR, 6 * DAY + 22 * HOUR
+    rows = pd.DataFrame(
+        [
+            ("B", second, 4.0, 1.0, 2.0), ("A", first, 1.0, 3.0, 5.0), ("A", first, NAN, 8.0, 4.0),
+            ("A", first + 1, 3.0, NAN, 6.0), ("A", first + 7 * DAY, 2.0, 4.0, 9.0),
+        ],
+        columns=["coin", "ms", "half_spread_bps", "buy_slippage_bps", "sell_slippage_bps"],
+    )  # fmt: skip
+    rows = rows.assign(amount_usd=1e3, timestamp=times(MONDAY + rows.pop("ms")))
+    found = heatmap(rows, 0.75, by="coin")
+    assert list(found.columns) == [
+        "coin", "hour_of_week", "weekday", "hour_of_day", "side", "n", "missing", "missing_share",
+        "half_spread_bps", "bps",
+    ]  # fmt: skip
+    assert found.to_numpy().tolist() == [
+        ["A", 29, 1, 5, "buy", 4, 1, 0.25, 2.0, 8.0],
+        ["A", 29, 1, 5, "sell", 4, 0, 0.0, 2.0, 6.0],
+        ["B", 166, 6, 22, "buy", 1, 0, 0.0, 4.0, 1.0],
+        ["B", 166, 6, 22, "sell", 1, 0, 0.0, 4.0, 2.0],
+    ]
+    whole = ["hour_of_week", "weekday", "hour_of_day", "n", "missing"]
+    assert set(map(str, found[whole].dtypes)) == {"int64"}
+    engine = Engine("duckdb")
+    weekdays = engine.take(heatmap(engine.give(rows), by="coin"))
+    assert [row["weekday"] for row in weekdays] == [1, 1, 6, 6]
+    assert heatmap(rows, 0, by="coin")["bps"].tolist() == [3, 4, 1, 2]
+    assert heatmap(rows, 1, by="coin")["bps"].tolist()[1:] == [9, 1, 2]
+    facts = found.attrs["toolkit"]
+    assert (facts["helper"], facts["by"]) == ("slippage.heatmap", ["coin"])
+    assert facts["quantile"] == 0.75
+    assert list(facts["inputs"]) == ["samples"]
+    with pytest.raises(ValueError, match="must be between"):
+        heatmap(rows, -0.1)
 
 
 def test_undetermined_slope_has_no_parameters() -> None:

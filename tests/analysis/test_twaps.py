@@ -70,6 +70,58 @@ def test_quality_by_hand() -> None:
     assert sold["vs_arrival_bps"] == pytest.approx(1500)
 
 
+def test_quality_of_mixed_orders() -> None:
+    """Two accounts, two coins and equal TWAP ids; the rows are in no order.
+
+    BTC: 100 (1), 110 (1), 120 (2) at 0, 10, 40 s. ETH: 50 (4) at 5 s and 60 (1) at 25 s.
+    """
+    tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
+    other = tape_of((5, 50, 4), (25, 60, 1)).assign(coin="ETH")
+    fills = pd.concat(
+        [
+            order(tape.iloc[[2, 1]].assign(sz=[1.0, 0.5]), "B", 2).assign(user="0xb"),
+            order(tape.iloc[1:2], "A", 2).assign(user="0xa"),
+            order(other.assign(sz=0.5), "A", 2).assign(user="0xb"),
+            order(tape.iloc[:1], "B", 1).assign(user="0xb"),
+            order(tape.iloc[:1], "B", 9).assign(user=None),
+        ]
+    )
+    fills["user"] = fills["user"].astype("category")
+    found = twaps.quality(fills, pd.concat([other, tape]))
+    assert list(found.columns[:9]) == [
+        "user", "coin", "twap_id", "side", "fills", "sz", "px", "first", "last",
+    ]  # fmt: skip
+    assert found.iloc[:4, :6].to_numpy().tolist() == [
+        ["0xa", "BTC", 2, "A", 1, 1.0],
+        ["0xb", "BTC", 1, "B", 1, 1.0],
+        ["0xb", "BTC", 2, "B", 2, 1.5],
+        ["0xb", "ETH", 2, "A", 2, 1.0],
+    ]
+    # An order without an account is an order, too.
+    assert found["twap_id"].tolist() == [2, 1, 2, 2, 9]
+    assert found["user"].isna().tolist() == [False] * 4 + [True]
+    assert str(found["user"].dtype) == "str"
+    px = 175 / 1.5
+    assert found["px"].tolist() == pytest.approx([110, 100, px, 55, 100])
+    assert found["vwap"].tolist() == pytest.approx([110, 100, 350 / 3, 52, 100])
+    assert found["twap"].tolist() == pytest.approx([110, 100, 110, 50, 100])
+    assert found["arrival_px"].tolist()[::2] == [100, 100, pytest.approx(np.nan, nan_ok=True)]
+    assert found["share"].tolist() == pytest.approx([1, 1, 0.5, 0.2, 1])
+    assert found["vs_vwap_usd"].tolist() == pytest.approx([0, 0, 1.5 * (350 / 3 - px), 3, 0])
+    assert found["vs_twap_usd"].tolist() == pytest.approx([0, 0, 1.5 * (110 - px), 5, 0])
+    assert found["vs_arrival_usd"].tolist()[:3:2] == pytest.approx([10, 1.5 * (100 - px)])
+    assert found["vs_twap_bps"].tolist()[3] == pytest.approx(1000)
+    assert list(found["first"]) == list(times(MONDAY + SECOND * np.array([10, 0, 10, 5, 0])))
+    assert list(found["last"]) == list(times(MONDAY + SECOND * np.array([10, 0, 40, 25, 0])))
+    facts = found.attrs["toolkit"]
+    assert facts["helper"] == "twaps.quality"
+    assert list(facts["inputs"]) == ["fills", "tape"]
+    with pytest.raises(MissingColumns, match=r"^fills: .*twap_id"):
+        twaps.quality(tape.assign(side="B"), tape)
+    with pytest.raises(MissingColumns, match=r"^tape: .*sz"):
+        twaps.quality(fills, tape.drop(columns="sz"))
+
+
 def test_quality_with_missing_fill_price() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
     unpriced = twaps.quality(order(tape.iloc[1:].assign(px=[110.0, NAN], sz=1.0)), tape).iloc[0]
@@ -86,6 +138,10 @@ def test_tape_rows_without_price() -> None:
     row = twaps.quality(orders, tape).iloc[0]
     assert (row["vwap"], row["twap"], row["arrival_px"]) == (120.0, 100.0, 100.0)
     assert row["share"] == 1.0
+    # A row of size 0 is no trade. A perp's row without a direction is one, without a warning.
+    empty = tape_of((0, 100, 1), (10, 110, 0), (40, 120, 2))
+    empty["dir"] = pd.array([None] * 3, dtype="str")
+    pd.testing.assert_series_equal(twaps.quality(orders, empty).iloc[0], row)
 
 
 def test_old_price_is_not_arrival() -> None:
@@ -111,6 +167,15 @@ def test_both_sides_are_one_trade() -> None:
     one, two = (twaps.quality(order(tape.assign(sz=0.5)), item) for item in (tape, both))
     pd.testing.assert_frame_equal(one, two)
     assert one["share"].item() == 0.5
+
+
+def test_rows_without_trade_id_stay_apart() -> None:
+    """A trade id of 0, or none, is no id: all rows count, in the order and on the tape."""
+    tape = tape_of((0, 100, 1), (10, 110, 1), (10, 120, 1))
+    for ids in (0, None):
+        rows = tape.assign(tid=pd.array([ids] * 3, dtype="Int64"))
+        row = twaps.quality(order(rows.iloc[1:]), rows).iloc[0]
+        assert (row["fills"], row["px"], row["vwap"], row["share"]) == (2, 115.0, 115.0, 1.0)
 
 
 def test_conversions_are_no_market_volume() -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -137,6 +138,56 @@ def test_oracle_check_finds_wrong_factor() -> None:
     late = tk.funding.oracle_check(rows, trades.iloc[2:3])
     assert late[["ratio", "agrees"]].isna().all(axis=None)
     assert late["fills"].tolist() == [0, 0]
+
+
+def test_oracle_check_of_mixed_rows() -> None:
+    """ABC pays at hours 9 and 12, XYZ at 12 for three hours; the fills are at any time.
+
+    XYZ: from hour 9 to 13 at a mean of (40 * 1 + 44 * 3) / 4 = 43, and an oracle price of 43.
+    ABC at 12: from hour 11 on alone, 5 at 10. ABC at 9: 10 hours and 1 ms early, so no fill.
+    """
+    hours = np.array([12, 12, 9])
+    rows = pd.DataFrame(
+        {"coin": ["XYZ", "ABC", "ABC"], "time": times(MONDAY + HOUR * hours + 5), "szi": -2.0,
+         "funding_rate": [1e-4, -1e-3, 1e-3], "n_samples": [3.0, np.nan, 1.0]}
+    )  # fmt: skip
+    rows["usdc"] = [3 * 43 * 2e-4, -5 * 2e-3, 2e-3 * 2.4]
+    trades = [
+        ("XYZ", 40.0, 1.0, 9 * HOUR), ("XYZ", 44.0, 3.0, 13 * HOUR),
+        ("XYZ", 90.0, 7.0, 9 * HOUR - 1), ("XYZ", 90.0, 7.0, 13 * HOUR + 1),
+        ("ABC", 10.0, 5.0, 11 * HOUR), ("ABC", 99.0, 5.0, 11 * HOUR - 1),
+        ("ABC", np.nan, 5.0, 12 * HOUR), ("@ABC", 99.0, 5.0, 12 * HOUR),
+    ]  # fmt: skip
+    fills = pd.DataFrame(trades, columns=["coin", "px", "sz", "time"])
+    fills = fills.assign(time=times(MONDAY + fills["time"])).iloc[::-1]
+    found = tk.funding.oracle_check(rows, fills, tolerance=0.2)
+    assert {name: str(dtype) for name, dtype in found.dtypes.items()} == {
+        "coin": "str", "hour": "datetime64[ms, UTC]", "oracle_px": "float64", "fill_px": "float64",
+        "fills": "int64", "ratio": "float64", "off_by": "float64", "agrees": "boolean",
+    }  # fmt: skip
+    assert found["coin"].tolist() == ["ABC", "ABC", "XYZ"]
+    assert list(found["hour"]) == list(times(MONDAY + HOUR * np.array([9, 12, 12])))
+    assert found["oracle_px"].tolist() == pytest.approx([2.4, 5.0, 43.0])
+    assert found["fills"].tolist() == [0, 1, 2]
+    assert found["fill_px"].tolist()[1:] == pytest.approx([10.0, 43.0])
+    assert found["ratio"].tolist()[1:] == pytest.approx([0.5, 1.0])
+    assert found["off_by"].tolist()[1:] == pytest.approx([0.5, 1.0])
+    assert found["agrees"].tolist()[1:] == [False, True]
+    assert found.loc[0, ["fill_px", "ratio", "off_by", "agrees"]].isna().all()
+    # Of 2.5 no whole number is within a tenth: the ratio itself is the answer.
+    wide = rows.assign(usdc=2.5 * rows["usdc"])
+    assert tk.funding.oracle_check(wide, fills)["off_by"].iloc[2] == pytest.approx(2.5)
+    # Hours 5 to 13 have ABC at 10 and 99, 54.5 on average: 9.08 times an oracle price of 6.
+    near = tk.funding.oracle_check(wide, fills, window_hours=4)
+    assert near["off_by"].iloc[0] == pytest.approx(1 / 9)
+    facts = found.attrs["toolkit"]
+    assert (facts["helper"], facts["tolerance"]) == ("funding.oracle_check", 0.2)
+    assert list(facts["inputs"]) == ["funding", "fills"]
+    for wrong in ({"tolerance": 0}, {"window_hours": 0}):
+        with pytest.raises(ValueError, match="must be above 0"):
+            tk.funding.oracle_check(rows, fills, **wrong)
+    with pytest.raises(tk.errors.MissingColumns, match=r"^fills: .*sz"):
+        tk.funding.oracle_check(rows, fills.drop(columns="sz"))
 
 
 @pytest.mark.parametrize("name", ENGINES)

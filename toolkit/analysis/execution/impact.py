@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import columns, directions, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     bootstrap_interval,
@@ -106,8 +107,8 @@ def impact(
     ----------
     fills : DataFrame
         Fills of all accounts of the markets, or of some: ``oid, coin, px, sz, side, time, crossed``
-        (and ``user``, ``twap_id``), in pandas, Polars or DuckDB. Only fills of takers count.
-        Repeated rows count once.
+        (and ``user``, ``twap_id``, ``dir``), in pandas, Polars or DuckDB. Only fills of takers
+        count, and of these only trades, as for `fill_quality`. Repeated rows count once.
     prices : DataFrame
         Mids of the market, as for `markout`: asset contexts with times, or `quotes` of the tape.
         Prices of trades are refused, because each is a bid or an ask.
@@ -203,11 +204,15 @@ def impact(
 
 
 def _read_taker_fills(fills: IntoFrame) -> pd.DataFrame:
-    """Return the fills of takers, with the id of their order or TWAP."""
+    """Return the trades of takers among the fills, with the id of their order or TWAP."""
     needed = ("oid", "coin", "px", "sz", "side", "time", "crossed")
+    optional = ("user", "twap_id", "dir")
     rows = columns.pandas_columns(
-        count_once(fills, "fills"), "fills", needed, ("user", "twap_id"), ("px", "sz")
+        count_once(fills, "fills"), "fills", needed, optional, ("px", "sz")
     )
+    frame = nw.from_native(rows, eager_only=True)
+    directions.warn_missing_directions(frame, "fills")
+    rows = frame.filter(directions.is_market_trade(frame.columns)).to_native()
     taken = rows["crossed"].astype("boolean").fillna(False).to_numpy(bool)
     rows = rows[taken & (rows["px"] * rows["sz"] > 0).to_numpy(bool)].reset_index(drop=True)
     twap = rows["twap_id"] if "twap_id" in rows else pd.Series(pd.NA, rows.index)

@@ -128,7 +128,7 @@ def _read_orders(fills: IntoFrame) -> pd.DataFrame:
     if "tid" in rows:
         rows = _drop_repeated_trades(rows, [*keys, "tid"])
     rows["ntl"] = rows["px"] * rows["sz"]
-    grouped = rows.groupby(keys, sort=True)
+    grouped = rows.groupby(keys, sort=True, dropna=False)
     orders = grouped.agg(
         side=("side", "first"),
         fills=("sz", "size"),
@@ -178,7 +178,7 @@ def _order_benchmarks(tape: _CoinTape, orders: pd.DataFrame) -> Array:
     begin = np.searchsorted(tape.time, first, "left")
     end = np.searchsorted(tape.time, last, "right")
     volume = tape.sz[end] - tape.sz[begin]
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore"):
         vwap = np.where(end > begin, (tape.ntl[end] - tape.ntl[begin]) / volume, np.nan)
         mean = (_area_until(tape, last) - _area_until(tape, first)) / (last - first)
     twap = np.where(last > first, mean, _last_price(tape, first))

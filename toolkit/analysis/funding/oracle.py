@@ -2,6 +2,7 @@
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
@@ -197,7 +198,7 @@ def oracle_check(
             "oracle_px": prices["oracle_px"].astype("float64"),
         }
     )
-    around = _fill_prices_around(checks, rows, window_hours, _most_samples(funding))
+    around = _fill_prices_around(checks, rows, window_hours, _longest_rows(funding, checks))
     checks = checks.assign(**around)
     checks["ratio"] = checks["oracle_px"] / checks["fill_px"]
     checks["off_by"] = _nearest_factor(checks["ratio"], tolerance)
@@ -210,19 +211,26 @@ def oracle_check(
     return result
 
 
-def _most_samples(funding: IntoFrame) -> int:
-    """Return the largest number of payments that a row of the frame sums."""
-    rows = columns.pandas_columns(funding, "funding", ("coin",), (SAMPLES,), (SAMPLES,))
-    most = rows[SAMPLES].max() if SAMPLES in rows else 1
-    return int(most) if most >= 1 else 1
+def _longest_rows(funding: IntoFrame, checks: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """Return how many payments the longest row of each coin and hour sums."""
+    rows = columns.pandas_columns(funding, "funding", ("coin", "time"), (SAMPLES,), (SAMPLES,))
+    if SAMPLES not in rows:
+        return np.ones(len(checks))
+    places = [
+        [table["coin"].astype("str"), timestamps.ms_from_times(table[time]) // HOUR]
+        for table, time in ((rows, "time"), (checks, "hour"))
+    ]
+    longest = rows[SAMPLES].groupby(places[0]).max()
+    return longest.reindex(pd.MultiIndex.from_arrays(places[1])).clip(1).fillna(1).to_numpy("f8")
 
 
 def _fill_prices_around(
-    prices: pd.DataFrame, rows: pd.DataFrame, window: int, longest: int
+    prices: pd.DataFrame, rows: pd.DataFrame, window: int, longest: npt.NDArray[np.float64]
 ) -> dict[str, pd.Series]:
     """Return the mean price of the fills around each hour, weighted by size, and their number."""
     value, size, count = (np.full(len(prices), 0.0) for _ in range(3))
     moment = timestamps.ms_from_times(prices["hour"]).to_numpy(dtype="float64")
+    begin, end = moment - (window + longest - 1) * HOUR, moment + window * HOUR
     ms = timestamps.ms_from_times(rows["time"])
     for coin, places in prices.groupby("coin").indices.items():
         is_coin = (rows["coin"].astype("str") == coin).to_numpy(dtype=bool)
@@ -231,8 +239,8 @@ def _fill_prices_around(
         )
         table = table.sort_values("ms", kind="stable")
         times = table["ms"].to_numpy(dtype="float64")
-        first = np.searchsorted(times, moment[places] - (window + longest - 1) * HOUR, "left")
-        last = np.searchsorted(times, moment[places] + window * HOUR, "right")
+        first = np.searchsorted(times, begin[places], "left")
+        last = np.searchsorted(times, end[places], "right")
         paid = np.concatenate([[0.0], np.cumsum(table["px"] * table["sz"])])
         sizes = np.concatenate([[0.0], np.cumsum(table["sz"])])
         value[places], size[places] = paid[last] - paid[first], sizes[last] - sizes[first]
