@@ -262,6 +262,9 @@ def apply_constants(
         for function in functions:
             defaults = function.__defaults__ or ()
             function.__defaults__ = tuple(becomes if d is was else d for d in defaults) or None
+            for key, default in (function.__kwdefaults__ or {}).items():
+                if default is was:
+                    function.__kwdefaults__[key] = becomes
 
 
 def run_items(items: list[Any], each: Callable[[Any], None] = lambda item: None) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 
@@ -18,6 +19,9 @@ from .simulated import Everybody, everybody
 @pytest.fixture(scope="module")
 def tables(world: World) -> Everybody:
     return everybody(world)
+
+
+LONG_SHORT = ["total_long_notional", "total_short_notional"]
 
 
 def snapshot() -> pd.DataFrame:
@@ -127,6 +131,85 @@ def test_leverage_by_hand() -> None:
     whole = leverage(snapshot(), by=None).iloc[0]
     assert (whole["accounts"], whole["exposed"]) == (4, 3)
     assert whole["median_leverage"] == pytest.approx((2 + 200 / 600) / 2)
+
+
+def test_leverage_of_groups_by_hand() -> None:
+    """Users come in any order; 0xc has an unknown mode, 0xa none, and 0xb no value on one dex."""
+    rows = [
+        ("0xb", "hyperliquid:USDC", 10.0, 0.0, 30.0, 1),
+        ("0xb", "pre:USDH", np.nan, 5.0, 0.0, 1),
+        ("0xc", "pre:USDH", 50.0, 0.5, 0.0, 7),
+        ("0xa", "USDC", 20.0, 70.0, 10.0, None),
+    ]
+    names = ["user", "collateral_token", "account_value", *LONG_SHORT, "account_mode"]
+    given = pd.DataFrame(rows, columns=names)
+    by_user = values(given)
+    assert by_user["user"].tolist() == ["0xa", "0xb", "0xc"]
+    assert by_user["value"].tolist() == pytest.approx([20, np.nan, 50], nan_ok=True)
+    assert by_user["mode"].tolist()[1:] == ["dex abstraction", "mode 7"]
+    assert by_user["mode"].isna()[0]
+    modes = leverage(given)
+    assert modes["mode"].tolist()[:2] == ["dex abstraction", "mode 7"]
+    assert modes["mode"].isna()[2]
+    assert modes["leverage"].tolist() == pytest.approx([np.nan, 0.01, 4.0], nan_ok=True)
+    assert modes["net"].tolist() == pytest.approx([np.nan, 1, 0.75], nan_ok=True)
+    assert modes["median_leverage"].tolist() == pytest.approx([np.nan, 0.01, 4.0], nan_ok=True)
+    counts = ["accounts", "exposed", "missing"]
+    assert modes[counts].values.tolist() == [[0, 0, 1], [1, 1, 0], [1, 1, 0]]
+    dexes = leverage(given, by="dex")
+    assert dexes["dex"].tolist() == ["all", "hyperliquid", "pre"]
+    assert dexes[["value", "long", "short"]].values.tolist() == [
+        [20, 70, 10], [10, 0, 30], [50, 0.5, 0],
+    ]  # fmt: skip
+    spread = concentration(given, by=["dex"])
+    assert spread["dex"].tolist() == ["all", "hyperliquid", "pre"]
+    assert spread["value"].tolist() == [20, 10, 50]
+    tokens = concentration(given, by="token").set_index("token")
+    assert tokens.loc["USDC", "gini"] == pytest.approx((20 - 10) / (2 * 30))
+
+
+def test_values_of_states_by_dex() -> None:
+    """States have the dex as a column, and no mode; a table of values is read again as it is."""
+    states = pd.DataFrame(
+        {"user": ["0xb", "0xa", "0xa"], "dex": ["pre", "pre", "hyperliquid"],
+         "account_value": [3.0, 2.0, -1.0]}
+    )  # fmt: skip
+    by_dex = values(pl.from_pandas(states), by="dex")
+    assert by_dex.columns == ["user", "dex", "mode", "value", "long", "short"]
+    assert by_dex["dex"].to_list() == ["hyperliquid", "pre", "pre"]
+    assert by_dex["value"].to_list() == [-1, 2, 3]
+    assert by_dex["mode"].null_count() == 3
+    three = values(states)[["user", "mode", "value"]]
+    assert three["value"].tolist() == [1, 3]
+    assert concentration(three)["gini"].item() == pytest.approx((3 - 1) / (2 * 4))
+    facts = [
+        values(states).attrs["toolkit"],
+        leverage(snapshot()).attrs["toolkit"],
+        concentration(states).attrs["toolkit"],
+        lorenz(states).attrs["toolkit"],
+    ]
+    helpers = ["values", "leverage", "concentration", "lorenz"]
+    assert [each["helper"] for each in facts] == [f"accounts.{name}" for name in helpers]
+    assert all(list(each["inputs"]) == ["snapshot"] for each in facts)
+
+
+def test_missing_columns_of_values() -> None:
+    bare = pd.DataFrame({"account_value": [1.0]})
+    full = snapshot()
+    for frame, call, missing in (
+        (bare, leverage, "columns user, account_mode"),
+        (full.drop(columns="account_mode"), leverage, "column account_mode"),
+        (full.drop(columns="collateral_token"), lambda f: values(f, "dex"), "collateral_token"),
+        (full.drop(columns="collateral_token"), lambda f: values(f, "token"), "collateral_token"),
+        (full.drop(columns="account_value"), values, "account_value"),
+    ):
+        with pytest.raises(MissingColumns, match=f"^snapshot: .*{missing}"):
+            call(frame)
+    with pytest.raises(ValueError, match="user, mode, token or dex, not 'size'"):
+        leverage(full, by="size")
+    twice = pd.concat([full, full[:1]])
+    with pytest.warns(RepeatedRows, match="^end: 1 of 7 rows"):
+        migration(full, twice)
 
 
 def test_migration_by_hand() -> None:

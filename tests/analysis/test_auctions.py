@@ -10,7 +10,7 @@ from hypothesis import given
 import toolkit as tk
 from toolkit import auctions
 from toolkit.contract.sources import Auction
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.frames import frame
 from toolkit.service.answers.auctions import auction_status
 from toolkit.times import HOUR, SECOND
@@ -124,6 +124,53 @@ def test_decay_with_several_request_times() -> None:
     result = auctions.decay(pd.concat(polls))
     assert result["gas"].tolist() == [520.0, 254.0]
     assert result["floor_gas"].tolist() == pytest.approx([100.0, 100.0])
+
+
+def two_auctions() -> pd.DataFrame:
+    """Return a running auction, 1000 to 800 after 50 of 200 s, and one that was sold at 550."""
+    rows = {
+        "start_time_seconds": [2000, 1000],
+        "duration_seconds": [200, 100],
+        "start_gas": [1000.0, 600.0],
+        "current_gas": [800.0, None],
+        "end_gas": [None, 550.0],
+    }
+    return pd.DataFrame(rows, index=[7, 5])
+
+
+def test_two_auctions_by_hand() -> None:
+    """The floor of the running one is 1000 - 4 * 200; nothing tells that of the other."""
+    result = auctions.decay(two_auctions(), at=2_050_000)
+    assert result["start_gas"].tolist() == [600.0, 1000.0]
+    assert result["floor_gas"].tolist() == pytest.approx([np.nan, 200.0], nan_ok=True)
+    assert result["elapsed"].tolist() == [1.0, 0.25]
+    assert result["per_hour"].tolist() == pytest.approx([np.nan, -14_400], nan_ok=True)
+    assert result["over"].tolist() == [True, False]
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], list(facts["inputs"])) == ("auctions.decay", ["status"])
+    early = auctions.decay(two_auctions(), at=1_999_000)
+    assert early["elapsed"].tolist() == [1.0, 0.0]
+    assert early["floor_gas"].isna().all()
+    first = two_auctions().assign(current_gas=[999.996, None])
+    assert auctions.decay(first, at=2_000_001)["floor_gas"][1] == pytest.approx(200.0)
+    with pytest.warns(RepeatedRows, match="status: 1 of 3 rows"):
+        auctions.decay(pd.concat([two_auctions(), two_auctions()[:1]]), at=2_050_000)
+
+
+def test_points_of_two_auctions() -> None:
+    """To 400: the sold one falls 2 a second, the running one 3."""
+    result = auctions.decay(two_auctions(), at=2_050_000, floor=400.0, gas=550.0, points=3)
+    begin = pd.Timestamp(0, tz="UTC")
+    seconds = [(time - begin).total_seconds() for time in result["time"]]
+    assert seconds == [1000, 1050, 1100, 2000, 2100, 2200]
+    assert result["line_gas"].tolist() == [600, 500, 400, 1000, 700, 400]
+    assert result.index.tolist() == list(range(6))
+    assert "index" not in result
+    assert result["gas_seconds"].tolist() == [-1025] * 3 + [100] * 3
+    assert result["premium"].tolist() == pytest.approx([0.375] * 3 + [np.nan] * 3, nan_ok=True)
+    assert (result["bought_at"][0] - begin).total_seconds() == 1025
+    lowest = auctions.decay(two_auctions(), at=2_050_000, floor=400.0, gas=400.0)
+    assert lowest["gas_seconds"].tolist() == [-950, 150]
 
 
 def test_errors_of_decay() -> None:

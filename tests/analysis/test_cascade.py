@@ -117,6 +117,31 @@ class TestByHand:
         made = run(held(("a", "X", 1e5 / 0.9)), owners(a=13e3), fitted, [-0.1])
         assert made.params["estimate"].iloc[0] == pytest.approx(0.9 * (1 - 0.0015) - 1, abs=2e-6)
 
+    def test_accounts_of_two_dexes_fall_alone(self) -> None:
+        """The margin of a on the dex pre holds; that on the native dex does not."""
+        rows = held(("a", "X", 1e5), ("a", "pre:Y", 1e5)).assign(dex=["hyperliquid", "pre"])
+        accounts = owners(a=12e3).assign(dex="hyperliquid")
+        other = owners(a=30e3).assign(dex="pre")
+        made = tk.liquidations.cascade(
+            rows, pd.concat([other, accounts]), self.depth, "X", [-0.1, 0.05], betas=1.0,
+            max_leverage={"X": 10, "pre:Y": 10},
+        )  # fmt: skip
+        assert made.liquidated[["user", "dex"]].values.tolist() == [["a", "hyperliquid"]]
+        assert made.liquidated["equity"].tolist() == pytest.approx([2_000])
+        sums = ["rounds", "accounts", "forced_usd", "backstop_usd", "deficit_usd", "unpriced_usd"]
+        assert made.params[sums].values.tolist() == [[1, 1, 9e4, 9e4, 0, 0], [0] * 6]
+        assert made.params["amplification_low"].isna().all()  # impact is known from one day
+        for frame in (made.params, made.rounds, made.liquidated):
+            facts = frame.attrs["toolkit"]
+            assert (facts["helper"], facts["coin"]) == ("liquidations.cascade", "X")
+            assert list(facts["inputs"]) == ["positions", "accounts", "impact"]
+
+    def test_shocks_without_choice(self) -> None:
+        made = run(self.rows, owners(a=1e6, b=1e6), self.depth)
+        falls, rises = made.params["shock"][:6], made.params["shock"][6:]
+        assert rises.tolist() == [0.02, 0.05, 0.1, 0.15, 0.2, 0.3]
+        assert falls.tolist() == [-shock for shock in rises[::-1]]
+
     @pytest.mark.parametrize("shock", [0.0, -1.0])
     def test_impossible_shock_is_refused(self, shock: float) -> None:
         with pytest.raises(ValueError, match="shock must be above -1 and not 0"):

@@ -129,6 +129,68 @@ def test_ranks_need_every_week() -> None:
     rows = history({"a": [3, 3], "b": [2, 2], "new": [9, 9]}).drop(index=4)
     result = staking.rank_stability(rows, now=at(2))
     assert (result.left_out, set(result.ranks["validator"])) == (1, {"a", "b"})
+    rows = history({"a": [3, 3, 1], "b": [2, 2, 5], "c": [np.nan, 4, 4]})
+    unknown = staking.rank_stability(rows, now=at(2))  # the third week is running
+    assert (unknown.n, unknown.left_out, unknown["next_week"]) == (2, 1, pytest.approx(1.0))
+    assert unknown.ranks["rank"].tolist() == [1, 1, 2, 2]
+
+
+def test_ranks_with_ties_by_hand() -> None:
+    """Ranks 1 2 3, 1 2.5 2.5, 2 2 2 and 1.5 1.5 3: sums 5.5, 8 and 10.5; ties 6, 24 and 6."""
+    rows = history({"a": [9, 9, 4, 6], "b": [5, 2, 4, 6], "c": [2, 2, 4, 1]})
+    result = staking.rank_stability(rows, now=at(4))
+    assert result["concordance"] == pytest.approx(12 * 12.5 / (16 * 24 - 4 * 36))
+    assert result["next_week"] == pytest.approx(1.5 / np.sqrt(2 * 1.5))  # of the first two weeks
+    equal = staking.rank_stability(history({"a": [2, 2], "b": [2, 2]}), now=at(2))
+    assert np.isnan(equal.params["estimate"]).all()
+    alone = staking.rank_stability(history({"a": [2, 3, 1]}), now=at(3))
+    assert np.isnan(alone.params["estimate"]).all()
+    two = staking.rank_stability(history({"a": [2, 2, 1], "b": [1, 1, 2]}), now=at(3))
+    assert (two["concordance"], two["next_week"]) == pytest.approx((1 / 9, 0))
+
+
+def test_rank_interval_by_hand() -> None:
+    """Orders abc abc acb abc: without one week each, the means are 0.5, 0.5, 1 and 0.75."""
+    rows = history({"a": [9, 9, 9, 9], "b": [5, 5, 2, 5], "c": [2, 2, 5, 2]})
+    params = staking.rank_stability(rows, now=at(4), level=0.5).params.set_index("name")
+    half = np.sqrt(3 / 4 * 0.171875) * 0.7648923  # Student's t of 3 degrees at 75 %
+    assert params.loc["next_week", "estimate"] == pytest.approx(2 / 3)
+    assert params.loc["next_week", "low"] == pytest.approx(2 / 3 - half)
+    assert params.loc["next_week", "high"] == pytest.approx(2 / 3 + half)
+    two = staking.rank_stability(rows[rows["week"] < times([at(2)])[0]], now=at(4)).params
+    assert two[["low", "high"]].isna().all(axis=None)
+
+
+def test_weeks_without_validator() -> None:
+    """The frame states its time, its rows are in any order, and the last row of a week counts."""
+    rows = history({"": [0.02, 0.09, 0.04]}).drop(columns="validator")
+    again = rows.iloc[[1]].assign(net_apr=0.03, gross_apr=0.04)
+    rows = pd.concat([rows.iloc[[2, 1, 0]], again])
+    rows.attrs["toolkit"] = {"asked_at": "2025-09-18T00:00:00Z"}
+    result = staking.implied_fee(rows, by="week")
+    assert result["validator"].tolist() == [""] * 3
+    assert result["net_apr"].tolist() == [0.02, 0.03, 0.04]
+    assert result["fee"].tolist() == pytest.approx([0.1, 0.25, 0.1])
+    assert result["whole"].tolist() == [True, True, False]
+    earned = staking.apy(rows)
+    assert earned[["n", "partial"]].values.tolist() == [[2, 1]]
+    assert earned["partial"].dtype == "int64"
+    assert earned["apr"].item() == pytest.approx(0.025)
+    assert staking.implied_fee(rows)["fee"].item() == pytest.approx(1 - 0.05 / (0.02 / 0.9 + 0.04))
+
+
+def test_results_name_their_helper() -> None:
+    rows = history({"b": [0.02, 0.03], "a": [0.01, 0.02]})
+    ranks = staking.rank_stability(rows, now=at(2), level=0.8)
+    for frame, helper, level in (
+        (staking.apy(rows, now=at(2), level=0.8), "staking.apy", 0.8),
+        (staking.implied_fee(rows, now=at(2)), "staking.implied_fee", None),
+        (ranks.params, "staking.rank_stability", 0.8),
+        (ranks.ranks, "staking.rank_stability", None),
+    ):
+        facts = frame.attrs["toolkit"]
+        assert (facts["helper"], facts.get("level")) == (helper, level)
+        assert list(facts["inputs"]) == ["history"]
 
 
 def test_simulated_commissions(simulated) -> None:
@@ -173,7 +235,9 @@ def test_rank_stability_as_html() -> None:
 
 def test_errors_of_staking() -> None:
     rows = history({"v": [0.1]})
-    with pytest.raises(ValueError, match=r"the time of the fetch is not known\. Pass now="):
+    with pytest.raises(
+        ValueError, match=r"^history: the time of the fetch is not known\. Pass now="
+    ):
         staking.apy(rows)
     with pytest.raises(ValueError, match="by must be 'validator' or 'week', not 'month'"):
         staking.implied_fee(rows, now=at(2), by="month")  # type: ignore[arg-type]

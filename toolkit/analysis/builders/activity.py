@@ -76,7 +76,7 @@ def activity(
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text, or a fill has no px or sz.
+        If a column is missing or holds text, or a fill has no user, px or sz.
     ValueError
         If `by` or `level` is not valid.
 

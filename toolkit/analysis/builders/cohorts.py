@@ -59,7 +59,7 @@ def cohorts(
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text, or a fill has no px or sz.
+        If a column is missing or holds text, or a fill has no user, px or sz.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def lifetime_value(
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text, or a fill has no px or sz.
+        If a column is missing or holds text, or a fill has no user, px or sz.
     ValueError
         If `weeks` is less than 1, or `level` is not between 0 and 1.
 
@@ -276,7 +276,7 @@ def read_builder_fills(
     end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
     conversion = directions.is_conversion(frame.collect_schema().names())
     frame = frame.filter(has_builder(builder) & ~conversion)
-    columns.require_values(frame, ("px", "sz"), "fills")
+    columns.require_values(frame, ("user", "px", "sz"), "fills")
     usd_values.warn_missing_builder_fees(frame, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
     frame = frame.with_columns(**earning_columns(frame.collect_schema().names(), "float"))

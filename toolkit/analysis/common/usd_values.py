@@ -114,10 +114,25 @@ def at_fill_price(fee: nw.Expr, bought: nw.Expr, kind: Numbers) -> nw.Expr:
     """Return the value of a fee in the bought token, in USD; missing if `bought` is not true."""
     if kind == "float":
         return nw.when(bought).then(fee * nw.col("px").cast(nw.Float64()))
-    # A product may have 36 digits. Only the rows with such a fee are cast to 20 and 16 digits.
-    fee = nw.when(bought).then(fee).cast(nw.Decimal(20, 10))
-    px = nw.when(bought).then(nw.col("px")).cast(nw.Decimal(16, 8))
-    return (fee * px).cast(columns.EXACT)
+    # Only the rows with such a fee are cast to fewer digits.
+    return _multiply_exactly(nw.when(bought).then(fee), nw.when(bought).then(nw.col("px")), 20)
+
+
+def _multiply_exactly(amount: nw.Expr, price: nw.Expr, digits: int) -> nw.Expr:
+    """Return the product of an amount with 10 decimals and a price with 8, with all 18 decimals.
+
+    The amount has at most so many `digits`, and the price the rest of 36.
+
+    Polars gives a product only as many decimals as the longer factor has, and Arrow the sum of
+    both, but no more than 38 digits. So the price becomes a whole number of 1e-8, and the amount
+    is divided by 1e8, in two steps because of the digits.
+    """
+    units = price.cast(nw.Decimal(25, 8)) * nw.lit(Decimal(10**8)).cast(nw.Decimal(9, 0))
+    part = amount.cast(nw.Decimal(digits, 10)).cast(nw.Decimal(digits + 8, 18))
+    for left in (digits + 4, digits):
+        tiny = nw.lit(Decimal("0.0001")).cast(nw.Decimal(4, 4))
+        part = (part * tiny).cast(nw.Decimal(left, 18))
+    return (part * units.cast(nw.Decimal(36 - digits, 0))).cast(columns.EXACT)
 
 
 def is_cash() -> nw.Expr:
@@ -216,8 +231,7 @@ def apply_prices(
         if kind == "float":
             value = amount * float(price)
         else:
-            held = nw.when(mine).then(amount).cast(nw.Decimal(22, 10))
-            value = (held * nw.lit(price).cast(nw.Decimal(14, 8))).cast(columns.EXACT)
+            value = _multiply_exactly(nw.when(mine).then(amount), nw.lit(price), 22)
         made = nw.when(mine).then(value).otherwise(made)
     return made
 

@@ -1,0 +1,169 @@
+"""Account values and positions of several accounts, dexes and times, by hand."""
+
+from decimal import Decimal
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from toolkit.analysis.common import account_values
+from toolkit.analysis.common.account_values import AccountValue, OpenPosition, read_values
+from toolkit.errors import MissingColumns, RepeatedRows
+
+from .examples import DAY, MONDAY, as_numbers, times
+
+NAN = float("nan")
+
+
+def snapshot() -> pd.DataFrame:
+    """Return 0xb on three dexes, with the last value unknown, and 0xa on two of one time."""
+    rows = [
+        ("0xB", "hyperliquid:USDC", 70.5, 2, MONDAY + 5),
+        ("0xa", "hyperliquid:USDC", -4.25, 0, MONDAY + 2),
+        ("0xb", "pre:USDH", 30.0, 2, MONDAY + 5),
+        ("0xa", "pre:USDH", 10.0, 0, MONDAY + 2),
+        ("0xc", "hyperliquid:USDC", NAN, 3, MONDAY),
+        ("0xc", "pre:USDH", 8.0, 3, MONDAY),
+    ]
+    names = ["user", "collateral_token", "account_value", "account_mode", "time"]
+    frame = pd.DataFrame(rows, columns=names)
+    return frame.assign(time=times(frame["time"]))
+
+
+def positions() -> pd.DataFrame:
+    rows = [("0xB", "X", 2.0, -3.5), ("0xa", "X", -1.0, NAN), ("0xb", "pre:Y", NAN, 6.0)]
+    return pd.DataFrame(rows, columns=["user", "coin", "szi", "unrealized_pnl"])
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_values_of_three_accounts_by_hand(kind: str) -> None:
+    """An account with an unknown part has no value; one without a row has no entry."""
+    given = (as_numbers(snapshot(), kind), as_numbers(positions(), kind))
+    found = read_values(given, "end")
+    number = float if kind == "float" else lambda value: Decimal(str(value))
+    assert found.kind == kind
+    assert list(found.worth) == ["0xa", "0xb", "0xc"]
+    assert found.worth["0xa"] == AccountValue(number(5.75), 0, MONDAY + 2)
+    assert found.worth["0xb"] == AccountValue(number(100.5), 2, MONDAY + 5)
+    assert found.worth["0xc"] == AccountValue(None, 3, MONDAY)
+    decimals = snapshot().astype({"account_mode": "float64"})  # as if some modes were missing
+    assert type(read_values(decimals, "end").worth["0xb"].mode) is int
+    assert found.held == {
+        ("0xb", "X"): OpenPosition(number(2.0), number(-3.5)),
+        ("0xa", "X"): OpenPosition(number(-1.0), None),
+        ("0xb", "pre:Y"): OpenPosition(None, number(6.0)),
+    }
+
+
+def test_values_without_optional_columns() -> None:
+    bare = snapshot()[["user", "collateral_token", "account_value"]]
+    found = read_values(pl.from_pandas(bare), "end")
+    assert found.worth["0xb"] == AccountValue(100.5, None, None)
+    assert found.held is None
+    states = bare.assign(collateral_token=None, dex=["a", "a", "b", "b", "a", "b"])
+    assert read_values(states.drop(columns="collateral_token"), "end").worth["0xa"].value == 5.75
+    empty = read_values(bare[:0], "end")
+    assert empty.worth == {}
+    held = read_values((bare, positions().drop(columns="szi")), "end").held
+    assert held is not None
+    assert held["0xb", "X"] == OpenPosition(None, -3.5)
+
+
+def test_time_of_values() -> None:
+    """A passed time replaces those of the frame; a missing time is that of the other rows."""
+    for at in (
+        MONDAY + 9,
+        pd.Timestamp(MONDAY + 9, unit="ms", tz="UTC"),
+        "2025-09-01T00:00:00.009Z",
+    ):
+        assert {value.ms for value in read_values(snapshot(), "end", at).worth.values()} == {
+            MONDAY + 9
+        }
+    late = snapshot()
+    late.loc[[0, 3], "time"] = pd.NaT
+    known = {user: value.ms for user, value in read_values(late, "end").worth.items()}
+    assert known == {"0xa": MONDAY + 2, "0xb": MONDAY + 5, "0xc": MONDAY}
+    never = snapshot().assign(time=pd.Series(pd.NaT, index=range(6), dtype="datetime64[ms, UTC]"))
+    assert {value.ms for value in read_values(never, "end").worth.values()} == {None}
+    by_dex = snapshot().assign(dex=list("aabbab"), time=times([9, 4, 7, 8, 1, 1]))
+    by_dex = by_dex.drop(columns="collateral_token")
+    assert {u: v.ms for u, v in read_values(by_dex, "end").worth.items()} == {
+        "0xa": 8, "0xb": 9, "0xc": 1,
+    }  # fmt: skip
+
+
+def test_two_batches_of_values_are_named() -> None:
+    rows = snapshot()
+    twice = pd.concat([rows, rows[2:3].assign(account_value=31.0)])
+    text = "^end: 0xb pre:USDH has several rows with different values, and it is not known which"
+    with pytest.raises(ValueError, match=text):
+        read_values(twice, "end")
+    later = pd.concat([rows, rows[2:3].assign(time=times([MONDAY + DAY]).to_numpy())])
+    text = r"^end: rows of one account are from 2 times. Keep .* end\[end.time == end.time.max"
+    with pytest.raises(ValueError, match=text):
+        read_values(later, "end")
+    ids = rows.assign(snapshot_id=list("aabbcc"))
+    text = r"^end: rows of one account are from 3 snapshots. Keep .* end\[end.snapshot_id == end.s"
+    with pytest.raises(ValueError, match=text):
+        read_values(ids, "end")
+    two = pd.concat([positions(), positions()[:1].assign(szi=9.0)])
+    with pytest.raises(ValueError, match=r"^end\[1\]: 0xb X has several rows with different"):
+        read_values((rows, two), "end")
+    for name in ("unrealized_pnl", "szi"):
+        other = pd.concat([positions(), positions()[:1].assign(**{name: 9.5})])
+        with pytest.raises(ValueError, match="several rows"):
+            read_values((rows, other), "end")
+    lazy = pl.from_pandas(pd.concat([positions(), positions()[2:]])).lazy()
+    moments = pl.Series("time", [MONDAY, MONDAY, MONDAY, MONDAY + 1])
+    with pytest.raises(ValueError, match=r"^end\[1\]: rows of one account are from 2 times"):
+        read_values((rows, lazy.with_columns(moments)), "end")
+    modes = pd.concat([rows, rows[:1].assign(account_mode=3)])
+    with pytest.raises(ValueError, match="0xb hyperliquid:USDC has several"):
+        read_values(modes, "end")
+
+
+def test_repeated_values_count_once() -> None:
+    rows = snapshot()
+    again = (pd.concat([rows, rows[2:3]]), pd.concat([positions(), positions()[1:]]))
+    with pytest.warns(RepeatedRows) as caught:
+        found = read_values(again, "end")
+    texts = [str(warning.message).split(" repeat")[0] for warning in caught]
+    assert texts == ["end: 1 of 7 rows", "end[1]: 2 of 5 rows"]
+    assert found.worth["0xb"].value == 100.5
+    kept = account_values.distinct_rows(pd.concat([rows[2:4]] * 2), ("user", "absent"), "rows")
+    assert kept["user"].tolist() == ["0xb", "0xa"]
+    assert kept.index.tolist() == [0, 1]
+    aside = pd.concat([rows.assign(fee_tier=1), rows[2:3].assign(fee_tier=2)])
+    assert read_values(aside, "end").worth["0xb"].value == 100.5
+
+
+def test_errors_of_account_values() -> None:
+    for name in ("user", "account_value"):
+        with pytest.raises(MissingColumns, match=f"^end: .*{name}"):
+            read_values(snapshot().drop(columns=name), "end")
+    with pytest.raises(MissingColumns, match=r"^end: .*account_value is String"):
+        read_values(snapshot().astype({"account_value": "str"}), "end")
+    for name in ("user", "coin", "unrealized_pnl"):
+        with pytest.raises(MissingColumns, match=f"^end.*: .*{name}"):
+            read_values((snapshot(), positions().drop(columns=name)), "end")
+
+
+def test_times_and_users_of_rows() -> None:
+    rows = snapshot()[:2]
+    assert account_values.row_times(rows) == [MONDAY + 5, MONDAY + 2]
+    assert account_values.row_times(rows.assign(time=[7, 8])) == [7, 8]
+    fine = rows.assign(time=rows["time"].dt.as_unit("ns"))
+    assert account_values.row_times(fine) == [MONDAY + 5, MONDAY + 2]
+    assert account_values.row_times(rows[["user"]]) == [None, None]
+    with pytest.raises(MissingColumns, match=r"^marks: column time has 1 missing value in 2 rows"):
+        account_values.row_times(rows.assign(time=[rows["time"][0], pd.NaT]), "marks")
+    with pytest.raises(MissingColumns, match=r"^rows: column time has 2 missing values"):
+        account_values.row_times(rows.assign(time=pd.NaT))
+    assert account_values.row_users(rows) == ["0xB", "0xa"]
+    assert account_values.row_users(rows[["time"]]) == ["", ""]
+    assert account_values.column_list(rows, "absent") == [None, None]
+    assert account_values.column_list(rows.assign(x=[NAN, 2.0]), "x") == [None, 2.0]
+    assert account_values.add_amounts([1.5, -4.0, 0.25]) == -2.25
+    assert account_values.add_amounts([Decimal(1), None]) is None
+    zeros = [account_values.zero_amount(kind) for kind in ("exact", "float")]
+    assert [(type(zero), zero) for zero in zeros] == [(Decimal, 0), (float, 0)]

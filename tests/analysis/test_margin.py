@@ -1,0 +1,112 @@
+"""Margin tiers of positions and repeated states, by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toolkit.analysis.accounts.margin import read_accounts, read_positions, read_tiers
+
+from .examples import MONDAY, times
+
+
+def states(*rows: tuple[str, str, float, float]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["user", "coin", "szi", "position_value"])
+
+
+def meta(*rows: tuple[str, float, int | None]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["name", "max_leverage", "margin_table_id"])
+
+
+def tables(*rows: tuple[int, float | None, float]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["margin_table_id", "lower_bound", "max_leverage"])
+
+
+def test_positions_of_both_signs_by_hand() -> None:
+    """A closed position is none, a repeated one is one, and a short's value has no sign."""
+    rows = states(
+        ("0xb", "pre:X", -4.0, 10.0), ("0xa", "X", 2.0, 30.0), ("0xa", "Y", 0.0, 0.0),
+        ("0xa", "X", 2.0, 30.0),
+    )  # fmt: skip
+    held = read_positions(rows, (), ())
+    assert held["user"].tolist() == ["0xb", "0xa"]
+    assert held["side"].tolist() == ["short", "long"]
+    assert held["size"].tolist() == [4, 2]
+    assert held["notional"].tolist() == [10, 30]
+    assert held["mark"].tolist() == [2.5, 15]
+    assert held.index.tolist() == [0, 1]
+
+
+def test_states_that_differ_are_named() -> None:
+    rows = states(("0xa", "Y", 1.0, 5.0), ("0xb", "X", 1.0, 5.0), ("0xb", "X", 2.0, 5.0))
+    text = "^positions: 0xb X has several rows with different szi or position_value"
+    with pytest.raises(ValueError, match=text):
+        read_positions(rows, (), ())
+    accounts = pd.DataFrame(
+        {"user": ["0xa", "0xb", "0xb"], "dex": ["", "", "pre"], "cross_account_value": 1.0}
+    )
+    assert len(read_accounts(accounts)) == 3
+    same = accounts.assign(dex=["", "pre", "pre"], cross_account_value=[1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"^accounts: 0xb pre has several .* cross_account_value"):
+        read_accounts(same)
+
+
+def test_states_of_two_moments_are_named() -> None:
+    rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0), ("0xb", "X", 2.0, 5.0))
+    rows["time"] = times([MONDAY, MONDAY, MONDAY + 1])
+    text = "^positions: rows of 0xb are of 2 moments. Keep one .* positions.time.max"
+    with pytest.raises(ValueError, match=text):
+        read_positions(rows, (), ())
+    two_dexes = rows.assign(coin=["X", "Y", "pre:X"])  # each dex is asked for itself
+    assert len(read_positions(two_dexes, (), ())) == 3
+    accounts = rows.assign(cross_account_value=1.0)
+    with pytest.raises(ValueError, match=r"^accounts: rows of 0xb are of 2 moments"):
+        read_accounts(accounts)
+
+
+def test_tiers_of_several_dexes_by_hand() -> None:
+    """X has table 51 of the native dex, pre:X table 51 of its own, and Y an id below 50."""
+    held = states(("a", "pre:X", 1.0, 1.0), ("a", "X", 1.0, 1.0), ("a", "Y", 1.0, 1.0))
+    assets = meta(("X", 40.0, 51), ("pre:X", 10.0, 51), ("Y", 20.0, 7))
+    native = tables((51, 3e6, 20.0), (51, 0.0, 40.0)).assign(dex="native")
+    own = tables((51, 0.0, 10.0), (51, 1e5, 5.0), (51, 1e6, 3.0)).assign(dex="pre")
+    found = read_tiers(held, assets, pd.concat([native, own, own]))
+    assert found.source == "margin tables"
+    assert found.max_leverage[0].tolist() == [10, 5, 3]
+    assert found.lower_bound[0].tolist() == [0, 1e5, 1e6]
+    assert found.max_leverage[1, :2].tolist() == [40, 20]
+    assert found.lower_bound[1, :2].tolist() == [0, 3e6]
+    assert found.max_leverage[2, 0] == 7
+    fetched = own.drop(columns="dex")
+    fetched.attrs["toolkit"] = {"parameters": {"dex": "pre"}}
+    with pytest.warns(UserWarning, match=r"^positions in X: their margin tables were not"):
+        only = read_tiers(held, assets, fetched)
+    assert only.source == "one tier for each coin"
+    assert only.max_leverage[0].tolist() == [10, 5, 3]
+    assert only.max_leverage[1, 0] == 40
+
+
+def test_leverage_of_state_counts_without_meta() -> None:
+    """A named coin has the passed leverage, another one that of its state, a third one none."""
+    held = states(("a", "X", 1.0, 1.0), ("a", "Y", 1.0, 1.0), ("a", "Z", 1.0, 1.0))
+    held["max_leverage"] = [50.0, 3.0, np.nan]
+    found = read_tiers(held, {"X": 25}, None)
+    assert found.max_leverage[:2, 0].tolist() == [25, 3]
+    assert np.isnan(found.max_leverage[2, 0])
+    assert read_tiers(held, None, None).max_leverage[0, 0] == 50
+    with pytest.raises(ValueError, match=r"^positions: column max_leverage is missing"):
+        read_tiers(held.drop(columns="max_leverage"), None, None)
+    with pytest.raises(ValueError, match=r"^margin_tables: the table of each coin is not known"):
+        read_tiers(held, {"X": 25}, tables((51, 0.0, 3.0)))
+
+
+@pytest.mark.parametrize("count", [5, 6])
+def test_coins_without_tables_are_named(count: int) -> None:
+    """A tier without a number makes its table unknown; five coins are named."""
+    coins = list("FEDCBA"[:count])
+    held = states(*((f"u{coin}", coin, 1.0, 1.0) for coin in coins))
+    assets = meta(*((coin, 9.0, 51 + place) for place, coin in enumerate(coins)))
+    given = tables((51, None, 3.0), (51, 0.0, 9.0))
+    named = "B, C, D, E, F" if count == 5 else "A, B, C, D, E and others"
+    with pytest.warns(UserWarning, match=f"^positions in {named}: their margin tables were not"):
+        found = read_tiers(held, assets, given)
+    assert found.max_leverage[:, 0].tolist() == [9.0] * count

@@ -1,0 +1,200 @@
+"""Performance sheets and leaderboards of several accounts and months, by hand."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import toolkit as tk
+from toolkit.analysis.performance.ratios import probabilistic_sharpe
+from toolkit.errors import MissingColumns
+
+START = pd.Timestamp("2025-09-30", tz="UTC")
+RETURNS = {"0xb": [0.1, -0.2, 0.05, 0.3, -0.1], "0xa": [0.02, 0.01, -0.03, np.nan, 0.04]}
+
+
+def days() -> pd.DataFrame:
+    """Return the returns of two accounts; only the second has leverage on some days."""
+    leverage = {"0xb": [np.nan] * 5, "0xa": [2.0, 3.0, np.nan, 7.0, np.nan]}
+    parts = [
+        pd.DataFrame(
+            {
+                "user": user,
+                "time": pd.date_range(START, periods=5),
+                "return_": values,
+                "capital": 1000.0 if user == "0xb" else 200.0,
+                "leverage": leverage[user],
+            }
+        )
+        for user, values in RETURNS.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def costs() -> pd.DataFrame:
+    rows = [
+        ("0xb", START, 400.0, -1.0, -0.5, -0.25, 0.75, 3.0),
+        ("0xb", START + pd.Timedelta(days=1), 600.0, -2.0, 0.0, 0.0, 0.0, -5.0),
+        ("0xa", START + pd.Timedelta(days=1), 50.0, 0.0, 0.0, 0.0, 0.125, 1.5),
+    ]
+    names = ["user", "day", "volume", "trading_fee", "builder_fee", "deployer_fee", "rebate"]
+    return pd.DataFrame(rows, columns=[*names, "funding"])
+
+
+def trips() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"user": ["0xa", "0xb", "0xa"], "status": "closed", "net": [3.0, -2.0, 4.0],
+         "duration_hours": [1.0, 2.0, 3.0], "closed": pd.date_range(START, periods=3)}
+    )  # fmt: skip
+
+
+def test_sheets_of_two_accounts_by_hand() -> None:
+    sheet = tk.performance.sheet(days(), trips=trips(), costs=costs(), level=0.9, draws=99)
+    rows = sheet.set_index(["user", "figure"])
+    assert list(dict.fromkeys(sheet["user"])) == ["0xa", "0xb"]
+    whole = 1.1 * 0.8 * 1.05 * 1.3 * 0.9
+    yearly = whole**73 - 1
+    first = rows.loc["0xb"]
+    assert first.loc["total_return", "value"] == pytest.approx(whole - 1)
+    assert first.loc["max_drawdown", "value"] == pytest.approx(-0.2)
+    assert first.loc["calmar", "value"] == pytest.approx(yearly / 0.2)
+    assert first.loc["best", "value"] == 0.3
+    assert first.loc["worst", "value"] == -0.2
+    above = np.array(RETURNS["0xb"])
+    assert first.loc["probabilistic_sharpe", "value"] == probabilistic_sharpe(above)
+    paid = {
+        "volume": (1000, 2, "USD"),
+        "fee_bps": (30, 2, "bps"),
+        "turnover": (73, 2, "per year"),
+        "fee_drag": (1e4 * 3 * 73 / 1000, 2, "bps"),
+        "funding_drag": (1e4 * 2 * 73 / 1000, 2, "bps"),
+    }
+    for name, (value, n, unit) in paid.items():
+        assert first.loc[name, "value"] == pytest.approx(value)
+        assert first.loc[name, ["n", "unit", "basis"]].tolist() == [n, unit, "costs"]
+    second = rows.loc["0xa"]
+    assert second.loc["leverage", ["value", "n", "unit"]].tolist() == [4.0, 3, "ratio"]
+    assert second.loc["max_leverage", ["value", "n", "unit"]].tolist() == [7.0, 3, "ratio"]
+    assert "leverage" not in first.index
+    assert second.loc["fee_bps", "value"] == pytest.approx(-25)
+    assert second.loc["trips", ["value", "basis"]].tolist() == [2, "trips"]
+    assert second.loc["expectancy", "value"] == 3.5
+    assert first.loc["best_trip", "value"] == -2
+    returned = second[second["basis"] == "returns"]
+    assert set(returned["n"].drop(["leverage", "max_leverage"])) == {4}
+    units = returned["unit"]
+    of_ratio = ["sharpe", "sharpe_error", "sortino", "calmar", "leverage", "max_leverage"]
+    assert units[units == "ratio"].index.tolist() == of_ratio
+    assert units[units == "periods"].index.tolist() == ["drawdown_periods"]
+    assert set(units) == {"share", "ratio", "periods"}
+    facts = sheet.attrs["toolkit"]
+    assert (facts["helper"], facts["by"], facts["level"]) == ("performance.sheet", None, 0.9)
+    assert list(facts["inputs"]) == ["returns"]
+
+
+def test_months_of_two_accounts_by_hand() -> None:
+    """The first day is in September. An account without trips or costs in a month has 0 of them."""
+    sheet = tk.performance.sheet(days(), trips=trips(), costs=costs(), by="month")
+    assert sheet.attrs["toolkit"]["by"] == "month"
+    rows = sheet.assign(month=sheet["month"].dt.month).set_index(["user", "month", "figure"])
+    assert rows.loc[("0xb", 9, "total_return"), "value"] == pytest.approx(0.1)
+    assert rows.loc[("0xb", 10, "total_return"), "value"] == pytest.approx(0.8 * 1.05 * 1.17 - 1)
+    assert rows.loc[("0xa", 10, "total_return"), "n"] == 3
+    assert rows.loc[("0xb", 9, "volume"), "value"] == 400
+    assert rows.loc[("0xb", 9, "fee_bps"), "value"] == pytest.approx(1e4 * 1 / 400)
+    assert rows.loc[("0xa", 9, "volume"), ["value", "n"]].tolist() == [0, 0]
+    assert np.isnan(rows.loc[("0xa", 9, "fee_bps"), "value"])
+    assert rows.loc[("0xb", 9, "trips"), "value"] == 0
+    assert rows.loc[("0xa", 10, "trips"), "value"] == 1
+    none = tk.performance.sheet(days().assign(return_=np.nan), trips=trips())
+    empty = none[none["figure"] == "total_return"]
+    assert empty[["n", "unit"]].values.tolist() == [[0, "share"]] * 2
+
+
+def test_errors_of_sheets() -> None:
+    with pytest.raises(MissingColumns, match=r"^costs: .*volume"):
+        tk.performance.sheet(days(), costs=costs().drop(columns="volume"))
+    with pytest.raises(ValueError, match=r"^draws must be"):
+        tk.performance.sheet(days(), draws=-1)
+    bare = tk.performance.sheet(days().drop(columns="capital"), costs=costs())
+    assert not {"turnover", "fee_drag", "funding_drag"} & set(bare["figure"])
+    free = tk.performance.sheet(days(), costs=costs().assign(funding=np.nan))
+    assert "fee_drag" in set(free["figure"])
+    assert "funding_drag" not in set(free["figure"])
+    poor = tk.performance.sheet(days().assign(capital=0.0), costs=costs())
+    assert poor.loc[poor["figure"] == "turnover", "value"].isna().all()
+
+
+def test_money_weighted_return_by_hand() -> None:
+    """100 earn 10 %; 50 come at the second noon, and 135 USD on average lose 20 %."""
+    rows = pd.DataFrame(
+        {"time": pd.date_range(START, periods=2), "return_": [0.1, -0.2],
+         "start": [100.0, 110.0], "flows": [0.0, 50.0], "capital": [100.0, 135.0]}
+    )  # fmt: skip
+    found = tk.performance.sheet(rows).set_index("figure")
+    rate = found.loc["money_weighted_return", "value"]
+    per_day = np.sqrt(1 + rate) - 1
+    second = 100 * (1 + per_day)
+    # The last equity is 110 + 50 - 0.2 * 135 = 133.
+    assert second + 50 + per_day * (second + 25) == pytest.approx(133, rel=1e-12)
+    ruin = rows[:1].assign(return_=-0.999)  # more than 99 % of it is lost
+    none = tk.performance.sheet(ruin).set_index("figure")
+    assert np.isnan(none.loc["money_weighted_return", "value"])
+    for name in ("start", "flows", "capital"):
+        unknown = tk.performance.sheet(rows.drop(columns=name)).set_index("figure")
+        assert np.isnan(unknown.loc["money_weighted_return", "value"])
+
+
+def test_leaderboard_of_overlaps_by_hand() -> None:
+    """0xd touches 0xb at 2; 0xe has no interval, and no volume; 0xa and 0xc have the same value."""
+    rows = pd.DataFrame(
+        [
+            ("0xc", "sharpe", 1.0, 0.5, 1.5, 30),
+            ("0xb", "sharpe", 3.0, 2.0, 4.0, 10),
+            ("0xa", "sharpe", 1.0, 0.0, 0.25, 40),
+            ("0xe", "sharpe", np.nan, np.nan, np.nan, 1),
+            ("0xd", "sharpe", 1.75, 1.5, 2.0, 20),
+            ("0xa", "volatility", 0.75, 0.5, 1.0, 40),
+            ("0xb", "volatility", 0.25, 0.0, 0.5, 10),
+            ("0xc", "trips", 7.0, np.nan, np.nan, 7),
+        ],
+        columns=["user", "figure", "value", "low", "high", "n"],
+    )
+    table = tk.performance.leaderboard(rows, show=["trips", "volatility", "sharpe", "alpha"])
+    assert table["user"].tolist() == ["0xb", "0xd", "0xa", "0xc", "0xe"]
+    assert table["rank"].tolist() == [1, 2, 3, 4, 5]
+    assert table["overlaps"].tolist() == [1, 2, 0, 1, 0]
+    assert table["n"].tolist() == [10, 20, 40, 30, 1]
+    assert table["low"].tolist()[:4] == [2, 1.5, 0, 0.5]
+    assert table["high"].tolist()[:4] == [4, 2, 0.25, 1.5]
+    nan = np.nan
+    assert table["volatility"].tolist() == pytest.approx([0.25, nan, 0.75, nan, nan], nan_ok=True)
+    assert table["trips"].tolist() == pytest.approx([nan, nan, nan, 7, nan], nan_ok=True)
+    assert table.columns.tolist() == [
+        "rank", "user", "figure", "value", "low", "high", "n", "overlaps", "trips", "volatility",
+    ]  # fmt: skip
+    facts = table.attrs["toolkit"]
+    assert (facts["helper"], facts["by"]) == ("performance.leaderboard", "sharpe")
+    assert list(facts["inputs"]) == ["figures"]
+    low = tk.performance.leaderboard(rows, by="volatility", ascending=True)
+    assert low["user"].tolist() == ["0xb", "0xa"]
+    assert low["figure"].tolist() == ["volatility"] * 2
+    assert low["overlaps"].tolist() == [1, 1]
+    assert len(tk.performance.leaderboard(rows[:0])) == 0
+    few = tk.performance.leaderboard(pl.from_pandas(rows.astype({"n": "int32"})), "sharpe")
+    assert few.columns[8:] == ["volatility", "trips"]
+    assert few.select("value", "low", "high").null_count().row(0) == (1, 1, 1)
+    assert few.select("volatility", "trips").null_count().row(0) == (3, 4)
+    assert few["n"].dtype == few["overlaps"].dtype == pl.Int64
+    known = "total_return annual_return volatility sharpe max_drawdown win_rate profit_factor"
+    known += " trips volume fee_bps"
+    every = rows[:1].merge(pd.DataFrame({"figure": [*known.split(), "best"]}), how="cross")
+    every = every.drop(columns="figure_x").rename(columns={"figure_y": "figure"})
+    shown = tk.performance.leaderboard(every, "best").columns[8:]
+    assert shown.tolist() == known.split()
+    with pytest.raises(MissingColumns, match=r"^figures: .*low"):
+        tk.performance.leaderboard(rows.drop(columns="low"))
+    with pytest.raises(
+        ValueError, match=r"^No row has the figure 'alpha'. Known are: sharpe, trips"
+    ):
+        tk.performance.leaderboard(rows, by="alpha")
