@@ -30,6 +30,7 @@ demo: $(STAMP)  ## build the example report, build/report/wallet.html, offline
 	@.venv/bin/toolkit report wallet --out build/report/wallet.html
 
 test: $(STAMP)  ## run every test and doctest, JupyterLab in Chromium included
+	@bash .ci/clients
 	@echo "test: tests and doctests on $(JOBS) processes"
 	@$(PYTEST) -n $(JOBS) --dist loadgroup --no-loadscope-reorder -p no:benchmark $(ARGS)
 

@@ -296,6 +296,12 @@ def headline_fees(results: WalletResults) -> Values:
     return {"fees": _fees(results), "rate": 1e4 * float(paid / _volume(results))}
 
 
+def headline_fees_received(results: WalletResults) -> Values:
+    values = headline_fees(results)
+    assert values["rate"] > 0
+    return values
+
+
 def headline_fees_without_volume(results: WalletResults) -> Values:
     assert not _volume(results)
     return {"fees": _fees(results)}
@@ -318,6 +324,12 @@ headline_funding_uncounted = _funding
 def headline_funding_in_part(results: WalletResults) -> Values:
     share = len(_both(results)) / len(_hours(results))
     return {**_funding(results), "share": share}
+
+
+def headline_funding_missing(results: WalletResults) -> Values:
+    assert _hours(results)
+    assert not _both(results)
+    return {}
 
 
 def headline_volume(results: WalletResults) -> Values:

@@ -302,8 +302,14 @@ def scan(
 @archive_app.command()
 def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
     """Read all rows and print every fault; the exit code is 1 if there is an error."""
+    checked_rows: list[int] = []
     with _archive_errors(), row_counter("verify") as count:
-        findings = _open_existing(path).verify(progress=count)
+
+        def count_checked(rows: int) -> None:
+            checked_rows.append(rows)
+            count(rows)
+
+        findings = _open_existing(path).verify(progress=count_checked)
     errors = [finding for finding in findings if finding.severity == "error"]
     if as_json:
         facts = [asdict(finding) for finding in findings]
@@ -311,7 +317,8 @@ def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
     else:
         for finding in findings:
             typer.echo(f"{finding.severity}: {finding.table} {finding.series}: {finding.what}")
-        typer.echo("whole" if not errors else count_text(len(errors), "error"))
+        checked = count_text(sum(checked_rows), "row")
+        typer.echo(count_text(len(errors), "error") if errors else f"whole: {checked} checked, with the log")
     raise typer.Exit(1 if errors else 0)
 
 
@@ -320,7 +327,11 @@ def freeze(path: ArchivePath, as_json: JsonOption = False) -> None:
     """Name the present rows permanently, and print the id of this freeze."""
     with _archive_errors(), row_counter("freeze") as count:
         name = _open_archive(path).freeze(progress=count)
-    typer.echo(json.dumps({"id": name, "archive": f"{path}@{name}"}) if as_json else name)
+    if as_json:
+        typer.echo(json.dumps({"id": name, "archive": f"{path}@{name}"}))
+        return
+    typer.echo(name)
+    typer.echo(f"cite it as {path}@{name}, with the address where you publish {path}", err=True)
 
 
 @archive_app.command()

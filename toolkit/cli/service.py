@@ -176,6 +176,7 @@ def world(
             first = ", ".join(str(entry) or "(native)" for entry in value[:4])
             value = f"{len(value):>5}  {first}{more}"
         typer.echo(f"{name:18}{value}")
+    typer.echo("toolkit world --json lists all of them", err=True)
 
 
 def _accepted_keys(path: Path | None) -> "tuple[list[Key], str]":

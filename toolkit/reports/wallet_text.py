@@ -83,6 +83,7 @@ HEADLINES: Final = {
     ),
     "closed": ("closed PnL", "{closed:signed} USD", "before fees and funding"),
     "fees": ("fees", "{fees:signed} USD", "{rate:bps} bps of volume"),
+    "fees_received": ("fees", "{fees:signed} USD", "received: rebates, {rate:bps} bps of volume"),
     "fees_without_volume": ("fees", "{fees:signed} USD", "no volume"),
     "funding_without_builder": ("funding", "not covered", "no builder is known"),
     "funding_without_positions": ("funding", "not covered", "positions are not known"),
@@ -98,6 +99,7 @@ HEADLINES: Final = {
         "{funding:funding}",
         "positions from before the period are not known",
     ),
+    "funding_missing": ("funding", "not covered", "no funding rows for its position hours"),
     "funding_in_part": ("funding", "{funding:funding}", "covers {share:share} of position hours"),
     "volume": ("volume", "{volume:dollars} USD", "{fills:count} fills"),
     "cash": ("cash in, less out", "{cash:signed} USD", "{updates:count} ledger updates"),
@@ -195,7 +197,8 @@ def _fee_headline(results: WalletResults) -> Headline:
         return headline(HEADLINES, "fees_unknown", missing=missing, fills=fills)
     if results.fee_bps is None:
         return headline(HEADLINES, "fees_without_volume", fees=results.fees)
-    return headline(HEADLINES, "fees", rate=results.fee_bps, fees=results.fees)
+    name = "fees_received" if results.fee_bps > 0 else "fees"
+    return headline(HEADLINES, name, rate=results.fee_bps, fees=results.fees)
 
 
 def _funding_headline(results: WalletResults) -> Headline:
@@ -214,6 +217,8 @@ def _funding_headline(results: WalletResults) -> Headline:
         name = "funding_complete"
     elif coverage.carried:
         name = "funding_carried"
+    elif coverage.covered == 0:
+        name = "funding_missing"
     else:
         name = "funding_in_part"
         values["share"] = coverage.covered / coverage.held
