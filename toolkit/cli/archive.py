@@ -318,7 +318,11 @@ def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
         for finding in findings:
             typer.echo(f"{finding.severity}: {finding.table} {finding.series}: {finding.what}")
         checked = count_text(sum(checked_rows), "row")
-        typer.echo(count_text(len(errors), "error") if errors else f"whole: {checked} checked, with the log")
+        typer.echo(
+            count_text(len(errors), "error")
+            if errors
+            else f"whole: {checked} checked, with the log"
+        )
     raise typer.Exit(1 if errors else 0)
 
 
