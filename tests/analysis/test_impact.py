@@ -6,6 +6,7 @@ import pytest
 
 import toolkit as tk
 from tests.analysis.interval_coverage import KERNEL, hold_share, impact_tape
+from toolkit.analysis.common.directions import MissingDirections
 
 SECOND = 1_000
 
@@ -49,6 +50,8 @@ class TestParents:
     def test_maker_fills_do_not_count(self) -> None:
         rows = fills_of([7, 8], [5, 20], crossed=[False, True])
         assert tk.execution.impact(rows, self.prices).parents["parent"].tolist() == [8]
+        unknown = rows.assign(crossed=pd.array([None, True], dtype="boolean"))
+        assert tk.execution.impact(unknown, self.prices).parents["parent"].tolist() == [8]
 
     def test_conversions_and_settlements_are_no_orders(self) -> None:
         rows = fills_of([7, 8, 9, 10], [5, 6, 7, 20], side=["B", "A", "A", "B"])
@@ -59,6 +62,9 @@ class TestParents:
         assert found.lags["autocorrelation"].tolist() == [1.0]
         alone = tk.execution.impact(rows.iloc[[0, 3]], self.prices, lags=1)
         pd.testing.assert_frame_equal(found.lags, alone.lags)
+        rows["dir"] = pd.array([None] * 4, dtype="str")
+        with pytest.warns(MissingDirections, match=r"^fills: column dir is missing"):
+            assert len(tk.execution.impact(rows, self.prices, lags=1).parents) == 4
 
     def test_unnamed_order_counts(self) -> None:
         rows = fills_of([7, 8, 9], [5, 13, 50], user=["0xa", None, None])
@@ -125,15 +131,15 @@ SHARES = {"XYZ": [0.01, 0.04, 0.0025, 0.09, 0.16], "ABC": [0.002, 0.008, 0.02, 0
 VOLUMES = {"XYZ": 1e4, "ABC": 1e6}
 
 
-def lawful_tape(exponent: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return orders on five days that move the price by 8 bps * (share / 1 %)**exponent."""
+def lawful_tape(exponent: float, bps: float = 8.0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return orders on five days that move the price by some bps * (share / 1 %)**exponent."""
     fills, prices = [], []
     for first, (coin, shares) in enumerate(SHARES.items()):
         for day, share in enumerate(shares):
             at, sign = 86_400.0 * day + 1_000 * first + 100, 1 if day % 2 else -1
             oid = 2**60 + 10 * day + first
             fills.append((oid, coin, share * VOLUMES[coin] / 50, "B" if sign > 0 else "A", at))
-            moved = 50 * (1 + sign * 8e-4 * (share / 0.01) ** exponent)
+            moved = 50 * (1 + sign * bps / 1e4 * (share / 0.01) ** exponent)
             prices += [(coin, at - 1, 50.0, 50.0), (coin, at + 5, moved, 70.0)]
     names = ["oid", "coin", "sz", "side", "time"]
     rows = pd.DataFrame([*fills[::-1], (7, "OLD", 1.0, "B", 50.0)], columns=names)
@@ -185,6 +191,25 @@ def test_law_of_two_coins_by_hand() -> None:
     again = tk.execution.impact(fills, prices, **options)
     pd.testing.assert_frame_equal(again.params, found.params)
     pd.testing.assert_frame_equal(again.sizes, found.sizes)
+
+
+def test_law_of_equal_shares() -> None:
+    """Orders of one size are one group; a law of less than 1 bps is a law, too."""
+    fills, prices = lawful_tape(0.5, bps=0.25)
+    # The shares of 0.002 and 0.0025 become 0.0001, too, with the same prices as before.
+    fills.loc[fills["sz"] == 0.002 * 1e6 / 50, "sz"] = 0.0001 * 1e6 / 50
+    fills.loc[fills["sz"] == 0.0025 * 1e4 / 50, "sz"] = 0.0001 * 1e4 / 50
+    found = tk.execution.impact(fills, prices, volume=VOLUMES, price="mark_px", draws=9)
+    assert found.sizes["n"].tolist() == [3, 1, 1, 1, 1, 1, 1, 1]
+    mean = 0.25 * (0.1 + 0.2**0.5 + 0.5) / 3
+    assert found.sizes["estimate"].iloc[0] == pytest.approx(mean)
+    assert {name: str(dtype) for name, dtype in found.sizes.dtypes.items()} == {
+        "share": "float64", "estimate": "float64", "low": "float64", "high": "float64",
+        "n": "int64",
+    }  # fmt: skip
+    weak = tk.execution.impact(*lawful_tape(0.5, 0.25), volume=VOLUMES, price="mark_px", draws=9)
+    assert weak["exponent"] == pytest.approx(0.5, abs=1e-3)
+    assert weak["impact_bps"] == pytest.approx(0.25, rel=1e-3)
 
 
 def test_exponent_at_end_of_search() -> None:

@@ -12,7 +12,7 @@ import toolkit as tk
 from toolkit import twaps
 from toolkit.errors import MissingColumns
 
-from .examples import MONDAY, times
+from .examples import MONDAY, exact, times
 
 NAN = float("nan")
 SECOND = 1000
@@ -113,6 +113,10 @@ def test_quality_of_mixed_orders() -> None:
     assert found["vs_twap_bps"].tolist()[3] == pytest.approx(1000)
     assert list(found["first"]) == list(times(MONDAY + SECOND * np.array([10, 0, 10, 5, 0])))
     assert list(found["last"]) == list(times(MONDAY + SECOND * np.array([10, 0, 40, 25, 0])))
+    unnamed = twaps.quality(fills.iloc[:2].assign(user=None), tape)
+    assert (str(unnamed["user"].dtype), unnamed["fills"].tolist()) == ("str", [2])
+    numbers = twaps.quality(exact(fills), exact(pd.concat([other, tape])))
+    pd.testing.assert_frame_equal(numbers, found)
     facts = found.attrs["toolkit"]
     assert facts["helper"] == "twaps.quality"
     assert list(facts["inputs"]) == ["fills", "tape"]
@@ -163,7 +167,7 @@ def test_quality_without_tape() -> None:
 
 def test_both_sides_are_one_trade() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1)).assign(tid=[5, 6])
-    both = pd.concat([tape, tape])
+    both = pd.concat([tape.assign(dir="Open Long"), tape.assign(dir="Open Short")])
     one, two = (twaps.quality(order(tape.assign(sz=0.5)), item) for item in (tape, both))
     pd.testing.assert_frame_equal(one, two)
     assert one["share"].item() == 0.5
