@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,39 @@ def measure_growth(
         points.append((rows, min(run[0] for run in runs), min(run[1] for run in runs)))
         del argument
     return Growth(what, points)
+
+
+def measure_growth_alone(
+    what: str,
+    find: Callable[[int], str],
+    prepare: Callable[[str], Any],
+    work: Callable[[Any], object],
+    sizes: Sequence[int],
+) -> Growth:
+    """Measure a work once at several sizes, each time in a process of its own.
+
+    What earlier works left in a process changes how much memory it needs.
+
+    Parameters
+    ----------
+    find : callable
+        Returns for a number of rows what `prepare` gets.
+    prepare : callable
+        Returns the argument of `work`. It runs in the process, and is not measured.
+    work : callable
+        The work. A module has it by its name, like `prepare`.
+    """
+    points = []
+    for rows in sizes:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            points.append((rows, *pool.apply(_measure_prepared, (find(rows), prepare, work))))
+    return Growth(what, points)
+
+
+def _measure_prepared(
+    name: str, prepare: Callable[[str], Any], work: Callable[[Any], object]
+) -> tuple[float, float]:
+    return _measure_run(work, prepare(name))
 
 
 def _measure_run(work: Callable[[Any], object], argument: Any) -> tuple[float, float]:
