@@ -122,6 +122,44 @@ def test_funding_after_last_fill() -> None:
     assert curve["equity"].tolist() == pytest.approx([-0.5, 99.5, 99.4, 109.3, 109.3, 109.8, 110.8])
 
 
+def test_payment_at_the_time_of_the_state() -> None:
+    """The state of 3:00 has the payment of 3:00."""
+    paid = pd.DataFrame({"coin": "BTC", "usdc": [0.0, 0.5], "user": ME})
+    paid["time"] = times([MONDAY + 2 * HOUR, MONDAY + 3 * HOUR])
+    state = tables()["accounts"].assign(time=times([MONDAY + 3 * HOUR]))
+    curve = made(accounts=state, funding=paid)
+    assert curve["realised"].tolist() == pytest.approx([0, 0, -0.1, 5.3])
+    assert curve["equity"].tolist() == pytest.approx([-0.5, 99.5, 99.4, 110.8])
+
+
+def test_funding_before_first_fill() -> None:
+    """4 USD at 1:00 are not of the BTC of 1:30; nothing else happened before."""
+    paid = pd.DataFrame({"coin": "BTC", "usdc": [4.0, 0.5], "user": ME})
+    curve = made(funding=paid.assign(time=times([MONDAY + HOUR, MONDAY + 2 * HOUR])))
+    assert curve["realised"].tolist() == pytest.approx([0, 0, -0.1, 5.3, 5.3])
+    assert curve["equity"].tolist() == pytest.approx([-0.5, 99.5, 99.4, 109.8, 110.8])
+    words = "without 1 funding row outside the time of the fills"
+    assert curve["covers"].unique().tolist() == [f"fills, funding, ledger, {words}"]
+
+
+def test_position_without_fills() -> None:
+    """2 ETH were held all the time; their price is not known before the end."""
+    more = {"user": [ME], "coin": ["ETH"], "szi": [-2.0], "position_value": [40.0]}
+    held = pd.concat([tables()["positions"], pd.DataFrame({**more, "unrealized_pnl": [3.0]})])
+    state = tables()["accounts"].assign(account_value=113.8)
+    curve = made(positions=held, accounts=state)
+    assert curve["unrealised"].tolist() == pytest.approx([3, 3, 3, 8, 9])
+    assert curve["equity"].tolist() == pytest.approx([3, 103, 102.9, 112.8, 113.8])
+
+
+def test_state_without_events() -> None:
+    none = {name: tables()[name].head(0) for name in ("fills", "funding", "ledger")}
+    curve = made(**none)
+    assert curve["time"].unique().tolist() == tables()["accounts"]["time"].tolist()
+    assert set(curve["equity"]) == {110.8}
+    assert set(curve["unrealised"]) == {6.0}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_of_empty_account(kind: str) -> None:
     """All money is gone: the curve ends at 0."""

@@ -1,6 +1,7 @@
 """Drawdown of two accounts in one frame, worked out by hand."""
 
 import pandas as pd
+import polars as pl
 import pytest
 
 from toolkit.errors import MissingColumns, RepeatedRows
@@ -62,14 +63,15 @@ def test_drawdown_of_another_column() -> None:
 
 def test_order_of_points() -> None:
     """Accounts are sorted by their address, and points of one time keep their order."""
-    named = curves()["user"].str.lower()
-    category = pd.CategoricalDtype([OTHER.lower(), ME])
-    rows = drawdown(curves().assign(user=named.astype(category)))
-    assert rows["user"].tolist() == named.tolist()
-    assert rows.index.tolist() == list(range(10))
+    users = curves()["user"].str.lower()
+    order = pl.Enum([OTHER.lower(), ME])
+    frame = pl.from_pandas(curves().assign(user=users)).with_columns(pl.col("user").cast(order))
+    assert drawdown(frame)["user"].to_list() == users.to_list()
     values = [float(n * 7 % 50) for n in range(50)]
     rows = drawdown(pd.DataFrame({"pnl": values, "time": times([MONDAY] * 50)}))
     assert rows["pnl"].tolist() == values
+    first = drawdown(pd.DataFrame({"pnl": [2.0, 1.0], "time": times([0, HOUR])}))
+    assert first["under_hours"].tolist() == [0, 1]
 
 
 def test_curve_without_values() -> None:

@@ -5,7 +5,8 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
-from toolkit.errors import RepeatedRows
+from toolkit.analysis.pnl.funding_hours import position_hours
+from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.pnl import attribution
 from toolkit.reports.funding_coverage import compare_funding
 
@@ -189,6 +190,23 @@ def test_positions_until_request_time() -> None:
     traded.attrs["toolkit"]["parameters"] = {"end": MONDAY + 10 * HOUR + 1}
     result = attribution(traded, paid)["covers"].item()
     assert result == "fills, funding (17 of 18 position hours)"
+
+
+def test_positions_until_earlier_request() -> None:
+    """What happened between the two requests is known of one frame only."""
+    hour = "2025-09-01T{:02}:00:00.000Z"
+    for first, second in ((12, 14), (14, 12)):
+        traded, paid = fills(), funding(**HELD)
+        for frame, asked in ((traded, first), (paid, second)):
+            frame.attrs["toolkit"] = {"asked_at": hour.format(asked), "rows": len(frame)}
+        result = attribution(traded, paid)["covers"].item()
+        assert result == "fills, funding (17 of 20 position hours)"
+
+
+def test_sizes_as_text_are_refused() -> None:
+    for name in ("sz", "start_position"):
+        with pytest.raises(MissingColumns, match=rf"^fills: .*{name}"):
+            position_hours(fills().assign(**{name: "1"}), funding(**HELD), [], [])
 
 
 def test_fills_without_start_positions() -> None:

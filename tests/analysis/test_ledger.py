@@ -118,11 +118,13 @@ MOVES: list[tuple[str, int, str, dict[str, object]]] = [
     (OTHER, 0, "deposit", {"usdc": 7.0}),
     (ME, 1, "withdraw", {"usdc": 50.0, "fee": 1.0}),
     (ME, 2, "rewardsClaim", {"token": "HYPE", "amount": 3.0}),  # without a price
-    (OTHER, 2, "rewardsClaim", {"token": "HYPE", "amount": 2.0, "usdc_value": 90.0}),
+    (OTHER, 2, "rewardsClaim", {"token": "HYPE", "amount": 0.5, "usdc_value": 90.0}),
     (ME, 3, "deployGasAuction", {"token": "HYPE", "amount": 0.5, "usdc_value": 20.0}),
     (ME, 3, "rewardsClaim", {"token": "USDC", "amount": 4.0}),
     (ME, 3, "accountClassTransfer", {"usdc": 5.0, "to_perp": False}),
     (OTHER, 4, "accountClassTransfer", {"usdc": 3.0, "to_perp": True}),
+    (ME, 5, "deposit", {"usdc": 0.5}),
+    (ME, 5, "withdraw", {"usdc": 0.25, "fee": 0.25}),
     (OTHER, 26, "withdraw", {"usdc": 2.0, "fee": 0.25}),
     (OTHER, 26, "deployGasAuction", {"token": "HYPE", "amount": 1.0}),  # without a price
     (OTHER, 27, "rewardsClaim", {"token": "PURR", "amount": 8.0}),  # without a price
@@ -134,16 +136,16 @@ MOVES: list[tuple[str, int, str, dict[str, object]]] = [
 ]
 #                  updates perp spot_usdc in    out     net     unpriced unknown
 TOTALS = {
-    (ME,): (7, 44, 9, 104, -71, 33, 1, 1),
+    (ME,): (9, 44, 9, 104.5, -71.5, 33, 1, 1),
     (OTHER,): (10, 7.75, -3, 97, -2.25, 94.75, 2, 4),
 }
 BY_TOKEN = {
     ("HYPE",): (4, 0, 0, 90, -20, 70, 2, 0),
     ("PURR",): (1, 0, 0, 0, 0, 0, 1, 0),
-    ("USDC",): (12, 51.75, 6, 111, -53.25, 57.75, 0, 5),
+    ("USDC",): (14, 51.75, 6, 111.5, -53.75, 57.75, 0, 5),
 }
 BY_DAY = {
-    (0,): (9, 54, 6, 201, -71, 130, 1, 0),
+    (0,): (11, 54, 6, 201.5, -71.5, 130, 1, 0),
     (1,): (8, -2.25, 0, 0, -2.25, -2.25, 2, 5),
 }
 SUMS = ["updates", "perp", "spot_usdc", "deposits", "withdrawals", "net_deposits"]
@@ -210,6 +212,12 @@ def test_account_of_flows() -> None:
     mine = flows(moves(), account=OTHER)
     assert mine["account"].unique().tolist() == [OTHER.lower()]
     assert len(mine) == 10
+    for kind in KINDS:
+        money = flows(moves(kind))[["perp", "spot", "usd"]]
+        assert set(map(str, money.dtypes)) == {str(moves(kind)["usdc"].dtype)}
+    assert flows(ledger(), account=ME)["known"].tolist() == [True] * 6 + [False]
+    some = moves().assign(account=moves()["account"].where(moves()["account"] == ME))
+    assert sums(some, by="account")["account"].isna().tolist() == [False, True]
     bare = moves().drop(columns="account")
     assert flows(bare)["account"].isna().all()
     assert flows(bare, account=OTHER)["account"].unique().tolist() == [OTHER.lower()]
@@ -237,7 +245,7 @@ def test_errors_of_ledger() -> None:
             function(pd.concat([moves().assign(hash="0x1", time=times([1])[0])[:1]] * 2))
     with pytest.raises(MissingColumns, match=r"^ledger: column nonsense missing"):
         sums(moves(), by=["account", "nonsense"])
-    for name in ("perp", "spot", "usd", "known", "time", "updates", "deposits", "unknown"):
+    for name in ("perp", "spot", "usd", "known", "time", *SUMS):
         with pytest.raises(ValueError, match=f"'{name}'"):
             sums(moves(), by=name)
 

@@ -721,6 +721,51 @@ def test_full_proof_requests_followers_again() -> None:
         ]
 
 
+def test_full_proof_of_last_tie_begins_later() -> None:
+    """The proof from 1 is full before the tie, so that the next one begins at the tie."""
+    first, tie = [(1, 0), (1, 1), (5, 7)], [(5, 7)] * 3
+    proof = [(1, 0)] * 1999 + [(1, 1)]
+    assert read_fills(5, first, tie, proof, tie, confirm_pages=1) == [
+        PageDecision(0, 3, {"cursor": "1_1"}, certain_stop=2),
+        proof_from(1),
+        proof_from(5),
+        PageDecision(0, 3, {"page_size": 1999}, certain_stop=0),
+    ]
+
+
+def test_proof_without_the_tie_is_refused() -> None:
+    """A tie that is requested again comes with all of its rows."""
+    first, tie = [(1, 0), (1, 1), (5, 7)], [(5, 7)] * 3
+    proof = [(1, 0)] * 1999 + [(1, 1)]
+    with pytest.raises(AnswerInvalid, match=r"3 rows with the key 5_7 .* and 2 of them came again"):
+        read_fills(5, first, tie, proof, tie[1:], confirm_pages=1)
+    full, later = [*[(0, 0)] * 4, (1, 7)], [(4, 2), (4, 3)]
+    with pytest.raises(
+        Incomplete, match=r"rows after 1_7 may be missing.* such as this one with 4"
+    ):
+        read_fills(5, full, [(1, 7)] * 3, later, [*[(1, 7)] * 2, *later])
+
+
+def test_proof_with_rows_of_larger_page_than_500() -> None:
+    """The page size is known, so that only a page of 2000 rows is full."""
+    first, tie, later = [*[(9, 0)] * 699, (10, 1)], [(10, 1)] * 600, [(10, 2)]
+    assert read_fills(700, first, tie, later, [*tie, *later])[2:] == [
+        proof_from(10),
+        PageDecision(600, 601, {"cursor": "10_2"}, certain_stop=601),
+    ]
+
+
+def test_proof_begins_before_earlier_request() -> None:
+    """The request from 5 was the first one, so that the proof begins 1 ms earlier."""
+    where = page_reader(get_operation(LEDGER), {"start": 5})
+    tie, later = [(5,), (5,)], [(7,), (8,)]
+    assert read_keys(where, tie, later, [(4,), *tie, *later]) == [
+        PageDecision(0, 2, {"start": 6}),
+        PageDecision(0, 0, {"start": 4}),
+        PageDecision(3, 4, {"start": 8}),
+    ]
+
+
 @pytest.mark.parametrize(("count", "after"), [(7, {"page_size": 10}), (8, {"cursor": "6_1"})])
 def test_only_tie_of_nearly_full_page(count: int, after: dict[str, Any]) -> None:
     where = page_reader(get_operation(FILLS), {"start": 5, "page_size": 9}, 10, confirm_pages=1)

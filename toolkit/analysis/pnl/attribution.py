@@ -269,7 +269,7 @@ def compute_attribution(
     whole = whole.with_columns(_rows=nw.col("fills"), fills=nw.col("fills") - nw.col("conversions"))
     result = mark_uncovered(whole, keys, kind, covers, hours)
     if warns:
-        result = mark_unknown(result, kind)
+        result = mark_unknown(result)
     result = result.select(*keys, *RESULT)
     if keys:
         result = result.sort(*keys, nulls_last=True)

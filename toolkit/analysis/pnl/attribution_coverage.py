@@ -50,7 +50,7 @@ def mark_uncovered(
     )
 
 
-def mark_unknown(whole: Frame, kind: Numbers) -> Frame:
+def mark_unknown(whole: Frame) -> Frame:
     """Return the sums with missing values if no fill states the amount, with the share known."""
     rows = nw.col("_rows")
     closed, fee = (nw.col(name) for name in ("_no_closed_pnl", "_no_fee"))
@@ -73,9 +73,8 @@ def mark_unknown(whole: Frame, kind: Numbers) -> Frame:
         nw.lit(" fees known)"),
         nw.col("covers").str.slice(len("fills")),
     )
-    missing = columns.missing_literal(kind)
     return whole.with_columns(
-        **{n: nw.when(gone).then(missing).otherwise(nw.col(n)) for n, gone in lost.items()},
+        **{n: nw.when(~gone).then(nw.col(n)) for n, gone in lost.items()},
         covers=nw.when((closed + fee) > 0).then(share).otherwise(nw.col("covers")),
     )
 

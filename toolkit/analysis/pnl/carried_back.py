@@ -1,6 +1,7 @@
 """Equity before a known state of an account, computed backwards from fills, funding and ledger."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -272,9 +273,7 @@ def _curve_points(
     zero: Amount,
 ) -> list[dict[str, Amount]]:
     """Return realised and unrealised PnL and flows at the start, at each hour and at the end."""
-    now = {
-        coin: _CoinState(state.size, state.paid, state.worth, zero) for coin, state in held.items()
-    }
+    now = {coin: copy(state) for coin, state in held.items()}
     for fill in reversed(fills):
         now.setdefault(fill.coin, _CoinState(*[zero] * 4)).undo(fill)
     first, end = period

@@ -124,16 +124,14 @@ def sums(
     """
     keys = grouping.list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
     rows, kind = _ledger_movements(ledger, account)
-    made = ("account", "token", *grouping.CALENDAR)
-    columns.require_columns(rows, [key for key in keys if key not in made], "ledger")
+    columns.require_columns(rows, [key for key in keys if key not in grouping.CALENDAR], "ledger")
     rows = grouping.add_calendar(rows, keys)
-    zero = columns.zero_literal(kind)
     usd, lost = nw.col("usd"), ~nw.col("known")
     amounts = {
         "perp": nw.col("perp"),
-        "spot_usdc": nw.when(nw.col("token") == "USDC").then(nw.col("spot")).otherwise(zero),
-        "deposits": nw.when(usd > 0).then(usd).otherwise(zero),
-        "withdrawals": nw.when(usd < 0).then(usd).otherwise(zero),
+        "spot_usdc": nw.when(nw.col("token") == "USDC").then(nw.col("spot")),
+        "deposits": nw.when(usd > 0).then(usd),
+        "withdrawals": nw.when(usd < 0).then(usd),
         "net_deposits": usd,
     }
     rows = rows.select(
@@ -217,14 +215,14 @@ def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]
     else:
         name = nw.lit(None).cast(nw.String())
     known = ~(nw.col("flow").is_null() | nw.col("spot").is_null())
-    gone = columns.missing_literal(kind)
     rows = rows.with_columns(account=name, known=known, _priced=_wallet_usd(kind))
+    number = columns.number_type(kind)
     rows = rows.with_columns(
-        perp=nw.when(known).then(nw.col("flow")).otherwise(gone).cast(columns.number_type(kind)),
-        spot=nw.when(known).then(nw.col("spot")).otherwise(gone).cast(columns.number_type(kind)),
+        perp=nw.when(known).then(nw.col("flow")).cast(number),
+        spot=nw.when(known).then(nw.col("spot")).cast(number),
     )
-    whole = (nw.col("perp") + nw.col("_priced")).cast(columns.number_type(kind))
-    return rows.with_columns(usd=whole), kind
+    whole = nw.col("perp") + nw.col("_priced")
+    return rows.with_columns(usd=whole.cast(number)), kind
 
 
 def _wallet_usd(kind: Numbers) -> nw.Expr:
@@ -239,7 +237,6 @@ def _wallet_usd(kind: Numbers) -> nw.Expr:
         .then(value)
         .when(nw.col("spot") < 0)
         .then(-value)
-        .otherwise(columns.missing_literal(kind))
     )
 
 

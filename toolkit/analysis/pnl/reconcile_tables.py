@@ -48,8 +48,7 @@ def select_tables(
         no_rows = pd.DataFrame()
         return AccountTables(no_rows, no_rows, *_funding_rows(bounds, funding, ledger, account))
     trades = _rows_between(bounds, fills, "user", "fills", account)
-    other = trades["coin"].str.contains(markets.NOT_PERP)
-    other = other.fillna(False).astype(bool)
+    other = trades["coin"].str.contains(markets.NOT_PERP, na=False).astype(bool)
     return AccountTables(
         trades[~other].reset_index(drop=True),
         trades[other].reset_index(drop=True),
@@ -88,7 +87,7 @@ def _rows_between(
                 f"{what}: it has no column {owner}, and the values are of {len(bounds)} "
                 "accounts. Pass account="
             )
-        frame = frame.assign(**{owner: pd.array([names[0]] * len(frame), dtype="str")})
+        frame = frame.assign(**{owner: names[0]})
     whose = frame[owner].astype("str")
     codes, users = pd.factorize(whose)
     ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
