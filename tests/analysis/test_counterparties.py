@@ -59,9 +59,10 @@ class TestCounterparties:
         assert pairs.set_index("maker")["gain_usd"].to_dict() == {B: 6.0, C: 2.0}
 
     def test_fills_without_trade_id_stay_apart(self) -> None:
-        fills = TRADES.assign(tid=0)
-        pairs = tk.execution.counterparties(fills, MIDS, "1m")
-        assert pairs["trades"].sum() == 4
+        for ids in (0, None):
+            fills = TRADES.assign(tid=pd.array([ids] * 4, dtype="Int64"))
+            pairs = tk.execution.counterparties(fills, MIDS, "1m")
+            assert pairs["trades"].sum() == 4
 
     def test_equal_ids_of_two_coins_are_two_trades(self) -> None:
         both = pd.concat([TRADES, TRADES.assign(coin="ABC")])
@@ -213,6 +214,9 @@ class TestToxicity:
         row = tk.execution.toxicity(fills, prices, "1m", min_clusters=2).iloc[0]
         assert row["gain_bps"] == pytest.approx(200.0)
         assert row["error_bps"] == pytest.approx(1e4 * 2 / 200)
+        # The same of a thousandth of the size, for less than one USD.
+        small = tk.execution.toxicity(fills.assign(sz=1e-3), prices, "1m", min_clusters=2).iloc[0]
+        assert small["error_bps"] == pytest.approx(100)
 
     def test_unknown_side_raises(self) -> None:
         with pytest.raises(ValueError, match="'taker' or 'maker'"):
@@ -282,6 +286,11 @@ class TestCopyTrading:
         facts = found.attrs["toolkit"]
         assert facts["helper"] == "execution.copy_trading"
         assert list(facts["inputs"]) == ["fills", "prices"]
+        assert facts["by"] == ["coin"]
+        assert found.index.tolist() == [0, 1, 2, 3]
+        days = tk.execution.copy_trading(fills, mids, ["6s"], by="day")
+        assert days["fills"].tolist() == [3, 1]
+        assert str(days["day"].dtype) == "datetime64[ms, UTC]"
 
     def test_interval_of_three_days(self) -> None:
         """Bought 1 at 100 on three days; the copies pay 1, 2 and 6 more: 300 bps on average."""
@@ -326,7 +335,7 @@ class TestCopyTrading:
     def test_wrong_arguments_are_named(self) -> None:
         with pytest.raises(ValueError, match="each of delays"):
             tk.execution.copy_trading(TRADES, MIDS, ["soon"])
-        with pytest.raises(ValueError, match="max_age"):
+        with pytest.raises(ValueError, match=r"^max_age must"):
             tk.execution.copy_trading(TRADES, MIDS, max_age=0)
         for name in ("delay", "cost_bps"):
             with pytest.raises(ValueError, match=f"Cannot group by '{name}'"):
