@@ -2,9 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from toolkit.analysis.accounts.margin import read_accounts, read_positions, read_tiers
+from toolkit.errors import MissingColumns
 
 from .examples import MONDAY, times
 
@@ -110,3 +112,29 @@ def test_coins_without_tables_are_named(count: int) -> None:
     with pytest.warns(UserWarning, match=f"^positions in {named}: their margin tables were not"):
         found = read_tiers(held, assets, given)
     assert found.max_leverage[:, 0].tolist() == [9.0] * count
+
+
+def test_states_without_names_stay_groups() -> None:
+    """A missing user or dex becomes the empty text, and the table of a missing dex is native."""
+    rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0)).assign(dex=[None, "pre"])
+    rows["user"] = pd.Series(["0xa", None], dtype="str")
+    lazy = pl.from_pandas(
+        rows.assign(dex=rows["dex"].astype("str"), max_leverage=[7.0, 3.0])
+    ).lazy()
+    held = read_positions(lazy, (), ())
+    assert held["user"].tolist() == ["0xa", ""]
+    assert held["dex"].tolist() == ["", "pre"]
+    assert held["max_leverage"].tolist() == [7, 3]
+    assert "index" not in held
+    accounts = pd.DataFrame({"user": ["0xa"] * 2, "dex": [None] * 2, "cross_account_value": 1.0})
+    with pytest.raises(ValueError, match=r"^accounts: rows of 0xa are of 2 moments"):
+        read_accounts(accounts.assign(time=times([MONDAY, MONDAY + 1])))
+    with pytest.raises(MissingColumns, match=r"^accounts: .*cross_account_value is String"):
+        read_accounts(accounts.astype({"cross_account_value": "str"}))
+    own = tables((51, 0.0, 40.0)).assign(dex=pd.Series([None], dtype="str"))
+    found = read_tiers(held[:1], meta(("X", 10.0, 51)), own)
+    assert (found.source, found.max_leverage[0, 0]) == ("margin tables", 40)
+    none = read_tiers(held[:0], None, None)
+    assert none.max_leverage.shape == none.lower_bound.shape == (0, 1)
+    with pytest.raises(MissingColumns, match=r"^max_leverage: .*max_leverage"):
+        read_tiers(held, pd.DataFrame({"name": ["X"]}), None)
