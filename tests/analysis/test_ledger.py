@@ -62,6 +62,9 @@ SENT = [
      0, 10, 10),
     (SEND | {"user": ME, "destination": OTHER, "source_dex": "", "destination_dex": "spot"},
      -11, 0, -11),
+    # HYPE from perp to perp, at the value of the row.
+    (SEND | {"user": ME, "destination": OTHER, "source_dex": "", "destination_dex": ""}
+     | {"token": "HYPE", "usdc_value": 90.0, "fee": 0.5, "fee_token": "USDC"}, -90.5, 0, -90.5),
 ]  # fmt: skip
 
 
@@ -182,6 +185,16 @@ def test_sums_of_two_accounts(kind: str) -> None:
     for name, wanted in ((ME, TOTALS[ME,]), (OTHER, TOTALS[OTHER,])):
         row = sums(moves(kind), by=None, account=name)
         assert row[SUMS].astype("float64").to_numpy().tolist() == [list(wanted)]
+
+
+def test_sums_on_each_engine(engine) -> None:
+    """PURR has no amount in USD: its sums are 0 on all engines."""
+    rows = engine.take(sums(engine.give(moves()), by="token"))
+    assert [tuple(row[name] for name in ("token", *SUMS)) for row in rows] == [
+        (*key, *values) for key, values in BY_TOKEN.items()
+    ]
+    (empty,) = engine.take(sums(engine.give(moves()[:0]), by=None))
+    assert [empty[name] for name in SUMS] == [0] * len(SUMS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
