@@ -250,8 +250,8 @@ def _sum_movements(rows: Frame, keys: list[str], kind: Numbers) -> Frame:
     return made.select(
         *keys,
         nw.col("updates").cast(nw.Int64()),
-        *(nw.col(name).fill_null(0).cast(number) for name in MONEY),
-        *(nw.col(name).fill_null(0).cast(nw.Int64()) for name in ("unpriced", "unknown")),
+        *(nw.col(name).cast(number) for name in MONEY),
+        *(nw.col(name).cast(nw.Int64()) for name in ("unpriced", "unknown")),
     )
 
 
