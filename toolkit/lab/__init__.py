@@ -93,7 +93,9 @@ def _ready_message(store: Store, address: str, folder: Path) -> str:
         f"Ready in every kernel: {store.about['label']}, at {address}.\n"
         "  import toolkit as tk; session = tk.connect()    # address and key are set\n"
         f"Its history ends on {end}. This is its present: '7d' means the seven days before it.\n"
-        "tk.local() is the same without a port. The note beside the notebooks has more details."
+        "tk.local() is the same without a port. The note, a tab in JupyterLab, has more details.\n"
+        "JupyterLab opens in a browser. Without a browser, open the address with /lab?token= that "
+        "it prints next."
     )
 
 
