@@ -321,16 +321,20 @@ class Mutation:
         self.test = ""
         self.noticed_by = self.kept.with_suffix(".test")
         self.latest: dict[str, float] = {}
+        self.shared_times: Counter[str] = Counter()  # of fixtures, by file; "" is the session
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Any:
-        """Count the lines that a shared fixture reaches for all tests of its file."""
+        """Count the lines and the time of a shared fixture for all tests of its file."""
+        file, began = request.node.nodeid.split("::")[0], time.process_time()
         if fixturedef.scope != "function":
-            self.context(f"all {request.node.nodeid.split('::')[0]}")
+            self.context(f"all {file}")
         try:
             return (yield)
         finally:
             self.context(self.test)
+            if fixturedef.scope != "function":
+                self.shared_times[file] += time.process_time() - began
 
     def measure(self, items: list[Any], target: Path) -> int:
         """Run all tests once; write the lines that each reaches, and its time."""
@@ -353,7 +357,8 @@ class Mutation:
                 failed.append([item.nodeid, failures[0].longreprtext[-1500:]])
         measured.stop()
         lines = measured.get_data().contexts_by_lineno(os.path.abspath(self.path))
-        target.write_text(json.dumps({"times": times, "failed": failed, "lines": lines}))
+        found = {"times": times, "shared": self.shared_times, "failed": failed, "lines": lines}
+        target.write_text(json.dumps(found))
         return 0
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -443,9 +448,14 @@ class Mutation:
             return 0
 
         def limit_time(item: Any) -> None:  # of the processor; its signal ends the fork
-            signal.setitimer(signal.ITIMER_PROF, 1 + 4 * measured["times"][item.nodeid])
+            # Any test may be the one that prepares the shared fixtures.
+            shared = sum(
+                measured["shared"].get(file, 0) for file in ("", item.nodeid.split("::")[0])
+            )
+            signal.setitimer(signal.ITIMER_PROF, 1 + 4 * (measured["times"][item.nodeid] + shared))
 
         seconds = sum(measured["times"][item.nodeid] for item in chosen)
+        seconds += sum(measured["shared"].values())
         status = in_fork(work, int(3 * seconds) + CPU_SECONDS)
         if status == 1 and self.noticed_by.exists():
             self.latest[self.noticed_by.read_text()] = time.monotonic()
