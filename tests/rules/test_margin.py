@@ -162,6 +162,13 @@ def test_moves_through_many_tiers() -> None:
         assert alone == pytest.approx(1 - end / 10_000, rel=1e-13)
 
 
+def test_margin_is_missing_without_leverage() -> None:
+    """An unknown leverage comes as None; the second position has 10x, then 5x from 3,000 on."""
+    margins = maintenance([1e4, 1e4], [[None, None], [10, 5]], [[0.0, 3e3], [0.0, 3e3]])
+    assert np.isnan(margins[0])
+    assert margins[1] == 3e3 / 20 + 7e3 / 10
+
+
 def test_decimals_and_float_owners_are_read() -> None:
     assert maintenance([Decimal(1000)], [Decimal(50)]).dtype == np.float64
     assert maintenance(Decimal(3000), [[50.0, 5.0]], [[0, 2000]]).dtype == np.float64
