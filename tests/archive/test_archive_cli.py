@@ -1,5 +1,6 @@
 """The commands of ``toolkit archive``."""
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from tests.archive.world import CANARY, USER, archived_rows, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.sources import Sources
-from toolkit.local_service import site_of
+from toolkit.local_service import simulated_store, site_of
 from toolkit.service import Access, Key, build_store
 from toolkit.service.http import run_server
 
@@ -104,3 +105,34 @@ def test_refresh_refuses_two_sources(tmp_path: Path) -> None:
     result = CliRunner().invoke(archive_app, ["refresh", str(tmp_path), "meta", *both])
     assert result.exit_code == 2
     assert "use only one of them" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("meta", "--dex", "nosuch"), "there is no dex 'nosuch'"),
+        (("slippageHistory", "BTC", "NOPE", "--amount", "1000"), "there is no coin 'NOPE'"),
+    ],
+)
+def test_refresh_refuses_unknown_names(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    output = run_command("refresh", tmp_path / "kept", *arguments, "--size", "tiny", code=2)
+    assert words in output
+    assert "Nothing was archived" in output
+    assert not list(tmp_path.glob("kept/*/*.parquet"))
+
+
+def test_refresh_fails_for_unlisted_coin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of a port knows no names before it asks for them."""
+    monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
+    with (
+        contextlib.closing(simulated_store(7, "tiny")) as store,
+        run_server(site_of(store, Access([Key("k", CANARY)]))) as address,
+    ):
+        monkeypatch.setenv("TOOLKIT_BASE_URL", address)
+        place = ("refresh", tmp_path, "slippageHistory")
+        output = run_command(*place, "BTC", "NOPE", "--amount", "1000", code=1)
+    assert "slippageHistory NOPE 1000: there is no coin 'NOPE'" in output
+    assert "1 of 2 failed" in output
+    assert "slippageHistory BTC 1000: 289 new" in output

@@ -1,5 +1,6 @@
 """``toolkit archive``: refresh, ingest, status, scan, verify, freeze and compact."""
 
+import itertools
 import json
 import os
 import sys
@@ -20,6 +21,7 @@ from toolkit.cli.console import (
     report_errors,
     row_counter,
 )
+from toolkit.cli.fetch import listed_names
 from toolkit.cli.files import check_path, write_frame, write_json_lines
 from toolkit.cli.operations import NumberForm, fetch_function, is_repeatable, parse_usd
 from toolkit.cli.options import SizeChoice, open_session
@@ -414,6 +416,11 @@ def _refresh_all(
     # Wrong arguments are found first, because the service's own time may cost a request.
     _check_calls(fetch, calls, arguments, time.time_ns() // 1_000_000)
     requests = _check_calls(fetch, calls, arguments, session.now_ms())
+    if "seed" in (session.world or {}):  # a simulated exchange has no other names
+        checks = [_unknown_names(request, session.world) for request in requests]
+        unknown = list(dict.fromkeys(itertools.chain(*checks)))
+        if unknown:
+            fail(f"{operation.type}: {'; '.join(unknown)}. Nothing was archived", code=2)
     failed: dict[str, ToolkitError] = {}
     remaining = len(requests)
     with PullProgress(f"archive {operation.type}", len(requests)) as progress:
@@ -427,6 +434,10 @@ def _refresh_all(
                     total = count_text(outcome.total, "row")
                     line = f"{request.series.name}: {outcome.rows:,} new, {total}"
                     typer.echo(json.dumps(asdict(outcome)) if as_json else line)
+                    if not outcome.total:
+                        listed = listed_names(dict(request.series.parameters), session)
+                        for words in _unknown_names(request, listed):
+                            failed[request.series.name] = ToolkitError(words)
                 progress.finish_pull()
         except ArchiveError as error:  # nothing can be written
             failed[archive.tables.location] = error
@@ -437,6 +448,14 @@ def _refresh_all(
     if failed:
         not_requested = f"; not requested: {remaining}" if remaining else ""
         fail(f"{len(failed)} of {len(requests)} failed{not_requested}")
+
+
+def _unknown_names(request: "RefreshRequest", listed: Mapping[str, Any]) -> list[str]:
+    """Return a sentence if the coin or dex of a request is not among the listed names."""
+    from toolkit.completeness.certificate import name_remarks
+
+    remarks = name_remarks(request.series.parameters, listed, is_empty=True)
+    return [remark.words for remark in remarks if remark.warns]
 
 
 def _check_calls(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
 
-__all__ = ["INCOMPLETE", "fetch_app", "info", "plan_app"]
+__all__ = ["INCOMPLETE", "fetch_app", "info", "listed_names", "plan_app"]
 
 INCOMPLETE: Final = 3
 """Exit code if rows are missing."""
@@ -151,13 +151,13 @@ def _check_names(
             rows = rows.loc[rows["coin"] == strip_native_dex(str(value))]
         # An account has a state on every dex, also on one that does not exist.
         is_empty = rows.empty or "users" in parameters
-        world = session.world or (_listed_names(parameters, session) if is_empty else {})
+        world = session.world or (listed_names(parameters, session) if is_empty else {})
         remarks = name_remarks(parameters, world, is_empty=is_empty)
         if words := "; ".join(remark.words for remark in remarks if remark.warns):
             fail(f"{operation.function}: {words}. Nothing was written", code=2)
 
 
-def _listed_names(parameters: dict[str, Any], session: "Session") -> dict[str, Any]:
+def listed_names(parameters: dict[str, Any], session: "Session") -> dict[str, Any]:
     """Return the coins or dexes that a service lists, if one was requested; it costs 2 points."""
     import toolkit as tk
 
