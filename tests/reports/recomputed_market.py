@@ -110,6 +110,11 @@ def sentence_limits_unknown(market: MarketReport) -> Values:
     return {}
 
 
+def sentence_limits_absent(market: MarketReport) -> Values:
+    assert market.limits.dex.empty
+    return {}
+
+
 def sentence_limits_none(market: MarketReport) -> Values:
     assert ":" not in market.coin
     return {}

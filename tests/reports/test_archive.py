@@ -10,11 +10,13 @@ from toolkit.client import Session
 from toolkit.contract.requests import AMOUNTS
 from toolkit.reports import (
     builder_report,
+    market_positions,
     market_report,
     quality_report,
     wallet_report,
     wallet_text,
 )
+from toolkit.reports.market_positions import MarketPositions
 from toolkit.reports.quality_report import AMOUNTS as FOUR
 
 
@@ -97,6 +99,31 @@ def test_market_reports_name_missing_data(tmp_path: Path, live: Session) -> None
     assert "leaves them out: books (the archive has no answer to currentDepth" in quality.summary()
     with pytest.raises(tk.Incomplete, match="slippageHistory ETH 5000"):
         market_report.fetch_report(session, "ETH", "2d")
+
+
+def test_market_report_shows_archived_positions(tmp_path: Path, live: Session) -> None:
+    kept, users = archive.open(tmp_path), live.world["users"]
+    for dex in ("", "eqx"):
+        kept.refresh(tk.meta_and_asset_ctxs, dex=dex, session=live)
+    for amount in AMOUNTS:
+        for coin in ("BTC", "eqx:TSLA"):
+            kept.refresh(tk.slippage_history, coin, amount, 0, session=live)
+    without = MarketPositions(market_report.fetch_report(offline(kept), "BTC", "2d"))
+    assert "the source names no accounts" in market_positions.describe_accounts(without)
+    kept.refresh(tk.batch_clearinghouse_states, users[:9], session=live)
+    kept.refresh(tk.user_fills_by_time, users[9], 0, session=live)
+    held = MarketPositions(market_report.fetch_report(offline(kept), "BTC", "2d"))
+    assert set(held.own["user"]) <= set(users[:9])
+    assert "known position in BTC" in market_positions.describe_accounts(held)
+    assert market_positions.list_liquidations(held).rows
+    reason = held.market.missing_reasons["positions of all accounts"]
+    assert f"toolkit archive refresh {tmp_path} batchClearinghouseStates --user 0x" in reason
+    tesla = MarketPositions(market_report.fetch_report(offline(kept), "eqx:TSLA", "2d"))
+    assert "batchClearinghouseStates --dex eqx --user" in tesla.frames.reason
+    assert market_positions.describe_cascade(tesla) == ""
+    assert market_positions.list_classes(tesla).rows == []
+    named = market_report.fetch_report(offline(kept), "BTC", "2d", accounts=users[:2])
+    assert set(named.accounts.states.accounts["user"]) == set(users[:2])
 
 
 def test_example_account_of_archive(kept: archive.Archive, live: Session) -> None:

@@ -28,7 +28,8 @@ def quality(session):
 @pytest.mark.parametrize(
     ("name", "parameters", "figures"),
     [
-        ("market", {"coin": "eqx:TSLA"}, 4),
+        ("market", {"coin": "eqx:TSLA"}, 5),
+        ("market", {"coin": "pre:OPENAI"}, 7),
         ("builder", {}, 4),
         ("market_quality", {"dex": "eqx"}, 1),
         ("comparison", {}, 2),

@@ -141,10 +141,17 @@ def market(
     ] = None,
     start: StartOption = "30d",
     end: EndOption = None,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An account whose positions count; the option can be repeated. By default the "
+            "1,000 accounts with the largest positions."
+        ),
+    ] = None,
 ) -> ReportRequest:
-    """Report the trading costs of a perp over time, and the depth of its book."""
-    coins = _unique_subjects(coin, "BTC")
-    return "market", [{"coin": name, "start": start, "end": end} for name in coins]
+    """Report the trading costs of a perp, its book, liquidations and positioning."""
+    coins, options = _unique_subjects(coin, "BTC"), {"start": start, "end": end, "accounts": user}
+    return "market", [{"coin": name, **options} for name in coins]
 
 
 @report_app.command()

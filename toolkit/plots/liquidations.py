@@ -122,8 +122,8 @@ def _draw_map(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
     ax.axvline(0, color=theme.text, linewidth=1)
     ax.spines["bottom"].set_visible(False)
     ax.set_xlabel(
-        f"distance of the liquidation price from the mark price of {coin}, %; "
-        f"{_coverage_text(rows)}",
+        f"distance of the liquidation price from the mark price of {coin}, %\n"
+        f"({_coverage_text(rows)})",
         parse_math=False,
     )
     ax.set_ylabel("notional, USD")

@@ -1,9 +1,9 @@
-"""The market report: the cost of trading a perp, by size and hour, and its book.
+"""The market report: the cost of trading a perp, its book, liquidations and positioning.
 
 The notebook ``notebooks/market.py`` has the prose, and calls these functions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final
@@ -20,6 +20,7 @@ from toolkit.fetch import current_depth, perp_dex_limits, perp_twap_snapshots
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock
+from toolkit.reports.position_frames import PositionFrames, fetch_positions
 from toolkit.reports.report_frames import fetch_markets, fetch_optional, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
@@ -41,10 +42,11 @@ SENTENCES: Final = {
     "left_out": "The source does not have these data, and the report leaves them out: {what}.",
     "twaps_hidden": "The service has no TWAP orders of this market.",
     "twaps_none": "No TWAP order runs on this market now.",
-    "twaps": "{orders:count} TWAP orders run on this market.",
+    "twaps": "{orders:count TWAP order runs|TWAP orders run} on this market.",
     "twap_flow": "They will still buy {buy:dollars} USD and sell {sell:dollars} USD at the mark "
     "price, {net:signed} USD an hour net.",
     "limits_unknown": "The source does not have the limits of this dex.",
+    "limits_absent": "The service states no limits for this dex.",
     "limits_none": "The native dex has no such limits.",
     "dex_limits": "Open interest of all markets of this dex together may be at most "
     "{interest:dollars} USD; one transfer may move at most {transfer:dollars} USD.",
@@ -98,6 +100,7 @@ class MarketReport:
     - ``depth``, ``running``: its book now, and its TWAP orders; None if the service does not show
       them
     - ``limits``: limits of a builder-deployed dex, None on the native one
+    - ``accounts``: positions of accounts on its dex
     - ``source``: label of the source
     - ``simulated``: whether the source is simulated
     - ``missing_reasons``: data that the source, such as an archive, does not have -> the reason
@@ -111,6 +114,7 @@ class MarketReport:
     depth: pd.DataFrame | None
     running: pd.DataFrame | None
     limits: Any
+    accounts: PositionFrames
     source: str
     simulated: bool
     missing_reasons: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +127,7 @@ class MarketReport:
             "depth": self.depth,
             "TWAPs": self.running,
             "limits": None if self.limits is None else self.limits.dex,
+            **self.accounts.list_sources(),
         }
 
     def title(self) -> TitleBlock:
@@ -281,6 +286,8 @@ class MarketReport:
         if self.limits is None:
             name = "limits_unknown" if coin_dex(self.coin) else "limits_none"
             return Paragraph([sentence(SENTENCES, name)])
+        if self.limits.dex.empty:
+            return Paragraph([sentence(SENTENCES, "limits_absent")])
         dex, coins = self.limits.dex.iloc[0], self.limits.coins
         cap = coins.loc[coins["coin"] == self.coin, "oi_cap"]
         limits = {"interest": dex["total_oi_cap"], "transfer": dex["max_transfer_ntl"]}
@@ -291,9 +298,15 @@ class MarketReport:
 
 
 def fetch_report(
-    session: Session, coin: str, start: Time = "30d", end: Time | None = None
+    session: Session,
+    coin: str,
+    start: Time = "30d",
+    end: Time | None = None,
+    accounts: Sequence[str] | None = None,
 ) -> MarketReport:
     """Fetch everything that a market report shows.
+
+    - ``accounts``: addresses of accounts whose positions count, as for `fetch_positions`
 
     Raise ReportFailed if there is no such perp, or it has no slippage samples in the period.
     """
@@ -327,6 +340,7 @@ def fetch_report(
         depth=None if depth is None else _market_rows(depth, dex, coin),
         running=running,
         limits=limits,
+        accounts=fetch_positions(session, coin, accounts, missing_reasons),
         source=session.label,
         simulated=session.simulated,
         missing_reasons=missing_reasons,

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit.display import count_text
 from toolkit.times import to_iso
 
 _LIBRARIES: Final = ("exchange-toolkit", "pandas", "numpy", "pyarrow", "narwhals", "matplotlib")
 _TIMES: Final = ("start", "end")
+_MAX_NAMES: Final = 12  # of a list that the page shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,5 +77,7 @@ def _describe_frame(name: str, frame: pd.DataFrame) -> FrameSource:
 
 def _parameter_text(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
+        others = len(value) - _MAX_NAMES
+        shown = ", ".join(map(str, value[:_MAX_NAMES]))
+        return f"{shown} and {count_text(others, 'other')}" if others > 0 else shown
     return to_iso(value) if name in _TIMES and isinstance(value, int) else str(value) or '""'

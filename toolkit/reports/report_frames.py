@@ -55,7 +55,6 @@ def fetch_required(session: Session, fetches: Mapping[str, Callable[[], Any]]) -
 
     Raise Incomplete if the source is an archive that lacks some of them.
     """
-    archive = session.recipe.arguments.get("archive") if session.recipe else None
     results: list[Any] = []
     reasons: dict[str, list[str]] = {}
     commands: dict[str, str] = {}
@@ -63,7 +62,7 @@ def fetch_required(session: Session, fetches: Mapping[str, Callable[[], Any]]) -
         try:
             results.append(fetch())
         except Incomplete as error:
-            if archive is None:
+            if not archive_command(session, command):
                 raise
             shared = command.rpartition(" --")[0] or command
             reasons.setdefault(shared, []).append(str(error.__cause__ or error))
@@ -73,10 +72,19 @@ def fetch_required(session: Session, fetches: Mapping[str, Callable[[], Any]]) -
             f"- {first}{f'; and {len(others)} more like it' if others else ''}"
             for first, *others in reasons.values()
         ]
-        folder = str(archive).rpartition("@")[0] or archive
-        lines += ["Run:", *(f"  toolkit archive refresh {folder} {c}" for c in commands.values())]
+        lines += ["Run:", *(f"  {archive_command(session, c)}" for c in commands.values())]
         raise Incomplete("\n".join(["the archive lacks data that this report needs:", *lines]))
     return results
+
+
+def archive_command(session: Session, command: str) -> str:
+    """Return the command that adds data to the archive; empty if the source is no archive.
+
+    - ``command``: operation and options of ``toolkit archive refresh``
+    """
+    archive = session.recipe.arguments.get("archive") if session.recipe else None
+    folder = str(archive).rpartition("@")[0] or archive
+    return "" if archive is None else f"toolkit archive refresh {folder} {command}"
 
 
 def fetch_markets(

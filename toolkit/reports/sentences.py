@@ -1,8 +1,9 @@
 """Sentences and headline numbers of reports: texts with places, and the values in them.
 
 A report has its sentences in tables: name -> text. ``{volume:dollars}`` is a place for the value
-`volume`, which `formats.whole_dollars` writes. The text has no other numbers, so the values
-of a sentence are data, and a test recomputes each of them from the frames of the report.
+`volume`, which `formats.whole_dollars` writes. ``{fills:count fill}`` is a count with its noun, and
+``{orders:count order runs|orders run}`` one with a noun and a verb. The text has no other numbers,
+so the values of a sentence are data, and a test recomputes each of them from the report's frames.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit.display import count_text
 from toolkit.plots import formats
 from toolkit.plots.formats import short_usd
 from toolkit.reports import tables
@@ -114,7 +116,13 @@ def headline(table: Mapping[str, tuple[str, str, str]], name: str, **values: Any
 
 
 def fill_text(text: str, values: Mapping[str, Any]) -> str:
-    """Return a text with its values; a missing value is a dash, never 0."""
+    """Return a text with its values; a missing value is a dash, never 0.
+
+    Examples
+    --------
+    >>> fill_text("{n:count fill} of {usd:dollars} USD", {"n": 1, "usd": None})
+    '1 fill of \N{EM DASH} USD'
+    """
     parts = []
     for before, place, writer, _ in Formatter().parse(text):
         parts.append(before)
@@ -122,8 +130,13 @@ def fill_text(text: str, values: Mapping[str, Any]) -> str:
             value = values[place]
             is_known = isinstance(value, str | Mapping) or writer in _ACCEPT_MISSING
             is_missing = not is_known and pd.isna(value)
-            parts.append(tables.MISSING if is_missing else WRITERS[writer or ""](value))
+            parts.append(tables.MISSING if is_missing else _write_value(writer or "", value))
     return "".join(parts)
+
+
+def _write_value(writer: str, value: Any) -> str:
+    name, _, nouns = writer.partition(" ")
+    return count_text(int(value), *nouns.split("|")) if nouns else WRITERS[name](value)
 
 
 def place_names(text: str) -> set[str]:

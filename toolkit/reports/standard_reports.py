@@ -118,10 +118,11 @@ def market(
     start: Time = "30d",
     end: Time | None = None,
     *,
+    accounts: Sequence[str] | None = None,
     out: str | os.PathLike[str] = "build/report/market.html",
     session: Session | None = None,
 ) -> Path:
-    """Write a report about one perp: the cost of sizes and of hours, its book, its TWAP orders.
+    """Write a report about one perp: costs, its book, liquidations, positioning, TWAP orders.
 
     Parameters
     ----------
@@ -129,6 +130,10 @@ def market(
         The perp, ``<dex>:<symbol>`` on a builder-deployed dex.
     start, end : Time
         Period of the slippage samples; by default the last 30 days.
+    accounts : sequence of str, optional
+        Addresses of at most 1,000 accounts whose positions count; by default those with the largest
+        positions in the latest snapshot of account values or, without a snapshot, those that the
+        source names.
     out : path, default "build/report/market.html"
         File to write; missing folders are created.
     session : Session, optional
@@ -144,7 +149,8 @@ def market(
     ReportFailed
         If there is no such perp, or there are no samples.
     """
-    return run("market", out, session=session, coin=coin, **_period(start, end))
+    names = None if accounts is None else list(accounts)
+    return run("market", out, session=session, coin=coin, **_period(start, end), accounts=names)
 
 
 def builder(

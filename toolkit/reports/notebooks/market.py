@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Market report: the cost of trading a perp
+# # Market report: the cost of trading a perp, and who holds it
 
 # %% tags=["source"]
 import toolkit as tk
@@ -18,12 +18,14 @@ session = tk.local(seed=7, size="demo")
 coin = "BTC"  # <dex>:<symbol> on a builder-deployed dex
 start = "30d"
 end = None
+accounts = None  # addresses; None: those with the largest positions of the latest snapshot
 
 # %%
 from toolkit import plots
-from toolkit.reports import blocks, market_report
+from toolkit.reports import blocks, market_positions, market_report
 
-market = market_report.fetch_report(session, coin, start, end)
+market = market_report.fetch_report(session, coin, start, end, accounts)
+positions = market_positions.MarketPositions(market)
 sources = market.frames()
 
 # %%
@@ -90,6 +92,44 @@ blocks.figure(
     market.book,
     caption="Depth within each distance of the mid price, on both sides.",
 )
+
+# %% [markdown]
+# ## Liquidations
+#
+# The exchange liquidates an account whose margin is too small. Its forced trades move the price,
+# which may take the margin of the next account. Accounts are valued as a whole, in the margin tiers
+# of each coin. The fitted cost of a size says how far forced trades move the price. Books do not
+# refill here and nobody adds margin, so this is a bound for a fast fall.
+
+# %%
+blocks.words(market_positions.describe_accounts(positions))
+
+# %%
+blocks.words(market_positions.describe_cascade(positions))
+
+# %%
+market_positions.draw_liquidations(positions)
+
+# %%
+market_positions.list_liquidations(positions)
+
+# %% [markdown]
+# ## Positioning
+#
+# For each contract there is a long and a short, so all accounts together are as long as they are
+# short. Which accounts are long, how few of them have most of a side, and what they gained is the
+# question. The net long share is (long - short) / (long + short). The interval treats the accounts
+# as drawn from many like them. Effective accounts are the number of equally large accounts that
+# would be as concentrated as the larger side.
+
+# %%
+blocks.words(market_positions.describe_positioning(positions))
+
+# %%
+market_positions.draw_positioning(positions)
+
+# %%
+market_positions.list_classes(positions)
 
 # %% [markdown]
 # ## TWAP orders
