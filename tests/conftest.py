@@ -52,7 +52,7 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-LONGEST = ("tests/browser/", "tests/scale/")
+LONGEST = ("tests/browser/", "tests/scale/", "tests/notebooks/", "tests/reports/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

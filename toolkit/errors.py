@@ -26,6 +26,8 @@ Every message says what is wrong, where, and what to do. Two classes are warning
 them. `RepeatedRows` says that a helper left out rows that were in a frame twice.
 """
 
+import sys
+import warnings
 from typing import Any
 
 __all__ = [
@@ -289,3 +291,11 @@ class RepeatedRows(UserWarning):
 def _shorten(value: object, most: int = 120) -> str:
     text = repr(value)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the line that called into this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("toolkit"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -5,7 +5,8 @@ from pathlib import Path
 import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.archive.schemas import PULLS, Series
+from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes
+from toolkit.archive.schemas import PULLS, RowOrigin, Series
 from toolkit.contract.operations import OPERATIONS
 
 USERS = [f"0x{number:040x}" for number in range(36)]
@@ -22,9 +23,21 @@ def test_refresh_opens_files_of_one_account(tmp_path: Path) -> None:
     for user in USERS[::12]:
         series = Series(OPERATIONS["userFillsByTime"], user)
         assert len(list(tables.open_dataset(fills, series).get_fragments())) == 1
-        assert tables.count_rows(fills, series) == len(FILLS)
+        assert tables.count_rows(series) == len(FILLS)
     assert len(log.file_uris()) < 10
     assert archive.status()["rows"].tolist() == [len(FILLS)] * len(USERS)
     assert archive.verify() == []
     # A table is opened from its last checkpoint and the commits after it.
     assert len(list((tmp_path / "fills" / "_delta_log").glob("*.checkpoint.parquet"))) == 1
+
+
+def test_log_takes_entries_after_it_was_changed(tmp_path: Path) -> None:
+    """Two processes that create the log at the same moment change it under each other."""
+    archive, session = open_archive(tmp_path), fill_session(FILLS, users=USERS[:2])
+    archive.refresh(tk.user_fills_by_time, USERS[0], START, session=session)
+    tables = archive.tables
+    log = tables.open_table(PULLS)
+    tables.open_table(PULLS).alter.set_table_properties({"delta.checkpointInterval": "25"})
+    done = Refreshed("userFillsByTime", USERS[1], 0, 0, START, START + 1)
+    log_refreshes(tables, [log_entry(done, RowOrigin("test", True, 0))], log)
+    assert archive.status()["subject"].tolist() == USERS[:2]

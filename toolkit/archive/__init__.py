@@ -3,17 +3,16 @@
 The layers, from the top:
 
 - ``archive``: the class `Archive` and `open`; ``serve``: an archive as the sources of a service;
-- ``refresh``, ``ingest``: append rows; ``moved``: which accounts need a refresh; ``verify``: find
-  faults; ``read``: frames and scans, with ``exact_scan`` for numbers from texts;
+- ``refresh``, ``ingest``: append rows; ``verify``: find faults; ``read``: frames and scans;
 - ``runs``: which rows of a history are missing, and their pull; ``coverage``: what was pulled,
-  according to the log of refreshes;
+  according to the log of refreshes, and which accounts need a refresh;
 - ``compaction``; ``storage``: the Delta tables and their freezes; ``schemas``: series of rows, and
   the columns of each table; ``errors``.
 """
 
 from toolkit.archive.archive import Archive, open
 from toolkit.archive.coverage import Refreshed
-from toolkit.archive.moved import RefreshPlan
+from toolkit.archive.refresh_plan import RefreshPlan
 from toolkit.archive.serve import world_of
 from toolkit.archive.verify import Finding
 

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 import pandas as pd
 
 from toolkit.archive.compaction import compact_table
-from toolkit.archive.coverage import Refreshed, summarize_series, summarize_tables
+from toolkit.archive.coverage import (
+    Refreshed,
+    summarize_series,
+    summarize_tables,
+)
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.ingest import ingest_bulk, ingest_frame, ingest_recordings
-from toolkit.archive.moved import ALL_TOKENS, RefreshPlan, make_refresh_plan
 from toolkit.archive.read import Engine, read_frames, scan_table
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
+from toolkit.archive.refresh_plan import ALL_TOKENS, RefreshPlan, make_refresh_plan
 from toolkit.archive.schemas import RowOrigin, find_operation, find_table, make_series
 from toolkit.archive.storage import (
     ArchiveTables,
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
     from polars import LazyFrame
 
-__all__ = ["Archive", "open"]
+__all__ = ["Archive", "open", "open_existing"]
 
 Frames = TypeVar("Frames", pd.DataFrame, tuple[pd.DataFrame, ...])
 

@@ -35,7 +35,13 @@ import pyarrow.parquet as pq
 
 from toolkit.archive.errors import hide_panics, load_deltalake
 from toolkit.archive.schemas import RECORDS, time_column
-from toolkit.archive.storage import ROWS_IN_GROUP, ArchiveTables, file_actions, format_digest
+from toolkit.archive.storage import (
+    ROWS_IN_GROUP,
+    ArchiveTables,
+    file_actions,
+    format_digest,
+    keep_files,
+)
 from toolkit.errors import ArchiveError
 
 __all__ = [
@@ -45,7 +51,6 @@ __all__ = [
     "ValueSpan",
     "compact_table",
     "join_small_files",
-    "rows_in_part",
     "union_span",
     "use_system_memory",
     "value_span",
@@ -149,7 +154,7 @@ def _rewrite_files(
 ) -> None:
     """Replace files by files with the same rows, sorted, in one commit."""
     delta, paths = load_deltalake(), {action["path"] for action in actions}
-    part_rows, dataset = rows_in_part(actions), tables.choose_files(handle, paths)
+    part_rows, dataset = _rows_in_part(actions), keep_files(tables.open_dataset(handle), paths)
     key = [column for column in _SORT_KEY if column in dataset.schema.names]
     moment = time_column(name) if name in RECORDS else None
     if moment:
@@ -320,7 +325,7 @@ def _delta_statistics(rows: int, spans: Mapping[str, ValueSpan]) -> dict[str, An
     return {"numRecords": rows, "minValues": ends(0), "maxValues": ends(1), "nullCount": nulls}
 
 
-def rows_in_part(actions: Sequence[Action]) -> int:
+def _rows_in_part(actions: Sequence[Action]) -> int:
     """Return how many rows of files are sorted in memory at once."""
     rows = sum(action["num_records"] for action in actions)
     size = sum(action["size_bytes"] for action in actions)
@@ -420,9 +425,15 @@ class ExternalSort:
         # The parts ascend like the rows, so each has a slice of the rows.
         positions = range(rows.num_rows)
         ends = [bisect.bisect_left(positions, split, key=key_at) for split in self._splits]
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
         for part, (first, end) in enumerate(zip([0, *ends], [*ends, len(positions)], strict=True)):
             if first < end:
-                self._write_slice(part, rows.slice(first, end - first))
+                # A file is closed after each slice: there may be more parts than open files.
+                with (
+                    self._part_path(part).open("ab") as file,
+                    pa.ipc.new_stream(file, rows.schema, options=options) as stream,
+                ):
+                    stream.write_table(rows.slice(first, end - first))
 
     def _sort(self, rows: pa.Table) -> pa.Table:
         order = pc.sort_indices(rows, [(name, "ascending") for name in self._key])
@@ -436,15 +447,6 @@ class ExternalSort:
     def _part_path(self, part: int) -> Path:
         assert self._folder is not None
         return Path(self._folder.name) / str(part)
-
-    def _write_slice(self, part: int, rows: pa.Table) -> None:
-        # A file is closed after each slice, because there may be more parts than open files.
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with (
-            self._part_path(part).open("ab") as file,
-            pa.ipc.new_stream(file, rows.schema, options=options) as stream,
-        ):
-            stream.write_table(rows)
 
     def _read_slices(self, part: int) -> Iterator[pa.Table]:
         with self._part_path(part).open("rb") as file:

@@ -1,8 +1,9 @@
-"""Coverage: what was pulled of each series, according to the log of refreshes.
+"""Coverage: what was pulled of each series, and which ranges are proved complete.
 
-Each refresh adds one entry to the log (the table ``pulls``): the range that it proved complete,
-its runs, and how many rows there were afterwards. Fewer rows than the log counts mean that rows
-were lost.
+Each refresh adds one entry to the log (the table ``pulls``): the range that it pulled, the ranges
+in which rows contradict each other, its runs, and how many rows there were afterwards. Pulled
+ranges without contradictions are proved complete: they are the coverage. Fewer rows than the log
+counts mean that rows were lost.
 
 The rows of a run follow each other without a gap. `toolkit.archive.runs` continues them.
 """
@@ -30,9 +31,9 @@ from toolkit.archive.schemas import (
     Series,
     operation_table,
     time_column,
-    to_milliseconds,
+    use_milliseconds,
 )
-from toolkit.archive.storage import ArchiveTables, file_actions
+from toolkit.archive.storage import ArchiveTables, file_actions, retry_append
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
 from toolkit.completeness.row_checks import BreakLog
 from toolkit.completeness.subjects import is_history
@@ -48,10 +49,10 @@ __all__ = [
     "count_gaps",
     "count_logged_rows",
     "log_entry",
-    "log_ranges",
     "log_refreshes",
     "missing_rows_message",
     "proved_ranges",
+    "pulled_ranges",
     "read_log",
     "read_noted_runs",
     "read_series_log",
@@ -65,9 +66,7 @@ LogEntries = Sequence[Mapping[str, Any]]
 """Entries of the log of refreshes, of one series."""
 
 _REFRESHES_PER_JOIN: Final = 32
-
 _MOST_TEXT: Final = 100_000  # bytes of the last rows of a run in the log
-
 _STATUS_TYPES: Final = {
     "table": "str",
     "operation": "str",
@@ -198,13 +197,24 @@ def log_refreshes(
 
     Call it after the rows are committed. A kill in between then claims too little, never too much.
     """
+    rows = pa.Table.from_pylist(entries, schema=SCHEMAS[PULLS])
     handle = handle or tables.open_for_append(PULLS)
-    tables.append_rows(handle, pa.Table.from_pylist(entries, schema=SCHEMAS[PULLS]))
+    try:
+        tables.append_rows(handle, rows)
+    except CommitConflict:  # another process created the log at the same moment
+        handle = retry_append(tables.table_uri(PULLS), _append_to_log, tables, rows)
     # Each refresh writes a file into both tables: a few large files take less time to read.
     if handle.version() % _REFRESHES_PER_JOIN == 0:
         for name in (PULLS, operation_table(OPERATIONS[entries[0]["_operation"]])):
             with contextlib.suppress(CommitConflict):
                 join_small_files(tables, name)
+
+
+def _append_to_log(tables: ArchiveTables, rows: pa.Table) -> Any:
+    """Append entries to the log as it is now, and return its handle."""
+    handle = tables.open_for_append(PULLS)
+    tables.append_rows(handle, rows)
+    return handle
 
 
 def read_log(
@@ -215,13 +225,11 @@ def read_log(
     Call it before you read the rows: they are written before their log entry, and only grow. Pass
     the handle of the log if it is open.
     """
-    handle = handle or tables.open_table(PULLS)
     log: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    if handle is not None:
-        condition = None if type is None else ds.field("_operation") == type
-        columns = None if type else [name for name in SCHEMAS[PULLS].names if name != "runs"]
-        for entry in tables.read_rows(handle, columns, condition).to_pylist():
-            log[entry["_operation"], entry["_subject"]].append(entry)
+    condition = None if type is None else ds.field("_operation") == type
+    columns = None if type else [name for name in SCHEMAS[PULLS].names if name != "runs"]
+    for entry in tables.read_rows(handle or PULLS, columns, condition).to_pylist():
+        log[entry["_operation"], entry["_subject"]].append(entry)
     return log
 
 
@@ -240,21 +248,18 @@ def read_series_log(
     tables: ArchiveTables, series: Series, handle: Any = None
 ) -> list[dict[str, Any]]:
     """Return the log entries of a series; pass the handle of the log if it is open."""
-    handle = handle or tables.open_table(PULLS)
-    if handle is None:
-        return []
-    entries: list[dict[str, Any]] = tables.read_rows(handle, series=series).to_pylist()
+    entries: list[dict[str, Any]] = tables.read_rows(handle or PULLS, series=series).to_pylist()
     return entries
 
 
-def log_ranges(entries: LogEntries) -> list[TimeRange]:
+def pulled_ranges(entries: LogEntries) -> list[TimeRange]:
     """Return the ranges that were pulled according to log entries, joined where they touch."""
     return join_ranges((entry["start"], entry["until"]) for entry in entries)
 
 
 def proved_ranges(entries: LogEntries) -> list[TimeRange]:
     """Return the pulled ranges in which no rows contradict each other."""
-    return subtract_ranges(log_ranges(entries), contradictory_ranges(entries))
+    return subtract_ranges(pulled_ranges(entries), contradictory_ranges(entries))
 
 
 def contradictory_ranges(entries: LogEntries) -> list[TimeRange]:
@@ -266,7 +271,7 @@ def contradictory_ranges(entries: LogEntries) -> list[TimeRange]:
 def count_gaps(covered: Sequence[TimeRange], span: Mapping[str, Any]) -> int:
     """Return how many time ranges up to the last row are not proved complete.
 
-    `covered` are the complete ranges of a series. `span` has the times of its ``first`` and
+    `covered` are the proved ranges of a series. `span` has the times of its ``first`` and
     ``last`` row; None if it has no rows.
     """
     first, last = span["first"], span["last"]
@@ -309,14 +314,8 @@ def missing_rows_message(found: int, expected: int) -> str:
 
 def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan]:
     """Return the span of each series of a table: operation and subject -> span."""
-    handle = tables.open_table(name)
-    if handle is None:
-        return {}
     time = "_fetched" if name == ANSWERS else time_column(name)
-    rows = tables.read_rows(handle, ["_operation", "_subject", time])
-    if name != ANSWERS:
-        moments = to_milliseconds(rows[time])
-        rows = rows.set_column(rows.column_names.index(time), time, moments)
+    rows = use_milliseconds(tables.read_rows(name, ["_operation", "_subject", time]))
     groups = rows.group_by(["_operation", "_subject"]).aggregate(
         [(time, "count"), (time, "min"), (time, "max")]
     )

@@ -34,26 +34,28 @@ from toolkit.archive.coverage import (
     Refreshed,
     Run,
     log_entry,
-    log_ranges,
     log_refreshes,
+    pulled_ranges,
     read_log,
     read_series_log,
 )
 from toolkit.archive.errors import CommitConflict, HistoryMismatch
-from toolkit.archive.refresh import ArchivedAnswer, append_answers, retry_append
+from toolkit.archive.refresh import ArchivedAnswer, append_answers
 from toolkit.archive.runs import RunOverlap, checked_columns, count_run_rows, read_runs
 from toolkit.archive.schemas import (
     RowOrigin,
     Series,
     arrow_rows,
+    decode_texts,
     find_operation,
     make_series,
     nan_to_null,
     place_rows,
     table_rows,
     to_milliseconds,
+    use_milliseconds,
 )
-from toolkit.archive.storage import ArchiveTables
+from toolkit.archive.storage import ArchiveTables, retry_append
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import decode
@@ -66,7 +68,7 @@ from toolkit.errors import ArchiveError, Incomplete, ToolkitError
 from toolkit.frames import provenance
 from toolkit.times import to_ms
 
-__all__ = ["RowBlock", "ingest_bulk", "ingest_frame", "ingest_recordings"]
+__all__ = ["BulkWriter", "ingest_bulk", "ingest_frame", "ingest_recordings"]
 
 _INGESTED: Final = (".json", ".parquet")
 _ROWS_AT_ONCE: Final = 50_000
@@ -102,7 +104,7 @@ class RowBlock:
 
         Raise an ArchiveError if the rows do not ascend in time.
         """
-        rows = _decode_rows(series.operation, texts)
+        rows = decode_texts(series.operation, texts)
         keys = list(map(key_getter(series.operation), rows))
         block = _make_block(series, texts, keys, parameters)
         size = _page_limit(series.operation, parameters)
@@ -122,11 +124,8 @@ class RowBlock:
         """
         rows = table_rows(series.operation, columns, origin)
         names = [name for name in series.keys if name in rows.column_names]
-        cells = [
-            to_milliseconds(rows[name]) if pa.types.is_timestamp(rows[name].type) else rows[name]
-            for name in names
-        ]
-        keys = list(zip(*(column.to_pylist() for column in cells), strict=True))
+        cells = use_milliseconds(rows.select(names)).to_pydict()
+        keys = list(zip(*cells.values(), strict=True))
         texts = rows["_json"].cast(pa.binary()).to_pylist()
         return replace(_make_block(series, texts, keys, parameters), rows=rows)
 
@@ -147,7 +146,7 @@ class RowBlock:
             If the block does not contain the archived rows of the run's last time.
         """
         operation = self.series.operation
-        archived = [key_getter(operation)(row) for row in _decode_rows(operation, run.last_texts)]
+        archived = [key_getter(operation)(row) for row in decode_texts(operation, run.last_texts)]
         if self.until < run.start:
             raise ArchiveError(
                 f"{self.series.name}: the rows end before the archived rows begin. Ingest the "
@@ -204,11 +203,6 @@ def _page_limit(operation: Operation, parameters: Mapping[str, Any]) -> int | No
         return None
     requested: int = parameters.get(page.python) or page.default
     return requested if page.most is None else min(requested, page.most)
-
-
-def _decode_rows(operation: Operation, texts: Sequence[bytes]) -> Sequence[Any]:
-    rows: Sequence[Any] = decode(operation, 200, {}, b"[%b]" % b",".join(texts))
-    return rows
 
 
 class _Recording(msgspec.Struct):
@@ -278,7 +272,7 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
         subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
         texts = [bytes(text) for text in msgspec.json.decode(body, type=list[msgspec.Raw])]
         page = RowBlock.from_page(make_series(operation, (), subject), texts, parameters)
-        done = _append_block(tables, page, origin)
+        done = retry_append(page.series.name, _append_block, tables, page, origin)
         assert done is not None
         log_refreshes(tables, [log_entry(done, origin)])
         return done.rows
@@ -361,7 +355,8 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> Refreshe
         # The next portion begins with the rows of the last time, so that it proves to follow.
         parameters = {"start": block.until}
         rest = rows.slice(sum(key[0] < block.until for key in block.keys))
-        done = _append_block(tables, block, origin, is_last=following is None)
+        is_last = following is None
+        done = retry_append(series.name, _append_block, tables, block, origin, is_last=is_last)
         new_rows += 0 if done is None else done.rows
     assert done is not None
     done = replace(done, rows=new_rows)
@@ -372,21 +367,11 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> Refreshe
 def _append_block(
     tables: ArchiveTables, block: RowBlock, origin: RowOrigin, *, is_last: bool = True
 ) -> Refreshed | None:
-    """Append a block. Return None if it comes before the archived rows, and others follow.
+    """Append the rows of a block that are not archived to the last run, or as the first run.
 
-    Raise an ArchiveError if rows may be missing between the archived rows and the block.
+    Return None if the block comes before the archived rows, and others follow. Raise an
+    ArchiveError if rows may be missing between the archived rows and the block.
     """
-
-    def append() -> Refreshed | None:
-        return _append_new_rows(tables, block, origin, is_last=is_last)
-
-    return retry_append(block.series.name, append)
-
-
-def _append_new_rows(
-    tables: ArchiveTables, block: RowBlock, origin: RowOrigin, *, is_last: bool
-) -> Refreshed | None:
-    """Append the rows that are not archived to the last run, or as the first run."""
     series = block.series
     handle = tables.open_for_append(series.table)
     runs = read_runs(tables, handle, series)
@@ -394,8 +379,8 @@ def _append_new_rows(
         run = runs[-1]
         if block.until < run.start and not is_last:
             return None
-        covered = log_ranges(read_series_log(tables, series))
-        ends = [last for first, last in covered if first <= run.start]
+        pulled = pulled_ranges(read_series_log(tables, series))
+        ends = [last for first, last in pulled if first <= run.start]
         new = block.texts_after_run(run, max(ends, default=run.start - 1))
     else:
         run, new = Run(block.start, None), block.texts_since(block.start)
@@ -463,7 +448,8 @@ class _BulkFiles:
             raise ArchiveError(f"{operation.type}: only histories of one subject have bulk files")
         self.time = Series(operation, "").keys[0]
         known = set(self._dataset.schema.names)
-        wanted = {subject[0], *(column.name for column in table_columns(operation.tables[0]))}
+        self._columns = table_columns(operation.tables[0])
+        wanted = {subject[0], *(column.name for column in self._columns)}
         if unknown := sorted((set(columns) - wanted) | (set(columns.values()) - known)):
             raise ArchiveError(
                 f"columns: there is no column {', '.join(unknown)}. Its keys are our columns "
@@ -471,18 +457,10 @@ class _BulkFiles:
                 f"({', '.join(sorted(known))})"
             )
         self._subject = columns.get(subject[0], subject[0])
-        self._columns = table_columns(operation.tables[0])
-        self._names = {
-            column.name: next(
-                (
-                    name
-                    for name in (columns.get(column.name), column.name, column.wire)
-                    if name in known
-                ),
-                None,
-            )
-            for column in self._columns
-        }
+        self._names: dict[str, str | None] = {}
+        for column in self._columns:
+            candidates = (columns.get(column.name), column.name, column.wire)
+            self._names[column.name] = next((name for name in candidates if name in known), None)
         missing = [
             column.name
             for column in self._columns
@@ -677,7 +655,7 @@ class BulkWriter:
             entries = self._log.get((self._operation.type, subject), [])
             lengths = None if self._lengths is None else self._lengths.get(series.name, {})
             runs = read_runs(self._tables, self._handle, series, entries, lengths)
-            if reason := self._begin_run(runs, log_ranges(entries)):
+            if reason := self._begin_run(runs, pulled_ranges(entries)):
                 self._left[subject] = reason
                 return None
             self._runs[subject] = runs
@@ -710,17 +688,17 @@ class BulkWriter:
         self._matched.add(series.subject)
         return new
 
-    def _begin_run(self, runs: list[Run], covered: Sequence[tuple[int, int]]) -> str:
+    def _begin_run(self, runs: list[Run], pulled: Sequence[tuple[int, int]]) -> str:
         """Add the run that the rows continue or begin; return why they cannot, if so."""
         start = self._times[0]
         if not runs or (runs[-1].start < start and (runs[-1].last or 0) < start):
             is_followed = runs and any(
-                first <= runs[-1].start and last >= start - 1 for first, last in covered
+                first <= runs[-1].start and last >= start - 1 for first, last in pulled
             )
             if not is_followed:
                 runs.append(Run(start, None))
             return ""
-        is_within = any(first <= start <= last + 1 for first, last in covered)
+        is_within = any(first <= start <= last + 1 for first, last in pulled)
         if runs[-1].start == start or (runs[-1].start < start and is_within):
             return ""
         return "rows after the beginning of the files are archived: refresh instead"

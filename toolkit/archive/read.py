@@ -1,9 +1,15 @@
-"""Read archived rows: as the frames that fetching returns, or as scans on an engine."""
+"""Read archived rows: as the frames that fetching returns, or as scans on an engine.
+
+The tables hold numbers as floats. Exact decimals are in the text of a row only. A scan with exact
+numbers decodes them a batch at a time, by the same functions as those of a frame. So it has the
+values of `Archive.frame`, on every engine.
+"""
 
 import functools
 import json
 import operator
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
@@ -20,7 +26,6 @@ from toolkit.archive.coverage import (
     read_series_log,
 )
 from toolkit.archive.errors import explain_missing_library
-from toolkit.archive.exact_scan import NumberDecoder
 from toolkit.archive.schemas import (
     ANSWERS,
     RECORDS,
@@ -28,6 +33,7 @@ from toolkit.archive.schemas import (
     Series,
     collect_texts,
     column_set_id,
+    decode_texts,
     time_column,
     to_milliseconds,
 )
@@ -36,12 +42,14 @@ from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import answer_rows, decode
-from toolkit.contract.columns import table_columns
+from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.kinds import Numbers
+from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import announce
 from toolkit.frames import Collector, Extra
-from toolkit.frames.cells import TEXT
+from toolkit.frames.cells import TEXT, field_type
+from toolkit.frames.collect import FrameBuilder
 from toolkit.times import Time, to_iso, to_ms
 
 __all__ = ["Engine", "read_frames", "read_texts", "scan_table"]
@@ -50,6 +58,7 @@ Engine = Literal["duckdb", "polars", "pandas", "spark"]
 """The library that reads a scan."""
 
 _TEXTS_AT_ONCE: Final = 20_000
+_ROWS_AT_ONCE: Final = 50_000  # whose numbers are decoded
 _STORED_FAMILIES: Final = ("number", "time", "integer", "flag", "text")
 
 
@@ -89,8 +98,7 @@ def _state_frames(
     tables: ArchiveTables, series: Series, collector: Collector
 ) -> tuple[pd.DataFrame, ...]:
     operation, numbers = series.operation, collector.numbers
-    handle = tables.open_table(ANSWERS)
-    rows = [] if handle is None else tables.read_rows(handle, series=series).to_pylist()
+    rows = tables.read_rows(ANSWERS, series=series).to_pylist()
     if not rows:
         raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
     answer = max(reversed(rows), key=operator.itemgetter("_fetched"))
@@ -131,8 +139,7 @@ def _history_frames(
     frame_times = [to_ms(moments.min()), to_ms(moments.max())] if len(moments) else []
     coverage, present = make_coverage(ranges, frame_times), present_ms(tables)
     proved = find_covered_range(coverage, operation, first, last, present)
-    handle = tables.open_table(series.table)
-    found = 0 if handle is None else tables.count_rows(handle, series)
+    found = tables.count_rows(series)
     facts = {"complete": "yes"}
     if not proved:  # the log has the breaks that refreshes found
         why = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
@@ -222,14 +229,11 @@ def _ordered_rows(
     tables: ArchiveTables, series: Series, start: int | None, end: int | None, columns: list[str]
 ) -> tuple[pa.Table, pa.Array]:
     """Return columns of a history, and the positions of its rows in the operation's order."""
-    handle = tables.open_table(series.table)
-    if handle is None:
-        return SCHEMAS[series.table].empty_table(), pa.array([], pa.uint64())
     sort_keys = [*series.keys, "_part", "_row"]
     limits = _time_limits(series.keys[0], start, end)
     condition = functools.reduce(operator.and_, limits) if limits else None
     names = list(dict.fromkeys([*sort_keys, *columns]))
-    rows = tables.read_rows(handle, names, condition, series)
+    rows = tables.read_rows(series.table, names, condition, series)
     order = pc.sort_indices(rows, [(name, "ascending") for name in sort_keys])
     return rows.drop_columns([name for name in sort_keys if name not in columns]), order
 
@@ -320,3 +324,88 @@ def _read_with_spark(
         if limit is not None:
             frame = frame.filter(f"`{time}` {sign} timestamp_millis({limit})")
     return frame
+
+
+class NumberDecoder:
+    """Decodes the number columns of a table from the texts of its rows.
+
+    - ``table``: the table
+    - ``shown``: the columns of the result
+    - ``numbers`` ({"exact", "text"}): the form of numbers
+    """
+
+    def __init__(self, table: str, shown: Sequence[str], numbers: Numbers) -> None:
+        self._shown, self._numbers = list(shown), numbers
+        columns = record_columns(RECORDS[table]) if table in RECORDS else ()
+        wanted = {
+            column.name: column
+            for column in columns
+            if column.kind.family == "number" and column.name in shown
+        }
+        self._types = {name: field_type(column, numbers) for name, column in wanted.items()}
+        self._unused = tuple(column.path for column in columns if column.name not in wanted)
+        sources = ("_operation", "_json") if wanted else ()  # that the numbers are decoded from
+        stored = [name for name in shown if name not in wanted]
+        self._needed = list(dict.fromkeys([*stored, *sources]))
+
+    def scan(self, dataset: Any, engine: str) -> Any:
+        """Return the rows of a dataset on an engine of this machine."""
+        from toolkit.analysis.common.by_account import scan_tables
+        from toolkit.analysis.common.engines import decimal_dtype
+
+        tables = self._read_tables(dataset)
+        if engine == "pandas":
+            return pa.concat_tables(tables).to_pandas(types_mapper=decimal_dtype)
+        return scan_tables(tables, engine)
+
+    def on_spark(self, session: Any, rows: Any) -> Any:
+        """Return a Spark frame whose numbers the executors decode."""
+        from toolkit.analysis.common.engines import spark_frame
+
+        rows = rows.select(*self._needed)
+        schema = spark_frame(session, self._decode(rows.limit(0).toArrow())).schema
+
+        def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from self._decode(pa.Table.from_batches([batch])).to_batches()
+
+        return rows.mapInArrow(decode_batches, schema)
+
+    def _read_tables(self, dataset: Any) -> Iterator[pa.Table]:
+        """Yield the rows in tables of few rows; the first one has none."""
+        yield self._decode(dataset.schema.empty_table().select(self._needed))
+        for batch in dataset.to_batches(columns=self._needed, batch_size=_ROWS_AT_ONCE):
+            yield self._decode(pa.Table.from_batches([batch]))
+
+    def _decode(self, rows: pa.Table) -> pa.Table:
+        """Return the rows with the columns of the result."""
+        if not self._types:
+            return rows.select(self._shown)
+        types = pc.unique(rows["_operation"]).to_pylist()
+        parts = [
+            self._decode_operation(
+                OPERATIONS[type],
+                rows if len(types) == 1 else rows.filter(pc.equal(rows["_operation"], type)),
+            )
+            for type in types
+        ]
+        return pa.concat_tables(parts) if parts else self._place(rows, {})
+
+    def _decode_operation(self, operation: Operation, rows: pa.Table) -> pa.Table:
+        texts = rows["_json"].cast(pa.large_binary()).to_pylist()
+        records = decode_texts(operation, texts, self._numbers)
+        table = operation.tables[0]
+        numbers = replace(table, omits=(*table.omits, *self._unused))
+        builder = FrameBuilder(numbers, operation.type, self._numbers)
+        names = [column.name for column in builder.columns]
+        return self._place(rows, dict(zip(names, builder.chunks(records), strict=True)))
+
+    def _place(self, rows: pa.Table, decoded: dict[str, Any]) -> pa.Table:
+        """Return the columns of the result in their order, with decoded numbers."""
+        columns = [
+            decoded.get(name, pa.nulls(rows.num_rows, self._types[name]))
+            if name in self._types
+            else rows[name]
+            for name in self._shown
+        ]
+        return pa.table(columns, names=self._shown)

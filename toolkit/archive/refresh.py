@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final
 
 import pandas as pd
 import pyarrow as pa
@@ -44,16 +44,15 @@ from toolkit.archive.runs import (
     pull_rows,
 )
 from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series, make_series
-from toolkit.archive.storage import ArchiveTables
+from toolkit.archive.storage import MAX_TRIES, ArchiveTables, retry_append
 from toolkit.client import Session
 from toolkit.completeness.certificate import Remark
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
-from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
 from toolkit.display import count_text
-from toolkit.errors import ArchiveError, HistoryWarning, ToolkitError
+from toolkit.errors import ArchiveError, HistoryWarning, ToolkitError, warn_caller
 from toolkit.fetch.pull import (
     IncompleteWarning,
     Request,
@@ -64,27 +63,22 @@ from toolkit.fetch.pull import (
     read_pages,
     request_remarks,
     subject_call,
-    warn_caller,
 )
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.times import to_ms
 
 __all__ = [
-    "MAX_TRIES",
     "ROWS_PER_COMMIT",
     "ArchivedAnswer",
-    "Outcome",
     "append_answers",
     "is_fatal",
     "prepare_refresh",
     "refresh_all",
-    "retry_append",
 ]
 
 ROWS_PER_COMMIT: Final = 50_000
 """A commit costs as much time as a few pages, so several pages share one."""
-MAX_TRIES: Final = 50
 """How often an append is tried again after another process has committed first."""
 
 _ROWS_PER_CALL: Final = 8_000  # if several histories are pulled at once
@@ -96,7 +90,6 @@ _ANSWER_HEADERS: Final = ("content-type", "content-encoding", "x-payload-format"
 
 Outcome = tuple[RefreshRequest, Refreshed | ToolkitError]
 """A request, and its result or why it failed."""
-Result = TypeVar("Result")
 NextCall = tuple[Callable[..., Any], Mapping[str, Any]]
 """A function and its arguments."""
 
@@ -151,7 +144,9 @@ def refresh_all(
     try:
         yield from refresh.run(executor)
     finally:
-        refresh.issue_warnings()
+        if refresh.held_warnings:
+            words = "; ".join(refresh.held_warnings)
+            warn_caller(f"{refresh.operation.function}: {words}", HistoryWarning)
 
 
 def is_fatal(error: object) -> bool:
@@ -199,7 +194,7 @@ class _Refresh:
         self.finished: list[Any] = []
         self._places = {request.series.name: place for place, request in enumerate(self.requests)}
         self.new_rows = 0
-        self._held_warnings: dict[str, None] = {}
+        self.held_warnings: dict[str, None] = {}  # of all series, for one warning at the end
 
     def run(self, executor: Executor | ClusterClient | None) -> Iterator[Outcome]:
         """Yield the outcome of each series."""
@@ -214,12 +209,6 @@ class _Refresh:
                 self.keep_results()
                 interrupt.add_note(_resume_note(self.name, self.new_rows))
                 raise
-
-    def issue_warnings(self) -> None:
-        """Issue one warning for the warnings of all series."""
-        if self._held_warnings:
-            words = "; ".join(self._held_warnings)
-            warn_caller(f"{self.operation.function}: {words}", HistoryWarning)
 
     def next_call(self, state: Any) -> NextCall | None:
         """Return the next call of a series; None if it has everything."""
@@ -268,7 +257,7 @@ class _Refresh:
         with subject_call(threading.Event()):  # one warning is issued for all series
             text = announce(self.operation, every, [noted])
         if words := pop_held_warning(noted):
-            self._held_warnings[words] = None
+            self.held_warnings[words] = None
         return replace(done, history=text)
 
     def _use_workers(
@@ -518,28 +507,18 @@ def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.Data
     """
     if "user" not in {column.name for column in table_columns(series.operation.tables[0])}:
         return pd.DataFrame(index=range(total))
-    users = tables.read_rows(tables.open_table(series.table), ["user"], series=series)
+    users = tables.read_rows(series.table, ["user"], series=series)
     counts = users.group_by("user").aggregate([([], "count_all")])
     return pd.DataFrame(index=range(pc.max(counts["count_all"]).as_py() or 0))
 
 
 @dataclass(frozen=True, slots=True)
-class FetchedAnswer:
-    """An answer, and what was asked."""
-
-    type: str
-    parameters: Mapping[str, Any]
-    body: bytes
-    headers: Mapping[str, str]  # those that are needed to decode the body
-
-
-@dataclass(frozen=True, slots=True)
 class ArchivedAnswer:
-    """An answer to archive."""
+    """An answer to archive, and what was asked."""
 
     series: Series
     body: bytes
-    headers: Mapping[str, str]  # as of the fetched answer
+    headers: Mapping[str, str]  # those that are needed to decode the body
     origin: RowOrigin
 
     @property
@@ -571,22 +550,20 @@ class _AnswerRefresh(_Refresh):
 
     def next_call(self, state: _AnswerPull) -> NextCall:
         """Return the call for an answer, if no archived answer is later than the present."""
-        series, handle = state.request.series, self.tables.open_table(ANSWERS)
-        if handle is not None:
-            archived = self.tables.read_rows(handle, ["_fetched"], series=series)["_fetched"]
-            check_clock(series, state.origin.fetched_ms, archived.to_pylist())
-        return fetch_answer, {"type": series.operation.type, "parameters": series.parameters}
+        series = state.request.series
+        archived = self.tables.read_rows(ANSWERS, ["_fetched"], series=series)["_fetched"]
+        check_clock(series, state.origin.fetched_ms, archived.to_pylist())
+        return fetch_answer, {"series": series, "origin": state.origin}
 
     def take_result(self, state: _AnswerPull, result: object) -> int:
         """Check that an answer is the one that was asked, and keep it."""
         series = state.request.series
-        if not isinstance(result, FetchedAnswer):
+        if not isinstance(result, ArchivedAnswer):
             kind = type(result).__name__
             raise TypeError(f"{series.name}: it returned a {kind}, not the answer of this call")
-        if (result.type, result.parameters) != (series.operation.type, series.parameters):
-            found = make_series(OPERATIONS[result.type], (), result.parameters).name
-            raise TypeError(f"{series.name}: it returned the answer of {found}")
-        state.answer = ArchivedAnswer(series, result.body, result.headers, state.origin)
+        if result.series != series:
+            raise TypeError(f"{series.name}: it returned the answer of {result.series.name}")
+        state.answer = result
         self.finished.append(state)
         return 1
 
@@ -629,42 +606,30 @@ class _AnswerRefresh(_Refresh):
 
 
 def fetch_answer(
-    type: str,
-    parameters: Mapping[str, Any],
-    session: Session,
-    count_rows: Callable[[int], object] = int,
-) -> FetchedAnswer:
-    """Return an answer and the headers that are needed to decode it.
-
-    Pages are joined: their rows, unchanged, in one array.
-    """
-    operation = OPERATIONS[type]
+    series: Series, origin: RowOrigin, session: Session, count_rows: Callable[[int], object] = int
+) -> ArchivedAnswer:
+    """Return an answer. Pages are joined: their rows, unchanged, in one array."""
+    operation = series.operation
     if operation.paging != "none":
         texts: list[bytes] = []
-        for page in read_pages(prepare_request(type, session=session, **parameters)):
+        request = prepare_request(operation.type, session=session, **series.parameters)
+        for page in read_pages(request):
             page.completeness.check_complete()
             texts += page.texts()
-        count_rows(1)
-        return FetchedAnswer(type, parameters, b"[%b]" % b",".join(texts), {})
-    answer = session.ask(operation, request_body(operation, parameters))
-    answer.completeness.check_complete()
+        body, headers = b"[%b]" % b",".join(texts), {}
+    else:
+        answer = session.ask(operation, request_body(operation, series.parameters))
+        answer.completeness.check_complete()
+        body = answer.content
+        headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
     count_rows(1)
-    headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
-    return FetchedAnswer(type, parameters, answer.content, headers)
-
-
-def retry_append(name: str, append: Callable[[], Result]) -> Result:
-    """Append until no other process commits in between; `name` is for the message of the error."""
-    for _ in range(MAX_TRIES):
-        with contextlib.suppress(CommitConflict):
-            return append()
-    raise ArchiveError(f"{name}: other processes keep writing to the archive; try again")
+    return ArchivedAnswer(series, body, headers, origin)
 
 
 def append_answers(tables: ArchiveTables, answers: Sequence[ArchivedAnswer]) -> list[Refreshed]:
     """Append the answers that are not archived yet in one commit, and return their results."""
     names = ", ".join(dict.fromkeys(answer.series.name for answer in answers[:3]))
-    return retry_append(names, lambda: _append_new_answers(tables, answers))
+    return retry_append(names, _append_new_answers, tables, answers)
 
 
 def _append_new_answers(

@@ -6,6 +6,7 @@ inclusive and for exclusive cursors of the service. `pull_rows` pulls a portion;
 another process.
 """
 
+import contextlib
 import json
 import operator
 from collections import defaultdict, deque
@@ -23,7 +24,7 @@ from toolkit.archive.coverage import (
     Run,
     contradictory_ranges,
     count_logged_rows,
-    log_ranges,
+    pulled_ranges,
     read_noted_runs,
 )
 from toolkit.archive.errors import HistoryMismatch
@@ -52,7 +53,6 @@ __all__ = [
     "is_run_complete",
     "pull_rows",
     "read_runs",
-    "select_runs",
 ]
 
 
@@ -129,14 +129,14 @@ def select_runs(
     handle: Any,
     series: Series,
     runs: Sequence[Run],
-    covered: Sequence[TimeRange],
+    pulled: Sequence[TimeRange],
     start: int,
 ) -> list[Run]:
     """Return the runs that cover all times from `start` on and are not complete.
 
     The first of them is the archived run that is complete up to `start`, which can be continued. If
-    there is none, it is a new run that begins at `start`. `covered` are the complete ranges of the
-    series, according to the log.
+    there is none, it is a new run that begins at `start`. `pulled` are the ranges of the series
+    that were pulled, according to the log.
     """
 
     def is_complete(run: Run) -> bool:
@@ -146,7 +146,7 @@ def select_runs(
         """Return whether no row is missing between the rows of the run and `start`."""
         if start <= max(run.start, run.last or 0) or is_complete(run):
             return True
-        return any(first <= run.start and start <= last + 1 for first, last in covered)
+        return any(first <= run.start and start <= last + 1 for first, last in pulled)
 
     earlier = [run for run in runs if run.start <= start]
     later = runs[len(earlier) :]
@@ -215,17 +215,12 @@ def _is_same_value(archived: Any, returned: Any) -> bool:
     if isinstance(archived, dict) and isinstance(returned, dict):
         shared = archived.keys() & returned.keys()
         return all(_is_same_value(archived[name], returned[name]) for name in shared)
-    return bool(archived == returned) or _is_same_number(archived, returned)
-
-
-def _is_same_number(archived: Any, returned: Any) -> bool:
-    """Return whether two texts are the same number: ingested frames lack trailing zeros."""
-    if not isinstance(archived, str) or not isinstance(returned, str):
-        return False
-    try:
+    if archived == returned or not (isinstance(archived, str) and isinstance(returned, str)):
+        return bool(archived == returned)
+    # Texts of numbers may differ in trailing zeros, which ingested frames lack.
+    with contextlib.suppress(InvalidOperation):
         return Decimal(archived) == Decimal(returned)
-    except InvalidOperation:
-        return False
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,18 +288,18 @@ def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
 
 
 def _first_missing_ms(
-    request: RefreshRequest, runs: Sequence[Run], covered: Sequence[TimeRange]
+    request: RefreshRequest, runs: Sequence[Run], pulled: Sequence[TimeRange]
 ) -> int:
     """Return the time from which on rows may be missing."""
     start = request.start_ms
     if start is None:  # from the first archived row, else from the first day of the service
         since = request.series.operation.since
-        firsts = [run.start for run in runs] + [first for first, _ in covered]
+        firsts = [run.start for run in runs] + [first for first, _ in pulled]
         return min(firsts, default=to_ms(since) if since else 0)
     if request.end_ms is not None:
         return start
     # Without an end, the gap between the archived rows and the start is pulled, too.
-    ranges = [(run.start, run.start - 1) for run in runs] + [*covered]
+    ranges = [(run.start, run.start - 1) for run in runs] + [*pulled]
     return min(start, max((last + 1 for first, last in ranges if first <= start), default=start))
 
 
@@ -354,12 +349,12 @@ class HistoryPull:
         self._checks: HistoryChecks | None = None
         runs = read_runs(tables, handle, series, entries, lengths)
         self.lengths = {run.start: run.rows for run in runs}
-        covered, self._noted = log_ranges(entries), contradictory_ranges(entries)
+        pulled, self._noted = pulled_ranges(entries), contradictory_ranges(entries)
         if self.request.end_ms is None:
-            check_clock(series, self.origin.fetched_ms, [until for _, until in covered])
-        self.start_ms = _first_missing_ms(self.request, runs, covered)
+            check_clock(series, self.origin.fetched_ms, [until for _, until in pulled])
+        self.start_ms = _first_missing_ms(self.request, runs, pulled)
         self._unlogged = sum(self.lengths.values()) - count_logged_rows(entries)
-        self._rest = deque(select_runs(tables, handle, series, runs, covered, self.start_ms))
+        self._rest = deque(select_runs(tables, handle, series, runs, pulled, self.start_ms))
         selected = {run.start for run in self._rest}
         self._others = [run for run in runs if run.start not in selected]
         self._done: list[Run] = []

@@ -34,6 +34,7 @@ from toolkit.completeness.subjects import history_subject, is_history
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import Column, record_columns, table_columns
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
 from toolkit.contract.requests import request_body, wire_value
@@ -55,9 +56,9 @@ __all__ = [
     "arrow_rows",
     "collect_texts",
     "column_set_id",
+    "decode_texts",
     "find_operation",
     "find_table",
-    "json_texts",
     "make_series",
     "nan_to_null",
     "operation_table",
@@ -65,6 +66,7 @@ __all__ = [
     "table_rows",
     "time_column",
     "to_milliseconds",
+    "use_milliseconds",
 ]
 
 RECORDS: Final[dict[str, type[Record]]] = {
@@ -330,10 +332,14 @@ def column_set_id(table: str) -> int:
     return zlib.crc32(",".join(SCHEMAS[table].names).encode())
 
 
+def decode_texts(operation: Operation, texts: Sequence[bytes], numbers: Numbers = "text") -> Any:
+    """Return the rows of a history, decoded from their JSON texts."""
+    return decode(operation, 200, {}, b"[%b]" % b",".join(texts), numbers=numbers)
+
+
 def collect_texts(collector: Collector, series: Series, texts: Sequence[bytes]) -> None:
     """Add the JSON texts of rows to a collector of frames."""
-    content, numbers = b"[%b]" % b",".join(texts), collector.numbers
-    answer = decode(series.operation, 200, {}, content, numbers=numbers)
+    answer = decode_texts(series.operation, texts, collector.numbers)
     collector.add(answer_rows(series.operation, answer, series.parameters))
 
 
@@ -381,7 +387,7 @@ def table_rows(operation: Operation, columns: pa.Table, origin: RowOrigin) -> pa
             known[column.name] = pc.fill_null(_typed_cells(column, cells), column.default)
         elif column.name in SCHEMAS[table].names:
             known[column.name] = _typed_cells(column, cells)
-    return _complete_rows(table, known, json_texts(operation, columns), origin)
+    return _complete_rows(table, known, _json_texts(operation, columns), origin)
 
 
 def _complete_rows(table: str, cells: Mapping[str, Any], texts: Any, origin: RowOrigin) -> pa.Table:
@@ -456,7 +462,15 @@ def to_milliseconds(times: Any) -> Any:
     return times.cast(pa.int64())
 
 
-def json_texts(operation: Operation, columns: pa.Table) -> Any:
+def use_milliseconds(rows: pa.Table) -> pa.Table:
+    """Return rows with times as numbers in Unix milliseconds."""
+    for index, column in enumerate(rows.schema):
+        if pa.types.is_timestamp(column.type):
+            rows = rows.set_column(index, column.name, to_milliseconds(rows[column.name]))
+    return rows
+
+
+def _json_texts(operation: Operation, columns: pa.Table) -> Any:
     """Return rows as JSON texts of the wire; missing cells are left out."""
     fields: dict[str, list[Any]] = defaultdict(list)  # object inside the row -> its fields
     for column in table_columns(operation.tables[0]):
@@ -498,7 +512,9 @@ def _cell_texts(column: Column, cells: Any) -> Any:
         numbers = [None if cell is None else _number_text(cell) for cell in cells.to_pylist()]
         cells = pa.array(numbers, pa.string())
     is_plain = family == "text" or (family == "number" and column.type is str)
-    if is_plain and _is_text(cells) and not _has_escapes(cells):
+    # Characters that JSON escapes are left to msgspec.
+    is_plain = is_plain and _is_text(cells)
+    if is_plain and not pc.any(pc.match_substring_regex(cells, r'["\\\x00-\x1f]')).as_py():
         return pc.binary_join_element_wise('"', cells.cast(pa.string()), '"', "")
     values = [
         None
@@ -511,11 +527,6 @@ def _cell_texts(column: Column, cells: Any) -> Any:
 
 def _is_text(cells: Any) -> bool:
     return bool(pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type))
-
-
-def _has_escapes(cells: Any) -> bool:
-    """Return whether a text has a character that JSON escapes."""
-    return bool(pc.any(pc.match_substring_regex(cells, r'["\\\x00-\x1f]')).as_py())
 
 
 def _wire_record(columns: Sequence[Column], cells: Mapping[str, Any]) -> dict[str, Any]:

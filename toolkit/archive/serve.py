@@ -21,49 +21,27 @@ from toolkit.archive.archive import open
 from toolkit.archive.coverage import (
     RowSpan,
     count_logged_rows,
-    log_ranges,
     missing_rows_message,
     proved_ranges,
+    pulled_ranges,
     read_log,
     row_spans,
 )
 from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import ANSWERS, RECORDS, Series
-from toolkit.archive.storage import ArchiveTables, present_ms
+from toolkit.archive.storage import present_ms
 from toolkit.completeness.covered_ranges import TimeRange, make_coverage
 from toolkit.completeness.subjects import evidence_names
+from toolkit.contract import records as r
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import key_getter
 from toolkit.contract.recorded_rows import join_records, read_record
-from toolkit.contract.records import (
-    AssetContext,
-    BatchStates,
-    BatchStatesByDex,
-    BorrowLend,
-    ClearinghouseState,
-    Delegation,
-    Depth,
-    Fill,
-    FundingRow,
-    LedgerUpdate,
-    Meta,
-    OrderStatus,
-    PerpDexLimits,
-    SlippageSample,
-)
 from toolkit.contract.requests import check_request
 from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources
 from toolkit.errors import ArchiveError
 
-__all__ = [
-    "HISTORY_READERS",
-    "ArchiveContent",
-    "LatestRows",
-    "add_answer",
-    "sort_by_execution",
-    "world_of",
-]
+__all__ = ["HISTORY_READERS", "world_of"]
 
 EventId = tuple[Any, ...]
 """The event of a row, and the row's number among the rows of this event."""
@@ -109,18 +87,18 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
         for pair in table_spans:
             series = Series(OPERATIONS[pair[0]], pair[1])
             # Only pulled ranges are served: a service leaves out no row between its rows.
-            covered = log_ranges(log.get(pair, ()))
-            texts = [text for bounds in covered for text in read_texts(tables, series, *bounds)]
+            pulled = pulled_ranges(log.get(pair, ()))
+            texts = [text for bounds in pulled for text in read_texts(tables, series, *bounds)]
             HISTORY_READERS[name](content, series, texts)
-        content.origins |= _row_origins(tables, name)
+        rows = tables.read_rows(name, ["_source", "_simulated"])
+        origins = rows.group_by(["_source", "_simulated"]).aggregate([]).to_pylist()
+        content.origins |= {(origin["_source"], origin["_simulated"]) for origin in origins}
         spans |= table_spans
     counts = Counter({pair: span["rows"] for pair, span in spans.items()})
-    answers = tables.open_table(ANSWERS)
-    if answers is not None:
-        for row in tables.read_rows(answers).sort_by("_fetched").to_pylist():
-            add_answer(content, row)
-            counts[row["_operation"], row["_subject"]] += 1
-            content.origins.add((row["_source"], row["_simulated"]))
+    for row in tables.read_rows(ANSWERS).sort_by("_fetched").to_pylist():
+        add_answer(content, row)
+        counts[row["_operation"], row["_subject"]] += 1
+        content.origins.add((row["_source"], row["_simulated"]))
     # If rows were lost, a service would present the rest as complete.
     for pair, entries in log.items():
         if message := missing_rows_message(counts[pair], count_logged_rows(entries)):
@@ -144,27 +122,29 @@ class LatestRows:
 class ArchiveContent:
     """All records and answers of an archive."""
 
-    fills: dict[str, dict[EventId, Fill]] = field(default_factory=lambda: defaultdict(dict))
-    orders: dict[str, dict[EventId, OrderStatus]] = field(default_factory=lambda: defaultdict(dict))
-    funding: dict[tuple[int, str, str], FundingRow] = field(default_factory=dict)
-    ledger: dict[str, list[LedgerUpdate]] = field(default_factory=dict)
-    slippage: list[SlippageSample] = field(default_factory=list)
+    fills: dict[str, dict[EventId, r.Fill]] = field(default_factory=lambda: defaultdict(dict))
+    orders: dict[str, dict[EventId, r.OrderStatus]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    funding: dict[tuple[int, str, str], r.FundingRow] = field(default_factory=dict)
+    ledger: dict[str, list[r.LedgerUpdate]] = field(default_factory=dict)
+    slippage: list[r.SlippageSample] = field(default_factory=list)
     # Row -> the rows of the same transaction that some answer returned before it.
     predecessors: dict[RowId, set[RowId]] = field(default_factory=lambda: defaultdict(set))
     # Builder -> user -> the times at which the builder was shown a row of the user.
     shown_times: dict[str, dict[str, set[int]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
     )
-    metas: dict[str, Meta] = field(default_factory=dict)
-    contexts: dict[str, list[AssetContext]] = field(default_factory=dict)
-    limits: dict[str, PerpDexLimits | None] = field(default_factory=dict)
-    depth: Depth | None = None
-    states: dict[str, dict[str, ClearinghouseState]] = field(
+    metas: dict[str, r.Meta] = field(default_factory=dict)
+    contexts: dict[str, list[r.AssetContext]] = field(default_factory=dict)
+    limits: dict[str, r.PerpDexLimits | None] = field(default_factory=dict)
+    depth: r.Depth | None = None
+    states: dict[str, dict[str, r.ClearinghouseState]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     unavailable: set[str] = field(default_factory=set)
-    borrow_lend: dict[str, BorrowLend] = field(default_factory=dict)
-    delegations: dict[str, list[Delegation]] = field(default_factory=dict)
+    borrow_lend: dict[str, r.BorrowLend] = field(default_factory=dict)
+    delegations: dict[str, list[r.Delegation]] = field(default_factory=dict)
     dexes: set[str] = field(default_factory=set)  # of all requests
     not_served: set[str] = field(default_factory=set)
     origins: set[tuple[str, bool]] = field(default_factory=set)  # source, whether it is simulated
@@ -172,15 +152,6 @@ class ArchiveContent:
     answered: set[str] = field(default_factory=set)
     latest: dict[str, LatestRows] = field(default_factory=dict)
     has_state: dict[str, bool] = field(default_factory=dict)
-
-
-def _row_origins(tables: ArchiveTables, name: str) -> set[tuple[str, bool]]:
-    handle = tables.open_table(name)
-    if handle is None:
-        return set()
-    rows = tables.read_rows(handle, ["_source", "_simulated"])
-    origins = rows.group_by(["_source", "_simulated"]).aggregate([]).to_pylist()
-    return {(origin["_source"], origin["_simulated"]) for origin in origins}
 
 
 def _make_sources(content: ArchiveContent, evidence: Evidence, now: int, label: str) -> Sources:
@@ -289,7 +260,7 @@ def _has_all_rows(latest: LatestRows) -> bool:
 def _matching_rows(content: ArchiveContent, latest: LatestRows) -> Iterable[Any]:
     """Return the rows of the content that match the request."""
     user = latest.parameters["user"]
-    if latest.operation.tables[0].record is not Fill:
+    if latest.operation.tables[0].record is not r.Fill:
         return content.orders.get(user, {}).values()
     builder, dex = latest.parameters["builder"], latest.parameters["dex"]
     return [
@@ -380,7 +351,7 @@ def _sort_transaction(
 def _add_fills(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
     merger = _RowMerger(content.predecessors, _fill_event)
     for text in texts:
-        fill = _decode_record(Fill, text)
+        fill = _decode_record(r.Fill, text)
         user = _row_user(series, fill)
         fill.user = msgspec.UNSET
         if not _is_of_user(series.operation):
@@ -391,7 +362,7 @@ def _add_fills(content: ArchiveContent, series: Series, texts: list[bytes]) -> N
 def _add_orders(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
     merger = _RowMerger(content.predecessors, _order_event)
     for text in texts:
-        event = _decode_record(OrderStatus, text)
+        event = _decode_record(r.OrderStatus, text)
         user = _row_user(series, event)
         event.user = msgspec.UNSET
         if not _is_of_user(series.operation):
@@ -402,7 +373,7 @@ def _add_orders(content: ArchiveContent, series: Series, texts: list[bytes]) -> 
 
 def _add_funding(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
     for text in texts:
-        row = _decode_record(FundingRow, text)
+        row = _decode_record(r.FundingRow, text)
         row.user = _row_user(series, row)
         if not _is_of_user(series.operation):
             content.shown_times[series.subject][row.user].add(row.time)
@@ -410,12 +381,12 @@ def _add_funding(content: ArchiveContent, series: Series, texts: list[bytes]) ->
 
 
 def _add_ledger(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
-    content.ledger[series.subject] = [_decode_record(LedgerUpdate, text) for text in texts]
+    content.ledger[series.subject] = [_decode_record(r.LedgerUpdate, text) for text in texts]
 
 
 def _add_slippage(content: ArchiveContent, series: Series, texts: list[bytes]) -> None:
     for text in texts:
-        sample = _decode_record(SlippageSample, text)
+        sample = _decode_record(r.SlippageSample, text)
         if not isinstance(sample.amount_usd, int | float | str):
             sample.amount_usd = float(series.subject.rpartition(" ")[2])
         content.slippage.append(sample)
@@ -485,7 +456,7 @@ def add_answer(content: ArchiveContent, row: Mapping[str, Any]) -> None:
 
 
 def _add_meta(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
-    meta, dex = _decode_record(Meta, answer.body), answer.dex
+    meta, dex = _decode_record(r.Meta, answer.body), answer.dex
     if content.metas.get(dex) != meta:
         # The archived states of the markets belong to the perps of an earlier time.
         content.contexts.pop(dex, None)
@@ -498,35 +469,35 @@ def _add_meta(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
 def _add_meta_and_contexts(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
     pair = tuple[msgspec.Raw, list[msgspec.Raw]]
     meta, contexts = msgspec.json.decode(answer.body, type=pair)
-    content.metas[answer.dex] = _decode_record(Meta, bytes(meta))
+    content.metas[answer.dex] = _decode_record(r.Meta, bytes(meta))
     content.contexts[answer.dex] = [
-        _decode_record(AssetContext, bytes(context)) for context in contexts
+        _decode_record(r.AssetContext, bytes(context)) for context in contexts
     ]
     return answer.names
 
 
 def _add_limits(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
     is_null = answer.body.strip() == b"null"
-    content.limits[answer.dex] = None if is_null else _decode_record(PerpDexLimits, answer.body)
+    content.limits[answer.dex] = None if is_null else _decode_record(r.PerpDexLimits, answer.body)
     return answer.names
 
 
 def _add_depth(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str] | None:
     if answer.parameters["dex"] is not None:  # the markets of one dex only
         return None
-    content.depth = _decode_record(Depth, answer.body)
+    content.depth = _decode_record(r.Depth, answer.body)
     return answer.names
 
 
 def _add_states(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
     """Add the states of users; a user whose state failed has no state on any dex."""
     dex = answer.parameters["dex"]
-    states: list[tuple[str, Mapping[str, ClearinghouseState]]]
+    states: list[tuple[str, Mapping[str, r.ClearinghouseState]]]
     if dex == ALL_DEXES:
-        by_dex = _decode_record(BatchStatesByDex, answer.body)
+        by_dex = _decode_record(r.BatchStatesByDex, answer.body)
         states, failed = list(by_dex.successful_states), by_dex.failed_wallets
     else:
-        batch = _decode_record(BatchStates, answer.body)
+        batch = _decode_record(r.BatchStates, answer.body)
         states = [(user, {dex: state}) for user, state in batch.successful_states]
         failed = batch.failed_wallets
     for user, dex_states in states:
@@ -543,13 +514,13 @@ def _add_states(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
 
 
 def _add_borrow_lend(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
-    content.borrow_lend[answer.parameters["user"]] = _decode_record(BorrowLend, answer.body)
+    content.borrow_lend[answer.parameters["user"]] = _decode_record(r.BorrowLend, answer.body)
     return answer.names
 
 
 def _add_delegations(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
     rows = msgspec.json.decode(answer.body, type=list[msgspec.Raw])
-    delegations = [_decode_record(Delegation, bytes(row)) for row in rows]
+    delegations = [_decode_record(r.Delegation, bytes(row)) for row in rows]
     content.delegations[answer.parameters["user"]] = delegations
     return answer.names
 
@@ -560,7 +531,7 @@ def _add_latest_rows(content: ArchiveContent, answer: _ArchivedAnswer) -> list[s
         return None
     texts = [bytes(text) for text in msgspec.json.decode(answer.body, type=list[msgspec.Raw])]
     record = operation.tables[0].record
-    add_rows = _add_fills if record is Fill else _add_orders
+    add_rows = _add_fills if record is r.Fill else _add_orders
     add_rows(content, Series(operation, parameters["user"]), texts)
     keys = list(map(key_getter(operation), (_decode_record(record, text) for text in texts)))
     (name,) = answer.names

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,6 @@ import pyarrow.parquet as pq
 from toolkit.archive.errors import (
     CommitConflict,
     StoreUnreachable,
-    explain_missing_library,
     hide_panics,
     load_deltalake,
     translate_errors,
@@ -36,6 +35,7 @@ from toolkit.errors import ArchiveError
 from toolkit.installation import package_version
 
 __all__ = [
+    "MAX_TRIES",
     "ROWS_IN_GROUP",
     "ArchiveTables",
     "check_location",
@@ -44,11 +44,12 @@ __all__ = [
     "format_digest",
     "freeze_ids",
     "frozen_versions",
-    "identity_columns",
+    "keep_files",
     "make_freeze",
     "noted_freezes",
     "present_ms",
     "read_manifest",
+    "retry_append",
     "table_digest",
     "unconfirmed_freezes",
 ]
@@ -74,23 +75,24 @@ ROWS_IN_GROUP: Final = 20_000
 _LOCAL_READ_AHEAD: Final = {"fragment_readahead": 1, "batch_readahead": 2}
 _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
 _NOTE_TRIES: Final = 10  # if other processes freeze at the same moment
+MAX_TRIES: Final = 50  # if other processes append at the same moment
+
+Call = ParamSpec("Call")
+Result = TypeVar("Result")
 
 
 def check_location(location: str) -> None:
     """Raise an ArchiveError if an archive cannot be in this folder or at this address."""
-    if "://" not in location:
-        _check_folder(location)
-    elif not (address := _ADDRESS.fullmatch(location)):
-        raise ArchiveError(
-            "an archive's address is scheme://bucket/prefix without anything else. Put "
-            "credentials into the environment (AWS_ACCESS_KEY_ID, ...) or into storage_options"
-        )
-    elif address["scheme"] not in _SCHEMES:
-        known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
-        raise ArchiveError(f"{location}: an archive's address begins with one of {known}")
-
-
-def _check_folder(location: str) -> None:
+    if "://" in location:
+        if not (address := _ADDRESS.fullmatch(location)):
+            raise ArchiveError(
+                "an archive's address is scheme://bucket/prefix without anything else. Put "
+                "credentials into the environment (AWS_ACCESS_KEY_ID, ...) or into storage_options"
+            )
+        if address["scheme"] not in _SCHEMES:
+            known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
+            raise ArchiveError(f"{location}: an archive's address begins with one of {known}")
+        return
     folder, _, freeze_id = location.rpartition("@")
     if not location:
         raise ArchiveError("the path of the archive is empty: pass its folder or its address")
@@ -273,7 +275,11 @@ class ArchiveTables:
         `transaction_version` of deltalake takes longer for one than this for all.
         """
         uri, version = handle.table_uri, handle.version()
-        files = _local_filesystem(uri) or self._store_filesystem(uri)
+        files = _local_filesystem(uri)
+        if files is None:
+            from deltalake.fs import DeltaStorageHandler
+
+            files = pa_fs.PyFileSystem(DeltaStorageHandler(uri, self.options or None))
         known = self._transactions.get(uri)
         with contextlib.suppress(OSError, ValueError, KeyError, pa.ArrowException):
             if known is None or known[0] > version:
@@ -297,27 +303,21 @@ class ArchiveTables:
             return number
         return found.get(name)
 
-    def _store_filesystem(self, uri: str) -> Any:
-        with explain_missing_library():
-            from deltalake.fs import DeltaStorageHandler
-
-        return pa_fs.PyFileSystem(DeltaStorageHandler(uri, self.options or None))
-
     def open_dataset(self, handle: Any, series: Series | None = None) -> Any:
-        """Return the files of a table, or those that may have rows of a series, as a dataset."""
+        """Return the files of a table, or those that have rows of a series, as a dataset."""
         known = (handle.version(), series and series.name)
         state, dataset = self._datasets.get(handle.table_uri, (None, None))
         if state != known:
-            pruning = None
-            if series is not None:
-                pruning = [
-                    ("_operation", "=", series.operation.type),
-                    ("_subject", "=", series.subject),
-                ]
+            pruning = series and [
+                ("_operation", "=", series.operation.type),
+                ("_subject", "=", series.subject),
+            ]
             with self.translate_errors(handle.table_uri):
                 dataset = handle.to_pyarrow_dataset(
                     filesystem=_local_filesystem(handle.table_uri), file_pruning_predicate=pruning
                 )
+                if series is not None:
+                    dataset = _keep_files_with_rows(dataset, series)
             self._datasets[handle.table_uri] = (known, dataset)
         return dataset
 
@@ -327,12 +327,6 @@ class ArchiveTables:
         """Yield all rows of a table in batches."""
         with self.translate_errors(handle.table_uri):
             yield from self.scan_batches(self.open_dataset(handle), columns)
-
-    def choose_files(self, handle: Any, paths: Collection[str]) -> Any:
-        """Return some files of a table as a dataset."""
-        dataset = self.open_dataset(handle)
-        chosen = [fragment for fragment in dataset.get_fragments() if fragment.path in paths]
-        return ds.FileSystemDataset(chosen, dataset.schema, dataset.format, dataset.filesystem)
 
     def scan_batches(
         self, dataset: Any, columns: Sequence[str] | None = None
@@ -349,15 +343,20 @@ class ArchiveTables:
 
     def read_rows(
         self,
-        handle: Any,
-        columns: list[str] | None = None,
+        table: Any,
+        columns: Sequence[str] | None = None,
         condition: Any = None,
         series: Series | None = None,
     ) -> pa.Table:
         """Return the rows that meet a condition, with those columns that the table has.
 
-        With a series, only its rows are returned, and only files that may have them are opened.
+        The table is a handle or a name. If no table of this name exists, it has no rows. With a
+        series, only its rows are returned, and only files that may have them are opened.
         """
+        handle = self.open_table(table) if isinstance(table, str) else table
+        if handle is None:
+            empty = SCHEMAS[table].empty_table()
+            return empty.select(columns or empty.column_names)
         dataset = self.open_dataset(handle, series)
         if series is not None:
             condition = series.condition if condition is None else series.condition & condition
@@ -365,12 +364,44 @@ class ArchiveTables:
         with self.translate_errors(handle.table_uri):
             return dataset.to_table(columns=names, filter=condition, **self._read_ahead)
 
-    def count_rows(self, handle: Any, series: Series) -> int:
+    def count_rows(self, series: Series) -> int:
         """Return how many rows a series has."""
+        handle = self.open_table(series.table)
+        if handle is None:
+            return 0
         with self.translate_errors(handle.table_uri):
             dataset = self.open_dataset(handle, series)
             count: int = dataset.count_rows(filter=series.condition)
         return count
+
+
+def _keep_files_with_rows(dataset: Any, series: Series) -> Any:
+    """Return the files that have rows of a series.
+
+    The statistics of a file with many accounts do not show which accounts it has. To read one
+    column of all files, and then all columns of a few, is faster than to read all columns of all.
+    """
+    if len(dataset.files) < 2:
+        return dataset
+    is_subject = ds.field("_subject") == series.subject
+    names = dataset.scanner(columns=["__filename"], filter=is_subject).to_table()["__filename"]
+    return keep_files(dataset, set(pc.unique(names).to_pylist()))
+
+
+def keep_files(dataset: Any, paths: Collection[str]) -> Any:
+    """Return some files of a dataset as a dataset."""
+    kept = [file for file in dataset.get_fragments() if file.path in paths]
+    return ds.FileSystemDataset(kept, dataset.schema, dataset.format, dataset.filesystem)
+
+
+def retry_append(
+    name: str, append: Callable[Call, Result], *arguments: Call.args, **options: Call.kwargs
+) -> Result:
+    """Append until no other process commits in between; `name` is for the message of the error."""
+    for _ in range(MAX_TRIES):
+        with contextlib.suppress(CommitConflict):
+            return append(*arguments, **options)
+    raise ArchiveError(f"{name}: other processes keep writing to the archive; try again")
 
 
 def _local_filesystem(uri: str) -> Any:
@@ -459,8 +490,6 @@ def table_digest(
 ) -> str:
     """Return the digest of a table's rows. It does not depend on their order or their files."""
     handle = tables.open_table(name)
-    if handle is None:
-        return format_digest(0)
     columns = identity_columns([field.name for field in handle.schema().fields])
     total = 0
     for batch in tables.read_batches(handle, list(columns)):
@@ -505,9 +534,7 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
 
 def freeze_ids(tables: ArchiveTables) -> list[str]:
     """Return the ids of all freezes."""
-    handle = tables.open_table(FREEZES)
-    ids = [] if handle is None else tables.read_rows(handle, ["id"])["id"].to_pylist()
-    return list(map(str, ids))
+    return list(map(str, tables.read_rows(FREEZES, ["id"])["id"].to_pylist()))
 
 
 def unconfirmed_freezes(tables: ArchiveTables) -> list[str]:
@@ -571,12 +598,8 @@ def _freeze_transaction(freeze_id: str) -> str:
 
 def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:
     """Return the manifest of a freeze: table -> its ``version`` and ``digest``."""
-    handle = tables.open_table(FREEZES)
-    texts = []
-    if handle is not None:
-        rows = tables.read_rows(handle, condition=ds.field("id") == freeze_id)
-        texts = rows["manifest"].to_pylist()
-    if not texts:
+    rows = tables.read_rows(FREEZES, condition=ds.field("id") == freeze_id)
+    if not (texts := rows["manifest"].to_pylist()):
         raise ArchiveError(f"{tables.location} has no freeze {freeze_id!r}")
     manifest: Mapping[str, Any] = json.loads(texts[0])["tables"]
     return manifest
@@ -584,12 +607,10 @@ def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:
 
 def frozen_versions(tables: ArchiveTables) -> dict[str, list[int]]:
     """Return the versions of each table that freezes name."""
-    handle = tables.open_table(FREEZES)
     versions: dict[str, list[int]] = defaultdict(list)
-    if handle is not None:
-        for text in tables.read_rows(handle, ["manifest"])["manifest"].to_pylist():
-            for name, entry in json.loads(text)["tables"].items():
-                versions[name].append(entry["version"])
+    for text in tables.read_rows(FREEZES, ["manifest"])["manifest"].to_pylist():
+        for name, entry in json.loads(text)["tables"].items():
+            versions[name].append(entry["version"])
     return versions
 
 

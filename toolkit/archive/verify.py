@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -46,7 +46,7 @@ from toolkit.archive.schemas import (
     column_set_id,
     operation_table,
     time_column,
-    to_milliseconds,
+    use_milliseconds,
 )
 from toolkit.archive.storage import (
     ArchiveTables,
@@ -64,15 +64,13 @@ from toolkit.display import count_text
 from toolkit.errors import ArchiveError
 from toolkit.times import to_iso
 
-__all__ = ["Finding", "SeriesCheck", "error_finding", "notice_finding", "verify_tables"]
+__all__ = ["Finding", "SeriesCheck", "verify_tables"]
 
 _ALWAYS_THERE: Final = ("_operation", "_subject", "_part", "_row", "_json", "_body", "_fetched")
 _ROWS_IN_PART: Final = 80_000  # of the checked columns
 _ROWS_AT_ONCE: Final = 4_000  # whose texts are decoded
 
 _TIMES_SHOWN: Final = 3
-Place = tuple[str, str]
-"""Table and series of a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +243,7 @@ def _sample_keys(tables: ArchiveTables, handle: Any, name: str) -> KeySample:
                 [fragment], dataset.schema, dataset.format, dataset.filesystem
             )
             for batch in tables.scan_batches(file, ["_operation", "_subject", time_column(name)]):
-                sample.add_keys(_use_milliseconds(pa.Table.from_batches([batch])))
+                sample.add_keys(use_milliseconds(pa.Table.from_batches([batch])))
     return sample
 
 
@@ -328,7 +326,13 @@ class SeriesCheck:
 
     def finish(self) -> Iterator[Finding]:
         """Yield the findings that need all rows."""
-        yield from _repeat_findings(self._repeats, self._place)
+        for make_finding, is_certain in ((error_finding, True), (notice_finding, False)):
+            times = sorted(time for time, certain in self._repeats if certain == is_certain)
+            if times:
+                first = ", ".join(map(to_iso, list(dict.fromkeys(times))[:_TIMES_SHOWN]))
+                rows = count_text(len(times), "row repeats", "rows repeat")
+                what = f"{rows} an earlier row, first at {first}"
+                yield make_finding(*self._place, "duplicate", what)
         for start, run in sorted(self._runs.items()):
             what = f"the run from {to_iso(start)}"
             logged = self._tables.transaction(self._handle, self.series.run_transaction(start))
@@ -405,16 +409,6 @@ class _RunRows:
         return self._is_distinct and self._last == n - 1 and is_same_sum
 
 
-def _repeat_findings(repeats: Sequence[tuple[int, bool]], place: Place) -> Iterator[Finding]:
-    for make_finding, is_certain in ((error_finding, True), (notice_finding, False)):
-        times = sorted(time for time, certain in repeats if certain == is_certain)
-        if times:
-            first = ", ".join(map(to_iso, list(dict.fromkeys(times))[:_TIMES_SHOWN]))
-            rows = count_text(len(times), "row repeats", "rows repeat")
-            what = f"{rows} an earlier row, first at {first}"
-            yield make_finding(*place, "duplicate", what)
-
-
 def _collect_rows(
     name: str, rows: pa.Table, sort: ExternalSort, counts: Counter[tuple[str, str]]
 ) -> Iterator[Finding]:
@@ -442,18 +436,10 @@ def _collect_rows(
 def _select_checked_columns(name: str, rows: pa.Table) -> pa.Table:
     # An archive of an older version may lack a column.
     more = [column for column in CHECKED_COLUMNS.get(name, ()) if column in rows.column_names]
-    checked = _use_milliseconds(rows.select(list(dict.fromkeys([*_sort_key(name), *more]))))
+    checked = use_milliseconds(rows.select(list(dict.fromkeys([*_sort_key(name), *more]))))
     texts = rows["_json"].to_pylist()
     hashes = np.fromiter(map(hash, texts), np.int64, len(texts))
     return checked.append_column("_hash", pa.array(hashes)).combine_chunks()
-
-
-def _use_milliseconds(rows: pa.Table) -> pa.Table:
-    """Return rows with times as numbers in Unix milliseconds."""
-    for index, column in enumerate(rows.schema):
-        if pa.types.is_timestamp(column.type):
-            rows = rows.set_column(index, column.name, to_milliseconds(rows[column.name]))
-    return rows
 
 
 def _check_columns(name: str, series: Series, rows: pa.Table) -> Iterator[Finding]:

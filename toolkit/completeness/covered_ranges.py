@@ -99,7 +99,7 @@ def find_covered_range(
     end : int or None
         Where the request ends. None, or a time that is not before `now_ms`, means the end of what
         is known. The request must then begin before that end. Histories are refreshed one after
-        the other, so none of them reaches up to the common present.
+        the other, so most of them end before the common present.
     now_ms : int
         The present.
 

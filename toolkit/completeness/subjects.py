@@ -1,8 +1,8 @@
 """What has to be known to answer a request.
 
-A history is known by its operation and its subject. Any other answer is known by its request, less
-the parameters that only select a part of it. Both have a name, such as ``"meta flx"``, under which
-`toolkit.contract.sources.Evidence` lists them.
+A history is known by its operation and its subject. Any other answer is known by its request,
+without the parameters that only filter the answer. Each history and each such request has a name,
+such as ``"meta flx"``, under which `toolkit.contract.sources.Evidence` lists it.
 """
 
 import itertools
@@ -92,7 +92,7 @@ def _subject_parameters(operation: Operation) -> list[Parameter]:
 
 
 def _is_filter(parameter: Parameter) -> bool:
-    """Return whether an answer without the parameter contains every answer with it."""
+    """Return whether the parameter only filters the answer."""
     return not parameter.required and parameter.default is None
 
 

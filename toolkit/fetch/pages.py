@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from toolkit.completeness.certificate import Certificate, gap_remarks
-from toolkit.errors import Incomplete
+from toolkit.errors import Incomplete, warn_caller
 from toolkit.fetch.pull import (
     IncompleteWarning,
     announce,
@@ -14,7 +14,6 @@ from toolkit.fetch.pull import (
     request_facts,
     request_of,
     request_remarks,
-    warn_caller,
 )
 from toolkit.frames import Collector
 

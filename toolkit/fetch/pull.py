@@ -8,9 +8,7 @@
 """
 
 import inspect
-import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -40,7 +38,14 @@ from toolkit.contract.paging import PageDecision, PageReader, page_reader
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import check_request, request_body
 from toolkit.display import count_text
-from toolkit.errors import BudgetSpent, HistoryWarning, Incomplete, ServiceError, ToolkitError
+from toolkit.errors import (
+    BudgetSpent,
+    HistoryWarning,
+    Incomplete,
+    ServiceError,
+    ToolkitError,
+    warn_caller,
+)
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector, Extra
 from toolkit.times import to_iso, to_ms
@@ -66,7 +71,6 @@ __all__ = [
     "request_of",
     "request_remarks",
     "subject_call",
-    "warn_caller",
     "warn_incomplete",
 ]
 
@@ -566,11 +570,3 @@ def warn_incomplete(completeness: Completeness) -> None:
     """Warn the caller if the service states that rows are missing."""
     if completeness.missing_reason:
         warn_caller(f"incomplete: {completeness.missing_reason}", IncompleteWarning)
-
-
-def warn_caller(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the line that called into this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("toolkit"):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)

@@ -1,20 +1,11 @@
 """Which accounts moved since their last refresh: one snapshot instead of a request for each.
 
-An account snapshot has the value and the notionals of every account. Its cash is the value less
-the long positions plus the short ones. Prices do not change it. A perp fill, a funding payment
-and a transfer into or out of this value do. So an account needs no request if its cash is the same
-in the latest snapshot and in one that is older than the end of its archived range.
-
-A snapshot cannot show everything:
-
-- spot fills of an account whose value does not include its spot balances (standard mode);
-- ledger updates of such an account that move spot balances or staked tokens only;
-- changes that cancel between two snapshots: a position that was opened and closed without any gain
-  or fee, a transfer into a subaccount and back, or one between two dexes of the account.
-
-Nothing false follows. An account that is not asked keeps the end of its range, and its next refresh
-fetches every row from there. If funding was paid between the snapshots, every account with a
-position is asked.
+A snapshot has the value and the notionals of every account. Its cash is the value less the long
+positions plus the short ones. Prices do not change it. A perp fill, a funding payment and a
+transfer into or out of this value do. So an account needs no request if its cash is the same in the
+latest snapshot and in one that is older than the end of its covered range. `Archive.plan_refresh`
+says what a snapshot cannot show. Nothing false follows: an account that is not asked keeps the end
+of its range, and its next refresh fetches every row from there.
 """
 
 import json
@@ -25,6 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from toolkit.archive.coverage import proved_ranges, read_log
@@ -146,7 +138,7 @@ class _Snapshots:
     def __init__(self, tables: ArchiveTables) -> None:
         self._tables = tables
         self._series = make_series(_SNAPSHOTS, (list(ALL_TOKENS),), {})
-        self._times = sorted({row["_fetched"] for row in self._read(["_fetched"])})
+        self._times = sorted(set(self._read(["_fetched"])["_fetched"].to_pylist()))
         self._cash = cache(self._read_cash)
 
     def last_before(self, until: int | None) -> int | None:
@@ -171,7 +163,7 @@ class _Snapshots:
     def _read_cash(self, time: int) -> pd.DataFrame:
         """Return the cash and the mode of each account, by account and collateral."""
         condition = ds.field("_fetched") == time
-        answer = self._read(["_fetched", "_headers", "_body"], condition)[-1]
+        answer = self._read(["_fetched", "_headers", "_body"], condition).to_pylist()[-1]
         columns = decode(_SNAPSHOTS, 200, json.loads(answer["_headers"]), answer["_body"])
         values, longs, shorts = (
             pd.Series(columns[name], dtype="float64")
@@ -189,11 +181,5 @@ class _Snapshots:
         )
         return frame.set_index(["user", "token"])
 
-    def _read(self, columns: list[str], condition: Any = None) -> list[dict[str, Any]]:
-        handle = self._tables.open_table(ANSWERS)
-        if handle is None:
-            return []
-        rows: list[dict[str, Any]] = self._tables.read_rows(
-            handle, columns, condition, self._series
-        ).to_pylist()
-        return rows
+    def _read(self, columns: list[str], condition: Any = None) -> pa.Table:
+        return self._tables.read_rows(ANSWERS, columns, condition, self._series)
