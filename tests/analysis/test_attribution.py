@@ -562,3 +562,23 @@ def test_amounts_missing_in_all_fills(engine, kind: str) -> None:
         assert not pd.isna(rows["ETH"][name])
     assert lost["fills"] == count
     assert rows["ETH"]["covers"] == "fills"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nullable_group_keeps_type(kind: str) -> None:
+    frame = as_numbers(fills(), kind)
+    number = 2**53 + 1  # a float cannot hold it
+    values = [number, None] * len(frame)
+    frame["group"] = pd.array(values[: len(frame)], dtype="Int64")
+    result = attribution(frame, by="group")
+    assert result["group"].dtype == "Int64"
+    assert result["group"].iloc[0] == number
+    assert result["group"].isna().tolist() == [False, True]
+    crossed = attribution(frame.astype({"crossed": "boolean"}), by="crossed")["crossed"]
+    assert crossed.dtype == "boolean"
+
+
+def test_column_of_mixed_values_is_allowed() -> None:
+    frame = fills()
+    mixed = frame.assign(note=[{"a": 1} if n % 2 else "text" for n in range(len(frame))])
+    pd.testing.assert_frame_equal(attribution(mixed), attribution(frame))

@@ -36,7 +36,8 @@ def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> 
     ----------
     history : DataFrame
         ``week``, ``net_apr``, ``gross_apr``, and ``validator`` if there are several (pandas,
-        Polars, DuckDB). Repeated rows count once: the last row of a validator and week counts.
+        Polars, DuckDB, PySpark). Repeated rows count once: the last row of a validator and week
+        counts.
     now : time, optional
         The present. Without it, the time at which the frame was fetched.
     level : float, default 0.95

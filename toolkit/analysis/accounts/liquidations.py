@@ -37,8 +37,8 @@ def levels(
     ----------
     positions : DataFrame
         Open positions of many accounts from `tk.batch_clearinghouse_states`: ``user, coin, szi,
-        position_value, liquidation_px, leverage_type`` (and ``dex``). pandas, Polars eager or lazy,
-        DuckDB relation; float or exact. Repeated rows count once.
+        position_value, liquidation_px, leverage_type`` (and ``dex``). pandas, Polars,
+        DuckDB, PySpark; float or exact. Repeated rows count once.
     contexts : DataFrame, optional
         `tk.meta_and_asset_ctxs` (``name, open_interest``), for the share of open interest in the
         result.
@@ -236,7 +236,7 @@ def fills(
     ----------
     fills : DataFrame
         Fills with ``dir``, or ``liquidated_user`` or ``liquidation_method``, of one account or,
-        with ``user``, of many (pandas, Polars eager or lazy, DuckDB relation). Repeated rows count
+        with ``user``, of many (pandas, Polars, DuckDB, PySpark). Repeated rows count
         once.
     side : {"liquidated", "counterparty", "deleveraged"} or list of them
         Which fills: the exchange closed the account's position; the account traded against another

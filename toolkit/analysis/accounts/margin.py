@@ -14,8 +14,8 @@ from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.markets import NATIVE_DEX
-from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.contract.dexes import NATIVE_ALIASES
+from toolkit.errors import warn_caller
 from toolkit.rules.margin import pad_tiers
 
 Table = list[tuple[float, float]]
@@ -24,7 +24,9 @@ Leverages = Mapping[str, float] | IntoFrame
 """Largest leverages by coin: a mapping, or a frame of `tk.meta`."""
 POSITION = ("user", "coin", "szi", "position_value")
 STATED = "cross_maintenance_margin_used"
-_ONE_TIER_BELOW: Final = 50
+FIRST_TABLE: Final = 50
+"""The lowest id of a margin table; a smaller id is the largest leverage of a single tier."""
+
 _TABLE_COLUMNS: Final = ("margin_table_id", "lower_bound", "max_leverage")
 
 
@@ -120,9 +122,11 @@ def _drop_repeated_states(
 
 def dex_names(coin: pd.Series) -> pd.Series:
     """Return the dex of each perp, from its name."""
-    names = coin.astype("str")
-    dex: pd.Series = names.str.split(":").str[0].where(names.str.contains(":"), NATIVE_DEX)
-    return dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX)
+    codes, names = pd.factorize(coin.astype("str"))
+    stated = [name.partition(":")[0] if ":" in name else NATIVE_DEX for name in names]
+    dexes = [NATIVE_DEX if dex in NATIVE_ALIASES else dex for dex in stated]
+    known = np.array([*dexes, NATIVE_DEX], dtype=object)  # a missing coin has the code -1: the last
+    return pd.Series(known[codes], coin.index, dtype="str", name=coin.name)
 
 
 def read_tiers(
@@ -157,22 +161,25 @@ def read_tiers(
         if "max_leverage" in positions
         else pd.Series(np.nan, positions.index)
     )
-    dexes = dex_names(positions["coin"])
+    # Positions of one coin with one stated leverage have the same tiers.
+    kinds = pd.DataFrame({"coin": positions["coin"], "leverage": stated.astype("float64")})
+    place = kinds.groupby(["coin", "leverage"], sort=False, dropna=False).ngroup().to_numpy()
+    kinds = kinds.drop_duplicates()
     found: list[Table] = []
     single: set[str] = set()
     for coin, dex, stated_leverage in zip(
-        positions["coin"], dexes, stated.astype("float64"), strict=True
+        kinds["coin"], dex_names(kinds["coin"]), kinds["leverage"], strict=True
     ):
         asset = (assets or {}).get(coin, _Asset(stated_leverage, None))
         table = None if asset.table is None else tables.get((dex, asset.table))
-        if table is None and asset.table is not None and asset.table < _ONE_TIER_BELOW:
+        if table is None and asset.table is not None and asset.table < FIRST_TABLE:
             table = [(0.0, float(asset.table))]
         elif not table and asset.table is not None:
             single.add(coin)
         leverage = stated_leverage if np.isnan(asset.leverage) else asset.leverage
         found.append(table or ([] if np.isnan(leverage) else [(0.0, leverage)]))
     if single:
-        warn_user(
+        warn_caller(
             f"positions in {', '.join(sorted(single)[:5])}"
             f"{' and others' if len(single) > 5 else ''}: their margin tables were not passed, "
             "or a tier has no number. One tier is used, so the distance of large positions from "
@@ -181,7 +188,7 @@ def read_tiers(
         )
     most, low = pad_tiers(found) if found else (np.zeros((0, 1)), np.zeros((0, 1)))
     source = "one tier for each coin" if margin_tables is None or single else "margin tables"
-    return Tiers(most, low, source)
+    return Tiers(most[place], low[place], source)
 
 
 def _read_assets(leverages: Leverages | None) -> dict[str, _Asset] | None:

@@ -38,8 +38,8 @@ def positioning(
     ----------
     positions : DataFrame
         Open positions of many accounts from `tk.batch_clearinghouse_states`: ``user, coin, szi,
-        position_value, entry_px``, and ``time`` if there are several batches (pandas, Polars eager
-        or lazy, DuckDB relation). Repeated rows count once.
+        position_value, entry_px``, and ``time`` if there are several batches (pandas, Polars,
+        DuckDB, PySpark). Repeated rows count once.
     accounts : DataFrame, optional
         Accounts of the same states (``user, account_value``, and ``time``). The size of an account
         is then its value over all dexes; without it, the notional of all its positions.

@@ -24,7 +24,7 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
         Account values from `tk.account_value_snapshots`: ``user, collateral_token, account_value,
         account_mode`` and optionally ``total_long_notional, total_short_notional``; or the accounts
         of `tk.batch_clearinghouse_states` (``user, dex, account_value``), which have no mode.
-        pandas, Polars eager or lazy, DuckDB relation; float or exact.
+        pandas, Polars, DuckDB, PySpark; float or exact.
     by : {"token", "dex"} or list of them, optional
         One row for each account and token, or dex, of ``<dex>:<token>``. Without it one row for
         each account.

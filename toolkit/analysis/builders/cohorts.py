@@ -18,7 +18,7 @@ from toolkit.installation import explain_missing
 from toolkit.times import DAY, Time, to_ms
 
 WEEK = 7 * DAY
-MONDAY = 4 * DAY
+FIRST_MONDAY = 4 * DAY
 NEEDED = ("user", "coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
 Array = npt.NDArray[np.float64]
 
@@ -74,22 +74,22 @@ def cohorts(
     1    1      2     1.0        0.5
     """
     rows, begin, end = read_builder_fills(fills, builder, since, until)
-    week = (rows["ms"] - MONDAY) // WEEK
+    week = (rows["ms"] - FIRST_MONDAY) // WEEK
     first = week.groupby(rows["user"]).transform("min")
     rows = rows.assign(cohort=first, age=week - first)
     sizes = rows.groupby("cohort")["user"].nunique()
-    last = (end - MONDAY) // WEEK  # the week that runs at the end
-    if (end - MONDAY) % WEEK == 0:
+    last = (end - FIRST_MONDAY) // WEEK  # the week that runs at the end
+    if (end - FIRST_MONDAY) % WEEK == 0:
         last -= 1
     grid = _cohort_grid(sizes, last)
     each = rows.groupby(["cohort", "age"])
     found = each.agg(active=("user", "nunique"), volume=("volume", "sum"), revenue=("usd", "sum"))
     made = grid.join(found, on=["cohort", "age"])
-    over = ((made["cohort"] + made["age"] + 1) * WEEK + MONDAY <= end).astype(bool)
+    over = ((made["cohort"] + made["age"] + 1) * WEEK + FIRST_MONDAY <= end).astype(bool)
     known = made[["active", "volume", "revenue"]].astype("float64").fillna(0.0).where(over)
     made = pd.DataFrame(
         {
-            "cohort": timestamps.timestamps_from_ms(made["cohort"] * WEEK + MONDAY),
+            "cohort": timestamps.timestamps_from_ms(made["cohort"] * WEEK + FIRST_MONDAY),
             "age": made["age"].astype("int64"),
             "users": made["users"].astype("int64"),
             "active": known["active"],
@@ -97,7 +97,7 @@ def cohorts(
             "volume": known["volume"],
             "revenue": known["revenue"],
             "complete": over,
-            "earlier": (made["cohort"] <= (begin - MONDAY) // WEEK).astype(bool),
+            "earlier": (made["cohort"] <= (begin - FIRST_MONDAY) // WEEK).astype(bool),
         }
     )
     made.attrs["toolkit"] = {**result_provenance({"fills": fills}), "helper": "builders.cohorts"}

@@ -38,8 +38,8 @@ def revenue(
     ----------
     fills : DataFrame
         ``coin, px, sz, side, time, fee, builder, builder_fee``, from
-        `tk.builder_approved_fills_by_time` or `tk.user_fills` (pandas, Polars eager or lazy, DuckDB
-        relation; numbers float or exact). Repeated rows count once.
+        `tk.builder_approved_fills_by_time` or `tk.user_fills` (pandas, Polars, DuckDB, PySpark;
+        numbers float or exact). Repeated rows count once.
     builder : str, optional
         Only fills of this builder. Without it, fills of every builder.
     by : str or list of str, optional

@@ -12,6 +12,7 @@ import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
+from pandas.api.types import infer_dtype, is_object_dtype
 
 from toolkit.analysis.common.markets import unify_dex_name, unify_token_name
 from toolkit.analysis.common.provenance import result_provenance
@@ -53,8 +54,8 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
     except TypeError:
         kind = "None" if made is None else f"a {type(made).__name__}"
         raise TypeError(
-            f"a helper takes a frame of pandas, Polars or DuckDB, not {kind}. To join frames: "
-            "tk.concat"
+            f"a helper takes a frame of pandas, Polars, DuckDB or PySpark, not {kind}. To join "
+            "frames: tk.concat"
         ) from None
     schema = frame.collect_schema()
     changed = {
@@ -68,10 +69,12 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
         if isinstance(schema.get(name), nw.String)
     }
     result: Any = made
-    if changed:
+    if changed and isinstance(made, pd.DataFrame):
+        few: Any = nw.from_native(made[list(changed)]).with_columns(**changed)
+        for name in changed:  # narwhals would rebuild all other columns, too
+            made[name] = nw.to_native(few[name])
+    elif changed:
         result = nw.to_native(frame.with_columns(**changed))
-        if isinstance(made, pd.DataFrame):
-            result.attrs = made.attrs
     typed: IntoFrameT = result
     return typed
 
@@ -84,6 +87,13 @@ def _normalise_pandas(native: pd.DataFrame) -> pd.DataFrame:
         elif isinstance(dtype, pd.DatetimeTZDtype) and str(dtype.tz) != "UTC":
             dtypes[str(name)] = pd.DatetimeTZDtype(dtype.unit, "UTC")
     return native.astype(dtypes).reset_index(drop=True) if dtypes else native.reset_index(drop=True)
+
+
+def keep_columns(native: Any, names: Sequence[str]) -> Any:
+    """Return a frame with those of the columns that it has."""
+    frame: Frame = nw.from_native(native)
+    have = set(frame.collect_schema().names())
+    return nw.to_native(frame.select(name for name in names if name in have))
 
 
 def open_frame(native: Any, what: str, kind: Numbers | None = None) -> Frame:
@@ -99,6 +109,27 @@ def open_frame(native: Any, what: str, kind: Numbers | None = None) -> Frame:
         return wrapped
     if not frame.collect_schema().names():
         raise MissingColumns(f"{what}: the frame has no columns")
+    return frame
+
+
+def open_table(native: Any, what: str) -> Frame:
+    """Return a native frame in narwhals; pandas becomes Arrow, which is faster for many columns."""
+    native = normalise_frame(native)
+    if not isinstance(native, pd.DataFrame):
+        return open_frame(native, what)
+    plain = _without_nested(native)
+    try:
+        table = pa.Table.from_pandas(plain, preserve_index=False)
+    except pa.ArrowException:  # a column of the user has values of several types
+        mixed = [
+            name
+            for name, dtype in plain.dtypes.items()
+            if is_object_dtype(dtype) and infer_dtype(plain[name], skipna=True) != "string"
+        ]
+        table = pa.Table.from_pandas(plain.drop(columns=mixed), preserve_index=False)
+    if not table.num_columns:
+        raise MissingColumns(f"{what}: the frame has no columns")
+    frame: Frame = nw.from_native(table)
     return frame
 
 

@@ -13,7 +13,7 @@ import narwhals as nw
 
 from toolkit.analysis.common import columns
 from toolkit.analysis.common.markets import OUTCOME_COIN
-from toolkit.analysis.common.repeated_rows import warn_user
+from toolkit.errors import warn_caller
 from toolkit.rules.directions import (
     AUTO_DELEVERAGING,
     CONVERSIONS,
@@ -96,7 +96,7 @@ def warn_missing_directions(
             f"{what}: column dir is missing in every row, so conversions, settlements and backstop "
             "liquidations count as trades here. Fetch the rows again, or remove such rows."
         )
-        warn_user(message, MissingDirections)
+        warn_caller(message, MissingDirections)
 
 
 class MissingDirections(UserWarning):

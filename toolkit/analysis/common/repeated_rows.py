@@ -16,8 +16,6 @@ since a trade id and a side belong to one account. Other rows without the accoun
 with equal positions have equal payments, and both sides of a transfer have the same ledger update.
 """
 
-import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -30,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.analysis.common import columns
-from toolkit.errors import RepeatedRows
+from toolkit.errors import RepeatedRows, warn_caller
 
 Native = TypeVar("Native")
 """A frame of any engine, or None."""
@@ -111,7 +109,7 @@ def count_once(native: Native, record: str, what: str = "") -> Native:
     Parameters
     ----------
     native : DataFrame
-        pandas, Polars eager or lazy, DuckDB relation, PySpark; or None.
+        pandas, Polars, DuckDB, PySpark; or None.
     record : str
         A key of `ROW_IDENTITIES`.
     what : str, optional
@@ -382,16 +380,8 @@ def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: 
 def _warn_repeats(what: str, count: int, every: int, names: Sequence[str]) -> None:
     listed = ", ".join(names) if len(names) <= 8 else "all columns"
     verb = "repeats" if count == 1 else "repeat"
-    warn_user(
+    warn_caller(
         f"{what}: {count:,} of {every:,} rows {verb} another row (the same {listed}). Each event "
         "is counted once",
         RepeatedRows,
     )
-
-
-def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside this package that called a helper."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("toolkit"):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)

@@ -21,9 +21,8 @@ import pandas as pd
 
 from toolkit.analysis.common import columns, markets
 from toolkit.analysis.common.columns import Frame, Numbers
-from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.display import count_text
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, warn_caller
 
 CASH = ("USDC", "")
 """Tokens that count as USD. Transfers of USDC have an empty token."""
@@ -58,7 +57,7 @@ def warn_missing_amounts(frame: Frame, what: str) -> None:
     if counts:
         parts = {"builder_fee", "deployer_fee"} & set(frame.collect_schema().names())
         lost = f" If fee is missing, its parts {' and '.join(sorted(parts))} do not count either."
-        warn_user(
+        warn_caller(
             f"{what}: {count_text(rows, 'row')}, with missing values: {', '.join(counts)}. No sum "
             "contains missing values. If a value is missing in all rows of a group, its sum is "
             f"missing; covers states how many are known.{lost * bool(missing['fee'] and parts)} "
@@ -81,7 +80,7 @@ def warn_missing_tokens(frame: Frame, what: str) -> None:
     counted = silent.with_columns(_buys=one).select(nw.col("_buys").sum())
     buys = counted.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["_buys"]
     if buys:
-        warn_user(
+        warn_caller(
             f"{what}: {buys:,} spot buy{'s' * (buys > 1)} with a fee but without fee_token; it "
             "counts as USDC here. Usually it is in the bought token and a part of its cost, and is "
             "not deducted. Fetch the rows again, or fill in fee_token.",
@@ -160,7 +159,7 @@ def _has_own_token() -> nw.Expr:
 def warn_missing_builder_fees(frame: Frame, what: str) -> None:
     """Warn if builder_fee is missing on all fills; pass only fills with a builder."""
     if columns.is_empty_column(frame, "builder_fee"):
-        warn_user(
+        warn_caller(
             f"{what}: column builder_fee is missing on every fill with the builder, and counts "
             "as 0 here. Fetch the rows again, unless the builder has no fee.",
             MissingFees,
@@ -212,7 +211,7 @@ def warn_unused_prices(
         tokens |= {token.upper() for token in rows["fee_token"].to_list() if token}
     unused = sorted(set(prices) - tokens)
     if unused:
-        warn_user(
+        warn_caller(
             f"prices: {', '.join(unused)} has no effect. The fills use "
             f"{', '.join(sorted(tokens - {''})) or 'no token that has a name'}. Check the names.",
             UnusedPrices,

@@ -48,7 +48,7 @@ def counterparties(
     ----------
     fills : DataFrame
         Fills of as many accounts as possible: ``coin, px, sz, side, time, tid, crossed, user``
-        (pandas, Polars, DuckDB; `tk.many` adds ``user``). Repeated rows count once.
+        (pandas, Polars, DuckDB, PySpark; `tk.many` adds ``user``). Repeated rows count once.
     prices, price, max_age
         As for `markout`. Without `prices` the fills must be the full tape.
     horizon : str or float, default "5m"

@@ -14,8 +14,8 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.analysis.execution.orders import events_in_order
+from toolkit.errors import warn_caller
 from toolkit.installation import explain_missing
 from toolkit.times import SECOND, Time, to_ms
 
@@ -168,7 +168,7 @@ def _read_orders(orders: IntoFrame, keys: list[str]) -> pd.DataFrame:
     columns.require_some_values(frame, "timestamp", "orders", "says when each order was placed")
     markers = [name for name in ("order_type", "tif") if name in rows]
     if markers and all(columns.is_empty_column(frame, name) for name in markers):
-        warn_user(
+        warn_caller(
             f"orders: {' and '.join(markers)} missing in every row, so market orders count as "
             "resting orders. Fetch the rows again.",
             directions.MissingDirections,

@@ -40,8 +40,8 @@ def fill_quality(
     Parameters
     ----------
     fills : DataFrame
-        ``coin, px, sz, side, time`` and the columns of `by` (pandas, Polars, DuckDB; numbers float
-        or exact). Repeated rows count once.
+        ``coin, px, sz, side, time`` and the columns of `by` (pandas, Polars, DuckDB, PySpark;
+        numbers float or exact). Repeated rows count once.
     prices : DataFrame, optional
         ``coin`` (or ``name``), ``time`` and a price: asset contexts, each batch with its time, or
         `quotes`. Without it `fills` must be the full tape of the market, and the prices are the

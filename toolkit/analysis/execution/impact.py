@@ -107,8 +107,8 @@ def impact(
     ----------
     fills : DataFrame
         Fills of all accounts of the markets, or of some: ``oid, coin, px, sz, side, time, crossed``
-        (and ``user``, ``twap_id``, ``dir``), in pandas, Polars or DuckDB. Only fills of takers
-        count, and of these only trades, as for `fill_quality`. Repeated rows count once.
+        (and ``user``, ``twap_id``, ``dir``), in pandas, Polars, DuckDB, PySpark. Only fills of
+        takers count, and of these only trades, as for `fill_quality`. Repeated rows count once.
     prices : DataFrame
         Mids of the market, as for `markout`: asset contexts with times, or `quotes` of the tape.
         Prices of trades are refused, because each is a bid or an ask.

@@ -74,8 +74,8 @@ def markout(
     Parameters
     ----------
     fills : DataFrame
-        ``coin, px, sz, side, time`` and the columns of `by` and `cluster` (pandas, Polars, DuckDB).
-        Repeated rows count once.
+        ``coin, px, sz, side, time`` and the columns of `by` and `cluster` (pandas, Polars, DuckDB,
+        PySpark). Repeated rows count once.
     prices : DataFrame, optional
         ``coin`` (or ``name``), ``time`` and a price: archived asset contexts, each batch with its
         time, or `quotes`. Without it `fills` must be the full tape of the market, and the prices

@@ -33,9 +33,9 @@ def transitions(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> In
     Parameters
     ----------
     orders : DataFrame
-        Status events: ``oid, status, status_timestamp``, and ``tx_index`` for ties (pandas, Polars
-        eager or lazy, DuckDB relation), from `tk.historical_orders` or `tk.builder_orders_by_time`,
-        in any order. Repeated events count once.
+        Status events: ``oid, status, status_timestamp``, and ``tx_index`` for ties (pandas, Polars,
+        DuckDB, PySpark), from `tk.historical_orders` or `tk.builder_orders_by_time`, in any order.
+        Repeated events count once.
     by : str or list of str, optional
         One matrix for each group: ``coin``, ``dex``, ``order_type``, ``tif``, ``user``, ... or the
         ``hour``, ``day``, ``week`` (UTC) of the earlier event.

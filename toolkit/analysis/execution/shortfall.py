@@ -13,11 +13,11 @@ from toolkit.analysis.common import columns, timestamps, usd_values
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once, warn_user
+from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.execution.orders import events_in_order
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices
-from toolkit.errors import HistoryWarning
+from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.times import DAY
 
 Floats = npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ def shortfall(
     orders : DataFrame
         Status events of one account: ``oid, status, status_timestamp, timestamp, coin, side,
         orig_sz``, with ``order_type`` and ``is_trigger`` if known, from `tk.historical_orders`
-        (pandas, Polars, DuckDB). Repeated events count once.
+        (pandas, Polars, DuckDB, PySpark). Repeated events count once.
     fills : DataFrame
         Fills of the same account and time: ``oid, coin, px, sz, side, time, crossed, fee``, with
         ``twap_id`` and the fee columns if known. Repeated rows count once.
@@ -258,14 +258,14 @@ def _add_executions(parents: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         kept
     )
     if is_other.any():
-        warn_user(
+        warn_caller(
             f"fills: {int(is_other.sum()):,} of {len(rows):,} fills belong to orders that are not "
             "in orders, and do not count. Fetch the orders of the whole time of the fills",
             HistoryWarning,
         )
     wrong = (singles["size"] - singles["_open"] - singles["filled"]).abs() > 1e-9 * singles["size"]
     if wrong.any():
-        warn_user(
+        warn_caller(
             f"fills: the fills of {int(wrong.sum()):,} of {len(singles):,} orders do not add up to "
             "what the orders say was filled. Fetch the fills of the whole time of the orders",
             HistoryWarning,

@@ -12,7 +12,6 @@ from toolkit.analysis.common import grouping
 from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.analysis.execution.fills import (
     LIQUIDITY,
     group_fills,
@@ -38,6 +37,7 @@ from toolkit.analysis.execution.tape import (
     read_trades,
     with_trade_groups,
 )
+from toolkit.errors import warn_caller
 
 _SPLIT = ["effective", "realised", "impact"]
 _COINS: Final = {
@@ -261,7 +261,7 @@ def _spreads_of_tape(
     if keys:
         params = params.sort_values(keys, kind="stable", ignore_index=True)
     if len(trades) > 1 and params["estimate"].isna().all():
-        warn_user(
+        warn_caller(
             f"fills: these {len(trades):,} trades show no spread. Without prices= the fills must "
             "be the whole tape of the market, of all accounts, where buyers and sellers take "
             "turns; pass such a tape, or the fills of one account with prices=",

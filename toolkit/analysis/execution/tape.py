@@ -199,23 +199,26 @@ def _variance(
     corrected = pull * correction
     score = corrected * residual
     lags = min(int(4 * (len(pull) / 100) ** (2 / 9)), len(pull) - 1)
-    variance = float(score @ score)
+    weights = 1 - np.abs(np.arange(-lags, lags + 1)) / (lags + 1)
+    variance = float(score @ _sum_near(score, weights))
     diagonal = corrected**2
-    trace, squares = float(diagonal.sum()), float(diagonal @ diagonal)
-    image = diagonal[:, None] * basis  # B Q
-    for lag in range(1, lags + 1):
-        weight = 1 - lag / (lags + 1)
-        variance += 2 * weight * float(score[lag:] @ score[:-lag])
-        near = weight * corrected[lag:] * corrected[:-lag]
-        squares += 2 * float(near @ near)
-        image[lag:] += near[:, None] * basis[:-lag]
-        image[:-lag] += near[:, None] * basis[lag:]
+    trace = float(diagonal.sum())
+    squares = float(diagonal @ _sum_near(diagonal, weights**2))
+    near = [_sum_near(corrected * column, weights) for column in basis.T]
+    image = corrected[:, None] * np.column_stack(near)  # B Q
     inner = basis.T @ image
     mean = trace - float(np.trace(inner))
     spread = squares - 2 * float((image**2).sum()) + float((inner**2).sum())
     if mean <= _LEAST_LEFT * trace or spread <= 0:
         return np.nan, np.nan  # the regression fits the decisive changes exactly
     return max(variance, 0.0) * float(pull @ pull) / mean, max(mean**2 / spread, 1.0)
+
+
+def _sum_near(values: Floats, weights: Floats) -> Floats:
+    """Return at each place the weighted sum of the values around it."""
+    reach = len(weights) // 2
+    around: Floats = np.convolve(values, weights)[reach : reach + len(values)]
+    return around
 
 
 def combine_parts(parts: Sequence[SpreadParts], weights: Sequence[float]) -> SpreadParts:

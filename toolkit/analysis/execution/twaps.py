@@ -27,7 +27,7 @@ def adherence(twaps: IntoFrameT, *, at: Time | None = None) -> IntoFrameT:
     Parameters
     ----------
     twaps : DataFrame
-        Rows of one snapshot (pandas, Polars eager or lazy, DuckDB relation). Repeated rows count
+        Rows of one snapshot (pandas, Polars, DuckDB, PySpark). Repeated rows count
         once.
     at : time, optional
         Time of the snapshot. By default, the column ``asked_at``. If it is missing, the time

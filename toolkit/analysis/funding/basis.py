@@ -76,8 +76,8 @@ def basis(
     ----------
     contexts : DataFrame
         `tk.meta_and_asset_ctxs` at many times, from an archive or a poll: ``name, mark_px,
-        oracle_px, funding, open_interest, time`` (and ``dex``), in pandas, Polars or DuckDB. The
-        last row of a coin and hour counts, so repeated rows change nothing.
+        oracle_px, funding, open_interest, time`` (and ``dex``), in pandas, Polars, DuckDB, PySpark.
+        The last row of a coin and hour counts, so repeated rows change nothing.
     level, draws, seed
         Level of the intervals; number of resamples of days; their seed.
 

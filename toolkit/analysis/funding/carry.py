@@ -43,8 +43,8 @@ def carry(
     Parameters
     ----------
     funding : DataFrame
-        ``coin, time, funding_rate`` (and ``n_samples``; pandas, Polars, DuckDB). The rate of an
-        hour counts once, and a row that sums n payments is for n hours.
+        ``coin, time, funding_rate`` (and ``n_samples``; pandas, Polars, DuckDB, PySpark). The rate
+        of an hour counts once, and a row that sums n payments is for n hours.
     samples : DataFrame or SlippageFit
         `tk.slippage_history` of several amounts, or the result of `tk.slippage.fit`. Repeated
         samples count once.

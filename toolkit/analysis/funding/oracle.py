@@ -32,7 +32,7 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
     ----------
     funding : DataFrame
         ``coin, time, usdc, szi, funding_rate`` (and ``n_samples``) of one or many accounts (pandas,
-        Polars eager or lazy, DuckDB relation; exact numbers are read as floats). Repeated rows
+        Polars, DuckDB, PySpark; exact numbers are read as floats). Repeated rows
         count once.
 
     Returns
@@ -125,7 +125,7 @@ def oracle_check(
         As for `implied_oracle`: ``coin, time, usdc, szi, funding_rate`` (and ``n_samples``).
     fills : DataFrame
         Fills of any accounts: ``coin, px, sz, time``, and ``dir``, which marks conversions; these
-        are left out (pandas, Polars, DuckDB). Repeated rows count once.
+        are left out (pandas, Polars, DuckDB, PySpark). Repeated rows count once.
     tolerance : float, default 0.1
         Allowed difference of the two prices, as a share of the fill price.
     window_hours : int, default 1

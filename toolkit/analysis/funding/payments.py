@@ -25,7 +25,7 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
     Parameters
     ----------
     funding : DataFrame
-        Funding rows: ``coin, time, usdc`` (pandas, Polars eager or lazy, DuckDB relation; numbers
+        Funding rows: ``coin, time, usdc`` (pandas, Polars, DuckDB, PySpark; numbers
         float or exact). Repeated rows count once.
     by : str, list of str or None, default ("coin",)
         One row for each group: ``coin``, ``user``, ``dex``, ``hour``, ``day``, ``week`` (Monday,
@@ -110,7 +110,7 @@ def accrual(
     Parameters
     ----------
     funding : DataFrame
-        Funding rows: ``coin, time, usdc`` (pandas, Polars eager or lazy, DuckDB relation; numbers
+        Funding rows: ``coin, time, usdc`` (pandas, Polars, DuckDB, PySpark; numbers
         float or exact). Repeated rows count once.
     by : str, list of str or None, default ("coin",)
         One curve for each group: ``coin``, ``user``, ``dex``, or any other column.

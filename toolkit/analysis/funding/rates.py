@@ -47,8 +47,8 @@ def annualised(
     ----------
     funding : DataFrame
         ``coin, time, funding_rate`` (and ``n_samples``) of one or many accounts (pandas, Polars,
-        DuckDB). The rate of a coin and hour counts once, even if many accounts paid it or rows
-        repeat it. A row that sums n payments is for n hours.
+        DuckDB, PySpark). The rate of a coin and hour counts once, even if many accounts paid it or
+        rows repeat it. A row that sums n payments is for n hours.
     trim : float, default 0.1
         Share of the hours that the trimmed mean leaves out at each end, below 0.5.
     block_hours : int, default 24
@@ -56,8 +56,8 @@ def annualised(
     level, draws, seed
         Level of the intervals; number of resamples; seed of the resamples.
     interval_hours : float, optional
-        How many hours one payment is for: a rate of 8 hours is an eighth of it by the hour. Without
-        it, 1 hour. Rows before 2024 count as 8 hours, unless the next row comes earlier
+        How many hours one payment is for: a rate of 8 hours is an eighth of it by the hour. By
+        default 1 hour; for rows before 2024, 8 hours, or less if the next row comes earlier
         (docs/live_service.md, section 5).
 
     Returns

@@ -48,7 +48,7 @@ def profile(
     Parameters
     ----------
     depth : DataFrame
-        `tk.current_depth`, one batch or many (pandas, Polars eager or lazy, DuckDB relation).
+        `tk.current_depth`, one batch or many (pandas, Polars, DuckDB, PySpark).
         Repeated rows count once.
     quantiles : sequence of float, default (0.1, 0.5, 0.9)
         Between 0 and 1, by rank: a quantile is always one of the values.
@@ -151,7 +151,7 @@ def imbalance(depth: IntoFrameT) -> IntoFrameT:
     Parameters
     ----------
     depth : DataFrame
-        `tk.current_depth`, one batch or many (pandas, Polars eager or lazy, DuckDB relation).
+        `tk.current_depth`, one batch or many (pandas, Polars, DuckDB, PySpark).
         Repeated rows count once.
 
     Returns
@@ -208,7 +208,7 @@ def consistency(
     Parameters
     ----------
     depth : DataFrame
-        Batches of `tk.current_depth` (pandas, Polars, DuckDB). Repeated rows count once.
+        Batches of `tk.current_depth` (pandas, Polars, DuckDB, PySpark). Repeated rows count once.
     samples : DataFrame
         `tk.slippage_history`. Repeated rows count once.
     max_age : float, default 1

@@ -90,8 +90,8 @@ def resilience(
     ----------
     depth : DataFrame
         Batches of `tk.current_depth`, from an archive or a poll, of the markets to be measured
-        together (pandas, Polars, DuckDB). The time between batches should be much shorter than the
-        half-life. Repeated rows count once.
+        together (pandas, Polars, DuckDB, PySpark). The time between batches should be much shorter
+        than the half-life. Repeated rows count once.
     bps : int, default 10
         Width of the band.
     drop : float, default 0.3

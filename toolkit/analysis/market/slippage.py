@@ -41,8 +41,8 @@ def curve(
     Parameters
     ----------
     samples : DataFrame
-        `tk.slippage_history` of one or many amounts and coins (pandas, Polars eager or lazy, DuckDB
-        relation). Repeated rows count once.
+        `tk.slippage_history` of one or many amounts and coins (pandas, Polars, DuckDB, PySpark).
+        Repeated rows count once.
     quantiles : sequence of float, default (0.1, 0.5, 0.9)
         Between 0 and 1. Quantile q of n samples is the k-th smallest, with k the smallest whole
         number that is at least q * n and at least 1. It is always a sampled value.
@@ -103,7 +103,7 @@ def heatmap(
     Parameters
     ----------
     samples : DataFrame
-        `tk.slippage_history` (pandas, Polars eager or lazy, DuckDB relation). Repeated rows count
+        `tk.slippage_history` (pandas, Polars, DuckDB, PySpark). Repeated rows count
         once.
     quantile : float, default 0.5
         Between 0 and 1, as for `curve`.
@@ -239,7 +239,7 @@ def asymmetry(
     Parameters
     ----------
     samples : DataFrame
-        `tk.slippage_history` (pandas, Polars, DuckDB). Repeated rows count once.
+        `tk.slippage_history` (pandas, Polars, DuckDB, PySpark). Repeated rows count once.
     by : str or list of str, default ("coin", "amount_usd")
         Groups: these or ``dex``.
     level : float, default 0.95

@@ -109,8 +109,8 @@ def fit(
     Parameters
     ----------
     samples : DataFrame
-        `tk.slippage_history` of several amounts and one or many coins (pandas, Polars, DuckDB).
-        Repeated samples count once.
+        `tk.slippage_history` of several amounts and one or many coins (pandas, Polars, DuckDB,
+        PySpark). Repeated samples count once.
     level : float, default 0.95
         Level of the intervals.
     block_days : int, default 1

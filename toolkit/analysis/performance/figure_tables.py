@@ -9,9 +9,9 @@ import pyarrow as pa
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, engines
-from toolkit.analysis.common.repeated_rows import count_once, warn_user
+from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.performance.ratios import Figure
-from toolkit.errors import HistoryWarning
+from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.times import DAY
 
 _YEAR = 365 * DAY
@@ -26,7 +26,7 @@ def complete_trips(trips: IntoFrame, more: Sequence[str] = ()) -> pd.DataFrame:
     rows = columns.pandas_columns(trips, "trips", needed, ("user",), ("net", "duration_hours"))
     complete = rows["status"].isin(_COMPLETE) & rows["net"].notna()
     if missing := int((~complete).sum()):
-        warn_user(
+        warn_caller(
             f"trips: {missing:,} of {len(rows):,} trips are not complete, and do not count. Their "
             "status says why",
             HistoryWarning,

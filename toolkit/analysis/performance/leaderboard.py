@@ -28,7 +28,7 @@ def leaderboard(
     ----------
     figures : DataFrame
         As `sheet` or `trip_sheet` returns it for several accounts: ``user, figure, value, low,
-        high, n`` (pandas, Polars eager or lazy, DuckDB relation).
+        high, n`` (pandas, Polars, DuckDB, PySpark).
     by : str, default "sharpe"
         The figure that ranks.
     show : sequence of str

@@ -37,7 +37,7 @@ def returns(
     ----------
     curve : DataFrame
         As `tk.pnl.equity` returns it: ``time, equity, flows``, and ``user`` if there are several
-        accounts (pandas, Polars eager or lazy, DuckDB relation; exact numbers are read as floats).
+        accounts (pandas, Polars, DuckDB, PySpark; exact numbers are read as floats).
         With hourly points, the time of each flow is known to an hour.
     by : {"hour", "day", "week"}
         The length of a period (UTC, weeks from Monday), at least the distance of the points.

@@ -60,7 +60,7 @@ def sheet(
     returns : DataFrame
         As `tk.performance.returns` returns it: ``time, return_``; with ``start, flows, capital``
         for the money-weighted return, with ``leverage`` for leverage, and with ``user`` for several
-        accounts (pandas, Polars eager or lazy, DuckDB relation).
+        accounts (pandas, Polars, DuckDB, PySpark).
     trips : DataFrame, optional
         As `tk.pnl.round_trips` returns them: ``status, net, return_, duration_hours, closed`` (and
         ``user``). Only complete trips count.

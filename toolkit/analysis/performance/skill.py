@@ -66,7 +66,7 @@ def skill(
     ----------
     returns : DataFrame
         As `returns` makes them for several accounts: ``user, time, return_`` (pandas, Polars,
-        DuckDB). Missing returns are left out.
+        DuckDB, PySpark). Missing returns are left out.
     measure : {"sharpe", "mean"}, default "sharpe"
         The Sharpe ratio, or the mean return, both per year. The mean return is higher for an
         account with more leverage, also without skill.

@@ -43,7 +43,7 @@ def trip_sheet(
     ----------
     trips : DataFrame
         As `tk.pnl.round_trips` returns them: ``status, net, duration_hours, closed`` and the
-        columns of `by` (pandas, Polars eager or lazy, DuckDB relation). Only complete trips count.
+        columns of `by` (pandas, Polars, DuckDB, PySpark). Only complete trips count.
     by : str or list of str, optional
         ``"user"``, ``"side"``, ``"coin"``, ``"forced"``, ``"status"``, ``"hour"`` (of the day in
         which the trip opened, 0 to 23, UTC) or ``"month"`` in which it closed. A column ``user``

@@ -5,7 +5,7 @@ occurs in only one source keeps its row. Decimal columns are never added to each
 Arrow decimals grow by one digit with each addition and fail at more than 38 digits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -71,7 +71,7 @@ def attribution(
     Parameters
     ----------
     fills : DataFrame
-        As `tk.user_fills_by_time` returns them (pandas, Polars eager or lazy, DuckDB relation;
+        As `tk.user_fills_by_time` returns them (pandas, Polars, DuckDB, PySpark;
         numbers float or exact).
     funding : DataFrame, optional
         Funding rows of the same time: ``coin, time, usdc`` (and ``user``). If they are of several
@@ -229,14 +229,14 @@ def compute_attribution(
     `warns` it warns of missing values in the fills.
     """
     keys = grouping.list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
-    opened = columns.open_frame(fills, "fills")
+    opened = columns.open_table(fills, "fills")
     rates = _token_rates(opened, funding, prices, meta)
     rows, kind = sources.measure_fills(opened, keys, rates)
     if warns:
         usd_values.warn_missing_amounts(opened, "fills")
         usd_values.warn_missing_tokens(opened, "fills")
         directions.warn_missing_directions(opened, "fills", outcomes_alone=True)
-    traders = opened if owned_by is None else columns.open_frame(owned_by, "fills")
+    traders = opened if owned_by is None else columns.open_table(owned_by, "fills")
     whose = owners.Accounts(traders, owners.account_names(fills, account))
     parts = [sum_groups(rows, keys, kind)]
     covers = {"fills": "fills"}
@@ -276,10 +276,23 @@ def compute_attribution(
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     inputs = {"fills": fills, "funding": funding, "ledger": ledger}
     made = columns.result_from_frame(result, inputs, **facts)
+    if isinstance(made, pd.DataFrame):
+        made = _restore_nullable_keys(made, result, fills, keys)
     if isinstance(made, pd.DataFrame) and made["at_par"].any():
         made.attrs["toolkit"]["at_par"] = [
             token for token in usd_values.tokens_at_par(fills) if token.upper() not in rates.prices
         ]
+    return made
+
+
+def _restore_nullable_keys(
+    made: pd.DataFrame, result: Any, fills: pd.DataFrame, keys: Sequence[str]
+) -> pd.DataFrame:
+    """Return the result with the nullable types of the fills, which Arrow does not know."""
+    nullable = (pd.arrays.BooleanArray, pd.arrays.IntegerArray, pd.arrays.FloatingArray)
+    for key in grouping.own_columns(keys):
+        if isinstance(fills[key].array, nullable):
+            made[key] = pd.array(result[key].to_list(), dtype=fills[key].dtype)
     return made
 
 

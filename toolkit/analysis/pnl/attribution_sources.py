@@ -61,7 +61,10 @@ class TokenRates(NamedTuple):
 
 
 def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple[Frame, Numbers]:
-    """Return the keys and measures of each fill, and the kind of numbers."""
+    """Return the keys and measures of each fill, and the kind of numbers.
+
+    The trading fee is the fee without the parts of builder and deployer. Below 0 it is a rebate.
+    """
     columns.require_columns(frame, NEEDED, "fills")
     columns.require_columns(
         frame,
@@ -81,7 +84,7 @@ def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple
     if "fee_token" in have or rates.dexes:
         frame = _apply_token_prices(frame, rates.prices, kind)
     trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
-    frame = frame.with_columns(_own_fee=trading.cast(columns.number_type(kind)))
+    frame = frame.with_columns(_trading_fee=trading.cast(columns.number_type(kind)))
     return _select_measures(frame, keys, kind, _fill_measures(have, rates, kind)), kind
 
 
@@ -146,7 +149,7 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
 
 
 def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dict[str, nw.Expr]:
-    zero, part = columns.zero_literal(kind), nw.col("_own_fee")
+    zero, trading = columns.zero_literal(kind), nw.col("_trading_fee")
     net = (nw.col("_closed") - nw.col("_fee")).cast(columns.number_type(kind))
     perp = nw.col("_perp")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
@@ -155,10 +158,10 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dic
         "fills": nw.lit(1),
         "volume": nw.when(unknown).then(nw.lit(0.0)).otherwise(volume),
         "closed_pnl": nw.col("_closed"),
-        "trading_fee": nw.when(part > 0).then(-part).otherwise(zero),
+        "trading_fee": nw.when(trading > 0).then(-trading).otherwise(zero),
         "builder_fee": columns.flip_sign(nw.col("_builder_fee"), kind),
         "deployer_fee": columns.flip_sign(nw.col("_deployer_fee"), kind),
-        "rebate": nw.when(part < 0).then(-part).otherwise(zero),
+        "rebate": nw.when(trading < 0).then(-trading).otherwise(zero),
         "net": net,
         "_perp_net": nw.when(perp).then(net).otherwise(zero),
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
@@ -201,7 +204,7 @@ def measure_funding(
     native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts, rates: TokenRates
 ) -> Frame:
     """Return the keys and measures of each payment; those not `_inside` are separate."""
-    frame = columns.open_frame(native, "funding", kind)
+    frame = columns.open_table(native, "funding")
     columns.require_columns(frame, ["coin", "time", "usdc", *grouping.own_columns(keys)], "funding")
     _check_same_kind(kind, columns.number_kind(frame, ["usdc"], "funding", kind), "funding")
     if "user" not in keys:
@@ -240,7 +243,7 @@ def measure_ledger(
     native: Any, keys: Sequence[str], kind: Numbers, owner: str | None, whose: Accounts
 ) -> Frame:
     """Return the keys and measures of each ledger row of the accounts."""
-    frame = columns.open_frame(native, "ledger", kind)
+    frame = columns.open_table(native, "ledger")
     columns.require_columns(frame, ["time", "type"], "ledger")
     _check_same_kind(kind, columns.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
     if "user" not in keys:
@@ -264,7 +267,7 @@ def measure_positions(
     for native, ends in zip(positions, (False, True), strict=True):
         if native is None:
             continue
-        frame = columns.open_frame(native, "positions", kind)
+        frame = columns.open_table(native, "positions")
         wanted = ["user"] if "user" in keys else []
         columns.require_columns(frame, ["coin", "unrealized_pnl", *wanted], "positions")
         _check_same_kind(

@@ -27,7 +27,7 @@ def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
     ----------
     curve : DataFrame
         As `equity` returns it: ``time``, the column `of`, and ``user`` if there are several
-        accounts (pandas, Polars eager or lazy, DuckDB relation).
+        accounts (pandas, Polars, DuckDB, PySpark).
     of : str, default "pnl"
         The column: ``"pnl"``, ``"realised"``, or another one. In ``equity`` a withdrawal looks like
         a loss, because flows are not gains.

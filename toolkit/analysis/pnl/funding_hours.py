@@ -43,15 +43,15 @@ def position_hours(
     end at the last fill or payment of the account, or at the time of the request. None if the fills
     do not state positions.
     """
-    trades: Frame = nw.from_native(columns.normalise_frame(fills))
-    have = trades.collect_schema().names()
+    have = nw.from_native(fills).collect_schema().names()
     payments: Frame = nw.from_native(columns.normalise_frame(funding))
     split = "user" in have
     if any(name not in have for name in NEEDED) or (
         split and "user" not in payments.collect_schema().names()
     ):
         return None
-    trades = columns.open_as_floats(fills, "fills", ("sz", "start_position"))
+    few = columns.keep_columns(fills, (*NEEDED, "user"))
+    trades = columns.open_as_floats(few, "fills", ("sz", "start_position"))
     if "user" not in keys:
         payments = keep_own_rows(payments, "user", Accounts(trades, names), "funding")
     user = lower_address("user") if split else nw.lit("")

@@ -26,7 +26,7 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
     ----------
     ledger : DataFrame
         As `tk.user_non_funding_ledger_updates` returns it, or `tk.many` of it, which adds the
-        column ``account`` (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact).
+        column ``account`` (pandas, Polars, DuckDB, PySpark; numbers float or exact).
     account : str, optional
         The account of the ledger; of a ledger of several accounts only its rows count. By default
         the column ``account``, or the address that the ledger was fetched for.

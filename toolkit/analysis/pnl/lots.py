@@ -59,7 +59,7 @@ def lots(
     ----------
     fills : DataFrame
         Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
-        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin, px,
+        (pandas, Polars, DuckDB, PySpark; numbers float or exact). Columns ``coin, px,
         sz, side, time, start_position``; ``user`` if there are several accounts; ``tx_index`` if
         there are ties; ``fee`` and ``fee_token`` for spot, where a fee in the bought token makes
         the lot smaller and does not change its cost; ``dir`` for conversions of outcome tokens.

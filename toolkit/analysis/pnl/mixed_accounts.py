@@ -22,9 +22,9 @@ import narwhals as nw
 import numpy as np
 
 from toolkit.analysis.common.owners import SEVERAL_ACCOUNTS, account_names
-from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.analysis.pnl.fill_order import IntegerFills
 from toolkit.display import count_text
+from toolkit.errors import warn_caller
 
 
 class UnnamedAccount(UserWarning):
@@ -80,7 +80,7 @@ def check_one_account(
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
     count = breaks.resumed + breaks.begun + breaks.flat
     if count and len(account_names(native)) != 1:
-        warn_user(
+        warn_caller(
             f"fills: {count_text(count, 'fill does', 'fills do')} not begin at the position after "
             "the fill before. Fills are missing, or they are of several accounts. Name the account "
             "of each fill: fills.assign(user=address)",

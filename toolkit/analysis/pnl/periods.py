@@ -134,7 +134,8 @@ def _end_positions(fills: Any, *, split: bool) -> Frame:
     The order of fills in one millisecond is not known. The last position is the end from which no
     other fill starts; the first one is the start at which no other fill ends.
     """
-    frame = columns.open_as_floats(fills, "fills", ("sz", "start_position"))
+    few = columns.keep_columns(fills, (*NEEDED, "time", "user"))
+    frame = columns.open_as_floats(few, "fills", ("sz", "start_position"))
     coin = nw.col("coin").cast(nw.String())
     sign = nw.when(nw.col("side") == "B").then(nw.lit(1.0)).otherwise(nw.lit(-1.0))
     rows = grouping.add_ms(frame).select(
@@ -196,8 +197,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _observed_period(fills: Any) -> Period | None:
     """Return the time from the first fill to the full hour after the last fill."""
-    frame: Frame = nw.from_native(columns.normalise_frame(fills))
-    columns.require_columns(frame, ("time",), "fills")
+    columns.require_columns(nw.from_native(fills), ("time",), "fills")
+    few = columns.keep_columns(fills, ("time",))
+    frame: Frame = nw.from_native(columns.normalise_frame(few))
     gone = frame.select(gone=nw.col("time").is_null().cast(nw.Int64()).sum())
     missing = gone.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["gone"]
     if missing:

@@ -13,7 +13,7 @@ from toolkit.analysis.common import columns, directions, engines, fixed_point, u
 from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.owners import Accounts, account_names, keep_own_rows, lower_address
-from toolkit.analysis.common.repeated_rows import count_once, warn_user
+from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.common.usd_values import CASH, Prices
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
@@ -29,7 +29,7 @@ from toolkit.analysis.pnl.trips import (
     mark_liquidations,
 )
 from toolkit.display import count_text
-from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.errors import HistoryWarning, MissingColumns, warn_caller
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import HOUR
@@ -49,7 +49,7 @@ def round_trips(
     ----------
     fills : DataFrame
         Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
-        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin, px,
+        (pandas, Polars, DuckDB, PySpark; numbers float or exact). Columns ``coin, px,
         sz, side, time, start_position, closed_pnl, fee``; ``user`` if there are several accounts;
         ``tx_index`` if there are ties; ``dir`` and ``liquidated_user`` for liquidations;
         ``fee_token`` for spot and for dexes with another collateral than USDC.
@@ -207,7 +207,7 @@ def _count_outside(marked: Any, whose: Accounts) -> int:
     rows = mine.filter(~nw.col("_inside"))
     if len(rows):
         lying = count_text(len(rows), "row lies", "rows lie")
-        warn_user(
+        warn_caller(
             f"funding: {lying} outside the time of the fills. Such rows do not count. "
             "Fetch fills of the same time. tk.pnl.attribution returns the sum of such rows as "
             "funding_outside",
