@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import stamina
 import typer
 from click.testing import Result
 from typer.testing import CliRunner
@@ -175,7 +176,8 @@ def test_rows_without_file(user) -> None:
     ],
 )  # fmt: skip
 def test_mistake_is_one_line(words, code, said) -> None:
-    found = call(*words, code=code)
+    with stamina.set_testing(True, attempts=2):  # without waits
+        found = call(*words, code=code)
     assert said in found.stderr
     assert "Traceback" not in found.output
     assert found.stdout == ""

@@ -195,6 +195,30 @@ def sentence_forced(results: WalletResults) -> Values:
     return _closed_by_force(_forced(results))
 
 
+def sentence_forced_most(results: WalletResults) -> Values:
+    fills = [(float(fill.px) * float(fill.sz), fill) for fill in _forced(results).itertuples()]
+    usd, fill = max(fills, key=lambda pair: (pair[0], -pair[1].time.value))
+    sign = {"A": 1, "B": -1}[fill.side]
+    entry_px = float(fill.px) - sign * float(fill.closed_pnl) / float(fill.sz)
+    return {
+        "coin": fill.coin,
+        "side": {1: "long", -1: "short"}[sign],
+        "usd": usd,
+        "time": fill.time.strftime("%Y-%m-%d %H:%M"),
+        "distance": abs(float(fill.px) - entry_px) / entry_px,
+        "place": "below" if float(fill.px) < entry_px else "above",
+    }
+
+
+def sentence_maker(results: WalletResults) -> Values:
+    rested = whole = 0.0
+    for fill in results.frames.fills.itertuples():
+        usd = float(fill.px) * float(fill.sz)
+        whole += usd
+        rested += 0.0 if fill.crossed else usd
+    return {"share": rested / whole}
+
+
 def sentence_deleveraged(results: WalletResults) -> Values:
     fills = results.frames.fills
     others = fills.drop(index=_forced(results).index)
@@ -203,9 +227,8 @@ def sentence_deleveraged(results: WalletResults) -> Values:
 
 def _closed_by_force(rows: pd.DataFrame) -> Values:
     coins = rows["coin"].nunique()
-    noun = "coin" if coins == 1 else "coins"
     closed = _sum(rows["closed_pnl"])
-    return {"fills": len(rows), "coins": coins, "noun": noun, "closed": closed}
+    return {"fills": len(rows), "coins": coins, "closed": closed}
 
 
 def sentence_left_out(results: WalletResults) -> Values:

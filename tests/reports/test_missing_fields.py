@@ -9,6 +9,7 @@ import pytest
 import toolkit as tk
 from toolkit import plots
 from toolkit.contract.deviations import forget_deviations
+from toolkit.plots.pnl import STEP_NAMES
 from toolkit.reports import builder_report, wallet_report, wallet_text
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.reports.wallet_tables import make_tables
@@ -74,6 +75,9 @@ def test_headlines_without_fields_are_unknown(session, user, field) -> None:
     assert ("Net PnL is" in summary) == (field == "startPosition")
 
 
+FEE_PARTS = {STEP_NAMES[name] for name in ("trading_fee", "builder_fee", "deployer_fee", "rebate")}
+
+
 @pytest.mark.parametrize("field", UNKNOWN)
 def test_tables_without_fields_show_dashes(session, user, field) -> None:
     results = missing_reasons(session, user, field)
@@ -88,6 +92,8 @@ def test_tables_without_fields_show_dashes(session, user, field) -> None:
     assert {name for name, text in total.items() if text == "\N{EM DASH}"} >= dashes[field]
     assert (total["net"] == "\N{EM DASH}") == (field != "startPosition")
     assert bool(tables["parts"].total) == (field == "startPosition")
+    if field == "fee":  # no part of an unknown fee is known
+        assert not {row[0] for row in tables["parts"].rows} & FEE_PARTS
     for draw, by in ((plots.waterfall, None), (plots.cumulative_pnl, "hour")):
         rows = results.plot_rows(by)
         assert rows.empty == (field != "startPosition")

@@ -4,8 +4,9 @@ import pytest
 
 import toolkit as tk
 from tests.reports.page_content import PageContent
-from toolkit.reports import builder_report, market_report, quality_report
+from toolkit.reports import builder_report, market_positions, market_report, quality_report
 from toolkit.reports.build import build
+from toolkit.reports.market_positions import MarketPositions
 from toolkit.reports.source import session_source
 from toolkit.rules.directions import CONVERSIONS
 
@@ -92,6 +93,15 @@ def test_limits_of_builder_dex(session):
         f"Open interest of this market may be at most {cap:,.0f} USD." in result.describe_limits()
     )
     assert set(result.depth["coin"]) == {"TSLA"}
+
+
+def test_dex_of_single_tiers_lacks_no_tables(session):
+    tables = tk.margin_tables(dex="pre", session=session)
+    assert tables.empty
+    positions = MarketPositions(market_report.fetch_report(session, "pre:OPENAI"))
+    said = [sentence.name for sentence in market_positions.list_sentences(positions)]
+    assert "shown" in said
+    assert "single_tiers" not in said
 
 
 def test_builder_revenue_sums_fees(builder):

@@ -244,8 +244,11 @@ def _write_report(
     except OSError as error:
         fail(f"cannot write {out}: {error.strerror or error}")
     typer.echo(f"{page.title} ({page.facts['source']})")
-    for label, value, note in page.facts.get("headlines", ()):
-        typer.echo(f"  {label:26}{value:>22}  {note}")
+    headlines = page.facts.get("headlines", ())
+    longest = max((len(f"{label}{value}") for label, value, _ in headlines), default=0)
+    for label, value, note in headlines:
+        gap = max(48, longest + 2) - len(label)
+        typer.echo(f"  {label}{value:>{gap}}  {note}")
     typer.echo(f"report: {path}")
     typer.echo(f"digest: {page_digest(page.html)}")
     if printed is not None:

@@ -33,7 +33,7 @@ SENTENCES: Final = {
 }
 HEADLINES: Final = {
     "revenue": ("revenue", "{revenue:cents} USD", "builder fees"),
-    "volume": ("routed volume", "{volume:dollars} USD", "{fills:count} fills"),
+    "volume": ("routed volume", "{volume:dollars} USD", "{fills:count fill}"),
     "fee": ("fee", "{fee:bps} bps", "of the routed volume"),
     "share": (
         "share of volume that could be routed",

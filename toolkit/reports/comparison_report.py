@@ -31,22 +31,22 @@ _EXAMPLES: Final = 5
 
 SENTENCES: Final = {
     "trading": "{traders:count} of the {n:count} accounts traded: {volume:dollars} USD in "
-    "{fills:count} fills.",
+    "{fills:count fill}.",
     "net": "{winners:count} of the accounts had a gain. The highest net is "
     "{best_net:signed} USD, of {best}; the lowest is {worst_net:signed} USD, of {worst}.",
-    "net_unknown": "The net of {unknown:count} accounts is not known: some of their fills do not "
+    "net_unknown": "The net of {unknown:count account} is not known: some of their fills do not "
     "state all amounts.",
     "returns_unknown": "The return of no account is known: the rows do not begin with accounts, "
     "or the accounts had no capital.",
-    "returns": "Returns are known of {known:count} accounts, from {lowest:rate} to {highest:rate}.",
+    "returns": "Returns are known of {known:count account}, from {lowest:rate} to {highest:rate}.",
     "overlap": "The interval of the Sharpe ratio of {first}, the highest, overlaps those of "
     "{overlaps:count} of the other {others:count} accounts: they do not differ clearly.",
-    "discoveries": "Of {n:count} accounts with enough days, {found:count} differ from luck at a "
+    "discoveries": "Of {n:count account} with enough days, {found:count} differ from luck at a "
     "false discovery rate of {rate:share}.",
 }
 HEADLINES: Final = {
     "accounts": ("accounts", "{n:count}", "{traders:count} with fills"),
-    "volume": ("volume", "{volume:dollars} USD", "{fills:count} fills"),
+    "volume": ("volume", "{volume:dollars} USD", "{fills:count fill}"),
     "net": ("net of all", "{net:signed} USD", "after fees, without funding"),
 }
 _COLUMNS: Final = (

@@ -8,6 +8,7 @@ from typing import Final
 import pandas as pd
 
 from toolkit import accounts
+from toolkit.analysis.accounts.margin import FIRST_TABLE
 from toolkit.client import Session
 from toolkit.contract.dexes import canonical_dex, coin_dex
 from toolkit.errors import Incomplete, NotPermitted, NotReady
@@ -78,10 +79,12 @@ def fetch_positions(
     if states is None:
         return PositionFrames(None, values, reason=reason)
     fetch = partial(fetch_optional, {}, "", dex=dex, session=session)
-    tiers = fetch(fetch=margin_tables)
-    # The market contexts of an archive name each perp, and no margin table.
-    tiers = None if tiers is None or tiers.empty else tiers
-    return PositionFrames(states, values, fetch(fetch=meta), tiers)
+    markets, tiers = fetch(fetch=meta), fetch(fetch=margin_tables)
+    # A dex without tables has one tier for each coin, unless its coins name tables.
+    if markets is not None and tiers is not None and tiers.empty:
+        names_tables = markets["margin_table_id"] >= FIRST_TABLE
+        tiers = None if names_tables.any() else tiers
+    return PositionFrames(states, values, markets, tiers)
 
 
 def _choose_accounts(session: Session, dex: str) -> tuple[pd.DataFrame | None, Sequence[str]]:

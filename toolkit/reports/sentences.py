@@ -137,8 +137,3 @@ def fill_text(text: str, values: Mapping[str, Any]) -> str:
 def _write_value(writer: str, value: Any) -> str:
     name, _, nouns = writer.partition(" ")
     return count_text(int(value), *nouns.split("|")) if nouns else WRITERS[name](value)
-
-
-def place_names(text: str) -> set[str]:
-    """Return the names of the places in a text."""
-    return {place for _, place, _, _ in Formatter().parse(text) if place is not None}

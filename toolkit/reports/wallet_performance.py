@@ -22,14 +22,14 @@ SENTENCES: Final = {
     "account, or the account had no capital.",
     "amounts_unknown": "Returns are not known: some fills do not state their closed PnL, their fee "
     "or the position before them.",
-    "total_return": "The return over {n:count} days is {value:rate}, without the effect of "
+    "total_return": "The return over {n:count day} is {value:rate}, without the effect of "
     "deposits and withdrawals.",
     "drawdown": "The deepest fall below an earlier high was {value:rate}.",
     "sharpe": "The Sharpe ratio per year is {value:ratio}; an interval of 95 % reaches from "
     "{low:ratio} to {high:ratio}.",
     "realised_only": "Returns are of realised PnL: no prices are known for open positions at "
     "{missing:count} of {points:count} hours.",
-    "trips": "Of {n:count} complete round trips {wins:count} ended with a gain, after fees and "
+    "trips": "Of {n:count complete round trip}, {wins:count} ended with a gain, after fees and "
     "funding.",
     "no_trips": "The account completed no round trip.",
 }

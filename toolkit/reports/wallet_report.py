@@ -26,7 +26,7 @@ from toolkit.times import Time
 PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
 """The parts whose sum is net."""
 _EXPECTED: Final = ("closed_pnl", "fee", "start_position")
-_FEES: Final = ("trading_fee", "builder_fee", "rebate", "other_fees")
+_FEES: Final = ("trading_fee", "builder_fee", "deployer_fee", "rebate", "other_fees")
 _BY_COIN: Final = "Funding paid and received by coin, in USD."
 _BY_DAY: Final = "Funding by day, and its running sum, in USD."
 
@@ -41,7 +41,7 @@ class WalletResults:
     frames: WalletFrames
 
     def attribution(self, by: str | None = None) -> pd.DataFrame:
-        """Return the attribution of PnL; by coin without the ledger, which has no coins."""
+        """Return the attribution of PnL. By coin it lacks the ledger, whose rows have no coin."""
         frames = self.frames
         ledger = None if by == "coin" else frames.ledger
         with warnings.catch_warnings():
@@ -168,6 +168,15 @@ class WalletResults:
         volume = float(self.total["volume"])
         paid = self.fees + Decimal(self.total["fees_in_cost"])
         return None if volume == 0 else float(paid) / volume * 1e4
+
+    @cached_property
+    def maker_share(self) -> float | None:
+        """Share of the volume that rested in the book; None without volume, or if not known."""
+        fills = self.frames.fills
+        usd = fills["px"].astype("float64") * fills["sz"].astype("float64")
+        if fills["crossed"].isna().any() or not usd.sum():
+            return None
+        return float(usd[~fills["crossed"].astype("bool")].sum() / usd.sum())
 
     def funding_sums(self, by: str) -> pd.DataFrame:
         """Return sums of funding; empty if funding is not covered."""

@@ -2,10 +2,13 @@
 
 from typing import Any, Final
 
-import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis.common import directions
+from toolkit.reports.forced_closes import (
+    describe_largest_close,
+    find_forced_closes,
+    is_mostly_forced,
+)
 from toolkit.reports.report_frames import join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.wallet_frames import STATES
@@ -20,10 +23,13 @@ SENTENCES: Final = {
     "funding": "Funding was {funding:signed} USD.",
     "net": "Net PnL is {net:signed} USD.",
     "net_without_funding": "Net PnL is {net:signed} USD, without funding.",
-    "forced": "The account was liquidated: {fills:count} of its fills, in {coins:count} {noun}, "
-    "closed {closed:signed} USD of that PnL.",
+    "forced": "The account was liquidated: {fills:count} of its fills, in {coins:count coin}, "
+    "brought {closed:signed} USD of its closed PnL.",
+    "forced_most": "The largest was a {side} of {usd:dollars} USD in {coin}, closed on {time} UTC "
+    "{distance:share} {place} its entry price.",
     "deleveraged": "Auto-deleveraging closed positions of the account: {fills:count} of its fills, "
-    "in {coins:count} {noun}, closed {closed:signed} USD of that PnL.",
+    "in {coins:count coin}, brought {closed:signed} USD of its closed PnL.",
+    "maker": "Of the volume, {share:share} rested in the book before others traded against it.",
     "traded": "The account traded a volume of {volume:dollars} USD.",
     "closed_unknown": "Of its {fills:count} fills {missing:count} do not state their closed PnL. "
     "The sum of closed PnL and net PnL are therefore not known.",
@@ -31,7 +37,7 @@ SENTENCES: Final = {
     "fees and net PnL are therefore not known.",
     "fees_in_cost": "Spot buys paid fees of another {value:signed} USD in the bought tokens. "
     "Closed PnL contains these fees.",
-    "at_par": "Fees of {fills:count} fills are in {tokens}, which counts at par with USD.",
+    "at_par": "Fees of {fills:count fill} are in {tokens}, which counts at par with USD.",
     "left_out": "The source does not have these data, and the report leaves them out: {what}.",
     # how much of the funding is covered
     "funding_unknown": "Funding is not covered: the source does not have it. No number of this "
@@ -44,13 +50,12 @@ SENTENCES: Final = {
     "in it is not visible. No number of this report counts funding as 0.",
     "positions_unknown": "It is not known how much of the funding is covered: {missing:count} of "
     "{fills:count} fills do not state the position before them.",
-    "held": "By its fills, the account had positions at {held:count} full hours, summed over "
-    "coins.",
-    "carried": "It had positions in {carried:count} coins before their first fill of this period.",
+    "held": "By its fills, the account had positions at {held:count full hour}, summed over coins.",
+    "carried": "It had positions in {carried:count coin} before their first fill of this period.",
     "all_covered": "Each hour has its funding row, and each row has the same size as the fills.",
     "covered": "Of these hours {covered:count} have a funding row.",
     "agreeing": "Of these rows {agreeing:count} have the same size as the fills.",
-    "beyond": "Another {beyond:count} rows are at hours without a position in the fills.",
+    "beyond": "Another {beyond:count row is|rows are} at hours without a position in the fills.",
     "uncovered": "Funding of the other {missing:count} hours is not covered: no builder was "
     "approved then.",
     # the value of the account
@@ -101,8 +106,8 @@ HEADLINES: Final = {
     ),
     "funding_missing": ("funding", "not covered", "no funding rows for its position hours"),
     "funding_in_part": ("funding", "{funding:funding}", "covers {share:share} of position hours"),
-    "volume": ("volume", "{volume:dollars} USD", "{fills:count} fills"),
-    "cash": ("cash in, less out", "{cash:signed} USD", "{updates:count} ledger updates"),
+    "volume": ("volume", "{volume:dollars} USD", "{fills:count fill}"),
+    "cash": ("cash in, less out", "{cash:signed} USD", "{updates:count ledger update}"),
 }
 _RECOMPUTED: Final = "sum of absolute differences by the exchange's rule of closed PnL"
 _EXPLAINED: Final = "value now, less cash in, closed PnL, fees, funding, unrealised PnL"
@@ -227,10 +232,11 @@ def _funding_headline(results: WalletResults) -> Headline:
 
 def summarise_wallet(results: WalletResults) -> Paragraph:
     """Return the results in a few sentences."""
-    if not results.total["fills"]:
-        sentences = [sentence(SENTENCES, "no_fills")]
-    else:
-        sentences = [*_pnl_sentences(results), *_forced_close_sentences(results)]
+    sentences = [sentence(SENTENCES, "no_fills")]
+    if results.total["fills"]:
+        sentences, forced = _pnl_sentences(results), _forced_close_sentences(results)
+        # A forced close that made most of the result comes first.
+        sentences = forced + sentences if is_mostly_forced(results.frames) else sentences + forced
     return Paragraph([*sentences, *_left_out_sentences(results)])
 
 
@@ -247,6 +253,8 @@ def _pnl_sentences(results: WalletResults) -> list[Sentence]:
         add("closed_unknown", missing=missing_counts["closed_pnl"], fills=fills)
     else:
         add("closed", closed=total["closed_pnl"], volume=volume)
+    if results.maker_share is not None:
+        add("maker", share=results.maker_share)
     if "fee" in missing_counts:
         add("fees_unknown", missing=missing_counts["fee"], fills=fills)
     elif total["builder_fee"]:
@@ -271,26 +279,13 @@ def _left_out_sentences(results: WalletResults) -> list[Sentence]:
 
 def _forced_close_sentences(results: WalletResults) -> list[Sentence]:
     """Return sentences about fills by liquidations, and about other fills by deleveraging."""
-    fills, account = results.frames.fills, results.frames.user
-    frame = nw.from_native(fills.reset_index(drop=True), eager_only=True)
-    is_liquidation = directions.is_liquidation(frame.columns, account)
-    is_deleveraging = directions.is_auto_deleveraging(frame.columns) & ~is_liquidation
     sentences = []
-    for name, is_forced in (("forced", is_liquidation), ("deleveraged", is_deleveraging)):
-        rows = frame.filter(is_forced).to_native()
-        if rows.empty:
-            continue
-        coins = rows["coin"].nunique()
-        sentences.append(
-            sentence(
-                SENTENCES,
-                name,
-                fills=len(rows),
-                coins=coins,
-                noun="coin" if coins == 1 else "coins",
-                closed=rows["closed_pnl"].sum(skipna=False),
-            )
-        )
+    for name, rows in find_forced_closes(results.frames).items():
+        values: dict[str, Any] = {"fills": len(rows), "coins": rows["coin"].nunique()}
+        values["closed"] = rows["closed_pnl"].sum(skipna=False)
+        sentences.append(sentence(SENTENCES, name, **values))
+        if name == "forced" and (largest := describe_largest_close(rows)):
+            sentences.append(sentence(SENTENCES, "forced_most", **largest))
     return sentences
 
 
