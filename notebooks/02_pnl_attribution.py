@@ -144,6 +144,20 @@ pd.Series(said).map("{:,.2f}".format).rename("USD").to_frame()
 tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
 
 # %% [markdown]
+# ## Which trades earned it?
+#
+# A round trip goes from no position to no position. Each point is one, net of fees: did
+# longs or shorts earn, and did long trips earn more than short ones?
+
+# %%
+trips = tk.pnl.round_trips(tk.user_fills_by_time(user, 0))
+tk.plots.trip_returns(trips)
+
+# %%
+closed = trips[trips["status"] == "closed"].groupby("side")["net"]
+closed.agg(["count", "sum", "median", "min", "max"]).round(2)
+
+# %% [markdown]
 # ## The wallet explorer
 #
 # This widget shows the same account. Choose a coin or a day, and all figures change. Its equity
@@ -165,6 +179,16 @@ explorer
 # - The history explains the account value to the last digit.
 # - A sum with one of the three mistakes looks plausible. Each mistake is found by exactly one of
 #   the checks above.
+#
+# ## With your own key
+#
+# Change two lines: `session = tk.connect(...)` in the first cell, and `user` in the second, to the
+# address of the account. Funding needs a builder that the account has approved; without one, leave
+# `funding` out, and the table says that funding is missing.
+#
+# The account's trades and prices are facts of the simulation. That every difference is 0 is planted
+# too: the simulated exchange books by the rule that the audit checks. On the live service the same
+# checks measure whether your history is complete.
 
 # %%
 assert residual == 0

@@ -89,6 +89,33 @@ rates.sort_values("longs_pay", ascending=False).style.format("{:.0%}")
 tk.plots.funding_over_time(tk.funding.sums(rows, by="day"))
 
 # %% [markdown]
+# ## On which coins did it build up?
+#
+# The running total of the coins with the largest totals: a steady slope is a steady rate, and a
+# jump is a few hours with an extreme rate.
+
+# %%
+tk.plots.funding_accrual(tk.funding.accrual(rows))
+
+# %% [markdown]
+# ## The rate now, weighted by open interest
+#
+# A mean over coins counts a small market as much as a large one. Weighted by open interest, the
+# rate says what a typical dollar of a position pays in a year. The half-life of the basis needs the
+# same prices over many hours: archive them, or poll, and pass them to `tk.funding.basis`.
+
+# %%
+dexes = session.world["dexes"]
+now = tk.concat(tk.meta_and_asset_ctxs(dex=dex) for dex in dexes)
+basis = tk.funding.basis(now.assign(time=rows["time"].max()))
+weighted = basis.rates[basis.rates["asset"] == "all"].set_index("dex")
+weighted[["estimate", "open_interest_usd"]].round(3)
+
+# %%
+plain = (now["funding"] * 24 * 365).mean()
+f"weighted {weighted.loc['all', 'estimate']:.1%}, plain mean of the coins {plain:.1%}"
+
+# %% [markdown]
 # ## How many accounts pay most of it?
 
 # %%
@@ -109,6 +136,15 @@ share = (turned.cumsum() / turned.sum()).to_numpy()
 #   not: the rest was paid to or by accounts without builders.
 # - Ten of the accounts have more than half of all funding. An average over accounts describes no
 #   typical account.
+#
+# ## With your own key
+#
+# Change two lines: `session = tk.connect(...)` in the first cell, and `builders` to the addresses
+# of the builders. The key needs no other right.
+#
+# That large markets pay in one direction and thin markets in both is a fact of the simulation,
+# which plants a premium for each market. On the live service the same cells measure the rates, and
+# which of them differ from 0.
 
 # %%
 assert oracle["agree"].all()

@@ -143,6 +143,15 @@ explorer
 #   the middle one. For the deep market the answer is above the largest sampled size: `range` is
 #   "above".
 # - Buying and selling cost the same: over a month the books have no preferred side.
+#
+# ## With your own key
+#
+# Change `session = tk.connect(...)` in the first cell, and `COINS` to the markets that you trade.
+# The samples are public: they need no address.
+#
+# How deep the three books are, and that buying costs as much as selling, are facts of the
+# simulation. On the live service the same cells measure the cost of your sizes, and `misfit` says
+# whether a power law describes them.
 
 # %%
 assert abs(median.loc["BTC", 1e4] - honest.loc["BTC", "half_spread_bps"]) < 0.05

@@ -79,6 +79,30 @@ by_fills = tk.builders.attach_rate(fills, builder, weight="fills")
 by_fills.round(2)
 
 # %% [markdown]
+# ## How many users are active, and what is the share of the market?
+#
+# Here the market is all builders of the list. A user is new in the week of the first routed fill,
+# and `retention` is the share of last week's users who came back, with Wilson's interval.
+
+# %%
+active = tk.builders.activity(once, "week", since=START, until=END)
+own = active[active["builder"] == builder]
+own.set_index("time")[["active", "new", "retention", "low", "high", "complete"]].round(2)
+
+# %%
+tk.plots.builder_activity(own)
+
+# %%
+market = active.pivot(index="time", columns="builder", values="volume_share")
+market = market[builders].set_axis([one[:8] for one in builders], axis=1)
+market.rename_axis("week").map("{:.0%}".format)
+
+# %%
+lead = market.idxmax(axis=1)
+first = lead.mode()[0]
+f"{first} has the largest share of volume in {lead.eq(first).sum()} of {len(lead)} weeks"
+
+# %% [markdown]
 # ## When did users approve which builder?
 #
 # The service has no list of approvals. But a fill that a builder does *not* see was made without an
@@ -141,6 +165,15 @@ value.plot()
 #   full one, revenue would seem to fall by more than half.
 # - A user pays about 280 USD within three weeks, with an interval from 130 to 610. Only four users
 #   were observed in the fourth week, and the wide interval shows how little that is.
+#
+# ## With your own key
+#
+# Change two lines: `session = tk.connect(...)` in the first cell, and `builders` to a list with
+# your own address first. With one builder its market share is 1, because the service shows a
+# builder only the fills of its own users.
+#
+# Fees, users and the ends of approvals are facts of the simulation. On the live service the same
+# cells measure them, with the same intervals.
 
 # %%
 charged = earned["revenue"] / earned["volume"] * 1e4
@@ -158,3 +191,5 @@ assert cohorts.loc[~cohorts["complete"], "retention"].isna().all()
 assert hasty["revenue"].iloc[-1] < 0.5 * hasty["revenue"].iloc[-2]
 spread = value.curve["high"] / value.curve["low"]
 assert spread.iloc[3] > 1.5 * spread.iloc[2]
+assert (own["new"] + own["returning"] == own["active"]).all()
+assert (market.sum(axis=1) - 1).abs().max() < 1e-9

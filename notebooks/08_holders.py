@@ -109,6 +109,27 @@ hidden = compared.groupby("mode")[["value", "hidden"]].sum()
 hidden.assign(share=hidden["hidden"] / hidden["value"]).round(3)
 
 # %% [markdown]
+# ## Are large accounts on the other side of small ones?
+#
+# Accounts by the size of their equity: the net long share of their open positions, what these
+# gained since their entry, and how many accounts stand behind the larger side.
+
+# %%
+held = tk.concat(one.positions for one in states)
+equity = tk.concat(one.accounts for one in states)
+sides = tk.accounts.positioning(held, equity, by=[])
+columns = ["accounts", "net_share", "low", "high", "gain_bps", "crowded_side", "effective_accounts"]
+sides.set_index("size")[columns].round(2)
+
+# %%
+tk.plots.positioning(sides)
+
+# %%
+classes = sides[sides["size"] != "all"].set_index("size")
+leaning = classes[(classes["low"] > 0) | (classes["high"] < 0)].index.tolist()
+f"Size classes whose net side differs from 0: {leaning or 'none'} of {len(classes)}"
+
+# %% [markdown]
 # ## Conclusions
 #
 # - Nearly all the capital belongs to one account in twenty-five: 250 accounts are as concentrated
@@ -119,6 +140,15 @@ hidden.assign(share=hidden["hidden"] / hidden["value"]).round(3)
 # - Perp equity alone misses up to a few percent of unified and portfolio-margin accounts and
 #   nothing of the others. Here that moves one account into another class. With more money in spot
 #   wallets it would move more accounts, so values come from snapshots.
+#
+# ## With your own key
+#
+# Change two lines: `session = tk.connect(...)` in the first cell, and `tokens` to `["ALL"]` (or
+# your own list). The snapshot needs its add-on, and may be requested 5 times in 10 minutes. Replace
+# `session.world["dexes"]` by the dexes that you want to compare.
+#
+# How many market makers there are and how much they own are facts of the simulation. On the live
+# service the same cells measure the concentration of the whole exchange.
 
 # %%
 assert values["value"].notna().all()
@@ -131,3 +161,6 @@ assert everybody["median_leverage"].item() > 5 * everybody["leverage"].item()
 assert moved["accounts"].sum() == len(values)
 assert hidden.loc[["standard", "dex abstraction"], "hidden"].abs().max() < 0.01
 assert (hidden.loc[["unified", "portfolio margin"], "hidden"] > 0).all()
+
+# %%
+assert classes["accounts"].sum() == sides.set_index("size").loc["all", "accounts"]

@@ -129,6 +129,14 @@ paid[["start", "start_gas", "gas", "of_start", "premium", "bought_at"]].T
 #   paid four times the lowest price. Two hours more would have saved 7 %, if nobody else had
 #   bought.
 # - Two weeks of ten were not complete. They are in no result above.
+#
+# ## With your own key
+#
+# Change two lines: `session = tk.connect(...)` in the first cell, and `validators` to the addresses
+# of the validators. The auctions need no address.
+#
+# That validators differ by their fee only is planted in the simulation. On the live service the
+# concordance of the gross ranks measures whether some are better without it.
 
 # %%
 assert weeks.groupby("week")["whole"].all().sum() == yields["n"].max() == 8

@@ -134,6 +134,15 @@ tk.plots.waterfall(offline)
 # - The archive equals the fetched frames in values, dtypes and order.
 # - `verify` found the changed byte.
 # - A freeze gives the same frame and the same results, also after the archive has changed.
+#
+# ## With your own key
+#
+# Change three lines: `session = tk.connect(...)` in the first cell, `user` and `builder` to your
+# addresses, and `folder` to a place that you keep. The lists of `session.world` are then your own
+# addresses and dexes. Run the refreshing cells again each week: they fetch only what is missing.
+#
+# The rows are facts of the simulation. That a freeze repeats a result, and that `verify` finds
+# damage, holds for rows of the live service as well.
 
 # %%
 assert first.rows + second.rows == second.total == len(fetched)

@@ -152,6 +152,14 @@ difference
 # - About one row in ten is stored twice, because two builders had seen it. A plain sum over the
 #   archive counts it twice; the helper counts it once, and warns.
 # - If the last digit matters, the archive has it: exact decimals from the text of the wire.
+#
+# ## With your own key
+#
+# Change two lines: `session = tk.connect(...)` in the first cell, and `builders` to the addresses
+# of the builders. Give `tk.archive.open` a folder that you keep.
+#
+# How many rows two builders share is a fact of the simulation. That all engines agree does not
+# depend on it: run the last cells on your own archive to measure it there.
 
 # %%
 import warnings

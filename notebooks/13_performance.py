@@ -113,6 +113,39 @@ ranking.head(5)
 tk.plots.leaderboard(ranking)
 
 # %% [markdown]
+# ## Skill or luck?
+#
+# The best of ten is high partly by luck. `tk.performance.skill` moves each Sharpe ratio towards the
+# mean of all accounts, states the false discovery rate `q`, and compares the two halves of the
+# time.
+
+# %%
+found = tk.performance.skill(tk.performance.returns(curves))
+tk.plots.skill(found)
+
+# %%
+good = found.accounts["q"].lt(0.05).sum()
+f"{good} of {len(found.accounts)} accounts show skill at a false discovery rate of 5 %"
+
+# %% [markdown]
+# ## What would a copier have gained?
+#
+# A copier trades the same sizes a little later. Mid prices are from the fills of all clients, and a
+# copy needs a price of at most 5 minutes: `priced` counts the fills that have one. `cost_bps` is
+# positive if the copier does worse; an interval that contains 0 shows no difference.
+
+# %%
+COINS = ["BTC", "ETH", "SOL", "HYPE"]
+tape = tk.builder_approved_fills_by_time(builder, 0)
+quotes = tk.execution.quotes(tape[tape["coin"].isin(COINS)])
+best = ranking.iloc[0]
+theirs = tape[(tape["user"] == best["user"]) & tape["coin"].isin(COINS)]
+copied = tk.execution.copy_trading(
+    theirs, quotes, ["1m", "5m", "30m"], max_age="300s", slippage_bps=2.0
+)
+copied[["delay", "fills", "priced", "own_usd", "copied_usd", "cost_bps", "low", "high"]].round(2)
+
+# %% [markdown]
 # ## What the figures say
 #
 # - The best of ten accounts has a high Sharpe ratio. Its interval overlaps those of most others, so
@@ -123,7 +156,6 @@ tk.plots.leaderboard(ranking)
 # That few accounts differ clearly is a fact of the simulation: most of its agents have no skill.
 
 # %%
-best = ranking.iloc[0]
 drag = sheets[sheets["figure"] == "fee_drag"]["value"]
 {"accounts that overlap with the best": best["overlaps"], "median fee drag, bps": drag.median()}
 
