@@ -44,8 +44,9 @@ def benchmarks_page(sections: Mapping[str, Mapping[str, Any]]) -> str:
             lines += table(("what", "this", "beside", "times as fast", "stated"), rows)
             lines.append("")
         if section["growth"]:
-            sizes = [str(f"{point[0]:,} rows") for point in section["growth"][0]["points"]]
-            rows = [_growth_row(growth) for growth in section["growth"]]
+            longest = max((growth["points"] for growth in section["growth"]), key=len)
+            sizes = [f"{point[0]:,} rows" for point in longest]
+            rows = [_growth_row(growth, len(sizes)) for growth in section["growth"]]
             lines += table(("processor time, peak of memory", *sizes, "exponent of time"), rows)
             lines.append("")
         lines += [f"- {line.strip()}" for line in section["lines"]]
@@ -72,9 +73,12 @@ def _stated(ratio: Mapping[str, Any]) -> str:
     return f"{ratio['stated']:g}" if is_reached else f"{ratio['stated']:g}, not reached"
 
 
-def _growth_row(growth: Mapping[str, Any]) -> tuple[str, ...]:
-    points = [f"{_milliseconds(1e3 * point[1])}, {point[2]:.0f} MB" for point in growth["points"]]
-    return growth["what"], *points, f"{growth_exponent(growth['points']):.2f}"
+def _growth_row(growth: Mapping[str, Any], sizes: int) -> tuple[str, ...]:
+    """Return the row of a work; the cells of sizes that were not measured are empty."""
+    points = growth["points"]
+    cells = [f"{_milliseconds(1e3 * seconds)}, {size:.0f} MB" for _, seconds, size in points]
+    exponent = f"{growth_exponent(points):.2f}" if len(points) > 1 else ""
+    return growth["what"], *cells, *[""] * (sizes - len(cells)), exponent
 
 
 def _milliseconds(value: float) -> str:

@@ -85,9 +85,9 @@ def history_session(store: Store) -> Session:
 
 
 @contextlib.contextmanager
-def serve_history(path: Path) -> Iterator[Server]:
-    """Serve the file of a store from a process of its own."""
-    command = [sys.executable, "-m", "tests.benchmarks.history", str(path)]
+def serve_module(module: str, path: Path) -> Iterator[Server]:
+    """Run a module, which serves a file on a free port and prints the port."""
+    command = [sys.executable, "-m", module, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -96,7 +96,13 @@ def serve_history(path: Path) -> Iterator[Server]:
             process.kill()
 
 
+def serve_history(path: Path) -> contextlib.AbstractContextManager[Server]:
+    """Serve the file of a store from a process of its own."""
+    return serve_module("tests.benchmarks.history", path)
+
+
 if __name__ == "__main__":
     listener = bind_socket("127.0.0.1", 0)
+    listener.listen()
     print(listener.getsockname()[1], flush=True)
     HttpServer(history_site(open_store(Path(sys.argv[1]))), listener).run()

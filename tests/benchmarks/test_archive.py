@@ -3,6 +3,7 @@
 `python -m tests.benchmarks.test_archive <folder>` reads an archive and prints the peak of memory.
 """
 
+import itertools
 import json
 import random
 import statistics
@@ -160,38 +161,43 @@ def test_memory_of_million_archived_fills(
 
 
 def test_one_account_of_many(
-    simulated: list[bytes], tmp_path: Path, report: Callable[[object], None]
+    simulated: list[bytes],
+    tmp_path: Path,
+    sizes: list[int],
+    report: Callable[[object], None],
 ) -> None:
     """Compare one account's frame with DuckDB on the files, before and after compaction."""
     tables, each, rng = archive.open(tmp_path).tables, 2_000, random.Random(1)
+    accounts = max(sizes[-1] // each, 50)
+    commit = accounts // 50
     handle = tables.open_for_append("fills")
     rows = arrow_rows(SERIES, simulated[:each], 0, 0, ORIGIN)
     place = rows.column_names.index("_subject")
-    users = [f"0x{rng.randrange(16**40):040x}" for _ in range(250)]
-    for first in range(0, len(users), 5):
-        some = users[first : first + 5]
+    users = [f"0x{rng.randrange(16**40):040x}" for _ in range(accounts)]
+    for first in range(0, accounts, commit):
+        some = users[first : first + commit]
         parts = [rows.set_column(place, "_subject", pa.array([user] * each)) for user in some]
         counts = {f"userFillsByTime {user} from 0": each for user in some}
         tables.append_rows(handle, pa.concat_tables(parts), counts=counts)
-    log_refreshes(
-        tables, [log_entry(Refreshed("userFillsByTime", users[7], each, each, 0, 2**41), ORIGIN)]
-    )
+    entries = (Refreshed("userFillsByTime", user, each, each, 0, 2**41) for user in users[:30])
+    log_refreshes(tables, [log_entry(entry, ORIGIN) for entry in entries])
     columns = ", ".join(name for name in rows.column_names if not name.startswith("_"))
     for state in ("as refreshed", "compacted"):
         kept = archive.open(tmp_path)
         files = [uri.removeprefix("file://") for uri in kept.tables.open_table("fills").file_uris()]
         query = (
             f"SELECT {columns} FROM read_parquet({files!r}, union_by_name=true) "
-            f"WHERE _subject = '{users[7]}' ORDER BY time"
+            "WHERE _subject = ? ORDER BY time"
         )
+        turns, ours = itertools.cycle(users[:30]), itertools.cycle(users[:30])
         report(
             side_by_side(
-                f"one of {len(users)} accounts, {len(users) * each:,} fills, {state}",
+                f"one of {accounts:,} accounts, {accounts * each:,} fills, {state}",
                 "DuckDB on the files,",
-                lambda: duckdb.sql(query).to_arrow_table().to_pandas(),  # noqa: B023
+                lambda: duckdb.sql(query, params=[next(turns)]).to_arrow_table().to_pandas(),  # noqa: B023
                 "archive.frame,",
-                lambda: kept.frame(tk.user_fills_by_time, users[7]),  # noqa: B023
-                rounds=5,
+                lambda: kept.frame(tk.user_fills_by_time, next(ours)),  # noqa: B023
+                rounds=9,
             )
         )
         kept.compact()

@@ -1,0 +1,20 @@
+"""Growth of every helper with the number of rows.
+
+The calls of the helpers are those of the tests (tests/scale/cases), on pandas frames. A row of the
+table ends early where the tests use fewer rows.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.benchmarks.growth import measure_growth
+from tests.scale.case import Case, cases
+
+MOST = 1_000_000
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_growth_of_helper(case: Case, sizes: list[int], report: Callable[[object], None]) -> None:
+    fewer = [size for size in sizes if size <= min(case.most, MOST)]
+    report(measure_growth(str(case), case.frames, case.run, fewer, rounds=1))
