@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from playwright.sync_api import Page
 
 START_SECONDS = 90
 RUN_MS = 120_000
+Process = subprocess.Popen[str]
 
 FILES = {
     "config/jupyter_server_config.json": {
@@ -158,34 +159,52 @@ def not_run(cells: list[dict[str, Any]]) -> list[str]:
 @contextmanager
 def run_lab(root: Path, private: Path) -> Iterator[Lab]:
     """Run `toolkit lab` on the notebooks in `root`; Jupyter writes its files into `private`."""
-    token, port = secrets.token_hex(16), _free_port()
-    command = [Path(sys.executable).with_name("toolkit"), "lab", "--no-browser", "--size", "tiny"]
-    process = subprocess.Popen(
-        [*command, "--port", str(port), "--folder", str(root)],
-        env=os.environ | _folders(private) | {"JUPYTER_TOKEN": token},
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    log = _Log(process)
+    token = secrets.token_hex(16)
+    environment = os.environ | _folders(private) | {"JUPYTER_TOKEN": token}
+    process, log, port = _start_lab(root, environment)
     try:
-        log.await_ready()
         yield Lab(f"http://127.0.0.1:{port}", token, root, log.lines)
     finally:
-        # The process group, because JupyterLab is a child of the command.
+        _stop_lab(process, log)
+
+
+def _start_lab(root: Path, environment: dict[str, str]) -> "tuple[Process, _Log, int]":
+    """Start the command; start it again if another program took the port in the meantime."""
+    command = [Path(sys.executable).with_name("toolkit"), "lab", "--no-browser", "--size", "tiny"]
+    while True:
+        port = _free_port()
+        process = subprocess.Popen(
+            [*command, "--port", str(port), "--folder", str(root)],
+            env=environment,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        log = _Log(process)
+        if log.await_ready():
+            return process, log, port
+        _stop_lab(process, log)
+        if not any(f"port {port} is not available" in line for line in log.lines):
+            raise RuntimeError("JupyterLab did not start:\n" + "".join(log.lines))
+
+
+def _stop_lab(process: Process, log: "_Log") -> None:
+    # The process group, because JupyterLab is a child of the command.
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=30)
-        log.follower.join(timeout=30)
+    process.wait(timeout=30)
+    log.follower.join(timeout=30)
 
 
 class _Log:
     """Reads JupyterLab's log, so that it never blocks, and detects that it is ready."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: Process) -> None:
         self.lines: list[str] = []
         self.process = process
-        self.ready = threading.Event()
+        self.is_ready = False
+        self.decided = threading.Event()
         self.follower = threading.Thread(target=self._follow, daemon=True)
         self.follower.start()
 
@@ -195,12 +214,14 @@ class _Log:
             for line in lines:
                 self.lines.append(line)
                 if "is running at" in line:
-                    self.ready.set()
-        self.ready.set()
+                    self.is_ready = True
+                    self.decided.set()
+        self.decided.set()  # the command ended
 
-    def await_ready(self) -> None:
-        if not self.ready.wait(START_SECONDS) or self.process.poll() is not None:
-            raise RuntimeError("JupyterLab did not start:\n" + "".join(self.lines))
+    def await_ready(self) -> bool:
+        """Wait until JupyterLab answers or has ended, and return whether it answers."""
+        self.decided.wait(START_SECONDS)
+        return self.is_ready
 
 
 def _folders(private: Path) -> dict[str, str]:
