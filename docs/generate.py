@@ -249,8 +249,8 @@ frame (Polars lazy, DuckDB, PySpark), apart from its result:
 
 - `streams`: the engine processes all rows; the helper collects a few totals. On Polars and DuckDB
   the check for repeated rows collects one integer for each row.
-- `account by account`: the helper collects the rows of a few accounts at a time, in all at most
-  200,000, or one larger account. The result is a scan of a temporary file, which exists until the
+- `account by account`: the helper collects accounts in groups of at most 200,000 rows; a larger
+  account is a group of its own. The result is a scan of a temporary file, which exists until the
   end of the process. Files that are sorted by `user` are read once; others once for each group of
   accounts. On PySpark the executors compute (`applyInArrow`), one account after the other;
   `reconcile` alone computes on the driver.
@@ -265,24 +265,24 @@ any case, repeated rows, a million rows.
 
 **Repeated rows** count once in every helper, and a `RepeatedRows` warning says how many were left
 out. Rows repeat if they have the same identity: a fill by its trade id, order id, coin, price,
-size, time and side (and account); a funding payment by account, coin, time, amount, size and rate;
-an order event by order id, status and time (and account and transaction index); a ledger update
-with a hash, and a snapshot row, by all their columns that are not nested. `ROW_IDENTITIES` in
-`toolkit/analysis/common/repeated_rows.py` lists the columns of each record. Rows without an
-identity, such as fills with trade id 0, are never left out. A fill that does not name its account
-repeats an equal fill that names it, so a user's own fills can be joined with a builder's.
-Other rows that do not name their account stay, because two accounts may have equal payments or one
+size, time and side (and account); a funding payment by account, coin, time, amount, size and
+rate; an order event by order id, status and time (and account and transaction index); a ledger
+update with a hash, and a snapshot row, by all their columns that are not nested. `ROW_IDENTITIES`
+in `toolkit/analysis/common/repeated_rows.py` lists the columns of each record. Rows without an
+identity, such as fills with trade id 0, are never left out. If two fills are equal and only one
+names its account, they count as one, so a user's own fills can be joined with a builder's. Other
+rows that do not name their account stay, because two accounts may have equal payments or one
 transfer.
 
-**Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add it.
-A helper that follows one account's history (positions, lots, round trips, equity, audit) raises an
-error if the column is missing and the provenance or the chains of positions show several accounts.
-A trade id on both sides shows it, and so does a fill that continues from where an earlier fill
-stopped. If you join a few fills of two accounts with `pandas.concat`, they look like one account
-with missing fills. An `UnnamedAccount` warning is issued if a fill does not begin at the position
-after the fill before, and neither the frame nor its provenance names the account. If the two
-accounts traded different coins, there is no such break and no warning, and their chains of
-positions are right.
+**Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add
+it. A helper that follows one account's history (positions, lots, round trips, equity, audit)
+raises an error if the column is missing and the provenance or the chains of positions show
+several accounts. A trade id that is both bought and sold shows it, and so does a fill that
+continues from where an earlier fill stopped. If you join a few fills of two accounts with
+`pandas.concat`, they look like one account with missing fills. An `UnnamedAccount` warning is
+issued if a fill does not begin at the position after the fill before, and neither the frame nor
+its provenance names the account. If the two accounts traded different coins, there is no such
+break and no warning, and their chains of positions are right.
 
 What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
 

@@ -167,8 +167,8 @@ def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
     moving = ACCOUNTS * MOVING
     loads = {
         "the year, once": requests * PAGE_POINTS,
-        "each day, every account": (ACCOUNTS + A_DAY / PAGE) * PAGE_POINTS,
-        f"each day, the {MOVING:.0%} of the accounts that moved": (moving + A_DAY / PAGE)
+        "each day, every account": (ACCOUNTS + A_DAY / (PAGE - 1)) * PAGE_POINTS,
+        f"each day, the {MOVING:.0%} of the accounts that moved": (moving + A_DAY / (PAGE - 1))
         * PAGE_POINTS
         + SNAPSHOT_POINTS * SNAPSHOTS_A_DAY,
     }

@@ -48,7 +48,7 @@ EXTRAS: Final = {
     "analysis": "estimates with intervals: slippage fits, markouts, performance, fill times",
     "plots": "figures, widgets and Excel files",
     "reports": "reports as HTML files; contains analysis and plots",
-    "lab": "JupyterLab and notebooks; contains reports",
+    "lab": "JupyterLab and notebooks; contains reports and serve",
     "scale": "the archive, Polars and DuckDB",
     "serve": "the service on a port",
 }

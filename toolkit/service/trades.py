@@ -37,7 +37,7 @@ _LENGTHS: Final = {
 }
 """Intervals of constant length; a month is not one of them."""
 
-_MONDAY: Final = 4 * DAY  # the first one after the epoch, which was a Thursday
+_FIRST_MONDAY: Final = 4 * DAY  # the first one after the epoch, which was a Thursday
 _MOST_CANDLES: Final = 5_000
 
 
@@ -185,7 +185,7 @@ def _candle(coin: str, interval: str, begin: int, end: int, minutes: list[Minute
 
 def _interval_begin(time: int, interval: str) -> int:
     if (length := _LENGTHS.get(interval)) is not None:
-        shift = _MONDAY if interval == "1w" else 0
+        shift = _FIRST_MONDAY if interval == "1w" else 0
         return (time - shift) // length * length + shift
     day = dt.datetime.fromtimestamp(time / 1000, dt.UTC)
     return _to_ms(day.replace(day=1, hour=0, minute=0, second=0, microsecond=0))

@@ -1,6 +1,6 @@
 """The margin of portfolio-margin users by branch, read for many users at once."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -49,10 +49,6 @@ class Branches:
         return Branches(
             self.rows, np.where(fits, self.counts, -1), *(values[is_kept] for values in pairs)
         )
-
-    def with_rows(self, rows: Places) -> "Branches":
-        """Return the pairs with other row numbers."""
-        return replace(self, rows=rows)
 
 
 def read_branches(reader: EntryReader, rows: Places) -> Branches:

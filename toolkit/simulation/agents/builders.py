@@ -46,10 +46,10 @@ def builder_addresses(seed: int, builders: int) -> list[str]:
 def draw_approvals(
     seed: int, start_ms: int, days: int, accounts: list[Account], builders: int
 ) -> list[BuilderApproval]:
-    """Draw approvals in the first hours; some are revoked, and some of those repeated.
+    """Draw approvals in the first sixth of the time; some are revoked, and some of those repeated.
 
-    Most accounts that route orders through a builder approve it. A few approve a second one,
-    which they never use. A few approve one without ever routing an order. Accounts with a story
+    Accounts that route orders through a builder approve it. A few approve a second one, which they
+    never use. A few approve one without ever routing an order. Accounts with a story
     approve one before they trade and never revoke it, so that all their funding rows can be
     requested and their tables explain their value.
     """
