@@ -1,5 +1,6 @@
 """The wallet explorer: sums of parts, choices of coin and day, and its code."""
 
+import threading
 from collections.abc import Iterator
 
 import pandas as pd
@@ -177,6 +178,33 @@ def test_choice_on_thread_is_shown(explorer: WalletExplorer):
     assert run_on_thread(choose)
     assert explorer.view.request.coin == coin
     assert explorer._coin.value == coin
+
+
+def test_choice_beside_new_view_is_kept(explorer: WalletExplorer):
+    """A day is picked while the worker sets the lists to those of its view, all days."""
+    day = explorer._day.options[1][1]
+    picked = threading.Event()
+    explorer._day.observe(lambda _: picked.set(), "index")
+    with explorer._panel.lock:
+        thread = threading.Thread(target=lambda: setattr(explorer._day, "value", day))
+        thread.start()
+        assert picked.wait(20)
+        explorer._update_controls(explorer.view)
+        assert explorer._day.value is None
+    thread.join(20)
+    assert explorer.settle(20)
+    assert (explorer._day.value, explorer.view.request.day) == (day, day)
+
+
+def test_lists_are_set_before_view(explorer: WalletExplorer):
+    """A choice that follows the new view is a choice from the new lists."""
+    coin = explorer.view.coins["coin"].iloc[0]
+    seen: list[tuple[str, ...]] = []
+    explorer._panel._view.observe(
+        lambda _: seen.append(tuple(label for label, _ in explorer._day.options)), "value"
+    )
+    explorer.set(coin=coin)
+    assert seen == [tuple(label for label, _ in day_options(explorer.view))]
 
 
 def test_malformed_address_is_shown(explorer: WalletExplorer):

@@ -61,9 +61,10 @@ class Explorer(PanelWidget, Generic[Request, View]):
         with self._panel.lock:
             if is_newest():
                 self.view, self.error = view, None
+                # The controls come first: what a user picks after seeing the view is then kept.
+                self._update_controls(view)
                 self._panel.show(html, view.code)
                 self._panel.show_status("")
-                self._update_controls(view)
 
     def _update_controls(self, view: View) -> None:
         """Update controls whose options depend on the view; by default none."""

@@ -112,10 +112,14 @@ class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
             self._load_number += 1
         self._on_change()
 
-    def _on_change(self, _: object = None) -> None:
+    def _on_change(self, change: Any = None) -> None:
         if self._setting_thread == threading.get_ident():
             return
         with self._panel.lock:
+            if change is not None and change.owner.value != change.new:
+                # A view that arrived in between has set the list to its own value.
+                with self._set_lists():
+                    _set_options(change.owner, list(change.owner.options), change.new)
             self._ask((self.request, self._load_number))
 
     def _compute_view(self, load: tuple[WalletRequest, int]) -> tuple[WalletView, str]:
