@@ -27,6 +27,7 @@ import stamina
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.fetch.pull import IncompleteWarning
+from toolkit.fetch.workers import Workers
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key, build_store
 from toolkit.service.http import run_server
@@ -204,6 +205,24 @@ def test_many_sends_eight_at_once() -> None:
     session = connect("http://service.test", transport=httpx.MockTransport(handler), default=False)
     tk.many(tk.user_fills, [f"0x{number:040x}" for number in range(40)], session=session)
     assert most[0] == 8
+
+
+def test_one_thread_works_at_a_time(session) -> None:
+    """Threads that compete for Python's lock need more processor time."""
+    working, together, lock = [0], [], threading.Lock()
+
+    def work(**_: object) -> None:
+        with lock:
+            working[0] += 1
+            together.append(working[0])
+        time.sleep(0)  # lets another thread run, if it may
+        with lock:
+            working[0] -= 1
+
+    with ThreadPoolExecutor(8) as pool, Workers(session, pool) as workers:
+        for future in [workers.submit(work, {}) for _ in range(400)]:
+            future.result(20)
+    assert together == [1] * 400
 
 
 class Bar:

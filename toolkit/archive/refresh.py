@@ -50,7 +50,6 @@ from toolkit.completeness.certificate import Remark
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
-from toolkit.contract.requests import request_body
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, HistoryWarning, ToolkitError, warn_caller
 from toolkit.fetch.pull import (
@@ -58,6 +57,7 @@ from toolkit.fetch.pull import (
     Request,
     announce,
     answer_remarks,
+    ask,
     pop_held_warning,
     prepare_request,
     read_pages,
@@ -618,7 +618,7 @@ def fetch_answer(
             texts += page.texts()
         body, headers = b"[%b]" % b",".join(texts), {}
     else:
-        answer = session.ask(operation, request_body(operation, series.parameters))
+        answer = ask(session, operation, series.parameters)
         answer.completeness.check_complete()
         body = answer.content
         headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}

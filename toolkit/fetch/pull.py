@@ -10,7 +10,7 @@
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -59,6 +59,7 @@ __all__ = [
     "Request",
     "announce",
     "answer_remarks",
+    "ask",
     "check_one_frame",
     "confirmation_limit",
     "fetch_frame",
@@ -418,7 +419,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
                 return
             yield certain
             seeming_end = None
-        if (is_ended := _stop.get()) is not None and is_ended.is_set():
+        if (call := _subject_call.get()) is not None and call.stop.is_set():
             raise Incomplete("the call was interrupted")
         completeness = completeness or answer.completeness
         is_end = cut.after is None or cut.certain_stop is not None
@@ -459,7 +460,7 @@ def _ask_page(
 ) -> tuple[RawAnswer, tuple[Any, ...], PageDecision]:
     """Ask for the next page; return its answer, its tables, and which rows to keep."""
     operation, parameters = request.operation, dict(reader.parameters)
-    answer = request.session.ask(operation, request_body(operation, parameters), counts)
+    answer = ask(request.session, operation, parameters, counts)
     decoded = decode(
         operation,
         200,
@@ -544,26 +545,57 @@ def pop_held_warning(frame: pd.DataFrame) -> str:
     return warning
 
 
+@dataclass(frozen=True, slots=True)
+class _SubjectCall:
+    """What a thread that works for `tk.many` shares with the others: `subject_call`."""
+
+    stop: threading.Event
+    turn: "threading.Lock | None"
+
+
+_subject_call: ContextVar[_SubjectCall | None] = ContextVar("subject_call", default=None)
+
+
 @contextmanager
-def subject_call(stop: threading.Event) -> Iterator[None]:
+def subject_call(stop: threading.Event, turn: "threading.Lock | None" = None) -> Iterator[None]:
     """Let the calls of this thread work for `tk.many`.
 
     They issue no warning and show no bar: `tk.many` does it for all. Once `stop` is set, they end
-    at the next page.
+    at the next page. With `turn`, many threads wait for answers and one at a time works on an
+    answer: threads that compete for Python's lock need 1.3 to 1.6 times the processor time.
     """
-    token = _stop.set(stop)
+    token = _subject_call.set(_SubjectCall(stop, turn))
     try:
-        yield
+        with turn or nullcontext():
+            yield
     finally:
-        _stop.reset(token)
+        _subject_call.reset(token)
 
 
-_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+def ask(
+    session: Session,
+    operation: Operation,
+    parameters: Mapping[str, Any],
+    counts: Counts | None = None,
+) -> RawAnswer:
+    """Send one request and return its answer, as `Session.ask` does.
+
+    A thread that works for `tk.many` lets another one work while it waits. If the service works in
+    this process itself, there is no wait.
+    """
+    body, call = request_body(operation, parameters), _subject_call.get()
+    if call is None or call.turn is None or session.source.in_process:
+        return session.ask(operation, body, counts)
+    call.turn.release()
+    try:
+        return session.ask(operation, body, counts)
+    finally:
+        call.turn.acquire()
 
 
 def _is_quiet() -> bool:
     """Return whether this thread works for another call, which issues the warnings."""
-    return _stop.get() is not None
+    return _subject_call.get() is not None
 
 
 def warn_incomplete(completeness: Completeness) -> None:

@@ -56,6 +56,7 @@ class Workers:
 
     def __init__(self, session: Session, executor: Executor | ClusterClient | None) -> None:
         self.stop = threading.Event()
+        self._turn = threading.Lock()
         self.fatal_error: ToolkitError | None = None
         self._session = session
         self._futures: WeakSet[Future[Any]] = WeakSet()
@@ -93,7 +94,7 @@ class Workers:
         if self.fatal_error is not None:
             raise CancelledError
         try:
-            with subject_call(self.stop):
+            with subject_call(self.stop, self._turn):
                 return function(**call, session=self._session)
         except FATAL_ERRORS as error:
             self.fatal_error = error  # set here, so that this thread begins no further call
