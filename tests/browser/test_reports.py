@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -100,6 +101,20 @@ def test_narrow_page_does_not_scroll(reports: dict[str, Path], browser: Browser)
         for path in reports.values():
             page.goto(path.as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= 420
+
+
+def test_narrow_page_keeps_words_whole(reports: dict[str, Path], browser: Browser) -> None:
+    with browser.new_context(viewport={"width": 400, "height": 800}) as context:
+        page = context.new_page()
+        for path in reports.values():
+            page.goto(path.as_uri())
+            assert min(image["width"] for image in _boxes(page, "figure img")) >= 570
+            assert all(cell["width"] >= 100 for cell in _boxes(page, ".checks tbody th"))
+            assert all(cell["height"] < 60 for cell in _boxes(page, ".pair th"))
+
+
+def _boxes(page: Page, selector: str) -> list[Any]:
+    return [element.bounding_box() for element in page.locator(selector).all()]
 
 
 def test_report_prints(reports: dict[str, Path], browser: Browser, tmp_path: Path) -> None:
