@@ -8,6 +8,9 @@ from scipy import stats
 
 import toolkit as tk
 from tests.analysis.interval_coverage import START, hold_share, premium_contexts
+from toolkit.errors import MissingColumns
+
+DEXES = ("", "eqx")
 
 
 def contexts(bps: list[float], hours: list[float] | None = None, **columns: object) -> pd.DataFrame:
@@ -191,3 +194,38 @@ class TestRates:
 
 def test_intervals_hold_planted_persistence() -> None:
     assert hold_share("basis", 3) >= 0.87
+
+
+@pytest.fixture(scope="module")
+def fetched() -> pd.DataFrame:
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        return tk.concat(tk.meta_and_asset_ctxs(dex=dex, session=session) for dex in DEXES)
+
+
+class TestSnapshot:
+    """A fetched snapshot has no column of times; it counts at the time of its fetch."""
+
+    def test_time_is_that_of_the_fetch(self, fetched: pd.DataFrame) -> None:
+        found = tk.funding.basis(fetched, draws=9)
+        at = pd.Timestamp(tk.provenance(fetched)["asked_at"])
+        timed = tk.funding.basis(fetched.assign(time=at), draws=9)
+        for name in ("params", "rates", "hours"):
+            pd.testing.assert_frame_equal(getattr(found, name), getattr(timed, name))
+        assert found.hours["time"].unique().tolist() == [at.floor("h")]
+        assert {"hyperliquid", "eqx", "all"} <= set(found.rates["dex"])
+
+    def test_repeated_rows_change_nothing(self, fetched: pd.DataFrame) -> None:
+        twice = pd.concat([fetched, fetched])
+        twice.attrs = fetched.attrs
+        found, once = (tk.funding.basis(rows, draws=9).hours for rows in (twice, fetched))
+        pd.testing.assert_frame_equal(found, once)
+
+    def test_several_snapshots_need_times(self, fetched: pd.DataFrame) -> None:
+        both = pd.concat([fetched, fetched.assign(mark_px=1.0)])
+        both.attrs = fetched.attrs
+        with pytest.raises(MissingColumns, match="several snapshots of a coin"):
+            tk.funding.basis(both)
+
+    def test_unknown_fetch_needs_times(self) -> None:
+        with pytest.raises(MissingColumns, match="the time of the fetch is not known"):
+            tk.funding.basis(contexts([1.0]).drop(columns="time"))

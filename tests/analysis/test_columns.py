@@ -1,7 +1,9 @@
 """What helpers do with their frames."""
 
+import duckdb
 import narwhals as nw
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -78,3 +80,27 @@ def test_addresses_ignore_case(engine) -> None:
     assert [row["account"] for row in rows] == [1, 2]
     nobody = pd.DataFrame({"builder": [None, None]}, index=[3, 4])
     assert columns.normalise_frame(nobody)["builder"].isna().all()
+
+
+CATEGORIES = {
+    "polars": lambda names: pl.DataFrame({"user": names}, {"user": pl.Categorical}),
+    "polars enum": lambda names: pl.DataFrame({"user": names}, {"user": pl.Enum(names)}),
+    "polars lazy": lambda names: pl.LazyFrame({"user": names}, {"user": pl.Categorical}),
+    "arrow": lambda names: pa.table({"user": pa.array(names).dictionary_encode()}),
+    "pandas with arrow": lambda names: pd.DataFrame(
+        {"user": pd.Series(pa.array(names).dictionary_encode(), dtype=ARROW_CATEGORY)}
+    ),
+    "duckdb enum": lambda names: duckdb.sql(
+        f"SELECT unnest({names})::ENUM ({str(sorted(set(names)))[1:-1]}) AS user"
+    ),
+}
+ARROW_CATEGORY = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+
+
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_categories_of_addresses_ignore_case(kind: str) -> None:
+    """Two categories may be one address, in frames that are not pandas', too."""
+    native = columns.normalise_frame(CATEGORIES[kind](["0xAb", "0xab"]))
+    table = nw.from_native(native).lazy().collect("pyarrow")
+    assert table["user"].to_list() == ["0xab", "0xab"]
+    assert table.schema["user"] == nw.String()

@@ -5,6 +5,7 @@ from decimal import Decimal
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 
@@ -163,6 +164,16 @@ def test_quality_without_tape() -> None:
     later = twaps.quality(order(tape), tape.iloc[1:]).iloc[0]
     assert pd.isna(later["twap"])  # the first price is not known
     assert later["vwap"] == 110
+
+
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical], ids=str)
+def test_two_spellings_are_one_account(kind: type[pl.DataType]) -> None:
+    """A checksummed address is the same account, also in a column of categories."""
+    tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
+    mixed = order(tape).assign(user=["0xab", "0xAB", "0xAb"])
+    fills = pl.from_pandas(mixed).with_columns(pl.col("user").cast(kind))
+    result = twaps.quality(fills, tape)
+    assert result[["user", "fills", "sz"]].values.tolist() == [["0xab", 3, 4.0]]
 
 
 def test_both_sides_are_one_trade() -> None:

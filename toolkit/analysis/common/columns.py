@@ -44,9 +44,10 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
     """Return a frame with one spelling of addresses, dexes and times.
 
     Addresses become lower case: a checksummed address is the same account. The native dex gets
-    one name. In pandas frames, categories become plain values (narwhals cannot choose between a
-    category and a text), times become UTC (narwhals does not know the name of every zone), and the
-    index is dropped, because it may have the name of a column.
+    one name. In both, categories become texts. In pandas frames, all other categories become
+    plain values, too (narwhals cannot choose between a category and a text), times become UTC
+    (narwhals does not know the name of every zone), and the index is dropped, because it may have
+    the name of a column.
     """
     made: Any = _normalise_pandas(native) if isinstance(native, pd.DataFrame) else native
     try:
@@ -58,16 +59,14 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
             "frames: tk.concat"
         ) from None
     schema = frame.collect_schema()
-    changed = {
-        name: nw.col(name).str.to_lowercase()
-        for name in ADDRESSES
-        if isinstance(schema.get(name), nw.String)
+    # Polars, DuckDB and Arrow have categories, too. Two categories may be one address.
+    texts = {
+        name: nw.col(name) if isinstance(dtype, nw.String) else nw.col(name).cast(nw.String())
+        for name, dtype in schema.items()
+        if isinstance(dtype, nw.String | nw.Categorical | nw.Enum)
     }
-    changed |= {
-        name: rename(nw.col(name))
-        for name, rename in _NATIVE.items()
-        if isinstance(schema.get(name), nw.String)
-    }
+    changed = {name: texts[name].str.to_lowercase() for name in ADDRESSES if name in texts}
+    changed |= {name: rename(texts[name]) for name, rename in _NATIVE.items() if name in texts}
     result: Any = made
     if changed and isinstance(made, pd.DataFrame):
         few: Any = nw.from_native(made[list(changed)]).with_columns(**changed)

@@ -11,11 +11,12 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import result_provenance
+from toolkit.analysis.common.provenance import frame_provenance, result_provenance
 from toolkit.analysis.funding.rates import HOURS_A_YEAR
 from toolkit.contract.dexes import coin_dex, join_coin
+from toolkit.errors import MissingColumns
 from toolkit.installation import explain_missing
-from toolkit.times import HOUR
+from toolkit.times import HOUR, to_ms
 
 Floats = npt.NDArray[np.float64]
 ALL: Final = "all"
@@ -77,7 +78,9 @@ def basis(
     contexts : DataFrame
         `tk.meta_and_asset_ctxs` at many times, from an archive or a poll: ``name, mark_px,
         oracle_px, funding, open_interest, time`` (and ``dex``), in pandas, Polars, DuckDB, PySpark.
-        The last row of a coin and hour counts, so repeated rows change nothing.
+        The last row of a coin and hour counts, so repeated rows change nothing. Fetched frames have
+        no ``time``: a single snapshot counts at the time of its fetch; add the column to each of
+        several snapshots before you concatenate them.
     level, draws, seed
         Level of the intervals; number of resamples of days; their seed.
 
@@ -89,7 +92,8 @@ def basis(
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text.
+        If a column is missing or holds text. ``time`` is needed unless the frame is one snapshot
+        and its provenance has the time of the fetch.
     ValueError
         If `level` is not between 0 and 1.
 
@@ -140,10 +144,12 @@ def _read_hours(contexts: IntoFrame) -> pd.DataFrame:
     """Return the last row of each coin and hour, with basis and open interest in USD."""
     amounts = ("mark_px", "oracle_px", "funding", "open_interest")
     rows = columns.pandas_columns(
-        contexts, "contexts", ("name", "time", *amounts), ("dex",), amounts
+        contexts, "contexts", ("name", *amounts), ("time", "dex"), amounts
     )
     if "dex" not in rows:
         rows["dex"] = ""
+    if "time" not in rows:
+        rows["time"] = _snapshot_ms(contexts, rows)
     pairs = rows[["dex", "name"]].astype("str").fillna("")
     coins = pairs.drop_duplicates()
     coins = coins.assign(coin=[join_coin(*pair) for pair in coins.itertuples(index=False)])
@@ -159,6 +165,22 @@ def _read_hours(contexts: IntoFrame) -> pd.DataFrame:
         rate=rows["funding"],
         open_interest_usd=rows["open_interest"] * oracle,
     )
+
+
+def _snapshot_ms(contexts: IntoFrame, rows: pd.DataFrame) -> int:
+    """Return the time of the fetch; raise MissingColumns if it is not known, or not one time."""
+    fetched_at = frame_provenance(contexts).get("asked_at")
+    if fetched_at is None:
+        raise MissingColumns(
+            "contexts: column time missing, and the time of the fetch is not known. Add the column: "
+            "contexts.assign(time=...)"
+        )
+    if rows.drop_duplicates().duplicated(["dex", "name"]).any():
+        raise MissingColumns(
+            "contexts: column time missing, and there are several snapshots of a coin. Add the "
+            "column to each snapshot before you concatenate them: snapshot.assign(time=...)"
+        )
+    return to_ms(fetched_at)
 
 
 def _measure_basis(
