@@ -172,7 +172,7 @@ def _snapshot_ms(contexts: IntoFrame, rows: pd.DataFrame) -> int:
     fetched_at = frame_provenance(contexts).get("asked_at")
     if fetched_at is None:
         raise MissingColumns(
-            "contexts: column time missing, and the time of the fetch is not known. Add the column: "
+            "contexts: column time missing, and the time of the fetch is not known. Add it: "
             "contexts.assign(time=...)"
         )
     if rows.drop_duplicates().duplicated(["dex", "name"]).any():
