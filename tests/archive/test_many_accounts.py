@@ -41,3 +41,20 @@ def test_log_takes_entries_after_it_was_changed(tmp_path: Path) -> None:
     done = Refreshed("userFillsByTime", USERS[1], 0, 0, START, START + 1)
     log_refreshes(tables, [log_entry(done, RowOrigin("test", True, 0))], log)
     assert archive.status()["subject"].tolist() == USERS[:2]
+
+
+def test_account_is_found_in_new_files(tmp_path: Path) -> None:
+    """Which accounts a file has is read once; files that come later are read, too."""
+    archive, fills = open_archive(tmp_path), make_fills(12)
+    for users, rows in ((USERS[:2], 5), (USERS[2:4], 5), (USERS[:3], 12)):
+        session = fill_session(fills[:rows], users=users)
+        for user in users:
+            archive.refresh(tk.user_fills_by_time, user, START, session=session)
+            assert len(archive.frame(tk.user_fills_by_time, user)) == rows
+    lengths = [len(archive.frame(tk.user_fills_by_time, user)) for user in USERS[:4]]
+    assert lengths == [12, 12, 12, 5]
+    middle = fills[6].time
+    part = archive.frame(tk.user_fills_by_time, USERS[0], start=middle)
+    assert len(part) == sum(fill.time >= middle for fill in fills)
+    dataset = archive.tables.open_dataset(archive.tables.open_table("fills"))
+    assert len(list(dataset.get_fragments())) > 2

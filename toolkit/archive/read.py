@@ -28,6 +28,7 @@ from toolkit.archive.coverage import (
 from toolkit.archive.errors import explain_missing_library
 from toolkit.archive.schemas import (
     ANSWERS,
+    PULLS,
     RECORDS,
     SCHEMAS,
     Series,
@@ -120,26 +121,29 @@ def _history_frames(
 ) -> tuple[pd.DataFrame, ...]:
     """Return the frames of a history, and state whether the range is complete."""
     operation, numbers = series.operation, collector.numbers
-    log = read_series_log(tables, series)
+    log_handle = tables.open_table(PULLS)  # first: rows are written before their log entry
+    log = [] if log_handle is None else read_series_log(tables, series, log_handle)
     if not log:
         raise ArchiveError(f"{tables.location} has no rows of {series.name}: refresh it first")
     now = max(entry["until"] for entry in log)
     first, last = (None if time is None else to_ms(time, now_ms=now) for time in (start, end))
+    handle = tables.open_table(series.table)
     is_plain = numbers == "float" and collector.extra == "drop"
-    columns = _stored_columns(tables, series, first, last) if is_plain else None
+    columns = _stored_columns(tables, series, handle, first, last) if is_plain else None
     if columns is not None:
         collector.add((columns,))
     else:
-        for texts in _text_chunks(tables, series, first, last):
+        for texts in _text_chunks(tables, series, handle, first, last):
             collect_texts(collector, series, texts)
     ranges, newest = proved_ranges(log), max(log, key=operator.itemgetter("_fetched"))
     times = {"start": first, "end": last}
     frames = collector.frames(_make_provenance(tables, series, numbers, newest, times, ranges))
     moments = frames[0][series.keys[0]]
     frame_times = [to_ms(moments.min()), to_ms(moments.max())] if len(moments) else []
-    coverage, present = make_coverage(ranges, frame_times), present_ms(tables)
+    coverage, present = make_coverage(ranges, frame_times), present_ms(tables, log_handle)
     proved = find_covered_range(coverage, operation, first, last, present)
-    found = tables.count_rows(series)
+    is_whole = first is None and last is None
+    found = collector.rows if is_whole else tables.count_rows(series, handle)
     facts = {"complete": "yes"}
     if not proved:  # the log has the breaks that refreshes found
         why = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
@@ -181,21 +185,22 @@ def read_texts(
 
     The range is in Unix milliseconds, both ends inclusive.
     """
-    return [text for texts in _text_chunks(tables, series, start, end) for text in texts]
+    handle = tables.open_table(series.table)
+    return [text for texts in _text_chunks(tables, series, handle, start, end) for text in texts]
 
 
 def _text_chunks(
-    tables: ArchiveTables, series: Series, start: int | None, end: int | None
+    tables: ArchiveTables, series: Series, handle: Any, start: int | None, end: int | None
 ) -> Iterator[list[bytes]]:
     """Yield the texts in chunks, because a million texts need much memory."""
-    rows, order = _ordered_rows(tables, series, start, end, ["_json"])
+    rows, order = _ordered_rows(tables, series, handle, start, end, ["_json"])
     texts = rows["_json"].cast(pa.large_binary())
     for first in range(0, len(order), _TEXTS_AT_ONCE):
         yield texts.take(order[first : first + _TEXTS_AT_ONCE]).to_pylist()
 
 
 def _stored_columns(
-    tables: ArchiveTables, series: Series, start: int | None, end: int | None
+    tables: ArchiveTables, series: Series, handle: Any, start: int | None, end: int | None
 ) -> dict[str, Any] | None:
     """Return the columns of a history from the table, without decoding any text.
 
@@ -206,7 +211,7 @@ def _stored_columns(
     if any(column.kind.family not in _STORED_FAMILIES for column in columns):
         return None
     names = ["_columns", *(column.name for column in columns)]
-    rows, order = _ordered_rows(tables, series, start, end, names)
+    rows, order = _ordered_rows(tables, series, handle, start, end, names)
     if not {*names} <= {*rows.column_names}:
         return None
     if not {*pc.unique(rows["_columns"]).to_pylist()} <= {column_set_id(series.table)}:
@@ -226,14 +231,19 @@ def _stored_columns(
 
 
 def _ordered_rows(
-    tables: ArchiveTables, series: Series, start: int | None, end: int | None, columns: list[str]
+    tables: ArchiveTables,
+    series: Series,
+    handle: Any,
+    start: int | None,
+    end: int | None,
+    columns: list[str],
 ) -> tuple[pa.Table, pa.Array]:
     """Return columns of a history, and the positions of its rows in the operation's order."""
     sort_keys = [*series.keys, "_part", "_row"]
     limits = _time_limits(series.keys[0], start, end)
     condition = functools.reduce(operator.and_, limits) if limits else None
     names = list(dict.fromkeys([*sort_keys, *columns]))
-    rows = tables.read_rows(series.table, names, condition, series)
+    rows = tables.read_rows(handle or series.table, names, condition, series)
     order = pc.sort_indices(rows, [(name, "ascending") for name in sort_keys])
     return rows.drop_columns([name for name in sort_keys if name not in columns]), order
 

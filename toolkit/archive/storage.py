@@ -12,7 +12,9 @@ import urllib.parse
 import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -75,6 +77,8 @@ ROWS_IN_GROUP: Final = 20_000
 _LOCAL_READ_AHEAD: Final = {"fragment_readahead": 1, "batch_readahead": 2}
 _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
 _NOTE_TRIES: Final = 10  # if other processes freeze at the same moment
+_SUBJECTS_AT_MOST: Final = 1_000_000  # that are kept in memory, 50 bytes each
+_FILES_AT_ONCE: Final = 8
 MAX_TRIES: Final = 50  # if other processes append at the same moment
 
 Call = ParamSpec("Call")
@@ -136,6 +140,7 @@ class ArchiveTables:
         self.versions = versions
         self._datasets: dict[str, tuple[Any, Any]] = {}
         self._transactions: dict[str, tuple[int, dict[str, int]]] = {}
+        self._subjects: dict[str, pa.Array] = {}  # path of a file, which never changes -> subjects
 
     def translate_errors(self, location: str) -> AbstractContextManager[None]:
         """Re-raise errors of deltalake and pyarrow as ArchiveError, without secrets."""
@@ -317,7 +322,7 @@ class ArchiveTables:
                     filesystem=_local_filesystem(handle.table_uri), file_pruning_predicate=pruning
                 )
                 if series is not None:
-                    dataset = _keep_files_with_rows(dataset, series)
+                    dataset = self._keep_files_with_rows(dataset, series.subject)
             self._datasets[handle.table_uri] = (known, dataset)
         return dataset
 
@@ -364,9 +369,31 @@ class ArchiveTables:
         with self.translate_errors(handle.table_uri):
             return dataset.to_table(columns=names, filter=condition, **self._read_ahead)
 
-    def count_rows(self, series: Series) -> int:
-        """Return how many rows a series has."""
-        handle = self.open_table(series.table)
+    def _keep_files_with_rows(self, dataset: Any, subject: str) -> Any:
+        """Return the files that have rows of a subject.
+
+        The statistics of a file with many accounts do not show which accounts it has. To read one
+        column of all files once, and then all columns of a few, is faster than to read all columns
+        of all.
+        """
+        fragments = list(dataset.get_fragments())
+        if len(fragments) < 2:
+            return dataset
+        if sum(map(len, self._subjects.values())) > _SUBJECTS_AT_MOST:
+            self._subjects.clear()
+        unknown = [file.path for file in fragments if file.path not in self._subjects]
+        with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+            subjects = pool.map(partial(_read_subjects, dataset.filesystem), unknown)
+            self._subjects.update(zip(unknown, subjects, strict=True))
+        wanted = pa.scalar(subject)
+        with_rows = {
+            file.path for file in fragments if self._subjects[file.path].index(wanted).as_py() >= 0
+        }
+        return keep_files(dataset, with_rows)
+
+    def count_rows(self, series: Series, handle: Any = None) -> int:
+        """Return how many rows a series has; pass the handle of its table if it is open."""
+        handle = handle or self.open_table(series.table)
         if handle is None:
             return 0
         with self.translate_errors(handle.table_uri):
@@ -375,17 +402,12 @@ class ArchiveTables:
         return count
 
 
-def _keep_files_with_rows(dataset: Any, series: Series) -> Any:
-    """Return the files that have rows of a series.
-
-    The statistics of a file with many accounts do not show which accounts it has. To read one
-    column of all files, and then all columns of a few, is faster than to read all columns of all.
-    """
-    if len(dataset.files) < 2:
-        return dataset
-    is_subject = ds.field("_subject") == series.subject
-    names = dataset.scanner(columns=["__filename"], filter=is_subject).to_table()["__filename"]
-    return keep_files(dataset, set(pc.unique(names).to_pylist()))
+def _read_subjects(filesystem: Any, path: str) -> pa.Array:
+    """Return the subjects of the rows of a file, each once."""
+    # As a dictionary, so that no text is made for each row.
+    form = ds.ParquetFileFormat(dictionary_columns=["_subject"])
+    column = form.make_fragment(path, filesystem).to_table(columns=["_subject"])["_subject"]
+    return pc.unique(column).cast(pa.string())
 
 
 def keep_files(dataset: Any, paths: Collection[str]) -> Any:
@@ -614,11 +636,14 @@ def frozen_versions(tables: ArchiveTables) -> dict[str, list[int]]:
     return versions
 
 
-def present_ms(tables: ArchiveTables) -> int:
-    """Return the archive's present: the latest time up to which anything was refreshed."""
+def present_ms(tables: ArchiveTables, log: Any = None) -> int:
+    """Return the archive's present: the latest time up to which anything was refreshed.
+
+    Pass the handle of the log of refreshes if it is open.
+    """
     latest = [0]
     for name, column in ((PULLS, "until"), (ANSWERS, "_fetched")):
-        handle = tables.open_table(name)
+        handle = log if name == PULLS and log is not None else tables.open_table(name)
         if handle is not None:
             ends: list[Any] = [action.get(f"max.{column}") for action in file_actions(handle)]
             if None in ends:  # files without statistics
