@@ -28,8 +28,6 @@ session = tk.local(seed=7, size="demo")
 # %%
 import warnings
 
-import pandas as pd
-
 user = tk.reports.example_account()
 builder = tk.user_fills(user)["builder"].dropna().iloc[0]
 
@@ -47,20 +45,33 @@ markets = tk.many(tk.meta, session.world["dexes"])
 
 
 # %%
-def equity_of(account):
-    """Return the hourly equity, the round trips and the daily costs of an account."""
-    fills = tk.user_fills_by_time(account, 0)
-    ledger = tk.user_non_funding_ledger_updates(account)
-    own = funding[funding["user"] == account]
+def equity_of(accounts):
+    """Return the hourly equity, the round trips and the daily costs of a list of accounts."""
+    fills = tk.many(tk.user_fills_by_time, accounts, 0)
+    ledger = tk.many(tk.user_non_funding_ledger_updates, accounts)
+    own = funding[funding["user"].isin(accounts)]
     curve = tk.pnl.equity(fills, own, ledger, marks=oracle, sz_decimals=markets)
     trips = tk.pnl.round_trips(fills, own)
-    costs = tk.pnl.attribution(fills, own, by="day")
-    return [frame.assign(user=account) for frame in (curve, trips, costs)]
+    return curve, trips, tk.pnl.attribution(fills, own, by=["user", "day"])
 
 
 # %%
-curve, trips, costs = equity_of(user)
+curve, trips, costs = equity_of([user])
 curve[["time", "realised", "unrealised", "flows", "equity", "long", "short"]].tail(3)
+
+# %% [markdown]
+# The drawdown is the distance of the PnL from its highest point so far. It shows the risk that the
+# result at the end hides: how much was lost on the way, and for how long.
+
+# %%
+falls = tk.pnl.drawdown(curve)
+tk.plots.equity_curve(falls)
+
+# %%
+deepest = falls.loc[falls["drawdown"].idxmin()]
+below = falls["under_hours"].max() / 24
+print(f"deepest drawdown {deepest['drawdown']:,.2f} USD at {deepest['time']:%d %B %H:%M}")
+print(f"result {falls['pnl'].dropna().iloc[-1]:,.2f} USD; {below:.1f} days below a high at most")
 
 # %% [markdown]
 # ## Returns
@@ -81,8 +92,8 @@ tk.plots.return_calendar(returns)
 # %% [markdown]
 # ## The performance sheet
 #
-# Each figure has its interval, its number of observations `n`, and its basis. A month of days says
-# little: the interval of the Sharpe ratio is wide.
+# Each figure has its interval, its number of observations `n`, and its basis. The interval of the
+# Sharpe ratio shows how much a month of days can say.
 
 # %%
 sheet = tk.performance.sheet(returns, trips=trips[trips["status"] == "closed"], costs=costs)
@@ -100,12 +111,12 @@ tk.performance.trip_sheet(trips[trips["status"] == "closed"], by="side").pivot(
 # the time of their fills: `tk.pnl` warns and leaves it out, and the cell does without the warnings.
 
 # %%
-clients = funding["user"].value_counts().index[:10]
+clients = funding["user"].value_counts().index[:10].tolist()
 with warnings.catch_warnings(action="ignore", category=tk.HistoryWarning):
-    frames = [equity_of(account) for account in clients]
-curves, all_trips, all_costs = (pd.concat(parts) for parts in zip(*frames, strict=True))
+    curves, all_trips, all_costs = equity_of(clients)
+many = tk.performance.returns(curves)
 closed = all_trips[all_trips["status"] == "closed"]
-sheets = tk.performance.sheet(tk.performance.returns(curves), trips=closed, costs=all_costs)
+sheets = tk.performance.sheet(many, trips=closed, costs=all_costs)
 ranking = tk.performance.leaderboard(sheets)
 ranking.head(5)
 
@@ -120,7 +131,7 @@ tk.plots.leaderboard(ranking)
 # time.
 
 # %%
-found = tk.performance.skill(tk.performance.returns(curves))
+found = tk.performance.skill(many)
 tk.plots.skill(found)
 
 # %%
@@ -147,17 +158,28 @@ copied[["delay", "fills", "priced", "own_usd", "copied_usd", "cost_bps", "low", 
 
 # %% [markdown]
 # ## What the figures say
-#
-# - The best of ten accounts has a high Sharpe ratio. Its interval overlaps those of most others, so
-#   the ranking says little about skill.
-# - Fees are a large part: accounts with a high turnover pay several percent of their capital per
-#   year.
-#
-# That few accounts differ clearly is a fact of the simulation: most of its agents have no skill.
 
 # %%
 drag = sheets[sheets["figure"] == "fee_drag"]["value"]
-{"accounts that overlap with the best": best["overlaps"], "median fee drag, bps": drag.median()}
+clear = copied[(copied["low"] > 0) | (copied["high"] < 0)]
+print(f"best Sharpe ratio of {len(ranking)} accounts: {best['value']:.1f}")
+print(f"its interval, {best['low']:.1f} to {best['high']:.1f}, overlaps {best['overlaps']} others")
+print(f"fees of the median account: {drag.median() / 100:.1f} % of its capital a year")
+print(f"delays at which a copy differs clearly from the original: {len(clear)} of {len(copied)}")
+
+# %% [markdown]
+# - A rank says little about skill while its interval overlaps those of the others.
+# - Fees grow with the turnover, whatever the result: compare their share with the return.
+# - A drawdown can only become deeper if the time becomes longer. So compare drawdowns of equal
+#   times.
+#
+# That few accounts differ clearly is a fact of the simulation: most of its agents have no skill.
+#
+# ## With your own key
+#
+# Change `session = tk.connect(...)` in the first cell, and `user` and `builder` to an account and a
+# builder that it has approved. `session.world["dexes"]` becomes the list of your dexes. The asserts
+# about ranks and fees are about the simulated accounts, and may fail with yours.
 
 # %%
 gain = returns["gain"].sum()
@@ -165,6 +187,10 @@ pnl = curve["pnl"].dropna().iloc[-1]
 
 # %%
 assert abs(gain - pnl) < 1e-6
+assert abs(falls["drawdown"].min() - (falls["pnl"] - falls["high"]).min()) < 1e-9
 assert abs((1 + returns["return_"].dropna()).prod() - returns["growth"].iloc[-1]) < 1e-9
 assert best["overlaps"] > len(ranking) / 2
 assert drag.median() > 100
+source = tk.provenance(funding)["simulated"]  # each figure above states it
+assert tk.provenance(ranking)["simulated"] == source
+assert tk.provenance(found.accounts)["simulated"] == source
