@@ -26,6 +26,8 @@ session = tk.local(seed=7, size="demo")
 # Against the live service instead: session = tk.connect("https://address-of-the-service")
 
 # %%
+import pandas as pd
+
 builders = session.world["builders"]  # on a live service: your own list of addresses
 
 # %% [markdown]
@@ -53,6 +55,16 @@ f"{len(rows):,} payments of {rows['user'].nunique()} accounts on {rows['coin'].n
 # %%
 oracle = tk.funding.implied_oracle(rows)
 f"{oracle['agree'].mean():.0%} of {len(oracle):,} hours of coins agree on one price"
+
+# %% [markdown]
+# Do all of them have the same wrong factor? Then they would agree, too. Fills around the hour are
+# independent of funding: their mean price must be near the implied one.
+
+# %%
+fills = tk.many(tk.builder_approved_fills_by_time, builders, "30d")
+checked = tk.funding.oracle_check(rows, fills.drop_duplicates(["user", "tid", "oid"]))
+known = checked.dropna(subset="agrees")
+f"{known['agrees'].mean():.0%} of {len(known):,} hours with fills agree within a tenth"
 
 # %% [markdown]
 # ## By coin
@@ -101,19 +113,39 @@ tk.plots.funding_accrual(tk.funding.accrual(rows))
 # ## The rate now, weighted by open interest
 #
 # A mean over coins counts a small market as much as a large one. Weighted by open interest, the
-# rate says what a typical dollar of a position pays in a year. The half-life of the basis needs the
-# same prices over many hours: archive them, or poll, and pass them to `tk.funding.basis`.
+# rate says what a typical dollar of a position pays in a year. It follows the basis: where the mark
+# price is above the oracle, longs pay. One snapshot shows the basis of one hour. Its half-life
+# needs many hours: archive the snapshots, or poll, and pass them with their times.
 
 # %%
-dexes = session.world["dexes"]
-now = tk.concat(tk.meta_and_asset_ctxs(dex=dex) for dex in dexes)
-basis = tk.funding.basis(now.assign(time=rows["time"].max()))
+now = tk.many(tk.meta_and_asset_ctxs, session.world["dexes"])
+basis = tk.funding.basis(now)
+basis.plot()
+
+# %%
 weighted = basis.rates[basis.rates["asset"] == "all"].set_index("dex")
-weighted[["estimate", "open_interest_usd"]].round(3)
-
-# %%
 plain = (now["funding"] * 24 * 365).mean()
 f"weighted {weighted.loc['all', 'estimate']:.1%}, plain mean of the coins {plain:.1%}"
+
+# %% [markdown]
+# ## Is a rate worth the costs?
+#
+# A short position receives positive rates. But it pays slippage and fees, once to open and once to
+# close. The table has the coins whose yearly rate differs clearly from 0: what would 10,000 USD
+# have earned in a week at the mean rate, on the side that receives?
+
+# %%
+clear = rates[(rates["low"] > 0) | (rates["high"] < 0)].index
+sizes = [1e3, 1e4, 1e5]
+books = tk.concat(tk.slippage_history(c, s, "30d", page_size=2000) for c in clear for s in sizes)
+paying = rows[rows["coin"].isin(clear)]
+week = {"usd": 1e4, "days": 7, "fee_bps": 4.5}  # the base fee of a taker
+sides = [tk.funding.carry(paying, books, **week, side=side) for side in ("short", "long")]
+
+# %%
+gains = pd.concat(sides).query("funding_bps > 0").set_index("coin")
+gains["costs_bps"] = gains[["entry_bps", "exit_bps", "fees_bps"]].sum(axis=1)
+gains[["side", "funding_bps", "costs_bps", "net_bps", "low", "high", "break_even_hours"]].round(1)
 
 # %% [markdown]
 # ## How many accounts pay most of it?
@@ -126,16 +158,26 @@ share = (turned.cumsum() / turned.sum()).to_numpy()
 
 # %% [markdown]
 # ## Conclusions
-#
-# - The rows are consistent: all accounts imply the same oracle price, up to rounding.
-# - On the large markets longs paid in most hours. On thin markets the sign is nearly random, and
-#   the rate is larger in both directions. There, funding is a risk, not a steady cost.
-# - The rates look large for a year, but on most markets the interval contains 0: a month shows the
-#   sign of a rate only if the sign rarely changes.
-# - Over the whole exchange funding sums to zero in each hour. Over the clients of builders it does
-#   not: the rest was paid to or by accounts without builders.
-# - Ten of the accounts have more than half of all funding. An average over accounts describes no
-#   typical account.
+
+# %%
+interest = now.set_index("name")["open_interest"] * now.set_index("name")["oracle_px"]
+large = rates.index.isin(interest.nlargest(5).index)
+usual, other = rates[large].median(), rates[~large].median()
+print(f"longs pay in {usual['longs_pay']:.0%} of the hours of the five largest markets,")
+print(f"in {other['longs_pay']:.0%} of the others (medians)")
+print(f"a mean rate differs clearly from 0 on {len(clear)} of {len(rates)} coins,")
+print(f"after the costs of a week on {(gains['low'] > 0).sum()}")
+print(f"the ten largest accounts have {share[9]:.0%} of all funding")
+
+# %% [markdown]
+# - All accounts must imply one oracle price, near the price of the fills. Check it before any sum.
+# - A yearly rate looks large, but a month shows its sign only if the sign rarely changes. If the
+#   interval contains 0, funding is a risk and not a steady cost.
+# - A rate that differs clearly from 0 is not yet a gain: a short carry pays entry, exit and fees.
+# - Over the whole exchange funding sums to zero in each hour. Over the clients of builders it need
+#   not: the rest is paid to or by accounts without builders.
+# - If a few accounts have most of the funding, an average over accounts describes no typical
+#   account.
 #
 # ## With your own key
 #
@@ -144,10 +186,13 @@ share = (turned.cumsum() / turned.sum()).to_numpy()
 #
 # That large markets pay in one direction and thin markets in both is a fact of the simulation,
 # which plants a premium for each market. On the live service the same cells measure the rates, and
-# which of them differ from 0.
+# which of them differ from 0. The asserts about rates and shares may fail there.
 
 # %%
 assert oracle["agree"].all()
+assert known["agrees"].all()
+assert (abs(gains["funding_bps"] + gains["costs_bps"] - gains["net_bps"]) < 1e-9).all()
+assert abs(weighted["share"].drop("all").sum() - 1) < 1e-9
 assert rates.loc[["BTC", "ETH"], "longs_pay"].min() > 0.75
 assert rates["longs_pay"].min() < 0.6
 assert ((rates["low"] < 0) & (rates["high"] > 0)).mean() > 0.5

@@ -56,7 +56,8 @@ def basis(
         A new figure with three panels; or `ax`, with the first. Left: half-life of the basis in
         hours. Middle: mean basis in basis points. Both show up to 14 coins, those with the largest
         open interest. Right: funding by the year in percent, weighted by open interest, for all
-        assets of each dex and for assets on several dexes. Lines are intervals.
+        assets of each dex and for assets on several dexes. Lines are intervals. Without a half-life,
+        as of a single snapshot, the left panel says so.
 
     Examples
     --------
@@ -81,16 +82,22 @@ def basis(
             basis.params[basis.params["name"] == name].set_index("coin").loc[coins]
             for name in ("half_life_hours", "mean_bps")
         )
-        _draw_rows(panels[0], colours, coins, halves, colours.good)
-        panels[0].set_ylabel("perp")
-        panels[0].set_xlabel("half-life of the basis, hours")
-        panels[0].set_xlim(left=0)
+        is_known = bool(halves["estimate"].notna().any())
+        if is_known:
+            _draw_rows(panels[0], colours, coins, halves, colours.good)
+            panels[0].set_ylabel("perp")
+            panels[0].set_xlabel("half-life of the basis, hours")
+            panels[0].set_xlim(left=0)
+        else:
+            text = "half-life not known:\nit needs ten pairs\nof neighbouring hours"
+            style.draw_no_data(panels[0], colours, text)
         if len(panels) > 1:
             _draw_rows(panels[1], colours, coins, means, colours.good)
             panels[1].axvline(0, color=colours.muted, linewidth=0.8)
             panels[1].set_xlabel("mean basis (mark over oracle), bps")
-            panels[1].set_yticklabels([])
             panels[1].set_ylabel("perp")
+            if is_known:
+                panels[1].set_yticklabels([])
             yearly = 100 * rates[["estimate", "low", "high"]]
             names = [_rate_name(row) for row in rates.to_dict("records")]
             _draw_rows(panels[2], colours, names, yearly, colours.bad)
@@ -142,7 +149,11 @@ def _describe_basis(found: "PerpBasis", coins: list[str]) -> str:
     table = found.params.set_index(["coin", "name"])["estimate"]
     parts = [
         f"{coin}: mean {formats.basis_points(table[coin, 'mean_bps'])} bps, half-life "
-        f"{table[coin, 'half_life_hours']:.1f} hours"
+        f"{_hours_text(table[coin, 'half_life_hours'])}"
         for coin in coins[:3]
     ]
     return f"Basis of {len(coins)} coins by the hour. {'; '.join(parts)}."
+
+
+def _hours_text(hours: float) -> str:
+    return "not known" if np.isnan(hours) else f"{hours:.1f} hours"
