@@ -27,6 +27,7 @@ session = tk.local(seed=7, size="demo")
 # Against the live service instead: session = tk.connect("https://address-of-the-service")
 
 # %%
+import numpy as np
 import pandas as pd
 
 COINS = ["BTC", "eqx:TSLA", "FARTCOIN"]  # deep, middle, thin
@@ -104,6 +105,51 @@ dollars = pd.DataFrame({"at once": median[1e5] * 10, "in ten parts": median[1e4]
 dollars.loc[COINS].round(2)
 
 # %% [markdown]
+# ## How fast does the book refill?
+#
+# "Enough time" depends on the book. `tk.depth.resilience` takes the depth of many batches, finds
+# the shocks that took depth away, and estimates the half-life of what is missing. On a live service
+# poll for an hour:
+#
+# `pd.concat(tk.poll(tk.current_depth, tk.current_depth, every="5s", rounds=720))`
+#
+# The clock of this exchange stands still, so no shock comes. The cell makes batches from its book
+# of the thin market, with noise and with shocks that are known: every five minutes 60 % of the bids
+# are gone, and half of the missing depth is back after `HALF_LIFE` seconds. Does the interval
+# contain it?
+
+# %%
+HALF_LIFE, rng = 40, np.random.default_rng(7)
+depth = tk.current_depth()
+book, batches = depth[depth["coin"] == COINS[-1]], []
+for second in range(0, 3600, 5):
+    lost = 0.6 * 0.5 ** (second % 300 / HALF_LIFE) if second >= 300 else 0.0
+    usd = book["bid_depth_usd"] * (1 - lost) * rng.lognormal(0, 0.05)
+    time = book["timestamp_ms"] + pd.Timedelta(seconds=second)
+    batches.append(book.assign(bid_depth_usd=usd, timestamp_ms=time))
+
+# %%
+refill = tk.depth.resilience(pd.concat(batches), bps=100)
+refill.plot()
+
+# %%
+life = refill.params.set_index("name").loc["half_life"]
+wait = np.log2(10) * life["estimate"]  # until a tenth of the missing depth is still missing
+print(f"half-life {life['estimate']:.0f} s ({life['low']:.0f} to {life['high']:.0f} s)")
+print(f"nine tenths are back after {wait / 60:.1f} minutes, so nine waits take {9 * wait / 60:.0f}")
+
+# %% [markdown]
+# ## Is buying as expensive as selling?
+#
+# Each sample has both sides of the same book, so they can be compared in pairs. `difference_bps` is
+# buying less selling; the interval is from a bootstrap of days.
+
+# %%
+pairs = tk.slippage.asymmetry(samples[samples["amount_usd"].isin([1e4, 1e5, 1e6])])
+columns = ["n", "buy_missing", "sell_missing", "difference_bps", "low", "high", "buy_dearer"]
+pairs.set_index(["coin", "amount_usd"]).loc[COINS, columns].round(3)
+
+# %% [markdown]
 # ## The result without the missing samples
 #
 # The 90 % quantile of the cost of a million, with all samples, and without the missing samples:
@@ -127,31 +173,38 @@ explorer
 
 # %% [markdown]
 # ## Conclusions
-#
-# - Up to some tens of thousands of dollars the deep market costs half the spread. On the thin
-#   market the cost grows as a power of size, with an error of a few percent. On the middle market
-#   the fit misses the smallest size by a fifth.
-# - On the deep market the power law is wrong: the exponent above 1 is a compromise between the flat
-#   part and the rise, and misses the mean of a size by more than a tenth. A narrow interval does
-#   not show that the form is right; `misfit` and the figure show it. The expected cost uses the
-#   means.
-# - At 100,000 USD the thin market is a hundred times as expensive as the deep one. The cost grows
-#   more slowly than size there, but splitting the order saves most of it, if one can wait.
-# - In the thin market a million could not be bought at all in about one sample out of nine. Its 90
-#   % quantile does not exist; without the missing samples there would be a wrong number instead.
-# - For ten basis points one buys a few thousand dollars of the thin market and tens of thousands of
-#   the middle one. For the deep market the answer is above the largest sampled size: `range` is
-#   "above".
-# - Buying and selling cost the same: over a month the books have no preferred side.
+
+# %%
+deep, thin = COINS[0], COINS[-1]
+ratio = median.loc[thin, 1e5] / median.loc[deep, 1e5]
+sure = pairs[(pairs["low"] > 0) | (pairs["high"] < 0)]
+print(f"100,000 USD of {thin} cost {ratio:.0f} times as much as of {deep}")
+print(f"largest error of the fit: {misfit[deep]:.0%} for {deep}, {misfit[thin]:.0%} for {thin}")
+print(f"samples that could not fill a million of {thin}: {honest.loc[thin, 'missing_share']:.1%}")
+most = capacity.loc[[deep, thin]].apply("{0[capacity_usd]:,.0f} ({0[range]})".format, axis=1)
+print(f"USD for 10 bps: {most[deep]} of {deep}, {most[thin]} of {thin}")
+print(f"buying and selling differ clearly in {len(sure)} of {len(pairs)} groups")
+
+# %% [markdown]
+# - A narrow interval does not show that the form of a fit is right; `misfit` and the figure show
+#   it. So the expected cost uses the means of the samples.
+# - If cost grows with size, parts are cheaper than the whole, but only if the book refills between
+#   them. The half-life says how long that takes.
+# - If a size could not be bought in some samples, a quantile among them does not exist. Without the
+#   missing samples there would be a wrong number instead.
+# - If the range is "above", the answer is larger than every sampled size: sample larger ones.
+# - Pairs exclude samples without a side. If a book was too thin on one side more often, compare
+#   `buy_missing` with `sell_missing` first.
 #
 # ## With your own key
 #
 # Change `session = tk.connect(...)` in the first cell, and `COINS` to the markets that you trade.
 # The samples are public: they need no address.
 #
-# How deep the three books are, and that buying costs as much as selling, are facts of the
-# simulation. On the live service the same cells measure the cost of your sizes, and `misfit` says
-# whether a power law describes them.
+# How deep the three books are, and that the books prefer no side, are facts of the simulation; so
+# are the shocks, which the notebook adds. On the live service the same cells measure the cost of
+# your sizes, and `misfit` says whether a power law describes them. The asserts about single coins
+# may fail there.
 
 # %%
 assert abs(median.loc["BTC", 1e4] - honest.loc["BTC", "half_spread_bps"]) < 0.05
@@ -168,4 +221,7 @@ assert median.loc["FARTCOIN", 1e5] > 50 * median.loc["BTC", 1e5]
 assert 0.1 < honest.loc["FARTCOIN", "missing_share"] < 0.2
 assert pd.isna(honest.loc["FARTCOIN", "q90"])
 assert pd.notna(dropped["FARTCOIN"])
+assert abs(life["estimate"] / HALF_LIFE - 1) < 0.1
+assert refill.n == 11
+assert (abs(pairs["buy_bps"] - pairs["sell_bps"] - pairs["difference_bps"]) < 1e-9).all()
 assert (explorer.view.at_size["q50"] == median.loc["FARTCOIN", 1e5]).all()
