@@ -271,7 +271,7 @@ print(f"after shrinkage {ranked['shrunk_bps'].max():.1f} bps")
 # %%
 late = schedule[schedule["behind"] > 0.05]
 spread = (6 * against["sem"]).round(1)
-print(f"{len(small)} TWAP orders: the interval against the vwap is {spread['vs_vwap_bps']} bps wide,")
+print(f"{len(small)} TWAP orders: interval against the vwap {spread['vs_vwap_bps']} bps wide,")
 print(f"against the price on arrival {spread['vs_arrival_bps']} bps")
 print(f"{len(late)} of {len(schedule)} running orders are more than 5 % behind their schedule;")
 print(f"all of their fills are there: {bool(linked['whole'].all())}")
