@@ -59,8 +59,7 @@ whole[["accounts", "value", "gini", "hhi", "effective", "top_1", "top_10"]].roun
 tk.plots.lorenz_curve(tk.accounts.lorenz(snapshot))
 
 # %% [markdown]
-# One number mixes two groups: a few market makers with most of the capital, and all other accounts.
-# How unequal are the others?
+# One number mixes large and small accounts. How unequal are those below a million?
 
 # %%
 others = values[values["value"] < 1e6]
@@ -84,19 +83,18 @@ everybody[["long", "short", "leverage", "net", "median_leverage"]].round(3)
 
 # %% [markdown]
 # The leverage of the sum shows how safe the capital is, the median the leverage of a typical
-# account. They are very different, because the capital and the positions belong to different
-# accounts.
+# account. If they are very different, the capital and the positions belong to different accounts.
 #
 # ## The result with perp equity alone
 #
-# A clearinghouse state has the equity of one dex. For most accounts the sum over the dexes is the
-# whole value, but not for accounts with money in the spot wallet. `migration` counts the accounts
+# A clearinghouse state has the equity of one dex. The sum over the dexes is the whole value of an
+# account, unless its collateral includes money in the spot wallet. `migration` counts the accounts
 # by class of value in both sources. (It also takes two snapshots of different times.)
 
 # %%
 dexes = session.world["dexes"]
 states = [tk.batch_clearinghouse_states(values["user"].tolist(), dex=dex) for dex in dexes]
-perps = tk.accounts.values(pd.concat([one.accounts for one in states], ignore_index=True))
+perps = tk.accounts.values(tk.concat(one.accounts for one in states))
 
 # %%
 moved = tk.accounts.migration(perps, values)
@@ -131,15 +129,25 @@ f"Size classes whose net side differs from 0: {leaning or 'none'} of {len(classe
 
 # %% [markdown]
 # ## Conclusions
-#
-# - Nearly all the capital belongs to one account in twenty-five: 250 accounts are as concentrated
-#   as eight equal ones. Without the accounts above a million, Gini's coefficient is still 0.7.
-# - Long and short are equal over all accounts, to the cent: the snapshot contains every account.
-# - Less than 5 % of the capital is used, while the median account with a position has a leverage of
-#   a quarter. An average over the exchange describes neither group.
-# - Perp equity alone misses up to a few percent of unified and portfolio-margin accounts and
-#   nothing of the others. Here that moves one account into another class. With more money in spot
-#   wallets it would move more accounts, so values come from snapshots.
+
+# %%
+count = whole["effective"].item()
+hides = (hidden["hidden"] / hidden["value"]).map("{:.1%}".format).to_dict()
+print(f"{len(values)} accounts are as concentrated as {count:.0f} equal ones;", end=" ")
+print(f"the ten largest have {whole['top_10'].item():.1%}")
+print(f"Gini {whole['gini'].item():.2f}, below a million still {rest['gini'].item():.2f}")
+print(f"long less short: {everybody['long'].item() - everybody['short'].item():.2f} USD")
+print(f"leverage {everybody['leverage'].item():.1%} of the capital,", end=" ")
+print(f"of the median account {everybody['median_leverage'].item():.1%}")
+print(f"value that perp equity does not show: {hides}")
+
+# %% [markdown]
+# - If a few accounts have nearly all the capital, state the concentration of the others, too.
+# - If long and short are equal over all accounts, the snapshot contains every account.
+# - An average over the exchange describes neither the capital nor the typical account, if these
+#   belong to different accounts.
+# - Perp equity alone misses the spot wallet of unified and portfolio-margin accounts. So values
+#   come from snapshots.
 #
 # ## With your own key
 #
@@ -148,7 +156,8 @@ f"Size classes whose net side differs from 0: {leaning or 'none'} of {len(classe
 # `session.world["dexes"]` by the dexes that you want to compare.
 #
 # How many market makers there are and how much they own are facts of the simulation. On the live
-# service the same cells measure the concentration of the whole exchange.
+# service the same cells measure the concentration of the whole exchange. The asserts about these
+# figures may fail there.
 
 # %%
 assert values["value"].notna().all()
