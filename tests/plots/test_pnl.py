@@ -39,3 +39,28 @@ def test_plot_over_time_needs_periods(profit):
     for draw in (tk.plots.cumulative_pnl, tk.plots.funding_over_time):
         with pytest.raises(ValueError, match="by="):
             draw(profit["funding_by_coin"])
+
+
+def test_cumulative_pnl_of_accounts():
+    """Each account has one line, which ends at its net, fees and funding included."""
+    times = pd.to_datetime([0, 3600, 7200], unit="s", utc=True)
+    rows = pd.DataFrame(
+        {
+            "user": ["0x" + "a" * 40, "0x" + "b" * 40, "0x" + "a" * 40],
+            "hour": times[[0, 1, 2]],
+            "closed_pnl": [10.0, -7.0, 4.0],
+            "funding": [1.0, None, -0.5],
+            "trading_fee": [-2.0, -1.0, 0.0],
+            "builder_fee": [0.0, 0.0, -0.25],
+            "deployer_fee": 0.0,
+            "rebate": 0.0,
+        }
+    )
+    ax = tk.plots.cumulative_pnl(rows)
+    labels = [line.get_label() for line in ax.lines[:2]]
+    assert labels == ["0xaaaaaa…aaaa +12.25", "0xbbbbbb…bbbb \N{MINUS SIGN}8.00"]
+    assert [line.get_ydata().tolist() for line in ax.lines[:2]] == [[0, 9, 12.25], [0, -8]]
+    assert "lie between \N{MINUS SIGN}8.00 and 12.25" in alt(ax)
+    many = pd.concat([rows.assign(user=f"0x{n:040x}") for n in range(7)])
+    with pytest.raises(ValueError, match="at most 6 accounts"):
+        tk.plots.cumulative_pnl(many)

@@ -9,6 +9,7 @@ import pytest
 import toolkit as tk
 from tests.widgets.fetchers import CannedFetcher, run_on_thread
 from toolkit.errors import NotPermitted
+from toolkit.widgets.comparison_view import ComparisonView
 from toolkit.widgets.fetcher import bind_session
 from toolkit.widgets.wallet_explorer import WalletExplorer, wallet_explorer
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
@@ -205,6 +206,89 @@ def test_lists_are_set_before_view(explorer: WalletExplorer):
     )
     explorer.set(coin=coin)
     assert seen == [tuple(label for label, _ in day_options(explorer.view))]
+
+
+@pytest.fixture(scope="module")
+def accounts(exchange: tk.Session) -> list[str]:
+    """Return four accounts, the last one without rows."""
+    return [*exchange.world["users"][:3], "0x" + "e" * 40]
+
+
+@pytest.fixture(scope="module")
+def several(exchange: tk.Session, accounts: list[str]) -> Iterator[WalletExplorer]:
+    builders = exchange.world["builders"]
+    with wallet_explorer(accounts, period="7d", builders=builders, session=exchange) as result:
+        yield result
+
+
+def test_several_accounts_are_compared(several: WalletExplorer, accounts: list[str]):
+    view = several.set(user="all").view
+    assert isinstance(view, ComparisonView)
+    assert sorted(view.earned["user"]) == sorted(accounts[:3])
+    assert view.earned["net"].is_monotonic_decreasing
+    assert [view.earned["net"].sum()] == view.total["net"].tolist()
+    nets = view.earned.set_index("user")["net"]
+    for user in accounts[:3]:
+        (net,) = several.set(user=user).view.earned["net"]
+        assert net == nets[user]
+        assert view.hours.loc[view.hours["user"] == user, "net"].sum() == net
+    html = several.set(user="all")._panel.html
+    assert "4 accounts in 7d" in html
+    assert "1 account has no rows" in html
+    assert html.count("<caption>By account") == 1
+
+
+def test_compared_account_is_as_alone(
+    exchange: tk.Session, several: WalletExplorer, accounts: list[str]
+):
+    several.set(user=accounts[1].upper().replace("0X", "0x"))
+    builders = exchange.world["builders"]
+    with wallet_explorer(accounts[1], period="7d", builders=builders, session=exchange) as explorer:
+        one, same = explorer.view, several.view
+        for name in ("earned", "coins", "days", "hours", "fills", "positions", "equity"):
+            pd.testing.assert_frame_equal(
+                getattr(same, name), getattr(one, name), check_index_type=False
+            )
+        assert several.code == explorer.code
+
+
+def test_chosen_account_makes_no_requests(
+    exchange: tk.Session, several: WalletExplorer, accounts: list[str]
+):
+    several.set(user="all")
+    before = exchange.counts.requests
+    several.set(user=accounts[2])
+    several.set(user="all")
+    assert exchange.counts.requests == before
+    several._refresh.click()
+    assert several.settle(20)
+    assert exchange.counts.requests > before
+
+
+def test_code_of_comparison(default: tk.Session, several: WalletExplorer):
+    cell: dict[str, object] = {}
+    exec(several.set(user="all").code, cell)
+    for name in ("earned", "total", "hours", "largest"):
+        pd.testing.assert_frame_equal(cell[name], getattr(several.view, name))
+
+
+def test_failed_account_is_named(exchange: tk.Session, accounts: list[str]):
+    users = [accounts[0], "0x<b>"]
+    with wallet_explorer(users, period="7d", builders=(), session=exchange) as explorer:
+        assert explorer.view.earned["user"].tolist() == users[:1]
+        assert "0x&lt;b&gt; is missing: " in explorer._panel.html
+        with pytest.raises(ValueError, match="one of the accounts or 'all'"):
+            explorer.set(user=accounts[1])
+    with wallet_explorer(["0x1", "0x2"], builders=(), session=exchange) as explorer:
+        assert explorer.view is None
+        assert "0x1" in str(explorer.error)
+
+
+def test_chosen_coin_opens_first_account(exchange: tk.Session, accounts: list[str]):
+    with wallet_explorer(accounts, coin="BTC", builders=(), session=exchange) as explorer:
+        assert explorer.view.request.user == accounts[0]
+        assert explorer.view.earned["coin"].tolist() == ["BTC"]
+        assert repr(explorer.set(user="all")).startswith("tk.widgets.wallet_explorer(['0x")
 
 
 def test_malformed_address_is_shown(explorer: WalletExplorer):

@@ -156,6 +156,7 @@ def _describe_waterfall(bars: list[_Bar]) -> str:
 
 class _PnlLine(NamedTuple):
     label: str
+    times: list[pd.Timestamp]
     values: npt.NDArray[np.float64]
     colour: str
     dashes: str
@@ -175,7 +176,8 @@ def cumulative_pnl(
     Parameters
     ----------
     attribution : DataFrame
-        `tk.pnl.attribution` by ``"hour"``, ``"day"`` or ``"week"``, float or exact.
+        `tk.pnl.attribution` by ``"hour"``, ``"day"`` or ``"week"``, float or exact. With
+        ``by=["user", "hour"]`` and up to six accounts, each has one line: after fees and funding.
     ax, theme, transparent
         Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
 
@@ -188,7 +190,7 @@ def cumulative_pnl(
     Raises
     ------
     ValueError
-        If the attribution is not by time.
+        If the attribution is not by time, or has more than six accounts.
 
     Examples
     --------
@@ -200,26 +202,49 @@ def cumulative_pnl(
     """
     colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
-    times, lines = _pnl_lines(attribution, colours) if len(attribution) else ([], [])
-    _draw_lines(ax, colours, times, lines) if lines else style.draw_no_data(ax, colours)
-    words = _describe_lines(times, lines)
-    return style.finish_axes(ax, colours, words, style.is_simulated(attribution))
+    lines = _pnl_lines(attribution, colours) if len(attribution) else []
+    _draw_lines(ax, colours, lines) if lines else style.draw_no_data(ax, colours)
+    return style.finish_axes(ax, colours, _describe_lines(lines), style.is_simulated(attribution))
 
 
-def _pnl_lines(rows: pd.DataFrame, theme: Theme) -> tuple[list[pd.Timestamp], list[_PnlLine]]:
-    key = axes.period_column(rows)
-    rows = rows.sort_values(key, kind="stable")
-    times = [rows[key].iloc[0], *(rows[key] + axes.PERIOD_LENGTHS[key])]
+def _pnl_lines(rows: pd.DataFrame, theme: Theme) -> list[_PnlLine]:
+    if "user" in rows.columns and rows["user"].nunique() > 1:
+        return _account_lines(rows, theme)
+    times, rows = _step_times(rows)
     gross = _running_sum(rows, ("closed_pnl",))
     after = gross + _running_sum(rows, _FEE_COLUMNS)
     lines = [
-        _PnlLine("gross", gross, theme.good, "-", ""),
-        _PnlLine("after fees", after, theme.bad, "--", ""),
+        _PnlLine("gross", times, gross, theme.good, "-", ""),
+        _PnlLine("after fees", times, after, theme.bad, "--", ""),
     ]
     if rows["funding"].notna().any():
         net = after + _running_sum(rows, ("funding",))
-        lines.append(_PnlLine("after fees and funding", net, theme.total, "-", "o"))
-    return times, lines
+        lines.append(_PnlLine("after fees and funding", times, net, theme.total, "-", "o"))
+    return lines
+
+
+def _account_lines(rows: pd.DataFrame, theme: Theme) -> list[_PnlLine]:
+    """Return a line of the net for each account, in the order of the rows."""
+    accounts = list(rows.groupby("user", sort=False))
+    if len(accounts) > axes.MAX_LINES:
+        raise ValueError(
+            f"at most {axes.MAX_LINES} accounts can be drawn here, not {len(accounts)}: select some"
+        )
+    lines = []
+    for number, (user, own) in enumerate(accounts):
+        times, steps = _step_times(own)
+        net = _running_sum(steps, ("closed_pnl", *_FEE_COLUMNS, "funding"))
+        look = axes.line_style(theme, number)
+        name = formats.short_address(str(user))
+        lines.append(_PnlLine(name, times, net, look.colour, look.dashes, ""))
+    return lines
+
+
+def _step_times(rows: pd.DataFrame) -> tuple[list[pd.Timestamp], pd.DataFrame]:
+    """Return the start and the ends of the periods of rows, and the rows in their order."""
+    key = axes.period_column(rows)
+    rows = rows.sort_values(key, kind="stable")
+    return [rows[key].iloc[0], *(rows[key] + axes.PERIOD_LENGTHS[key])], rows
 
 
 def _running_sum(rows: pd.DataFrame, names: tuple[str, ...]) -> npt.NDArray[np.float64]:
@@ -228,9 +253,9 @@ def _running_sum(rows: pd.DataFrame, names: tuple[str, ...]) -> npt.NDArray[np.f
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
-def _draw_lines(ax: Axes, theme: Theme, times: list[pd.Timestamp], lines: list[_PnlLine]) -> None:
-    points: Any = [time.to_pydatetime() for time in times]
+def _draw_lines(ax: Axes, theme: Theme, lines: list[_PnlLine]) -> None:
     for line in lines:
+        points: Any = [time.to_pydatetime() for time in line.times]
         ax.plot(
             points,
             line.values,
@@ -247,18 +272,23 @@ def _draw_lines(ax: Axes, theme: Theme, times: list[pd.Timestamp], lines: list[_
     ax.spines["bottom"].set_visible(False)
     ax.margins(x=0.01, y=0.08)
     ax.set_ylabel("USD, cumulative; below 0: a loss")
-    axes.set_time_axis(ax, times[0], times[-1])
+    axes.set_time_axis(ax, *_time_span(lines))
     axes.set_usd_ticks(ax.yaxis)
-    axes.add_legend(ax, theme, ncols=3)
+    axes.add_legend(ax, theme, ncols=3 if len(lines) <= 3 else 2)
 
 
-def _describe_lines(times: list[pd.Timestamp], lines: list[_PnlLine]) -> str:
+def _time_span(lines: list[_PnlLine]) -> tuple[pd.Timestamp, pd.Timestamp]:
+    return min(line.times[0] for line in lines), max(line.times[-1] for line in lines)
+
+
+def _describe_lines(lines: list[_PnlLine]) -> str:
     if not lines:
         return "Cumulative PnL: no data."
     ends = ", ".join(
         f"{line.label} {formats.usd_amount(line.values[-1], signed=True)}" for line in lines
     )
-    period = f"from {times[0]:%Y-%m-%d %H:%M} to {times[-1]:%Y-%m-%d %H:%M} UTC"
+    first, last = _time_span(lines)
+    period = f"from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
     low, high = min(line.values.min() for line in lines), max(line.values.max() for line in lines)
     return (
         f"Cumulative PnL in USD {period}: it ends at {ends}; "

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Sequence
-from functools import partial
 from html import escape
 from typing import Any, Final, Self
 
@@ -174,15 +173,9 @@ def option_list(name: str, options: Sequence[Any], value: Any, tooltip: str, wid
     )
 
 
-def text_field(
-    name: str, value: str, tooltip: str, width: str = "34em", options: Sequence[str] = ()
-) -> Any:
-    """Return a labelled text field whose value changes on Enter or when it is left.
-
-    With options it suggests them.
-    """
-    kind = partial(ipw.Combobox, options=list(options)) if options else ipw.Text
-    return kind(
+def text_field(name: str, value: str, tooltip: str, width: str = "34em") -> Any:
+    """Return a labelled text field whose value changes on Enter or when it is left."""
+    return ipw.Text(
         description=name,
         value=value,
         tooltip=tooltip,

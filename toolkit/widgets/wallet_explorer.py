@@ -1,27 +1,51 @@
-"""The wallet explorer: PnL, fees and funding of an account, by coin and day."""
+"""The wallet explorer: PnL, fees and funding of an account by coin and day, or of several."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from toolkit.client import Session, current_session
 from toolkit.contract.dexes import strip_native_dex
+from toolkit.plots import formats
+from toolkit.widgets.comparison_html import account_options, comparison_html
+from toolkit.widgets.comparison_view import (
+    ComparedAccounts,
+    ComparisonRequest,
+    ComparisonView,
+    comparison_view,
+)
 from toolkit.widgets.explorer import Explorer
 from toolkit.widgets.fetcher import Fetcher, bind_session, without_progress
 from toolkit.widgets.panel import dropdown_list, option_list, push_button, text_field
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
 from toolkit.widgets.wallet_view import PERIODS, AccountData, WalletRequest, WalletView, wallet_view
 
+Request = WalletRequest | ComparisonRequest
+View = WalletView | ComparisonView
 
-class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
-    """A widget that shows the PnL of an account; returned by `wallet_explorer`.
+ALL_ACCOUNTS: Final = "all"
+"""What `WalletExplorer.set` takes as `user` to compare all accounts."""
+
+
+@dataclass
+class _Loaded:
+    """The frames that were fetched for one load of a period."""
+
+    number: int
+    accounts: dict[str, AccountData] = field(default_factory=dict)
+    compared: ComparedAccounts | None = None
+
+
+class WalletExplorer(Explorer[tuple[Request, int], View]):
+    """A widget that shows the PnL of accounts; returned by `wallet_explorer`.
 
     Attributes
     ----------
-    view : WalletView or None
-        The frames of the view: `earned`, `coins`, `days`, `hours`, `fills`, `positions`. None
-        until the first view.
+    view : WalletView or ComparisonView or None
+        The frames of the view: `earned`, `coins`, `days`, `hours`, `fills`, `positions` of one
+        account; `earned`, `total`, `hours` of several. None until the first view.
     error : Exception or None
         Why the last request is not shown.
     widget : ipywidgets.VBox
@@ -37,13 +61,15 @@ class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
     ) -> None:
         self._fetch, self._clock = fetch, clock
         self._builders = request.builders
+        self._users = tuple(dict.fromkeys(user.strip().lower() for user in users))
         self._setting_thread: int | None = None
         periods = list(dict.fromkeys([*PERIODS, request.period]))
         self._user = text_field(
-            "Address",
-            request.user,
-            "Address of the account; press Enter to load it",
-            options=users if len(users) > 1 else (),
+            "Address", request.user, "Address of the account; press Enter to load it"
+        )
+        chosen = self._users[0] if request.coin or request.day else None
+        self._account = option_list(
+            "Account", _account_choices(self._users), chosen, "One account", "22em"
         )
         self._period = dropdown_list("Period", periods, request.period, "Length of the period")
         self._refresh = push_button("Refresh", "Fetch the account again")
@@ -53,12 +79,14 @@ class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
         self._day = option_list(
             "Day", _first_options("days", request.day), request.day, "One day, UTC", "22em"
         )
-        controls = [self._user, self._period, self._refresh, self._coin, self._day]
+        account = self._account if len(self._users) > 1 else self._user
+        controls = [account, self._period, self._refresh, self._coin, self._day]
         super().__init__(controls, self._compute_view)
-        self._load_number = 0  # the account is fetched once for each number
-        self._loaded: tuple[int, AccountData] | None = None
+        self._loaded = _Loaded(0)
+        self._load_number = 0  # each account is fetched once for each number
         for control in (self._user, self._period):
             control.observe(self._load_account, "value")
+        self._account.observe(self._choose_account, "value")
         for control in (self._coin, self._day):
             control.observe(self._on_change, "value")
         self._refresh.on_click(self._reload)
@@ -66,10 +94,13 @@ class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
         self.settle()
 
     @property
-    def request(self) -> WalletRequest:
+    def request(self) -> Request:
         """The request of the controls."""
+        several = len(self._users) > 1
+        if several and self._account.value is None:
+            return ComparisonRequest(self._users, self._period.value, self._builders)
         return WalletRequest(
-            self._user.value.strip(),
+            self._account.value if several else self._user.value.strip(),
             self._period.value,
             self._coin.value,
             self._day.value,
@@ -81,11 +112,18 @@ class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
     ) -> "WalletExplorer":
         """Set `user`, `period`, `coin` or `day`, and wait for the view.
 
-        Another account or period starts with all coins and all days.
+        Another account or period starts with all coins and all days. Of several accounts, `user` is
+        one of them, or ``"all"`` to compare them.
         """
-        for control, value in ((self._user, user), (self._period, period)):
-            if value is not None:
-                control.value = value
+        if user is not None and len(self._users) > 1:
+            known = {ALL_ACCOUNTS: None, **{each: each for each in self._users}}
+            if (name := user.strip().lower()) not in known:
+                raise ValueError(f"user must be one of the accounts or 'all', not {user!r}")
+            self._account.value = known[name]
+        elif user is not None:
+            self._user.value = user
+        if period is not None:
+            self._period.value = period
         self.settle()
         for name, value in chosen.items():
             {"coin": self._coin, "day": self._day}[name].value = value
@@ -94,6 +132,8 @@ class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
 
     def __repr__(self) -> str:
         request = self.request
+        if isinstance(request, ComparisonRequest):
+            return f"tk.widgets.wallet_explorer({[*request.users]!r}, period={request.period!r})"
         options = [f"period={request.period!r}"]
         options += [
             f"{name}={getattr(request, name)!r}"
@@ -106,6 +146,13 @@ class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
         with self._set_lists():
             self._coin.value = self._day.value = None
         self._reload()
+
+    def _choose_account(self, change: Any) -> None:
+        if self._setting_thread == threading.get_ident():
+            return
+        with self._set_lists():
+            self._coin.value = self._day.value = None
+        self._on_change(change)
 
     def _reload(self, _: object = None) -> None:
         with self._panel.lock:
@@ -122,20 +169,30 @@ class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
                     _set_options(change.owner, list(change.owner.options), change.new)
             self._ask((self.request, self._load_number))
 
-    def _compute_view(self, load: tuple[WalletRequest, int]) -> tuple[WalletView, str]:
+    def _compute_view(self, load: tuple[Request, int]) -> tuple[View, str]:
         request, number = load
-        view = wallet_view(request, self._fetch, self._clock(), self._loaded_account(number))
-        html = wallet_html(view)
-        self._loaded = number, view.account
-        return view, html
+        if number != self._loaded.number:
+            self._loaded = _Loaded(number)
+        loaded, now = self._loaded, self._clock()
+        if isinstance(request, ComparisonRequest):
+            view = comparison_view(request, self._fetch, now, loaded.compared)
+            loaded.compared = view.compared
+            loaded.accounts |= view.compared.accounts
+            return view, comparison_html(view)
+        one = wallet_view(request, self._fetch, now, loaded.accounts.get(request.user))
+        loaded.accounts[request.user] = one.account
+        return one, wallet_html(one)
 
-    def _update_controls(self, view: WalletView) -> None:
+    def _update_controls(self, view: View) -> None:
         with self._set_lists():
+            is_one = isinstance(view, WalletView)
+            for control in (self._coin, self._day):
+                control.layout.display = None if is_one else "none"
+            if isinstance(view, ComparisonView):
+                _set_options(self._account, account_options(view), None)
+                return
             _set_options(self._coin, coin_options(view), view.request.coin)
             _set_options(self._day, day_options(view), view.request.day)
-
-    def _loaded_account(self, number: int) -> AccountData | None:
-        return self._loaded[1] if self._loaded is not None and self._loaded[0] == number else None
 
     @contextmanager
     def _set_lists(self) -> Iterator[None]:
@@ -146,6 +203,10 @@ class WalletExplorer(Explorer[tuple[WalletRequest, int], WalletView]):
                 yield
             finally:
                 self._setting_thread = None
+
+
+def _account_choices(users: Sequence[str]) -> list[tuple[str, str | None]]:
+    return [("all accounts", None), *((formats.short_address(user), user) for user in users)]
 
 
 def _first_options(what: str, chosen: str | None) -> list[tuple[str, str | None]]:
@@ -172,18 +233,21 @@ def wallet_explorer(
 ) -> WalletExplorer:
     """Explore the PnL, fees and funding of an account over time, by coin and by day.
 
+    Several accounts are compared: in one table, and in one figure of their PnL over time. Then each
+    of them can be chosen.
+
     Each account and period is fetched once: 10 points for each page of fills and of the ledger, 100
-    for the positions, 100 for each page of each builder's funding rows. Choosing a coin or a day
-    then costs no points.
+    for the positions, 100 for each page of each builder's funding rows. Choosing an account, a coin
+    or a day then costs no points.
 
     Parameters
     ----------
     address : str or sequence of str, optional
-        The account, or several to choose from; by default the first account of a local source.
+        The account, or several to compare; by default the first account of a local source.
     period : str, default "30d"
         Length of the period up to now, such as ``"36h"`` or ``"30d"``.
     coin, day : str, optional
-        Show one coin, or one day (``"2025-09-28"``, UTC).
+        Show one coin, or one day (``"2025-09-28"``, UTC); of several accounts, of the first one.
     builders : sequence of str, optional
         Builders that the account had approved: the service has funding rows only through them. By
         default those through which its latest fills were routed, or all builders of a local
@@ -215,6 +279,9 @@ def wallet_explorer(
     >>> explorer = wallet_explorer(session.world["users"][0], session=session)
     >>> explorer.set(coin="BTC").view.earned["coin"].tolist()
     ['BTC']
+    >>> several = wallet_explorer(session.world["users"][:3], session=session)
+    >>> len(several.view.earned)
+    3
     """
     session = current_session(session)
     world: Any = session.world or {}

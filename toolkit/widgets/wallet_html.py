@@ -15,7 +15,7 @@ from toolkit.widgets.wallet_view import WalletView
 
 _FILLS: Final = 20  # the latest fills are listed
 
-_MONEY: Final = (
+MONEY_COLUMNS: Final = (
     HtmlColumn("fills", "fills", formats.whole_number, "number of fills"),
     HtmlColumn("volume", "volume", formats.whole_dollars, "traded notional, USD"),
     HtmlColumn("closed_pnl", "closed PnL", signed_usd, "USD, before fees"),
@@ -26,8 +26,8 @@ _MONEY: Final = (
     HtmlColumn("funding", "funding", signed_usd, "USD, positive when received; a dash: not known"),
     HtmlColumn("net", "net", signed_usd, "USD, the sum of the columns before"),
 )
-_COINS: Final = (HtmlColumn("coin", "coin", number=False), *_MONEY)
-_DAYS: Final = (HtmlColumn("day", "day", formats.utc_day, "UTC", number=False), *_MONEY)
+_COINS: Final = (HtmlColumn("coin", "coin", number=False), *MONEY_COLUMNS)
+_DAYS: Final = (HtmlColumn("day", "day", formats.utc_day, "UTC", number=False), *MONEY_COLUMNS)
 _POSITIONS: Final = (
     HtmlColumn("coin", "coin", number=False),
     HtmlColumn("szi", "size", formats.exact_number, "positive: long, negative: short"),

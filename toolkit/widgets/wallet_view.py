@@ -168,13 +168,11 @@ def wallet_view(
 def fetch_account(request: WalletRequest, fetch: Fetcher, now_ms: int) -> AccountData:
     """Fetch the frames of an account."""
     user = request.user.strip().lower()
-    positions, accounts, missing_reason = _fetch_state(user, fetch)
-    # The period ends at the time of the state, so that no rows are between the two.
-    end = now_ms if accounts is None or accounts.empty else to_ms(accounts["time"].max())
-    start = to_ms(request.period, now_ms=end)
+    positions, accounts, missing_reason = fetch_state([user], fetch)
+    start, end = period_limits(request.period, accounts, now_ms)
     fills = fetch(user_fills_by_time, user, start, end, numbers="exact")
     ledger = fetch(user_non_funding_ledger_updates, user, start, end, numbers="exact")
-    builders = request.builders if request.builders is not None else _latest_builders(user, fetch)
+    builders = request.builders if request.builders is not None else latest_builders(user, fetch)
     return AccountData(
         user,
         start,
@@ -189,7 +187,7 @@ def fetch_account(request: WalletRequest, fetch: Fetcher, now_ms: int) -> Accoun
     )
 
 
-def _latest_builders(user: str, fetch: Fetcher) -> tuple[str, ...]:
+def latest_builders(user: str, fetch: Fetcher) -> tuple[str, ...]:
     """Return the builders through which the account's latest fills were routed."""
     return tuple(sorted(fetch(user_fills, user)["builder"].dropna().unique()))
 
@@ -207,13 +205,24 @@ def _fetch_funding(
     return own
 
 
-def _fetch_state(user: str, fetch: Fetcher) -> tuple[pd.DataFrame | None, pd.DataFrame | None, str]:
+def fetch_state(
+    users: Sequence[str], fetch: Fetcher
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None, str]:
     """Return positions and account values, or why they are missing."""
     try:
-        state = fetch(batch_clearinghouse_states, [user], dex=ALL_DEXES, numbers="exact")
+        state = fetch(batch_clearinghouse_states, users, dex=ALL_DEXES, numbers="exact")
         return state.positions, state.accounts, ""
     except ToolkitError as error:
         return None, None, error_text(error)
+
+
+def period_limits(period: str, accounts: pd.DataFrame | None, now_ms: int) -> tuple[int, int]:
+    """Return start and end of a period, in Unix milliseconds.
+
+    It ends at the time of the account values, so that no rows are between the two.
+    """
+    end = now_ms if accounts is None or accounts.empty else to_ms(accounts["time"].max())
+    return to_ms(period, now_ms=end), end
 
 
 def _keep_coin(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:

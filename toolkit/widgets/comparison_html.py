@@ -1,0 +1,95 @@
+"""HTML of the wallet explorer of several accounts."""
+
+from typing import Any, Final
+
+import pandas as pd
+
+from toolkit import plots
+from toolkit.display import count_text
+from toolkit.plots import formats
+from toolkit.widgets import view_html
+from toolkit.widgets.comparison_view import ComparisonView
+from toolkit.widgets.svg import draw_svg
+from toolkit.widgets.view_html import HtmlColumn, signed_usd
+from toolkit.widgets.wallet_html import MONEY_COLUMNS
+
+_ACCOUNTS: Final = (
+    HtmlColumn("user", "account", formats.short_address, "CSV and Excel have it whole", False),
+    *MONEY_COLUMNS,
+    HtmlColumn("account_value", "equity now", formats.whole_dollars, "perp account values, USD"),
+    HtmlColumn("positions", "positions", formats.whole_number, "open perp positions now"),
+)
+
+
+def comparison_html(view: ComparisonView) -> str:
+    """Return a view as HTML: headline, PnL over time, the sum of all, and the table."""
+    parts = [view_html.note(_headline_text(view), "tk-head")]
+    for user, reason in view.compared.failed.items():
+        parts.append(view_html.problem(f"{formats.short_address(user)} is missing: {reason}"))
+    figures = []
+    if len(view.earned):
+        coverage = f"Covered: {view.total.iloc[0]['covers']}. Net contains only what is covered."
+        lines = draw_svg(plots.cumulative_pnl, view.largest)
+        figures.append(f"<div>{lines}{view_html.note(_lines_text(view))}</div>")
+        bars = draw_svg(plots.waterfall, view.total)
+        figures.append(f"<div>{bars}{view_html.note(f'All accounts. {coverage}')}</div>")
+    table = view_html.table("By account", _account_rows(view), _ACCOUNTS)
+    return (
+        f'{"".join(parts)}<div class="tk-figures">{"".join(figures)}</div>'
+        f'<div class="tk-side">{table}</div>'
+    )
+
+
+def account_options(view: ComparisonView) -> list[tuple[str, str | None]]:
+    """Return the accounts to choose from with their net, the largest first."""
+    nets = dict(zip(view.earned["user"], view.earned["net"], strict=True))
+    users = [*nets, *(user for user in view.compared.accounts if user not in nets)]
+    labels = [
+        f"{formats.short_address(user)}: {signed_usd(nets[user]) if user in nets else 'no rows'}"
+        for user in users
+    ]
+    return [("all accounts", None), *zip(labels, users, strict=True)]
+
+
+def _headline_text(view: ComparisonView) -> str:
+    earned, count = view.earned, len(view.compared.accounts)
+    where = f"{count_text(count, 'account')} in {view.request.period}"
+    if not len(earned):
+        return f"{where}: no fills, no ledger, no funding."
+    row: Any = view.total.iloc[0]
+    text = (
+        f"{where}: net {signed_usd(row['net'])} USD from {count_text(row['fills'], 'fill')}, "
+        f"volume {formats.whole_dollars(row['volume'])} USD"
+    )
+    known = earned.dropna(subset="net")
+    if len(known) > 1:
+        best, worst = (
+            f"{formats.short_address(each['user'])} with {signed_usd(each['net'])}"
+            for each in (known.iloc[0], known.iloc[-1])
+        )
+        text += f"; the most {best}, the least {worst}"
+    if empty := count - len(earned):
+        text += f"; {count_text(empty, 'account has', 'accounts have')} no rows"
+    return text + "."
+
+
+def _lines_text(view: ComparisonView) -> str:
+    drawn = view.largest["user"].nunique()
+    if drawn == len(view.earned):
+        return ""
+    return f"The {drawn} of {len(view.earned)} accounts with the largest volume."
+
+
+def _account_rows(view: ComparisonView) -> pd.DataFrame:
+    """Return the PnL of each account with its state now; accounts without rows come last."""
+    accounts = view.compared.accounts
+    others = [user for user in accounts if user not in set(view.earned["user"])]
+    rows = pd.concat([view.earned, pd.DataFrame({"user": others})], ignore_index=True)
+    values, counts = [], []
+    for user in rows["user"]:
+        state, positions = accounts[user].accounts, accounts[user].positions
+        values.append(None if state is None else state["account_value"].sum())
+        counts.append(None if positions is None else len(positions))
+    rows["account_value"] = values
+    rows["positions"] = pd.array(counts, dtype="Int64")
+    return rows
