@@ -65,8 +65,9 @@ mapped = pd.DataFrame({"accounts": longs["accounts"].sum(), "covered": longs["co
 mapped.sort_values("accounts", ascending=False).head(10).round(2)
 
 # %% [markdown]
-# Nearly all complete maps are of markets with isolated positions only. Of these markets we use the
-# one with most accounts.
+# A cross position of an account with much margin has no liquidation price near the mark. So a map
+# is complete if most positions of its market are isolated. Of these markets we use the one with
+# most accounts.
 
 # %%
 whole = mapped[mapped["covered"] > 0.9]
@@ -208,26 +209,39 @@ thin.plot()
 
 # %% [markdown]
 # ## Conclusions
-#
-# - If all positions are isolated, the map is complete and answers the question: the table has the
-#   forced sales of each fall, and a deeper fall causes no less. In the largest market less than
-#   half of the longs are on the map. There the map does not answer the question, and a map that
-#   does not state its coverage looks like a warning.
-# - Fifty accounts, including market makers, have a large part of a typical side, but much less of
-#   what is on its map. The known share of a market does not show the known share of its map.
-# - Cross accounts with several positions are closer to liquidation than the map shows: for the
-#   median account a much smaller common move is enough. A map of positions is an upper bound on
-#   safety.
-# - Isolated positions are where the map shows them, and they are close: a move of 5 % liquidates a
-#   much larger share of their notional than of that of cross accounts.
+
+# %%
+cover = mapped["covered"]
+most = markets.assign(usd=markets["open_interest"] * markets["mark_px"]).set_index("name")["usd"]
+BIG = most.idxmax()
+ratio = shares["fifty"]["covered"] / shares["everybody"]["covered"].where(lambda x: x > 0)
+print(f"on the map: {cover[COIN]:.0%} of the longs of {COIN}, {cover[BIG]:.0%} of {BIG}", end=", ")
+print("the largest market")
+print(f"fifty accounts have {shares['fifty']['known'].median():.0%} of the median side,", end=" ")
+print(f"but {ratio.median():.0%} of its map")
+
+# %%
+five = {margin: shares_of["5%"] for margin, shares_of in risk.items()}
+print("a median cross account with several positions is liquidated at", end=" ")
+print(f"{several['ratio'].median():.0%} of the distance on the map")
+print(f"a move of 5 % liquidates {five['isolated']:.1%} of isolated, {five['cross']:.1%} of cross")
+print(f"portfolio margin: a state shows {backed['shown'].min():.0%} of the value or more")
+grown = {"BTC": deep.params["amplification"].max(), THIN: thin.params["amplification"].max()}
+print("a shock grows at most by", {coin: f"{times - 1:.0%}" for coin, times in grown.items()})
+
+# %% [markdown]
+# - A map answers the question only if it covers the market. A map that does not state its coverage
+#   looks like a warning.
+# - The known share of a market is not the known share of its map.
+# - The map treats each position alone. For an account with several cross positions it is an upper
+#   bound on safety, because all of its prices may move together.
 # - A state of a portfolio-margin account may show only a part of its collateral. The account mode
 #   matters more than the last digit of a price.
-# - The book of BTC takes the forced sales, and the fall hardly grows. In the thinnest book the same
-#   shock grows: there each liquidation moves the price for the next one.
+# - A cascade needs a thin book: where each liquidation moves the price, it reaches the next one.
 #
 # How many accounts are close to liquidation and how thin the books are: these are facts of the
 # simulation. The steps are the same on a live service; begin with a list of addresses, as in
-# notebook 01.
+# notebook 01. The asserts about these figures may fail there.
 
 # %%
 assert mapped.loc[COIN, "covered"] > 0.9
@@ -240,7 +254,6 @@ assert 0 < sold[0.1] < sold[0.5]
 # %%
 assert abs(full["known"] - 1).max() < 1e-9  # both sides of every contract, all accounts
 assert (shares["fifty"]["known"] <= shares["everybody"]["known"] + 1e-9).all()
-ratio = shares["fifty"]["covered"] / shares["everybody"]["covered"].where(lambda x: x > 0)
 assert ratio.median() < shares["fifty"]["known"].median()
 assert several["ratio"].median() < 0.8
 assert ((isolated["alone"] / isolated["distance"] - 1).abs() < 0.001).all()

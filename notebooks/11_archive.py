@@ -129,11 +129,20 @@ tk.plots.waterfall(offline)
 
 # %% [markdown]
 # ## Conclusions
-#
-# - The second refresh fetched only the missing rows, and no row is stored twice.
-# - The archive equals the fetched frames in values, dtypes and order.
-# - `verify` found the changed byte.
-# - A freeze gives the same frame and the same results, also after the archive has changed.
+
+# %%
+errors, damage = ([one for one in each if one.severity == "error"] for each in (findings, found))
+print(f"rows of the second refresh: {second.rows:,} of {second.total:,}")
+print(f"archive equals the fetched frame: {archived.equals(fetched)}")
+print(f"errors found: {len(errors)} in the archive, {len(damage)} in the damaged copy")
+print(f"the freeze gives the same frame: {again.equals(fetched)}, and the same results:", end=" ")
+print(offline[columns].equals(online[columns]))
+
+# %% [markdown]
+# - A refresh fetches only the missing rows, and stores no row twice.
+# - An archive keeps values, dtypes and order, so an analysis runs on it as on a fetched frame.
+# - `verify` finds a changed byte.
+# - A freeze gives the same results after the archive has changed: cite its id.
 #
 # ## With your own key
 #
@@ -147,8 +156,8 @@ tk.plots.waterfall(offline)
 # %%
 assert first.rows + second.rows == second.total == len(fetched)
 assert archived.equals(fetched)
-assert not [one for one in findings if one.severity == "error"]
-assert [one for one in found if one.severity == "error"]
+assert not errors
+assert damage
 assert growth.rows > 0
 assert again.equals(fetched)
 assert user in replay.world["users"]
