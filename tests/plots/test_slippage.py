@@ -25,6 +25,11 @@ def test_curve_shows_thin_books(profit):
     assert "too thin in at most 100%" in alt(figure)
 
 
+def test_curve_without_thin_books_has_one_panel(profit):
+    figure = tk.plots.slippage_curve(profit["slippage_curve"].assign(missing_share=0.0))
+    assert [ax.get_xlabel() for ax in figure.axes] == ["size, USD"]
+
+
 def test_fit_name_is_not_mathematics(market_frames):
     samples = market_frames["samples"].assign(coin=HOSTILE_NAME)
     assert render_png(tk.plots.slippage_fit(tk.slippage.fit(samples, draws=9)))

@@ -130,6 +130,11 @@ def sentence_trips(wallet: WalletPerformance) -> Values:
     return {"n": len(net), "wins": sum(value > 0 for value in net)}
 
 
+def sentence_one_trip(wallet: WalletPerformance) -> Values:
+    (net,) = _trips(wallet)["net"]
+    return {"net": net}
+
+
 def sentence_no_trips(wallet: WalletPerformance) -> Values:
     assert _trips(wallet).empty
     return {}

@@ -22,15 +22,27 @@ def _sum(column: pd.Series) -> Decimal:
 @compute_once
 def _row(results: WalletResults) -> pd.Series:
     """Attribute again, from the frames: the helper is held to the truth by its own tests."""
+    return _attribute(results, results.frames.ledger).iloc[0]
+
+
+def net_of(results: WalletResults, by: str) -> pd.Series:
+    """Return net by coin or by day."""
+    return _attribute(results, None if by == "coin" else results.frames.ledger, by=by).set_index(
+        by
+    )["net"]
+
+
+def _attribute(
+    results: WalletResults, ledger: pd.DataFrame | None, by: str | None = None
+) -> pd.DataFrame:
     result = results.frames
     funding = result.funding if result.funding is not None and len(result.funding) else None
     period = {"start_time": result.start_ms, "end_time": result.end_ms}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingAmounts)  # the report says it in words
-        rows = tk.pnl.attribution(
-            result.fills, funding, result.ledger, account=result.user, **period
+        return tk.pnl.attribution(
+            result.fills, funding, ledger, by=by, account=result.user, **period
         )
-    return rows.iloc[0]
 
 
 def _fees(results: WalletResults) -> Decimal:
@@ -40,7 +52,7 @@ def _fees(results: WalletResults) -> Decimal:
     return sum((Decimal(row[name]) for name in names), Decimal(0))
 
 
-def _volume(results: WalletResults) -> Decimal:
+def volume_of(results: WalletResults) -> Decimal:
     return Decimal(_row(results)["volume"])
 
 
@@ -118,23 +130,18 @@ def sentence_no_fills(results: WalletResults) -> Values:
 
 
 def sentence_closed(results: WalletResults) -> Values:
-    return {"closed": _row(results)["closed_pnl"], "volume": _volume(results)}
+    return {"closed": _row(results)["closed_pnl"], "volume": volume_of(results)}
 
 
 def sentence_fees(results: WalletResults) -> Values:
     return {"fees": _fees(results)}
 
 
-def sentence_builder_fees(results: WalletResults) -> Values:
-    paid = results.frames.fills["builder_fee"]
-    return {"fees": _fees(results), "builder": -_sum(paid)}
-
-
 def sentence_funding(results: WalletResults) -> Values:
     return _funding(results)
 
 
-def _bought(results: WalletResults) -> pd.DataFrame:
+def bought(results: WalletResults) -> pd.DataFrame:
     """Return spot buys whose fee is in the bought token."""
     fills = results.frames.fills
     spot = fills["coin"].str.contains("^@|/") & (fills["side"] == "B")
@@ -142,12 +149,12 @@ def _bought(results: WalletResults) -> pd.DataFrame:
 
 
 def sentence_fees_in_cost(results: WalletResults) -> Values:
-    rows = _bought(results)
+    rows = bought(results)
     return {"value": -sum((px * fee for px, fee in zip(rows["px"], rows["fee"], strict=True)), 0)}
 
 
 def sentence_at_par(results: WalletResults) -> Values:
-    fills = results.frames.fills.drop(_bought(results).index)
+    fills = results.frames.fills.drop(bought(results).index)
     rows = fills[fills["fee_token"].notna() & (fills["fee_token"] != "USDC")]
     return {"fills": len(rows), "tokens": ", ".join(sorted(set(rows["fee_token"])))}
 
@@ -168,7 +175,7 @@ def _without_fee(results: WalletResults) -> Values:
 
 
 def sentence_traded(results: WalletResults) -> Values:
-    return {"volume": _volume(results)}
+    return {"volume": volume_of(results)}
 
 
 sentence_closed_unknown = _without_closed_pnl
@@ -208,15 +215,6 @@ def sentence_forced_most(results: WalletResults) -> Values:
         "distance": abs(float(fill.px) - entry_px) / entry_px,
         "place": "below" if float(fill.px) < entry_px else "above",
     }
-
-
-def sentence_maker(results: WalletResults) -> Values:
-    rested = whole = 0.0
-    for fill in results.frames.fills.itertuples():
-        usd = float(fill.px) * float(fill.sz)
-        whole += usd
-        rested += 0.0 if fill.crossed else usd
-    return {"share": rested / whole}
 
 
 def sentence_deleveraged(results: WalletResults) -> Values:
@@ -316,7 +314,7 @@ def headline_closed(results: WalletResults) -> Values:
 
 def headline_fees(results: WalletResults) -> Values:
     paid = _fees(results) + sentence_fees_in_cost(results)["value"]
-    return {"fees": _fees(results), "rate": 1e4 * float(paid / _volume(results))}
+    return {"fees": _fees(results), "rate": 1e4 * float(paid / volume_of(results))}
 
 
 def headline_fees_received(results: WalletResults) -> Values:
@@ -326,7 +324,7 @@ def headline_fees_received(results: WalletResults) -> Values:
 
 
 def headline_fees_without_volume(results: WalletResults) -> Values:
-    assert not _volume(results)
+    assert not volume_of(results)
     return {"fees": _fees(results)}
 
 
@@ -358,7 +356,7 @@ def headline_funding_missing(results: WalletResults) -> Values:
 def headline_volume(results: WalletResults) -> Values:
     fills = results.frames.fills
     words = ("Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question")
-    return {"volume": _volume(results), "fills": int((~fills["dir"].isin(words)).sum())}
+    return {"volume": volume_of(results), "fills": int((~fills["dir"].isin(words)).sum())}
 
 
 def headline_cash(results: WalletResults) -> Values:

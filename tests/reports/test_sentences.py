@@ -25,6 +25,7 @@ from tests.reports import (
     recomputed_performance,
     recomputed_positions,
     recomputed_quality,
+    recomputed_reasons,
     recomputed_wallet,
 )
 from toolkit.errors import ReportFailed
@@ -35,6 +36,7 @@ from toolkit.reports import (
     market_report,
     quality_report,
     wallet_performance,
+    wallet_reasons,
     wallet_report,
     wallet_text,
 )
@@ -78,12 +80,14 @@ REPORTS = {
     "performance": Report(wallet_performance, recomputed_performance),
     "positions": Report(market_positions, recomputed_positions),
     "quality": Report(quality_report, recomputed_quality),
+    "reasons": Report(wallet_reasons, recomputed_reasons),
     "wallet": Report(wallet_text, recomputed_wallet),
 }
 MODULES = {
     "comparison": comparison_report,
     "performance": wallet_performance,
     "positions": market_positions,
+    "reasons": wallet_reasons,
     "wallet": wallet_text,
 }
 """Reports whose sentences are functions of a module, and not methods of the report."""
@@ -103,6 +107,7 @@ def variants(session, user) -> dict[str, list[Any]]:
         "performance": [WalletPerformance(results) for results in of_wallets],
         "positions": [MarketPositions(market) for market in [*of_markets, *held(session)]],
         "quality": list(qualities(session)),
+        "reasons": of_wallets,
         "wallet": of_wallets,
     }
 
@@ -206,7 +211,12 @@ def wallets(session, user) -> Iterator[WalletResults]:
         yield WalletResults(replace(result, **changed))
     routed = builder_report.fetch_report(session, session.world["builders"][1])
     paid = routed.fills[routed.fills["builder_fee"] > 0]
-    yield wallet_report.fetch_results(session, paid["user"].iloc[0])
+    found = wallet_report.fetch_results(session, paid["user"].iloc[0])
+    yield found
+    latest = found.frames.latest
+    some = latest["builder"].where(pd.Series(range(len(latest))) % 5 != 0)
+    for builder in (some, some.replace(latest["builder"].dropna().iloc[0], None)):
+        yield WalletResults(replace(found.frames, latest=latest.assign(builder=builder)))
     examples = session.world["examples"]
     for name in ("LIQUIDATED", "DELEVERAGED", "MARKET_MAKER"):
         yield wallet_report.fetch_results(session, examples[name], builders=[])
@@ -241,6 +251,7 @@ def test_notebooks_show_known_sentences(report: str, variants) -> None:
     name = {
         "quality": "market_quality",
         "performance": "wallet",
+        "reasons": "wallet",
         "positions": "market",
     }.get(report, report)
     source = (files("toolkit.reports") / "notebooks" / f"{name}.py").read_text("utf-8")

@@ -12,7 +12,7 @@ import pytest
 
 import toolkit as tk
 from tests.reports.page_content import PageContent
-from toolkit.reports import blocks, tables, wallet_report, wallet_text
+from toolkit.reports import blocks, tables, wallet_reasons, wallet_report, wallet_text
 from toolkit.reports.build import build
 from toolkit.reports.source import session_source
 from toolkit.reports.wallet_frames import fetch_wallet
@@ -197,6 +197,7 @@ def test_report_without_fills(session, user):
     result = build("wallet", session_source(session), parameters)
     assert "The account made no fills in this period." in result.html
     assert "There are none." in result.html
+    assert PageContent(result.html).images == []
 
 
 def test_summary_names_liquidations(results):
@@ -227,6 +228,26 @@ def test_summary_names_deleveraging(session):
 def test_example_account_closed_positions(results):
     words = results.frames.fills["dir"]
     assert words.str.startswith("Close ").any()
+
+
+def test_spread_is_gain_of_matched_size():
+    """By hand: 2 of 3 bought at 100 are sold at 101; the sell of the next hour does not count."""
+    times = pd.to_datetime(["2025-09-01T00:10", "2025-09-01T00:50", "2025-09-01T01:10"], utc=True)
+    px, sz = ([Decimal(value) for value in values] for values in (("100", "101", "99"), "321"))
+    fills = pd.DataFrame({"coin": "BTC", "side": list("BAA"), "time": times, "px": px, "sz": sz})
+    assert wallet_reasons.match_within_hours(fills) == (200, 2)
+    assert wallet_reasons.match_within_hours(fills.iloc[[0, 2]]) == (0, 0)
+
+
+def test_builders_have_rows_of_fees(session, results):
+    rows = wallet_reasons.sum_builder_fees(results)
+    assert sum(rows["fee"]) == results.total["builder_fee"] < 0
+    assert set(rows["builder"]) <= set(session.world["builders"])
+    shown = make_tables(results)["builders"].rows
+    assert [row[0] for row in shown] == rows["builder"].tolist()
+    frames = replace(results.frames, latest=None)
+    (unnamed,) = make_tables(WalletResults(frames))["builders"].rows
+    assert unnamed[0].startswith("not named")
 
 
 def test_days_without_funding_show_dash(results):

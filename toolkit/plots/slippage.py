@@ -64,11 +64,11 @@ def slippage_curve(
     Returns
     -------
     Figure or Axes
-        A new figure with two panels for each coin; or `ax`, with the curve of one coin. Median
+        A new figure with a panel for each coin; or `ax`, with the curve of one coin. Median
         slippage against mid in basis points over size in USD, both on logarithmic axes, with the
         band from the lowest to the highest quantile. A quantile among the samples whose book was
         too thin has no value: the line ends there, and a triangle at the top edge marks an open
-        band. The panel below shows the share of these samples.
+        band. A panel below shows the share of these samples, if there are any.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def slippage_curve(
     Examples
     --------
     >>> rows = pd.DataFrame({"coin": "X", "amount_usd": [1e3, 1e4] * 2, "q50": [1.0, 2.0] * 2,
-    ...     "side": ["buy", "buy", "sell", "sell"], "q10": 0.9, "q90": 2.5, "missing_share": 0.0,
+    ...     "side": ["buy", "buy", "sell", "sell"], "q10": 0.9, "q90": 2.5, "missing_share": 0.1,
     ...     "half_spread_bps": 0.5, "n": 10})
     >>> len(slippage_curve(rows).axes)  # the curve, and the panel below it
     2
@@ -96,19 +96,24 @@ def slippage_curve(
 
 
 def _draw_panels(curve: pd.DataFrame, coins: list[str], theme: Theme, transparent: bool) -> Figure:
-    """Return a figure with one column for each coin: the curve, and the panel below it."""
-    figure = style.new_figure(theme, (8.4 if len(coins) > 1 else 7.2, 4.4), transparent)
+    """Return a figure with one column for each coin: the curve, and thin books below it."""
+    has_thin_books = bool((curve["missing_share"] > 0).any())
+    size = (8.4 if len(coins) > 1 else 7.2, 4.4 if has_thin_books else 3.8)
+    figure = style.new_figure(theme, size, transparent)
+    heights = [3.4, 1] if has_thin_books else [1]
     grid = figure.subplots(
-        2, len(coins), squeeze=False, sharex=True, sharey="row", height_ratios=[3.4, 1]
+        len(heights), len(coins), squeeze=False, sharex=True, sharey="row", height_ratios=heights
     )
     for number, coin in enumerate(coins):
         rows = curve[curve["coin"] == coin]
-        upper, lower = grid[0][number], grid[1][number]
+        upper = grid[0][number]
         style.style_axes(upper, theme)
-        style.style_axes(lower, theme)
         _draw_curve(upper, theme, rows, first=number == 0)
-        _draw_thin_books(lower, theme, rows, first=number == 0)
-        upper.set_xlabel("")
+        if has_thin_books:
+            lower = grid[1][number]
+            style.style_axes(lower, theme)
+            _draw_thin_books(lower, theme, rows, first=number == 0)
+            upper.set_xlabel("")
         axes.set_title(upper, theme, coin)
         style.finish_axes(upper, theme, _describe_curve(rows), style.is_simulated(curve))
     entries: dict[str, Any] = {}

@@ -169,11 +169,18 @@ def find_builders(session: Session, user: str) -> tuple[str, ...]:
 
     If there are none, or the source does not have these fills, all builders that the source names.
     """
+    return list_builders(session, fetch_latest_fills(session, user))
+
+
+def fetch_latest_fills(session: Session, user: str) -> pd.DataFrame | None:
+    """Return the latest fills of an account, which name their builder; None without them."""
+    return fetch_optional({}, "", user_fills, user, numbers="exact", session=session)
+
+
+def list_builders(session: Session, latest: pd.DataFrame | None) -> tuple[str, ...]:
+    """Return the builders of the latest fills, or all builders that the source names."""
     known = tuple((session.world or {}).get("builders", ()))
-    latest = fetch_optional({}, "", user_fills, user, session=session)
-    if latest is None:
-        return known
-    routed = tuple(sorted(latest["builder"].dropna().unique()))
+    routed = () if latest is None else tuple(sorted(latest["builder"].dropna().unique()))
     return routed or known
 
 

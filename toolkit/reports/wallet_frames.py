@@ -19,11 +19,12 @@ from toolkit.fetch import (
 from toolkit.reports.report_frames import (
     concat_frames,
     fetch_funding,
+    fetch_latest_fills,
     fetch_optional,
     fetch_required,
     fetch_samples,
-    find_builders,
     is_perp,
+    list_builders,
 )
 from toolkit.times import DAY, Time, to_ms
 
@@ -45,6 +46,7 @@ class WalletFrames:
     - ``perps``: metadata of the dexes on which the account traded
     - ``slippage``: samples of the coins with the largest volume, all sizes
     - ``states``: account values and open positions on all dexes; None if the period ends before now
+    - ``latest``: the latest fills, which name their builder; None if builders were chosen
     - ``source``: label of the source
     - ``simulated``: whether the source is simulated
     - ``missing_reasons``: data that the source, such as an archive, does not have -> the reason
@@ -60,6 +62,7 @@ class WalletFrames:
     perps: pd.DataFrame
     slippage: pd.DataFrame
     states: AccountStates | None
+    latest: pd.DataFrame | None
     source: str
     simulated: bool
     missing_reasons: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +103,8 @@ def fetch_wallet(
             "meta": partial(meta, session=session),
         },
     )
-    chosen = tuple(builders) if builders is not None else find_builders(session, user)
+    latest = None if builders is not None else fetch_latest_fills(session, user)
+    chosen = tuple(builders) if builders is not None else list_builders(session, latest)
     missing_reasons: dict[str, str] = {}
     return WalletFrames(
         user=user,
@@ -115,6 +119,7 @@ def fetch_wallet(
         if with_slippage
         else pd.DataFrame(),
         states=_fetch_states(session, user, missing_reasons) if end_ms >= now else None,
+        latest=latest,
         source=session.label,
         simulated=session.simulated,
         missing_reasons=missing_reasons,

@@ -31,6 +31,7 @@ SENTENCES: Final = {
     "{missing:count} of {points:count} hours.",
     "trips": "Of {n:count complete round trip}, {wins:count} ended with a gain, after fees and "
     "funding.",
+    "one_trip": "The only complete round trip brought {net:signed} USD, after fees and funding.",
     "no_trips": "The account completed no round trip.",
 }
 _NAMES: Final[Mapping[str, tuple[str, str]]] = {
@@ -174,7 +175,9 @@ def list_sentences(wallet: WalletPerformance) -> list[Sentence]:
         if not wallet.is_marked:
             missing = int(wallet.curve["unrealised"].isna().sum())
             add("realised_only", missing=missing, points=len(wallet.curve))
-    if len(wallet.trips):
+    if len(wallet.trips) == 1:
+        add("one_trip", net=wallet.trips["net"].iloc[0])
+    elif len(wallet.trips):
         add("trips", n=len(wallet.trips), wins=int((wallet.trips["net"] > 0).sum()))
     else:
         add("no_trips")

@@ -18,6 +18,7 @@ from toolkit.errors import MissingColumns, ReportFailed
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import BlockList, TitleBlock
 from toolkit.reports.example import example_account
+from toolkit.reports.figures import Draw
 from toolkit.reports.funding_coverage import FundingCoverage, compare_funding
 from toolkit.reports.report_frames import is_perp
 from toolkit.reports.wallet_frames import WalletFrames, fetch_wallet
@@ -235,6 +236,11 @@ def make_title(results: WalletResults) -> TitleBlock:
     )
 
 
+def draw_rows(draw: Draw, rows: pd.DataFrame, caption: str) -> BlockList:
+    """Return a figure with its caption; none without rows, because its axes would be empty."""
+    return BlockList([] if rows.empty else [blocks.figure(draw, rows, caption=caption)])
+
+
 def draw_funding(results: WalletResults) -> BlockList:
     """Return figures of funding; none if funding is not covered."""
     if results.funding is None:
@@ -253,6 +259,7 @@ def source_frames(results: WalletResults) -> dict[str, pd.DataFrame | None]:
     frames = results.frames
     return {
         "fills": frames.fills,
+        "latest fills": frames.latest,
         "funding": frames.funding,
         "ledger": frames.ledger,
         "slippage": frames.slippage if len(frames.slippage) else None,

@@ -9,6 +9,7 @@ from toolkit.plots import formats
 from toolkit.plots.pnl import STEP_NAMES
 from toolkit.reports import tables
 from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.reports.wallet_reasons import sum_builder_fees
 from toolkit.reports.wallet_report import PARTS, WalletResults
 
 _DAYS: Final = 62  # with more days, the table is by week
@@ -38,6 +39,14 @@ _FILLS: Final = (
     TextColumn("fee_token", "fee token", tables.plain_text, number=False),
     TextColumn("crossed", "taker", tables.yes_no, number=False),
 )
+_BUILDERS: Final = (
+    TextColumn("builder", "builder", tables.plain_text, number=False),
+    TextColumn("fills", "fills", formats.whole_number),
+    TextColumn("volume", "routed volume, USD", formats.whole_dollars),
+    TextColumn("fee", "builder fees, USD", tables.signed_usd),
+    TextColumn("rate", "bps of it", formats.basis_points),
+)
+_NOT_NAMED: Final = "not named: before the latest fills"
 _LEDGER: Final = (
     TextColumn("time", "time, UTC", tables.time_text, number=False),
     TextColumn("type", "type", tables.plain_text, number=False),
@@ -71,6 +80,7 @@ def make_tables(results: WalletResults) -> dict[str, TextTable]:
     """Return every table of the report."""
     return {
         "parts": _parts_table(results),
+        "builders": _builder_table(results),
         "coins": _coin_table(results),
         "days": _day_table(results),
         "fills": table("The ten largest fills by notional.", results.largest_fills(), _FILLS),
@@ -92,6 +102,13 @@ def _parts_table(results: WalletResults) -> TextTable:
     if "net" not in names:
         return TextTable("The parts of net that are known, every digit.", columns, rows)
     return TextTable("Net and its parts, every digit.", columns, rows[:-1], rows[-1])
+
+
+def _builder_table(results: WalletResults) -> TextTable:
+    rows = sum_builder_fees(results)
+    if not rows.empty:
+        rows = rows.assign(builder=rows["builder"].where(rows["builder"].notna(), _NOT_NAMED))
+    return table("Fees to builders, which are a part of the fees.", rows, _BUILDERS)
 
 
 def _coin_table(results: WalletResults) -> TextTable:

@@ -19,7 +19,6 @@ SENTENCES: Final = {
     "no_fills": "The account made no fills in this period.",
     "closed": "The account closed {closed:signed} USD of PnL on a volume of {volume:dollars} USD.",
     "fees": "Fees were {fees:signed} USD.",
-    "builder_fees": "Fees were {fees:signed} USD, {builder:signed} USD of them to builders.",
     "funding": "Funding was {funding:signed} USD.",
     "net": "Net PnL is {net:signed} USD.",
     "net_without_funding": "Net PnL is {net:signed} USD, without funding.",
@@ -29,7 +28,6 @@ SENTENCES: Final = {
     "{distance:share} {place} its entry price.",
     "deleveraged": "Auto-deleveraging closed positions of the account: {fills:count} of its fills, "
     "in {coins:count coin}, brought {closed:signed} USD of its closed PnL.",
-    "maker": "Of the volume, {share:share} rested in the book before others traded against it.",
     "traded": "The account traded a volume of {volume:dollars} USD.",
     "closed_unknown": "Of its {fills:count} fills {missing:count} do not state their closed PnL. "
     "The sum of closed PnL and net PnL are therefore not known.",
@@ -253,12 +251,8 @@ def _pnl_sentences(results: WalletResults) -> list[Sentence]:
         add("closed_unknown", missing=missing_counts["closed_pnl"], fills=fills)
     else:
         add("closed", closed=total["closed_pnl"], volume=volume)
-    if results.maker_share is not None:
-        add("maker", share=results.maker_share)
     if "fee" in missing_counts:
         add("fees_unknown", missing=missing_counts["fee"], fills=fills)
-    elif total["builder_fee"]:
-        add("builder_fees", builder=total["builder_fee"], fees=results.fees)
     else:
         add("fees", fees=results.fees)
     if total["fees_in_cost"] and "fee" not in missing_counts:

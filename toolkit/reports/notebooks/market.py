@@ -51,8 +51,8 @@ blocks.tiles(market.headlines())
 blocks.figure(
     plots.slippage_curve,
     market.curve,
-    caption="Median slippage by size, with the band from the 10 % to the 90 % quantile; below, "
-    "the share of samples whose book was too thin.",
+    caption="Median slippage by size, with the band from the 10 % to the 90 % quantile. If "
+    "books were too thin for a size, a panel below shows the share of these samples.",
 )
 
 # %% [markdown]

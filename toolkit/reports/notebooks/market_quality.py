@@ -60,8 +60,8 @@ blocks.figure(
     plots.slippage_curve,
     quality.drawn_curves(),
     caption="Four markets, from the cheapest to the most expensive: median slippage by size, with "
-    "the band from the 10 % to the 90 % quantile; below, the share of samples whose book "
-    "was too thin.",
+    "the band from the 10 % to the 90 % quantile. If books were too thin for a size, a "
+    "panel below shows the share of these samples.",
 )
 
 # %% [markdown]

@@ -25,6 +25,7 @@ from toolkit import plots
 from toolkit.reports import (
     blocks,
     wallet_performance,
+    wallet_reasons,
     wallet_report,
     wallet_tables,
     wallet_text,
@@ -47,6 +48,9 @@ wallet_report.make_title(results)
 blocks.words(wallet_text.summarise_wallet(results), lead=True)
 
 # %%
+blocks.words(wallet_reasons.explain_result(results))
+
+# %%
 blocks.tiles(wallet_text.list_headlines(results))
 
 # %% [markdown]
@@ -57,10 +61,13 @@ blocks.tiles(wallet_text.list_headlines(results))
 # Net does not contain unrealised PnL.
 
 # %%
-blocks.figure(plots.waterfall, results.plot_rows(), caption="From closed PnL to net, in USD.")
+wallet_report.draw_rows(plots.waterfall, results.plot_rows(), "From closed PnL to net, in USD.")
 
 # %%
 tables["parts"]
+
+# %%
+tables["builders"]
 
 # %%
 blocks.checks(wallet_text.list_checks(results))
@@ -78,10 +85,10 @@ tables["open"]
 # ## Over time
 
 # %%
-blocks.figure(
+wallet_report.draw_rows(
     plots.cumulative_pnl,
     results.plot_rows(by="hour"),
-    caption="Cumulative PnL: closed PnL, the same after fees, and after funding if it is covered. "
+    "Cumulative PnL: closed PnL, the same after fees, and after funding if it is covered. "
     "Sums by hour.",
 )
 
@@ -109,10 +116,10 @@ wallet_performance.make_figure_table(performance)
 # A round trip leads from no position to no position.
 
 # %%
-blocks.figure(
+wallet_report.draw_rows(
     plots.trip_returns,
     performance.trips,
-    caption="Net return of each round trip over its duration.",
+    "Net return of each round trip over its duration.",
 )
 
 # %%
@@ -141,11 +148,11 @@ wallet_report.draw_funding(results)
 # thin for the size, the cost of the sample counts as infinite; the sample is not dropped.
 
 # %%
-blocks.figure(
+wallet_report.draw_rows(
     plots.slippage_curve,
     results.slippage,
-    caption="Median slippage by size, with the band from the 10 % to the 90 % quantile; below, "
-    "the share of samples whose book was too thin.",
+    "Median slippage by size, with the band from the 10 % to the 90 % quantile. If "
+    "books were too thin for a size, a panel below shows the share of these samples.",
 )
 
 # %%
