@@ -184,6 +184,8 @@ def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
         f"A page has {PAGE:,} rows and costs {PAGE_POINTS} points. In a long history each page "
         f"brings {PAGE - 1:,} new rows, because its last tie is requested again (counted as one "
         f"row), and each account has one last page more. The year takes {requests:,.0f} requests. "
+        "An account of two pages or more needs one more request, which confirms the end of its "
+        f"history, unless `confirm_end=False`: at most {ACCOUNTS:,} requests more. "
         "The last line adds "
         f"{SNAPSHOT_POINTS * SNAPSHOTS_A_DAY:,} points for {SNAPSHOTS_A_DAY} snapshots of all "
         "accounts, which show the accounts that moved.",
