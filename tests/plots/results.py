@@ -93,7 +93,7 @@ def compute_account_results(session: Session) -> Results:
         "leaderboard": tk.performance.leaderboard(sheets),
         "return_calendar": daily,
         "skill": tk.performance.skill(_with_provenance(daily, hourly)),
-        "liquidation_map": _first_coin(levels),
+        "liquidation_map": _coin_with_most_levels(levels),
         "lorenz_curve": tk.accounts.lorenz(snapshot),
         "migration_map": tk.accounts.migration(snapshot, snapshot),
         "positioning": compute_positioning(states.positions),
@@ -145,9 +145,9 @@ def compute_positioning(held: pd.DataFrame) -> pd.DataFrame:
     return tk.accounts.positioning(_with_provenance(held, pd.concat(parts)), edges=[2e4, 2e5])
 
 
-def _first_coin(levels: pd.DataFrame) -> pd.DataFrame:
+def _coin_with_most_levels(levels: pd.DataFrame) -> pd.DataFrame:
     placed = levels.dropna(subset="distance")
-    return _with_provenance(levels, placed[placed["coin"] == placed["coin"].iloc[0]])
+    return _with_provenance(levels, placed[placed["coin"] == placed["coin"].mode()[0]])
 
 
 # Markets.

@@ -23,6 +23,8 @@ from toolkit.plots.formats import MINUS
         (formats.percent_share, -0.05, f"{MINUS}5.0 %"),
         (formats.basis_points, -0.5, f"{MINUS}0.50"),
         (formats.basis_points, -0.004, "0.00"),
+        (formats.signed_number, -0.0, "0"),
+        (formats.signed_number, -2.5, f"{MINUS}2.5"),
         (formats.whole_dollars, -1234.5, f"{MINUS}1,234"),
         (formats.whole_dollars, -0.4, "0"),
         (formats.whole_number, 1234.0, "1,234"),

@@ -32,3 +32,23 @@ def test_names_of_orders_do_not_collide():
     heights = sorted(text.get_position()[1] for text in texts if text.get_text() in "ABCDEF")
     assert len(heights) == 6
     assert min(upper - lower for lower, upper in pairwise(heights)) > 0.04
+
+
+def test_names_of_orders_stay_in_the_figure():
+    """An order ahead of its schedule has its name at the left, except near the axis."""
+    rows = pd.DataFrame(
+        {"market": ["eqx:GOLD", "BTC"], "is_buy": True, "elapsed": [0.03, 0.6],
+         "progress": [0.04, 0.7]}
+    )  # fmt: skip
+    places = {
+        text.get_text(): text.get_position()[0] for text in tk.plots.twap_adherence(rows).texts
+    }
+    assert places["eqx:GOLD"] > 0.03
+    assert places["BTC"] < 0.6
+
+
+def test_small_loss_has_no_sign():
+    names = ("vs_vwap_bps", "vs_twap_bps", "vs_arrival_bps")
+    rows = pd.DataFrame({name: [-0.01] for name in names})
+    texts = [text.get_text() for text in tk.plots.twap_quality(rows).texts]
+    assert texts == ["0.0"] * 3

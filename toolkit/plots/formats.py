@@ -78,7 +78,7 @@ def plain_number(value: float, _: int | None = None) -> str:
 
 def signed_number(value: float, _: int | None = None) -> str:
     """Return a number in short form with a true minus sign, for the ticks of an axis."""
-    return f"{value:g}".replace("-", MINUS)
+    return f"{value + 0.0:g}".replace("-", MINUS)  # -0.0 has no sign
 
 
 def basis_points(value: Any) -> str:

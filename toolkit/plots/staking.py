@@ -128,7 +128,9 @@ def validator_ranks(
 
 
 def _draw_ranks(ax: Axes, theme: Theme, ranks: pd.DataFrame) -> None:
-    palette = (theme.good, theme.bad, theme.accent, theme.fourth, theme.fifth)
+    palette = (
+        theme.good, theme.bad, theme.accent, theme.fourth, theme.fifth, theme.text
+    )  # fmt: skip
     for number, (name, own) in enumerate(ranks.groupby("validator", sort=True)):
         own = own.sort_values("week")
         colour = palette[number % len(palette)]

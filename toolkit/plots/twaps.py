@@ -14,6 +14,7 @@ from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_BARS = 16
 _LABEL_HEIGHT = 0.045  # of the name of an order, as a share of the height of the axes
+_LABEL_WIDTH = 0.25  # of the longest names with their line, as a share of the width of the axes
 
 
 @draws_result
@@ -163,9 +164,12 @@ def _draw_adherence(ax: Axes, theme: Theme, running: pd.DataFrame, waiting: int)
 
 
 def _label_orders(ax: Axes, theme: Theme, running: pd.DataFrame) -> None:
-    """Name the orders: above the diagonal at the left, below it at the right, one per line."""
+    """Name the orders: above the diagonal at the left, below it at the right, one per line.
+
+    Near the left axis there is no room for a name at the left.
+    """
     rows = running.sort_values("progress").astype({"elapsed": "float64", "progress": "float64"})
-    is_above = rows["progress"] > rows["elapsed"]
+    is_above = (rows["progress"] > rows["elapsed"]) & (rows["elapsed"] > _LABEL_WIDTH)
     leaders = []
     for own, sign, side in ((rows[is_above], -1, "right"), (rows[~is_above], 1, "left")):
         height = -1.0
@@ -271,4 +275,4 @@ def _describe_quality(quality: pd.DataFrame) -> str:
 
 
 def _bps_text(bps: float) -> str:
-    return "unknown" if bps != bps else f"{bps:+.1f}".replace("-", formats.MINUS)
+    return "unknown" if bps != bps else formats.true_minus(f"{bps:+.1f}")
