@@ -277,15 +277,15 @@ print(f"{len(late)} of {len(schedule)} running orders are more than 5 % behind t
 print(f"all of their fills are there: {bool(linked['whole'].all())}")
 
 # %% [markdown]
-# - The regression uses every trade, and so it says more than a price of a minute later: the price
-#   change of a minute is much larger than the effect of a single trade.
+# - The regression uses every trade. A price of a minute later also contains the moves of the
+#   market, which may be much larger than the effect of a single trade.
 # - An older price covers more volume but is less precise. State the age with the figure.
-# - The later the price, the wider the interval of a markout. After half an hour it measures luck,
-#   not execution.
+# - The later the price, the wider the interval of a markout. The wider it is, the more the markout
+#   measures luck, and not execution.
 # - The older a benchmark of a TWAP order, the more of the market's own moves is in the difference.
-# - A gain of a single pair is mostly luck. Compare it after shrinkage.
-# - An interval of the exponent that spans the whole range says nothing about the law: the orders
-#   here are too small against the moves of the market.
+# - The best of many pairs is ahead partly by luck. Compare gains after shrinkage.
+# - An interval of the exponent that spans the whole range says nothing about the law: the impact of
+#   the orders is then too small against the moves of the market.
 #
 # What a taker pays, who makes the market and that nobody is far ahead of the price are facts of the
 # simulation: its agents follow simple rules, and their orders leave no mark on later prices. On a

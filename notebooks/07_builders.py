@@ -72,7 +72,8 @@ rates.index = pd.Index(earned.loc[builders, "fee_bps"].round(1), name="fee_bps")
 rates.sort_index().round(2)
 
 # %% [markdown]
-# Is it different by number of fills? Then small orders are routed less, or more, often.
+# Is it different by number of fills? If so, small orders are routed more or less often than large
+# ones.
 
 # %%
 by_fills = tk.builders.attach_rate(fills, builder, weight="fills")

@@ -33,8 +33,8 @@ validators = session.world["validators"]  # on a live service: your own list of 
 # %% [markdown]
 # ## Weeks
 #
-# The service has a yearly rate for each week, before and after the validator's fee. The current
-# week is not over, and the first one began in its middle: both are left out of all results.
+# The service has a yearly rate for each week, before and after the validator's fee. A week that is
+# not over, or that began before the first row, is not whole: it is left out of all results.
 
 # %%
 history = tk.many(tk.validator_apr_history, validators)
@@ -91,8 +91,8 @@ tk.auctions.decay(both).assign(auction=list(status)).set_index("auction").T
 
 # %% [markdown]
 # The answer does not contain the end of the line. For a running auction it follows from the current
-# price; for a finished one it must be known. Both began at the same time and price, so we use the
-# lowest price of the running one.
+# price; for a finished one it must be known. Here both began at the same time and price, so we use
+# the lowest price of the running one.
 
 # %%
 floor = tk.auctions.decay(status["spot"])["floor_gas"].item()

@@ -165,7 +165,8 @@ print(f"stored twice, because two builders saw them: {1 - len(exact) / stored:.1
 # of the builders. Give `tk.archive.open` a folder that you keep.
 #
 # How many rows two builders share is a fact of the simulation. That all engines agree does not
-# depend on it: run the last cells on your own archive to measure it there.
+# depend on it: run the last cells on your own archive to measure it there. The assert about the
+# share of these rows may fail then.
 
 # %%
 import warnings
