@@ -50,6 +50,14 @@ class TestShortfall:
         assert row["maker_share"] == pytest.approx(2 / 3)
         assert row["total_bps"] == pytest.approx(1e4 * -8.8 / 500)
 
+    def test_quote_of_own_fill_is_no_decision_price(self) -> None:
+        """A buy is filled at 102 in its millisecond, where a quote of 102 is its own fill."""
+        mids = pd.DataFrame({"coin": "XYZ", "time": at(900, 1_000), "mid_px": [100.0, 102.0]})
+        buy = events(3, "B", 1.0, ("open", 1_000, 1.0), ("filled", 1_000, 0.0))
+        bought = fills_of(3, "B", (1_000, 102.0, 1.0, True, 0.0))
+        row = tk.execution.shortfall(buy, bought, mids).orders.iloc[0]
+        assert (row["decision_px"], row["delay"], row["trading"]) == (100.0, 0.0, -2.0)
+
     def test_orders_of_two_days(self) -> None:
         """A buy of 4 tokens, decided at 50: 1 rests and fills at 51, 3 take at 51.5.
 

@@ -45,9 +45,17 @@ def _returns(comparison: Comparison) -> dict[str, list[float]]:
 
 def sentence_trading(comparison: Comparison) -> Values:
     fills = _fills(comparison)
-    traders = sum(count > 0 for count in fills)
-    volume = _volume(comparison)
-    return {"traders": traders, "n": len(fills), "volume": volume, "fills": sum(fills)}
+    return {"traders": sum(count > 0 for count in fills), **_traded(comparison)}
+
+
+def sentence_all_traded(comparison: Comparison) -> Values:
+    assert all(_fills(comparison))
+    return _traded(comparison)
+
+
+def _traded(comparison: Comparison) -> Values:
+    fills = _fills(comparison)
+    return {"n": len(fills), "volume": _volume(comparison), "fills": sum(fills)}
 
 
 def sentence_net(comparison: Comparison) -> Values:
@@ -55,6 +63,7 @@ def sentence_net(comparison: Comparison) -> Values:
     (best, best_net), (worst, worst_net) = next(iter(nets.items())), list(nets.items())[-1]
     return {
         "winners": sum(net > 0 for net in nets.values()),
+        "known": len(nets),
         "best": short_address(best),
         "best_net": best_net,
         "worst": short_address(worst),
@@ -88,6 +97,18 @@ def sentence_overlap(comparison: Comparison) -> Values:
         one["low"] <= best["high"] and one["high"] >= best["low"] for one in found.values()
     )
     return {"first": short_address(first), "overlaps": overlaps, "others": len(found)}
+
+
+def sentence_no_overlap(comparison: Comparison) -> Values:
+    values = sentence_overlap(comparison)
+    assert values["overlaps"] == 0
+    return {"first": values["first"]}
+
+
+def sentence_no_discoveries(comparison: Comparison) -> Values:
+    values = sentence_discoveries(comparison)
+    assert values.pop("found") == 0
+    return values
 
 
 def sentence_discoveries(comparison: Comparison) -> Values:

@@ -134,6 +134,11 @@ def comparisons(session) -> Iterator[comparison_report.Comparison]:
     yield comparison_of([longer(each) for each in frames])
     yield comparison_of([replace(frames[0], fills=without(frames[0].fills, "fee")), frames[1]])
     yield comparison_of([replace(each, start_ms=1) for each in frames])
+    winner, loser = (longer(each) for each in frames)
+    gains = winner.fills.assign(closed_pnl=winner.fills["closed_pnl"].abs() + 1)
+    losses = loser.fills.assign(closed_pnl=-loser.fills["closed_pnl"].abs() - 1)
+    yield comparison_of([replace(winner, fills=gains), replace(loser, fills=losses)])
+    yield comparison_of([replace(frames[0], fills=frames[0].fills.iloc[:0]), frames[1]])
 
 
 def comparison_of(frames: list[Any]) -> comparison_report.Comparison:

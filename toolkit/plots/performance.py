@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MAX_LABELLED_WEEKS: Final = 9
+_RATIOS: Final = {"sharpe": "Sharpe ratio per year", "sortino": "Sortino ratio per year"}
 _MAX_RANKED: Final = 30
 
 
@@ -184,7 +185,7 @@ def leaderboard(
     >>> ranking = pd.DataFrame({"rank": [1, 2], "user": ["0xa", "0xb"], "value": [2.0, 0.5],
     ...     "low": [1.0, -0.5], "high": [3.0, 1.5], "n": [90, 90], "figure": "sharpe"})
     >>> leaderboard(ranking).get_xlabel()
-    'sharpe with its interval'
+    'Sharpe ratio per year with its interval'
     """
     colours = themes.get_theme(theme)
     rows = ranking.head(_MAX_RANKED)
@@ -200,7 +201,7 @@ def leaderboard(
         ax.axvspan(low[0], high[0], color=colours.grid, alpha=0.5, linewidth=0)
     ranking_rows.draw_intervals(ax, rows, "value", colours.good)
     _name_accounts(ax, colours, rows)
-    ax.set_xlabel(f"{name.replace('_', ' ')} with its interval")
+    ax.set_xlabel(f"{_RATIOS.get(name, name.replace('_', ' '))} with its interval")
     best = _short_name(rows["user"].iloc[0])
     words = (
         f"Leaderboard by {name}: {len(rows)} accounts, the best {best} with "

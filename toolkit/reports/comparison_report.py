@@ -32,7 +32,8 @@ _EXAMPLES: Final = 5
 SENTENCES: Final = {
     "trading": "{traders:count} of the {n:count} accounts traded: {volume:dollars} USD in "
     "{fills:count fill}.",
-    "net": "{winners:count} of the accounts had a gain. The highest net is "
+    "all_traded": "All {n:count account} traded: {volume:dollars} USD in {fills:count fill}.",
+    "net": "Accounts with a gain: {winners:count} of {known:count}. The highest net is "
     "{best_net:signed} USD, of {best}; the lowest is {worst_net:signed} USD, of {worst}.",
     "net_unknown": "The net of {unknown:count account} is not known: some of their fills do not "
     "state all amounts.",
@@ -40,15 +41,26 @@ SENTENCES: Final = {
     "or the accounts had no capital.",
     "returns": "Returns are known of {known:count account}, from {lowest:rate} to {highest:rate}.",
     "overlap": "The interval of the Sharpe ratio of {first}, the highest, overlaps those of "
-    "{overlaps:count} of the other {others:count} accounts: they do not differ clearly.",
+    "{overlaps:count} of {others:count other account}: it does not differ clearly from these.",
+    "no_overlap": "The interval of the Sharpe ratio of {first}, the highest, overlaps that of no "
+    "other account.",
     "discoveries": "Of {n:count account} with enough days, {found:count} differ from luck at a "
     "false discovery rate of {rate:share}.",
+    "no_discoveries": "Of {n:count account} with enough days, none differs from luck at a false "
+    "discovery rate of {rate:share}.",
 }
 HEADLINES: Final = {
     "accounts": ("accounts", "{n:count}", "{traders:count} with fills"),
     "volume": ("volume", "{volume:dollars} USD", "{fills:count fill}"),
     "net": ("net of all", "{net:signed} USD", "after fees, without funding"),
 }
+
+
+def _fine_share(value: float) -> str:
+    """Return a share with two decimals: returns of large accounts are small."""
+    return formats.true_minus(f"{100 * value:.2f} %")
+
+
 _COLUMNS: Final = (
     TextColumn("user", "account", formats.short_address, number=False),
     TextColumn("fills", "fills", formats.whole_number),
@@ -56,8 +68,8 @@ _COLUMNS: Final = (
     TextColumn("closed_pnl", "closed PnL", tables.signed_usd),
     TextColumn("fees", "fees", tables.signed_usd),
     TextColumn("net", "net", tables.signed_usd),
-    TextColumn("total_return", "return", formats.percent_share),
-    TextColumn("max_drawdown", "deepest drawdown", formats.percent_share),
+    TextColumn("total_return", "return", _fine_share),
+    TextColumn("max_drawdown", "deepest drawdown", _fine_share),
     TextColumn("sharpe", "Sharpe ratio", lambda value: formats.true_minus(f"{value:,.2f}")),
     TextColumn("trips", "round trips", formats.whole_number),
     TextColumn("win_rate", "with a gain", formats.percent_share),
@@ -201,19 +213,19 @@ def list_summary(comparison: Comparison) -> list[Sentence]:
     def add(name: str, **values: Any) -> None:
         sentences.append(sentence(SENTENCES, name, **values))
 
-    add(
-        "trading",
-        traders=int((rows["fills"] > 0).sum()),
-        n=len(rows),
-        volume=float(rows["volume"].sum()),
-        fills=int(rows["fills"].sum()),
-    )
+    traders, volume = int((rows["fills"] > 0).sum()), float(rows["volume"].sum())
+    values = {"n": len(rows), "volume": volume, "fills": int(rows["fills"].sum())}
+    if traders == len(rows):
+        add("all_traded", **values)
+    else:
+        add("trading", traders=traders, **values)
     known = rows[rows["net"].notna()]
     if len(known):
         best, worst = known.iloc[0], known.iloc[-1]
         add(
             "net",
             winners=int((known["net"] > 0).sum()),
+            known=len(known),
             best=formats.short_address(best["user"]),
             best_net=best["net"],
             worst=formats.short_address(worst["user"]),
@@ -240,19 +252,19 @@ def list_rank_sentences(comparison: Comparison) -> list[Sentence]:
     board = comparison.leaderboard
     ranked = board[board["low"].notna()] if len(board) else board
     if len(ranked) > 1:
-        sentences.append(
-            sentence(
-                SENTENCES,
-                "overlap",
-                first=formats.short_address(ranked.iloc[0]["user"]),
-                overlaps=int(ranked.iloc[0]["overlaps"]),
-                others=len(ranked) - 1,
-            )
-        )
+        first = formats.short_address(ranked.iloc[0]["user"])
+        counts = {"overlaps": int(ranked.iloc[0]["overlaps"]), "others": len(ranked) - 1}
+        if counts["overlaps"]:
+            sentences.append(sentence(SENTENCES, "overlap", first=first, **counts))
+        else:
+            sentences.append(sentence(SENTENCES, "no_overlap", first=first))
     if comparison.skill is not None:
         rates = comparison.skill.accounts["q"].dropna()
-        values = {"n": len(rates), "found": int((rates <= _RATE).sum()), "rate": _RATE}
-        sentences.append(sentence(SENTENCES, "discoveries", **values))
+        found, values = int((rates <= _RATE).sum()), {"n": len(rates), "rate": _RATE}
+        if found:
+            sentences.append(sentence(SENTENCES, "discoveries", found=found, **values))
+        else:
+            sentences.append(sentence(SENTENCES, "no_discoveries", **values))
     return sentences
 
 
@@ -293,10 +305,16 @@ def draw_ranks(comparison: Comparison) -> BlockList:
     """Return the ranking by Sharpe ratio, and skill after shrinkage; none if they are not known."""
     drawn = []
     if len(comparison.leaderboard):
-        caption = "Sharpe ratio per year with an interval of 95 %."
+        caption = (
+            "Sharpe ratio per year with an interval of 95 %. The grey band is the interval of the "
+            "first account."
+        )
         drawn.append(blocks.figure(plots.leaderboard, comparison.leaderboard, caption=caption))
     if comparison.skill is not None:
-        caption = "The same ratios after shrinkage towards the mean of all accounts."
+        caption = (
+            "The same ratios after shrinkage towards the mean of all accounts. The grey band is "
+            "the interval of this mean."
+        )
         drawn.append(blocks.figure(plots.skill, comparison.skill, caption=caption))
     return BlockList(drawn)
 

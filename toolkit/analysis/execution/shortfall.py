@@ -132,10 +132,11 @@ def shortfall(
     - fees = -sum(fee)
 
     Their sum is ``s * sum(sz * (e - px)) - fees - s * S * (e - d)``. The decision is the time of
-    placing, or of triggering for trigger orders. Rejected orders and triggers that never fired are
-    left out. The slices of a TWAP are one order of kind ``twap``: its size is what was filled, so
-    its opportunity cost is 0. Fees in tokens without a price count as 0. Intervals: bootstrap by
-    the day of the decision.
+    placing, or of triggering for trigger orders. If the order is filled in the same millisecond,
+    its price is from before: quotes of the tape would contain the fill itself. Rejected orders and
+    triggers that never fired are left out. The slices of a TWAP are one order of kind ``twap``: its
+    size is what was filled, so its opportunity cost is 0. Fees in tokens without a price count as
+    0. Intervals: bootstrap by the day of the decision.
 
     Examples
     --------
@@ -285,8 +286,9 @@ def _price_parents(
         return np.where(at - when <= age_ms, px, np.nan)
 
     is_twap = (table["kind"] == "twap").to_numpy()
-    # A TWAP's decision is its first fill: the price is from before its millisecond.
-    decision = price_at(table["_placed"] - is_twap)
+    # An order may be filled in the millisecond of its decision, as the first slice of a TWAP is.
+    # A quote of this millisecond would contain its own fill: the price is from before.
+    decision = price_at(table["_placed"] - (table["_first"] == table["_placed"]))
     first = price_at(table["_first"] - 1)
     end = price_at(table["_ended"].fillna(late))
     sign = np.where(table["side"] == "B", 1.0, -1.0)
