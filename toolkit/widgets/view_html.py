@@ -32,7 +32,14 @@ STYLE: Final = (
 .tk-view .tk-side{display:flex;flex-wrap:wrap;gap:0 2.2em;align-items:flex-start}
 .tk-view .tk-side>div{max-width:100%}
 .tk-view .tk-scroll{overflow-x:auto;margin:.5em 0 .2em;
- border-right:2px solid transparent;scrollbar-width:thin}
+ border-right:2px solid transparent;scrollbar-width:thin;
+ --tk-shade:color-mix(in srgb,var(--tk-muted) 45%,transparent);
+ --tk-page:var(--jp-layout-color0,var(--vscode-editor-background,Canvas));
+ background:linear-gradient(to right,var(--tk-page) 60%,transparent) 0 0/2.5em 100%,
+ linear-gradient(to left,var(--tk-page) 60%,transparent) 100% 0/2.5em 100%,
+ linear-gradient(to right,var(--tk-shade),transparent) 0 0/.9em 100%,
+ linear-gradient(to left,var(--tk-shade),transparent) 100% 0/.9em 100%;
+ background-repeat:no-repeat;background-attachment:local,local,scroll,scroll}
 .tk-view .tk-save{margin:0 0 .9em;font-size:12px}
 .tk-view .tk-save a{color:var(--tk-good)}
 .tk-view .tk-save input{font:inherit;margin-left:1em;width:9em;color:inherit;background:transparent;
