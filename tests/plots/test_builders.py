@@ -60,3 +60,12 @@ def test_unfinished_week_is_hatched():
     assert shades.sum() == 3  # two weeks that are not over, and one that has not begun
     assert "100%" in list_texts(ax.figure)
     assert "0%" not in list_texts(ax.figure)
+
+
+def test_activity_of_many_days_names_no_shares():
+    days = pd.date_range("2025-09-01", periods=30, tz="UTC")
+    counts = {"builder": "0xb", "new": 1, "returning": 2, "retention": 0.5, "volume_share": 0.5}
+    rows = pd.DataFrame({"time": days, **counts, "complete": True})
+    ax = tk.plots.builder_activity(rows)
+    assert (ax.get_ylabel(), len(ax.texts)) == ("active users", 0)
+    assert "share" in tk.plots.builder_activity(rows.head(5)).get_ylabel()

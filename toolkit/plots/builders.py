@@ -83,8 +83,8 @@ def builder_activity(
     -------
     Axes
         A bar for each period: users who came back, and new users above them. The number above is
-        the share of the users of the period before that came back. Periods that are not complete
-        are hatched.
+        the share of the users of the period before that came back; more than 20 periods have no
+        numbers. Periods that are not complete are hatched.
 
     Raises
     ------
@@ -131,13 +131,14 @@ def _draw_activity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
             places[is_open], whole, width=0.74, fill=False, hatch="///",
             edgecolor=theme.background, linewidth=0,
         )  # fmt: skip
+    has_shares = len(rows) <= _MOST
     for place, total, share in zip(places, returning + new, rows["retention"], strict=True):
-        if share == share and len(rows) <= _MOST:
+        if share == share and has_shares:
             axes.label_point(ax, theme, f"{share:.0%}", (place, total), (0, 3), fontsize=8)
     every = max(1, -(-len(rows) // 10))
     ax.set_xticks(places[::every], rows["time"].dt.strftime("%d %b")[::every])
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_ylabel("active users, share that came back")
+    ax.set_ylabel("active users, share that came back" if has_shares else "active users")
     note = "; hatched: not complete" if is_open.any() else ""
     ax.set_xlabel(f"start of the period, UTC{note}")
     ax.set_ylim(0, 1.12 * max(1.0, float((returning + new).max())))
