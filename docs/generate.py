@@ -244,8 +244,8 @@ topic at work.
 A helper runs on the engine of its frame: pandas, Polars (eager and lazy), DuckDB or PySpark. The
 column `result` states whether the result is in the engine of the input or in pandas. The column
 `numbers` states which inputs the helper takes: floats, or exact decimals (`numbers="exact"`).
-Estimates are always floats. The column `memory` states what the helper has in memory of a lazy
-frame (Polars lazy, DuckDB, PySpark), apart from its result:
+Estimates are always floats. The column `memory` states how much of a lazy frame (Polars lazy,
+DuckDB, PySpark) the helper reads into memory, apart from its result:
 
 - `streams`: the engine processes all rows; the helper collects a few totals. On Polars and DuckDB
   the check for repeated rows collects one integer for each row.
@@ -313,7 +313,8 @@ fills, ledger = tk.user_fills_by_time(user, 0), tk.user_non_funding_ledger_updat
 curve = tk.pnl.equity(fills, ledger=ledger)
 returns = tk.performance.returns(curve, value="realised")  # without prices of open positions
 trips = tk.pnl.round_trips(fills)
-sheet = tk.performance.sheet(returns, trips=trips[trips["status"] == "closed"])
+complete = trips[trips["status"].isin(["closed", "liquidated"])]
+sheet = tk.performance.sheet(returns, trips=complete)
 assert {"total_return", "sharpe", "win_rate"} <= set(sheet["figure"])
 tk.plots.growth_curve(returns)
 ```

@@ -163,8 +163,8 @@ trips = tk.pnl.round_trips(tk.user_fills_by_time(user, 0))
 tk.plots.trip_returns(trips)
 
 # %%
-closed = trips[trips["status"] == "closed"].groupby("side")["net"]
-closed.agg(["count", "sum", "median", "min", "max"]).round(2)
+ended = trips[trips["status"].isin(["closed", "liquidated"])].groupby("side")["net"]
+ended.agg(["count", "sum", "median", "min", "max"]).round(2)
 
 # %% [markdown]
 # ## Does the result depend on the accounting method?

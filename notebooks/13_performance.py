@@ -96,13 +96,12 @@ tk.plots.return_calendar(returns)
 # Sharpe ratio shows how much a month of days can say.
 
 # %%
-sheet = tk.performance.sheet(returns, trips=trips[trips["status"] == "closed"], costs=costs)
+complete = trips[trips["status"].isin(["closed", "liquidated"])]
+sheet = tk.performance.sheet(returns, trips=complete, costs=costs)
 sheet.drop(columns="user")
 
 # %%
-tk.performance.trip_sheet(trips[trips["status"] == "closed"], by="side").pivot(
-    index="figure", columns="side", values="value"
-)
+tk.performance.trip_sheet(complete, by="side").pivot(index="figure", columns="side", values="value")
 
 # %% [markdown]
 # ## Many accounts
@@ -115,8 +114,8 @@ clients = funding["user"].value_counts().index[:10].tolist()
 with warnings.catch_warnings(action="ignore", category=tk.HistoryWarning):
     curves, all_trips, all_costs = equity_of(clients)
 many = tk.performance.returns(curves)
-closed = all_trips[all_trips["status"] == "closed"]
-sheets = tk.performance.sheet(many, trips=closed, costs=all_costs)
+ended = all_trips[all_trips["status"].isin(["closed", "liquidated"])]
+sheets = tk.performance.sheet(many, trips=ended, costs=all_costs)
 ranking = tk.performance.leaderboard(sheets)
 ranking.head(5)
 

@@ -46,6 +46,12 @@ class TestByHand:
         assert made.liquidated["equity"].tolist() == pytest.approx([2_000, 4_190])
         assert made.liquidated["method"].tolist() == ["backstop", "market"]
 
+    def test_coin_of_nobody_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="No position is in 'XX'; positions are in X"):
+            tk.liquidations.cascade(
+                self.rows, owners(a=12e3, b=15e3), self.depth, "XX", [-0.1], max_leverage=LEVERAGES
+            )
+
     def test_dex_without_name_falls_too(self) -> None:
         rows, accounts = self.rows.assign(dex=None), owners(a=12e3, b=15e3).assign(dex=None)
         made = run(rows, accounts, self.depth, [-0.1])

@@ -137,6 +137,11 @@ def sentence_fees(results: WalletResults) -> Values:
     return {"fees": _fees(results)}
 
 
+def sentence_rebates(results: WalletResults) -> Values:
+    assert _fees(results) > 0
+    return {"fees": _fees(results)}
+
+
 def sentence_funding(results: WalletResults) -> Values:
     return _funding(results)
 

@@ -152,6 +152,12 @@ def test_choices_make_no_requests(exchange: tk.Session, explorer: WalletExplorer
     assert exchange.counts.requests == before
 
 
+def test_unknown_choice_is_refused(explorer: WalletExplorer):
+    coin = explorer.view.coins["coin"].iloc[0]
+    with pytest.raises(ValueError, match=rf"no coin 'NOPE' in this period; known: .*{coin}"):
+        explorer.set(coin="NOPE")
+
+
 def test_refresh_fetches_again(exchange: tk.Session, explorer: WalletExplorer):
     before = exchange.counts.requests
     explorer._refresh.click()

@@ -241,7 +241,9 @@ def make_figure_table(wallet: WalletPerformance) -> TextTable:
 def make_trip_table(wallet: WalletPerformance) -> TextTable:
     """Return the round trips with the largest gain or loss."""
     rows = wallet.trips.head(_MAX_TRIPS)
-    shown = f"The {len(rows)} of {len(wallet.trips)} complete round trips with the largest net"
+    shown = (
+        f"The {len(rows)} of {len(wallet.trips)} complete round trips with the largest gain or loss"
+    )
     return table(f"{shown}, after fees and funding.", rows, _TRIPS)
 
 

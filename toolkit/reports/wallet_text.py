@@ -19,13 +19,14 @@ SENTENCES: Final = {
     "no_fills": "The account made no fills in this period.",
     "closed": "The account closed {closed:signed} USD of PnL on a volume of {volume:dollars} USD.",
     "fees": "Fees were {fees:signed} USD.",
+    "rebates": "Rebates were more than the fees: the account received {fees:signed} USD.",
     "funding": "Funding was {funding:signed} USD.",
     "net": "Net PnL is {net:signed} USD.",
     "net_without_funding": "Net PnL is {net:signed} USD, without funding.",
     "forced": "The account was liquidated: {fills:count} of its fills, in {coins:count coin}, "
     "brought {closed:signed} USD of its closed PnL.",
-    "forced_most": "The largest was a {side} of {usd:dollars} USD in {coin}, closed on {time} UTC "
-    "{distance:share} {place} its entry price.",
+    "forced_most": "The largest of these fills closed a {side} of {usd:dollars} USD in {coin} on "
+    "{time} UTC, {distance:share} {place} its entry price.",
     "deleveraged": "Auto-deleveraging closed positions of the account: {fills:count} of its fills, "
     "in {coins:count coin}, brought {closed:signed} USD of its closed PnL.",
     "traded": "The account traded a volume of {volume:dollars} USD.",
@@ -254,7 +255,7 @@ def _pnl_sentences(results: WalletResults) -> list[Sentence]:
     if "fee" in missing_counts:
         add("fees_unknown", missing=missing_counts["fee"], fills=fills)
     else:
-        add("fees", fees=results.fees)
+        add("rebates" if results.fees > 0 else "fees", fees=results.fees)
     if total["fees_in_cost"] and "fee" not in missing_counts:
         add("fees_in_cost", value=total["fees_in_cost"])
     if total["at_par"]:

@@ -126,7 +126,12 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
             self._period.value = period
         self.settle()
         for name, value in chosen.items():
-            {"coin": self._coin, "day": self._day}[name].value = value
+            control = {"coin": self._coin, "day": self._day}[name]
+            choices = [choice for _, choice in control.options]
+            if value not in choices:
+                known = ", ".join(filter(None, choices)) or "none"
+                raise ValueError(f"there is no {name} {value!r} in this period; known: {known}")
+            control.value = value
         self.settle()
         return self
 

@@ -184,7 +184,8 @@ def cascade(
     MissingColumns
         If a column is missing, or numbers are text.
     ValueError
-        If a shock is 0 or not above -1, `lasting` is negative, or as for `buffers`.
+        If neither a position nor the impact has the coin, a shock is 0 or not above -1, `lasting`
+        is negative, or as for `buffers`.
 
     Notes
     -----
@@ -233,6 +234,8 @@ def cascade(
     coins = sorted({*held["coin"], coin})
     ranked = _rank_accounts(table, held, tiers, coins)
     laws = read_laws(impact, coins, draws, seed)
+    if coin not in set(held["coin"]) and np.isnan(laws.a[0][coins.index(coin)]).all():
+        raise ValueError(f"No position is in {coin!r}; positions are in {_name_some(held['coin'])}")
     rules = _Rules(coins.index(coin), lasting, backstop_trades)
     sums, rounds, gone = [], [], []
     for shock in shocks:
@@ -261,6 +264,12 @@ def cascade(
         liquidated=results[2], coin=coin,
         method=f"rounds of liquidations; {tiers.source}; impact: {laws.source}",
     )  # fmt: skip
+
+
+def _name_some(coins: pd.Series, most: int = 8) -> str:
+    """Return the coins with the most positions."""
+    names = list(coins.value_counts().index)
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "") if names else "no coin"
 
 
 def _shock_of(name: str, coin: str, shock: float, betas: float | Mapping[str, float]) -> float:
