@@ -129,8 +129,8 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
             control = {"coin": self._coin, "day": self._day}[name]
             choices = [choice for _, choice in control.options]
             if value not in choices:
-                known = ", ".join(filter(None, choices)) or "none"
-                raise ValueError(f"there is no {name} {value!r} in this period; known: {known}")
+                listed = ", ".join(filter(None, choices)) or "none"
+                raise ValueError(f"there is no {name} {value!r} in this period; known: {listed}")
             control.value = value
         self.settle()
         return self
