@@ -6,10 +6,13 @@ import pytest
 
 from toolkit.simulation import World, simulate
 
-__all__ = ["ON_DEMO", "world_of"]
+__all__ = ["ON_DEMO", "SLIPPAGE_EXPONENT", "world_of"]
 
 ON_DEMO = pytest.mark.xdist_group("demo")
 """Tests of the demo world run in one process, because the world takes half a minute to make."""
+
+SLIPPAGE_EXPONENT = 2.0 / 3.0
+"""In simulated books, the cost beyond the half spread grows like size to this power."""
 
 
 def world_of(size: str, seed: int = 7) -> World:

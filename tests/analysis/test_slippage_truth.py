@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from tests.worlds import SLIPPAGE_EXPONENT
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.slippage import average_prices
 from toolkit.simulation.engine.prices import Prices, simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.output.depth import SLIPPAGE_EXPONENT, draw_books
+from toolkit.simulation.output.depth import draw_books
 from toolkit.slippage import cost, fit
 
 from .examples import DAY, MONDAY, times

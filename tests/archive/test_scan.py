@@ -69,6 +69,10 @@ def test_scan_command(archive: Archive, tmp_path: Path) -> None:
     table = run_command(archive, "scan", "fills", "--columns", "coin, px").output
     assert "coin" in table
     assert "64000.1" in table
+    shown = run_command(archive, "scan", "fills")
+    assert shown.stdout.split()[:2] == ["_subject", "coin"]
+    assert "_operation" not in shown.stdout
+    assert "columns that begin with _ are left out" in shown.stderr
     lines = run_command(
         archive, "scan", "fills", "--columns", "tid,time", "--end", FILLS[9].time, "--json"
     ).stdout

@@ -80,8 +80,8 @@ def read_all_pages(
         assert requests <= 4 * len(rows) + 10, "reading does not come to an end"
         kept = where.read(page)
         # Rows after the certain ones come once more.
-        stop = kept.stop if kept.certain_stop is None else kept.certain_stop
-        got += [item.number for item in page[kept.start : stop]]
+        stop = kept.end_row if kept.certain_end_row is None else kept.certain_end_row
+        got += [item.number for item in page[kept.first_row : stop]]
         if kept.after is None:
             return got, requests
         asked = {**asked, **kept.after}
@@ -165,7 +165,7 @@ def test_rows_without_transaction_index(every: int) -> None:
     while True:
         page = _without_index(serve_page(row, rows, asked, 2000, inclusive=False), every)
         kept = where.read(page)
-        got += [item.number for item in page[kept.start : kept.stop]]
+        got += [item.number for item in page[kept.first_row : kept.end_row]]
         if kept.after is None:
             break
         asked |= kept.after
@@ -259,13 +259,13 @@ def test_weeks_page_backward(weeks: set[int], size: int, start: int) -> None:
 def test_unpaged_operation_is_one_page(type_: str) -> None:
     row = get_operation(type_)
     page = page_reader(row, {}).read([object()] * 5)
-    assert (page.start, page.stop, page.after) == (0, 5, None)
+    assert (page.first_row, page.end_row, page.after) == (0, 5, None)
 
 
 @pytest.mark.parametrize("type_", [*CURSORS, "builderOrdersByTime", "slippageHistory"])
 def test_empty_page_is_last(type_: str) -> None:
     page = page_reader(get_operation(type_), {"start": 0}).read([])
-    assert (page.start, page.stop, page.after) == (0, 0, None)
+    assert (page.first_row, page.end_row, page.after) == (0, 0, None)
 
 
 def test_unordered_rows_are_refused() -> None:
@@ -281,7 +281,7 @@ def test_short_page_is_last() -> None:
     row = get_operation("userFillsByTime")
     rows = make_rows(row, [(1, 1), (2, 2)])
     page = page_reader(row, {"start": 0, "page_size": 3}).read(rows)
-    assert (page.stop, page.after) == (2, None)
+    assert (page.end_row, page.after) == (2, None)
 
 
 ORDERS, LEDGER, WEEKS = "builderOrdersByTime", "userNonFundingLedgerUpdates", "validatorAprHistory"
@@ -464,8 +464,8 @@ def test_wrong_pages_are_never_complete_in_silence(
         while True:
             page = service.serve(where.parameters, inclusive)
             kept = where.read(page)
-            stop = kept.stop if kept.certain_stop is None else kept.certain_stop
-            got += [item.number for item in page[kept.start : stop]]
+            stop = kept.end_row if kept.certain_end_row is None else kept.certain_end_row
+            got += [item.number for item in page[kept.first_row : stop]]
             if kept.after is None:
                 break
     except (AnswerInvalid, Incomplete):
@@ -495,8 +495,8 @@ def read_with_arrivals(
         now = all_rows if request >= arrive_before else rows
         page = serve_page(row, now, where.parameters, cap, inclusive)
         kept = where.read(page)
-        stop = kept.stop if kept.certain_stop is None else kept.certain_stop
-        got += [item.number for item in page[kept.start : stop]]
+        stop = kept.end_row if kept.certain_end_row is None else kept.certain_end_row
+        got += [item.number for item in page[kept.first_row : stop]]
         if kept.after is None:
             return got, request
     raise AssertionError("reading does not come to an end")
@@ -613,7 +613,7 @@ def test_end_of_single_tie_is_confirmed() -> None:
     assert read_keys(where, [*[first] * 3, second], [*[second] * 3, last], [last], []) == [
         PageDecision(0, 3, {"cursor": "1_0"}),
         PageDecision(0, 3, {"cursor": "1_1"}),
-        PageDecision(0, 1, {"cursor": "2_0"}, certain_stop=1),
+        PageDecision(0, 1, {"cursor": "2_0"}, certain_end_row=1),
         PageDecision(0, 0, None, is_confirmed=True),
     ]
     assert (where.last_kept_key, where.ties) == (last, 2)
@@ -625,7 +625,7 @@ def test_end_of_two_ties_is_confirmed() -> None:
     pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1), (3, 1)], [(3, 1), (3, 1)]]
     assert read_keys(where, *pages) == [
         PageDecision(0, 4, {"cursor": "1_3"}),
-        PageDecision(0, 3, {"cursor": "2_1"}, certain_stop=1),
+        PageDecision(0, 3, {"cursor": "2_1"}, certain_end_row=1),
         PageDecision(0, 2, None, is_confirmed=True),
     ]
     assert where.last_kept_key == (2, 1)
@@ -636,8 +636,8 @@ def test_confirmation_that_brings_rows_goes_on() -> None:
     where = page_reader(get_operation("userFillsByTime"), {"page_size": 5}, 10)
     pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1)], [(3, 1), (3, 1)], []]
     assert read_keys(where, *pages)[1:] == [
-        PageDecision(0, 2, {"cursor": "2_1"}, certain_stop=1),
-        PageDecision(0, 2, {"cursor": "3_1"}, certain_stop=2),
+        PageDecision(0, 2, {"cursor": "2_1"}, certain_end_row=1),
+        PageDecision(0, 2, {"cursor": "3_1"}, certain_end_row=2),
         PageDecision(0, 0, None, is_confirmed=True),
     ]
 
@@ -662,9 +662,9 @@ def test_rows_after_single_tie_need_one_proof() -> None:
     full = [*[(0, 0)] * 4, (1, 7)]
     assert read_fills(5, full, tie, later, tie + later, start=0) == [
         PageDecision(0, 4, {"cursor": "0_0"}),
-        PageDecision(0, 3, {"cursor": "1_7"}, certain_stop=3),
+        PageDecision(0, 3, {"cursor": "1_7"}, certain_end_row=3),
         PageDecision(0, 0, {"start": 1, "cursor": None, "page_size": 2000}),
-        PageDecision(3, 5, {"cursor": "4_2"}, certain_stop=4),
+        PageDecision(3, 5, {"cursor": "4_2"}, certain_end_row=4),
     ]
 
 
@@ -673,10 +673,10 @@ def test_rows_of_cursor_as_long_as_any_page() -> None:
     tie = [(1, 7)] * 3
     pages = [tie, tie, tie, [(4, 2)], [*tie, (4, 2)]]
     assert read_fills(5, *pages, confirm_pages=1, start=0)[1:] == [
-        PageDecision(0, 3, {"cursor": "1_7"}, certain_stop=3),
+        PageDecision(0, 3, {"cursor": "1_7"}, certain_end_row=3),
         PageDecision(3, 3, {"start": 2, "cursor": None}),
         proof_from(1),
-        PageDecision(3, 4, {"page_size": 1999}, certain_stop=3),
+        PageDecision(3, 4, {"page_size": 1999}, certain_end_row=3),
     ]
     # No row is after the requested end.
     last = read_fills(5, *pages[:3], confirm_pages=1, start=0, end=1)[-1]
@@ -690,7 +690,7 @@ def test_tie_that_began_a_page_is_the_last() -> None:
         assert read_fills(3, page, page, [(2, 7)], end=end) == [
             PageDecision(0, 2, {"cursor": "1_1"}),
             PageDecision(2, 2, {"cursor": "2_7"}),
-            PageDecision(0, 1, after, certain_stop=None if after is None else 1),
+            PageDecision(0, 1, after, certain_end_row=None if after is None else 1),
         ]
 
 
@@ -700,9 +700,9 @@ def test_proof_of_tie_behind_rows_of_cursor() -> None:
     pages = [[(0, 0), (0, 0), first, second], [first, second], [second, last], [second, last]]
     assert read_fills(4, *pages) == [
         PageDecision(0, 3, {"cursor": "1_1"}),
-        PageDecision(1, 2, {"cursor": "2_7"}, certain_stop=2),
+        PageDecision(1, 2, {"cursor": "2_7"}, certain_end_row=2),
         PageDecision(1, 1, {"start": 2, "cursor": None, "page_size": 2000}),
-        PageDecision(1, 2, {"cursor": "3_1"}, certain_stop=2),
+        PageDecision(1, 2, {"cursor": "3_1"}, certain_end_row=2),
     ]
 
 
@@ -714,10 +714,10 @@ def test_full_proof_requests_followers_again() -> None:
         first = [*many, *tie][:size] if size == 1998 else [(9, 0), *many, (10, 1), (10, 1)]
         pages = [first, tie, later, [*many, *tie], later]
         assert read_fills(size, *pages)[1:] == [
-            PageDecision(0, 3, {"cursor": "10_1"}, certain_stop=3),
+            PageDecision(0, 3, {"cursor": "10_1"}, certain_end_row=3),
             proof,
             PageDecision(0, 0, {"cursor": "10_1", "page_size": again}),
-            PageDecision(0, 1, {"cursor": "10_2"}, certain_stop=1),
+            PageDecision(0, 1, {"cursor": "10_2"}, certain_end_row=1),
         ]
 
 
@@ -726,10 +726,10 @@ def test_full_proof_of_last_tie_begins_later() -> None:
     first, tie = [(1, 0), (1, 1), (5, 7)], [(5, 7)] * 3
     proof = [(1, 0)] * 1999 + [(1, 1)]
     assert read_fills(5, first, tie, proof, tie, confirm_pages=1) == [
-        PageDecision(0, 3, {"cursor": "1_1"}, certain_stop=2),
+        PageDecision(0, 3, {"cursor": "1_1"}, certain_end_row=2),
         proof_from(1),
         proof_from(5),
-        PageDecision(0, 3, {"page_size": 1999}, certain_stop=0),
+        PageDecision(0, 3, {"page_size": 1999}, certain_end_row=0),
     ]
 
 
@@ -751,7 +751,7 @@ def test_proof_with_rows_of_larger_page_than_500() -> None:
     first, tie, later = [*[(9, 0)] * 699, (10, 1)], [(10, 1)] * 600, [(10, 2)]
     assert read_fills(700, first, tie, later, [*tie, *later])[2:] == [
         proof_from(10),
-        PageDecision(600, 601, {"cursor": "10_2"}, certain_stop=601),
+        PageDecision(600, 601, {"cursor": "10_2"}, certain_end_row=601),
     ]
 
 
@@ -771,7 +771,7 @@ def test_only_tie_of_nearly_full_page(count: int, after: dict[str, Any]) -> None
     where = page_reader(get_operation(FILLS), {"start": 5, "page_size": 9}, 10, confirm_pages=1)
     certain = 0 if "page_size" in after else count
     assert read_keys(where, [(6, 1)] * count) == [
-        PageDecision(0, count, after, certain_stop=certain)
+        PageDecision(0, count, after, certain_end_row=certain)
     ]
 
 
@@ -888,7 +888,7 @@ def test_empty_range_is_requested_with_other_words(
 ) -> None:
     where = page_reader(get_operation(type_), asked, until, confirm_pages=1)
     certain = None if after is None else 0
-    assert where.read([]) == PageDecision(0, 0, after, certain_stop=certain)
+    assert where.read([]) == PageDecision(0, 0, after, certain_end_row=certain)
     if after is not None:
         assert where.read([]) == PageDecision(0, 0, None, is_confirmed=True)
 
@@ -898,9 +898,9 @@ def test_rows_before_range_are_dropped() -> None:
     where = page_reader(get_operation(FILLS), {"start": 5, "end": 9}, 10, confirm_pages=1)
     tie = [(4, 1), (5, 0)]
     assert read_keys(where, [], tie, tie, []) == [
-        PageDecision(0, 0, {"start": 4}, certain_stop=0),
-        PageDecision(1, 2, {"page_size": 1999}, certain_stop=1),  # the tie may be cut
-        PageDecision(1, 2, {"cursor": "5_0"}, certain_stop=2),
+        PageDecision(0, 0, {"start": 4}, certain_end_row=0),
+        PageDecision(1, 2, {"page_size": 1999}, certain_end_row=1),  # the tie may be cut
+        PageDecision(1, 2, {"cursor": "5_0"}, certain_end_row=2),
         PageDecision(0, 0, None, is_confirmed=True),
     ]
 
@@ -911,8 +911,8 @@ def test_cut_tie_at_the_end_is_found() -> None:
     where = page_reader(get_operation(FILLS), asked, 10, confirm_pages=1)
     pages = [[(6, 1)] * 3, [(6, 1)] * 4, []]
     assert read_keys(where, *pages) == [
-        PageDecision(0, 3, {"page_size": 10}, certain_stop=0),
-        PageDecision(0, 4, {"cursor": "6_1"}, certain_stop=4),
+        PageDecision(0, 3, {"page_size": 10}, certain_end_row=0),
+        PageDecision(0, 4, {"cursor": "6_1"}, certain_end_row=4),
         PageDecision(0, 0, None, is_confirmed=True),
     ]
 
@@ -920,13 +920,13 @@ def test_cut_tie_at_the_end_is_found() -> None:
 def test_end_at_present_is_confirmed() -> None:
     where = page_reader(get_operation(FILLS), {"start": 5}, 7, confirm_pages=1)
     (decision,) = read_keys(where, [(6, 1), (7, 1)])
-    assert decision == PageDecision(0, 2, {"cursor": "6_1"}, certain_stop=1)
+    assert decision == PageDecision(0, 2, {"cursor": "6_1"}, certain_end_row=1)
 
 
 def test_first_page_is_confirmed_on_demand() -> None:
     where = page_reader(get_operation(FILLS), {"start": 5}, 10, confirm_pages=1)
     assert read_keys(where, [(6, 1), (7, 1)], [(7, 1)]) == [
-        PageDecision(0, 2, {"cursor": "6_1"}, certain_stop=1),
+        PageDecision(0, 2, {"cursor": "6_1"}, certain_end_row=1),
         PageDecision(0, 1, None, is_confirmed=True),
     ]
     assert read_keys(page_reader(get_operation(FILLS), {"start": 5}, 10), []) == [

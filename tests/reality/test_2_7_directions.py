@@ -13,7 +13,6 @@ from toolkit.analysis.common.directions import (
     is_liquidation,
     is_liquidation_counterparty,
     is_market_trade,
-    is_settlement,
 )
 
 FILLS = pd.DataFrame(
@@ -44,7 +43,6 @@ def marks(name: str, frame: pd.DataFrame, account: str | None = None) -> dict[st
     have = given.collect_schema().names()
     select = given.select(
         conversion=is_conversion(have),
-        settlement=is_settlement(have),
         trade=is_market_trade(have),
         liquidation=is_liquidation(have, account),
         other_side=is_liquidation_counterparty(have, account),
@@ -60,7 +58,6 @@ def marks(name: str, frame: pd.DataFrame, account: str | None = None) -> dict[st
 def test_each_kind_of_direction(name: str) -> None:
     assert marks(name, FILLS, "0xaA") == {
         "conversion": "00000100001",
-        "settlement": "00000001000",
         "trade": "11111010000",
         "liquidation": "01110000000",
         "other_side": "00000000000",

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.worlds import SLIPPAGE_EXPONENT
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.slippage import average_prices
 from toolkit.simulation.agents.population import draw_accounts
 from toolkit.simulation.engine.prices import Prices, simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.output.depth import SLIPPAGE_EXPONENT, draw_books
+from toolkit.simulation.output.depth import draw_books
 
 Floats = NDArray[np.float64]
 HOURS = 720

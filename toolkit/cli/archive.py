@@ -28,6 +28,8 @@ from toolkit.cli.options import SizeChoice, open_session
 from toolkit.display import count_text
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from toolkit.archive.archive import Archive
     from toolkit.archive.runs import RefreshRequest
     from toolkit.client import Session
@@ -298,7 +300,17 @@ def scan(
         write_json_lines(rows, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     else:
-        typer.echo(rows.to_string(index=False, max_rows=20, max_cols=12))
+        shown = rows if names else _leave_out_origin(rows)
+        typer.echo(shown.to_string(index=False, max_rows=20, max_cols=12))
+        if len(shown.columns) < len(rows.columns):
+            typer.echo("columns that begin with _ are left out; --columns can name them", err=True)
+
+
+def _leave_out_origin(rows: "pd.DataFrame") -> "pd.DataFrame":
+    """Return rows without the columns on their origin, except the account or other subject."""
+    fields = [name for name in rows.columns if not name.startswith("_")]
+    # Whole answers have no columns of a record.
+    return rows[[*rows.columns.intersection(["_subject"]), *fields]] if fields else rows
 
 
 @archive_app.command()

@@ -43,7 +43,7 @@ class Parameter:
     - ``least``, ``most``: range of a whole number; for lists, of the number of entries
     - ``within``: name of the object in the request that contains the parameter; empty: the request
       itself
-    - ``native``: how the parameter names the native dex: a form of
+    - ``dex_form``: how the parameter names the native dex: a form of
       `toolkit.contract.dexes.native_form`
     """
 
@@ -57,7 +57,7 @@ class Parameter:
     least: int | None = None
     most: int | None = None
     within: str = ""
-    native: str = ""
+    dex_form: str = ""
 
     @property
     def selects_part(self) -> bool:
@@ -223,10 +223,12 @@ _AGGREGATE = Parameter(
     default=False,
 )
 _FILL_DEX = Parameter(
-    "dex", "dex", "text", "only fills of this dex; main_dex is the native one", native="fills"
+    "dex", "dex", "text", "only fills of this dex; main_dex is the native one", dex_form="fills"
 )
-DEX = Parameter("dex", "dex", "text", "dex; empty is the native one", default="", native="request")
-COIN = Parameter("coin", "coin", "text", "coin, `<dex>:` in front", required=True, native="coin")
+DEX = Parameter(
+    "dex", "dex", "text", "dex; empty is the native one", default="", dex_form="request"
+)
+COIN = Parameter("coin", "coin", "text", "coin, `<dex>:` in front", required=True, dex_form="coin")
 
 # fmt: off
 OPERATIONS: Final[dict[str, Operation]] = {
@@ -242,7 +244,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "Cumulative book depth within six distances of the mid price, of every market.",
             r.Depth, (Table(r.DepthRow),),
             (Parameter("dex", "dex", "text",
-                 "only markets of this dex; hyperliquid is the native one", native="rows"),),
+                 "only markets of this dex; hyperliquid is the native one", dex_form="rows"),),
             points=5, add_on=True, own=True, unpublished=500, from_archive=True),
         Operation("slippageHistory", "market",
             "What a market order of one size would have cost, every 15 minutes.",
@@ -265,7 +267,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "Open-interest and transfer limits of a builder-deployed dex.",
             r.PerpDexLimits | None, (Table(r.DexCaps, "dex"), Table(r.CoinCapRow, "coins")),
             (Parameter("dex", "dex", "text", "dex; empty is the native one", required=True,
-                 native="request"),),
+                 dex_form="request"),),
             from_archive=True),
         Operation("accountValueSnapshotTimestamp", "snapshots",
             "Which account-value snapshot is the latest; cheap, meant to be polled.",
@@ -275,7 +277,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "Account value, notionals and mode of every account, by collateral token.",
             list[r.AccountValueRow], (Table(r.AccountValueRow),),
             (Parameter("collateral_tokens", "collateral_tokens", "texts",
-                 "`<token>`, `<dex>:<token>` or ALL", required=True, least=1, native="token"),),
+                 "`<token>`, `<dex>:<token>` or ALL", required=True, least=1, dex_form="token"),),
             add_on=True, own=True, binary=True, limit=_SNAPSHOT_LIMIT, unpublished=404),
         Operation("perpTwapSnapshotTimestamp", "snapshots",
             "Which TWAP snapshot is the latest; cheap, meant to be polled.",
@@ -286,7 +288,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             list[r.TwapRow], (Table(r.TwapRow),),
             (Parameter("market_names", "market_names", "texts",
                  "`<market>`, `<dex>:<market>`, ALL, `ALL:<dex>` or ALL:ALL_DEXES",
-                 required=True, least=1, native="market"),),
+                 required=True, least=1, dex_form="market"),),
             own=True, binary=True, limit=_SNAPSHOT_LIMIT, unpublished=404),
         Operation("userFills", "fills", "The latest fills of a user, newest first.",
             list[r.Fill], (Table(r.Fill, omits=("venue", "user")),),
@@ -340,7 +342,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             (Parameter("users", "users", "addresses", "at most 1000, 100 with ALL_DEXES", True,
                  most=1000),
              Parameter("dex", "dex", "text", "dex; empty: native; or ALL_DEXES", default="",
-                 native="request")),
+                 dex_form="request")),
             points=100, scale=Scale(each=2, entries="users", dex="dex"), own=True,
             subject=("dex", "users"), answer_by_dex=r.BatchStatesByDex, from_archive=True),
         Operation("borrowLendUserState", "accounts", "What a user has borrowed and supplied.",

@@ -37,17 +37,18 @@ _NEARLY_FULL: Final = 0.9
 class PageDecision:
     """The rows of a page to keep, and the next request.
 
-    - ``start``, ``stop``: the rows to keep, as a slice of the page
+    - ``first_row``, ``end_row``: positions in the page, counted from 0. The rows from ``first_row``
+      on, and before ``end_row``, are kept.
     - ``after``: the parameters that change in the next request; None at the end
-    - ``certain_stop``: None, unless the page seems to be the last one and the next request only
-      confirms this. Then it is the end of the slice to keep if that request does not confirm it.
+    - ``certain_end_row``: None, unless the page seems to be the last one and the next request only
+      confirms this. Then it replaces ``end_row`` if that request does not confirm it.
     - ``is_confirmed``: whether the page has no row that the page before it did not have
     """
 
-    start: int
-    stop: int
+    first_row: int
+    end_row: int
     after: Mapping[str, Any] | None
-    certain_stop: int | None = None
+    certain_end_row: int | None = None
     is_confirmed: bool = False
 
 
@@ -101,7 +102,7 @@ class PageReader:
             return PageDecision(0, len(rows), None)
         self._sent.add(frozenset(self.parameters.items()))
         decision = self._decide(self._keys(rows))
-        self._is_confirming = decision.certain_stop is not None
+        self._is_confirming = decision.certain_end_row is not None
         if decision.after is not None:
             is_sent = self._is_sent(decision.after)
             self.parameters = self._change(decision.after)
@@ -131,31 +132,31 @@ class PageReader:
             again = self._check_proof(self._proof, keys)
             if again is not None:
                 return PageDecision(0, 0, again)
-        start = 0
-        while start < len(keys) and not self._is_new(keys[start]):
-            start += 1
+        first_row = 0
+        while first_row < len(keys) and not self._is_new(keys[first_row]):
+            first_row += 1
         cut = len(keys)
-        while cut > start and keys[cut - 1] == keys[-1]:
+        while cut > first_row and keys[cut - 1] == keys[-1]:
             cut -= 1
-        self._check_last_tie(keys[start:])
+        self._check_last_tie(keys[first_row:])
         # No new row came, or only the tie at the end of the page before, with the same rows.
-        is_unchanged = start == len(keys) or (
-            cut == start and self._last_tie == (keys[-1], len(keys) - start)
+        is_unchanged = first_row == len(keys) or (
+            cut == first_row and self._last_tie == (keys[-1], len(keys) - first_row)
         )
         self._last_tie = None
-        proof = None if proved else self._request_proof(keys, start, cut)
+        proof = None if proved else self._request_proof(keys, first_row, cut)
         self._longest = max(self._longest, len(keys))
-        if start < len(keys):
+        if first_row < len(keys):
             self._only_tie = None
         if proof is not None:
-            return PageDecision(start, start, proof)
-        if self._is_last(keys, start, is_unchanged=is_unchanged):
-            return self._decide_end(keys, start, cut, is_unchanged=is_unchanged)
-        if cut == start:
-            is_complete = proved == (keys[-1], len(keys) - start)
-            return self._decide_single_tie(keys, start, is_complete=is_complete)
+            return PageDecision(first_row, first_row, proof)
+        if self._is_last(keys, first_row, is_unchanged=is_unchanged):
+            return self._decide_end(keys, first_row, cut, is_unchanged=is_unchanged)
+        if cut == first_row:
+            is_complete = proved == (keys[-1], len(keys) - first_row)
+            return self._decide_single_tie(keys, first_row, is_complete=is_complete)
         self.ties += 1
-        return PageDecision(start, cut, self._cut_tie(keys, cut))
+        return PageDecision(first_row, cut, self._cut_tie(keys, cut))
 
     def _cut_tie(self, keys: list[Key], cut: int) -> dict[str, Any]:
         """Return the change that requests the last tie of a page again."""
@@ -164,14 +165,14 @@ class PageReader:
         return self._request_again(keys[cut - 1], keys[-1])
 
     def _decide_end(
-        self, keys: list[Key], start: int, cut: int, *, is_unchanged: bool
+        self, keys: list[Key], first_row: int, cut: int, *, is_unchanged: bool
     ) -> PageDecision:
         """Decide on a page after which there should be no rows."""
         after: dict[str, Any] | None = None
         is_only_page = len(self._sent) == 1
         is_tie_again, self._is_tie_again = self._is_tie_again, False
         is_confirmed = is_unchanged and self._is_confirming and not is_tie_again
-        certain_stop = cut
+        certain_end_row = cut
         until = -1 if self.confirm_until is None else self.confirm_until
         is_early = bool(keys) and keys[-1][0] <= until
         # The service may send fewer rows than requested, or only complete transactions.
@@ -182,21 +183,21 @@ class PageReader:
             after = self._request_range_again()
         elif not is_early or self.operation.paging != "cursor" or self.by_time:
             pass
-        elif cut > start:
+        elif cut > first_row:
             after = self._cut_tie(keys, cut)
-        elif start < len(keys):
+        elif first_row < len(keys):
             # First the only new tie, which may be cut; then what follows it.
-            after = None if is_tie_again else self._request_single_tie_again(keys, start)
+            after = None if is_tie_again else self._request_single_tie_again(keys, first_row)
             if after is None:
-                certain_stop = self._keep_only_tie(keys, start)
+                certain_end_row = self._keep_only_tie(keys, first_row)
                 after = self._request_after(keys[-1])
                 if after and self._is_sent(after) and keys[-1][0] != self.parameters.get("end"):
                     after = {"start": keys[-1][0] + 1, "cursor": None}
         if after is not None and self._is_sent(after):
             after = None  # this request was answered
         if after is None:
-            return PageDecision(start, len(keys), None, is_confirmed=is_confirmed)
-        return PageDecision(start, len(keys), after, certain_stop=certain_stop)
+            return PageDecision(first_row, len(keys), None, is_confirmed=is_confirmed)
+        return PageDecision(first_row, len(keys), after, certain_end_row=certain_end_row)
 
     def _keys(self, rows: Sequence[Any]) -> list[Key]:
         """Return the keys of rows; only their times if a part of a key is missing."""
@@ -218,13 +219,13 @@ class PageReader:
     def _has_cursors(self) -> bool:
         return self.operation.paging in ("cursor", "open cursor") and not self.by_time
 
-    def _request_single_tie_again(self, keys: list[Key], start: int) -> dict[str, Any] | None:
+    def _request_single_tie_again(self, keys: list[Key], first_row: int) -> dict[str, Any] | None:
         """Return the change that requests the only new tie of a page again: another page size."""
         page, size = self.operation.page, self.size or 0
         if page is None or self.confirm_pages > 1 or len(keys) >= size - 1:
             return None
         self.size = size + 1 if size < (self.most or 0) else size - 1
-        self._last_tie = (keys[-1], len(keys) - start)
+        self._last_tie = (keys[-1], len(keys) - first_row)
         self._is_tie_again = True
         return {page.python: self.size}
 
@@ -258,32 +259,34 @@ class PageReader:
             else key > self.last_kept_key
         )
 
-    def _is_last(self, keys: list[Key], start: int, *, is_unchanged: bool) -> bool:
+    def _is_last(self, keys: list[Key], first_row: int, *, is_unchanged: bool) -> bool:
         if self.operation.paging == "cursor":
             return self.size is not None and len(keys) < self.size
-        if start < len(keys):
+        if first_row < len(keys):
             return is_unchanged
         # The page size is unknown, and the rows of the cursor may have filled the page.
         return len(keys) < _SILENT_CUT or not self._has_cursors
 
-    def _decide_single_tie(self, keys: list[Key], start: int, *, is_complete: bool) -> PageDecision:
+    def _decide_single_tie(
+        self, keys: list[Key], first_row: int, *, is_complete: bool
+    ) -> PageDecision:
         """Decide on a page whose new rows all have the same key."""
         if is_complete or len(keys) < (_SILENT_CUT if self.size is None else self.size):
-            self._keep_only_tie(keys, start)
+            self._keep_only_tie(keys, first_row)
             after = self._request_after(keys[-1])
             if after is not None and self._is_sent(after):
                 after = None  # an inclusive service sent the rows of the cursor, and nothing else
-            return PageDecision(start, len(keys), after)
-        self._last_tie = (keys[-1], len(keys) - start)
-        if 0 < start < len(keys) and self._has_cursors and self.parameters.get("cursor"):
+            return PageDecision(first_row, len(keys), after)
+        self._last_tie = (keys[-1], len(keys) - first_row)
+        if 0 < first_row < len(keys) and self._has_cursors and self.parameters.get("cursor"):
             # The rows of the cursor came again and used a part of the page: cursors are inclusive
             # here, so that the next page can begin with this tie.
-            return PageDecision(start, start, {"cursor": make_cursor(keys[-1])})
+            return PageDecision(first_row, first_row, {"cursor": make_cursor(keys[-1])})
         page = self.operation.page
         if page is not None and self.size is not None and self.size < (self.most or 0):
             # A larger page may contain the complete tie.
             self.size = min(self.size * 2, self.most or self.size)
-            return PageDecision(start, start, {page.python: self.size})
+            return PageDecision(first_row, first_row, {page.python: self.size})
         raise Incomplete(
             f"{self.operation.type}: all {len(keys)} rows of a full page have the key "
             f"{make_cursor(keys[-1])}. No cursor leads past it, so the rows after it cannot be "
@@ -293,13 +296,13 @@ class PageReader:
             else make_cursor(self.last_kept_key),
         )
 
-    def _keep_only_tie(self, keys: list[Key], start: int) -> int:
+    def _keep_only_tie(self, keys: list[Key], first_row: int) -> int:
         """Keep the only new tie of a page, and return the end of the page."""
         self.last_kept_key = keys[-1]
-        self._only_tie = keys[-1], len(keys) - start
+        self._only_tie = keys[-1], len(keys) - first_row
         return len(keys)
 
-    def _request_proof(self, keys: list[Key], start: int, cut: int) -> dict[str, Any] | None:
+    def _request_proof(self, keys: list[Key], first_row: int, cut: int) -> dict[str, Any] | None:
         """Return the change that requests a proof that a tie is complete; None if none is needed.
 
         A service may send fewer rows than requested. Then a tie can fill a page, and its other
@@ -308,21 +311,21 @@ class PageReader:
         """
         if self.operation.grid is not None:  # it has no ties
             return None
-        if self._only_tie is not None and start < len(keys):
-            self._proof = TieProof(*self._only_tie, keys[start][0], self.parameters)
+        if self._only_tie is not None and first_row < len(keys):
+            self._proof = TieProof(*self._only_tie, keys[first_row][0], self.parameters)
             return self._request_unsent(self._only_tie[0][0])
         is_full = self.size is not None and len(keys) >= self.size
-        if cut > start or is_full or not 0 < self._longest <= len(keys):
+        if cut > first_row or is_full or not 0 < self._longest <= len(keys):
             return None
         after: dict[str, Any] | None = None
-        if start and self.parameters.get("cursor"):
+        if first_row and self.parameters.get("cursor"):
             # Cursors are inclusive here, and the rows of the cursor may have filled the page.
-            if start < len(keys):
-                self._last_tie = (keys[-1], len(keys) - start)
+            if first_row < len(keys):
+                self._last_tie = (keys[-1], len(keys) - first_row)
                 after = {"cursor": make_cursor(keys[-1])}
             elif keys[-1][0] != self.parameters.get("end"):
                 after = {"start": keys[-1][0] + 1, "cursor": None}
-        elif not start and self.last_kept_key is not None:
+        elif not first_row and self.last_kept_key is not None:
             self._proof = TieProof(keys[-1], len(keys), None, self.parameters)
             after = self._request_unsent(self.last_kept_key[0])
         return after

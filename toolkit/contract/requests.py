@@ -208,7 +208,7 @@ def _wire_item(parameter: Parameter, value: Any) -> Any:
         return value
     if parameter.kind in ("address", "addresses"):
         return value.lower()
-    return native_form(parameter.native, value) if parameter.native else value
+    return native_form(parameter.dex_form, value) if parameter.dex_form else value
 
 
 def _missing_message(parameter: Parameter) -> str:

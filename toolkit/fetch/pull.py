@@ -422,21 +422,21 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
         if (call := _subject_call.get()) is not None and call.stop.is_set():
             raise Incomplete("the call was interrupted")
         completeness = completeness or answer.completeness
-        is_end = cut.after is None or cut.certain_stop is not None
+        is_end = cut.after is None or cut.certain_end_row is not None
         page = Page(tables, reader, is_end, completeness, answer.content)
         if request.operation.paging == "none":
             yield page
             return
-        stop = cut.stop if left is None else min(cut.stop, cut.start + left)
-        whole = page.select_rows(cut.start, stop, is_last=is_end and stop == cut.stop)
-        left = None if left is None else left - (stop - cut.start)
-        if cut.certain_stop is None or left == 0:
+        stop = cut.end_row if left is None else min(cut.end_row, cut.first_row + left)
+        whole = page.select_rows(cut.first_row, stop, is_last=is_end and stop == cut.end_row)
+        left = None if left is None else left - (stop - cut.first_row)
+        if cut.certain_end_row is None or left == 0:
             yield whole
             if is_end or left == 0:
                 return
         else:
-            certain = page.select_rows(cut.start, cut.certain_stop, is_last=False)
-            left = None if left is None else left + cut.stop - cut.certain_stop
+            certain = page.select_rows(cut.first_row, cut.certain_end_row, is_last=False)
+            left = None if left is None else left + cut.end_row - cut.certain_end_row
             seeming_end = whole, certain
 
 

@@ -1,4 +1,4 @@
-"""Kinds of fills: conversions, settlements, liquidations, forced closes.
+"""Kinds of fills: conversions, market trades, liquidations, forced closes.
 
 Sources: docs/live_service.md, section 2 (liquidations) and section 7 (conversions).
 
@@ -19,18 +19,12 @@ from toolkit.rules.directions import (
     CONVERSIONS,
     LIQUIDATED,
     NOT_TRADED,
-    SETTLEMENT,
 )
 
 
 def is_conversion(have: Sequence[str]) -> nw.Expr:
     """Return whether a fill converts outcome tokens. Its price is a convention, not a trade."""
     return _direction().is_in(CONVERSIONS) if "dir" in have else _never(have)
-
-
-def is_settlement(have: Sequence[str]) -> nw.Expr:
-    """Return whether a fill is the settlement of a market that ended."""
-    return _direction() == SETTLEMENT if "dir" in have else _never(have)
 
 
 def is_market_trade(have: Sequence[str]) -> nw.Expr:

@@ -14,8 +14,8 @@ FEES_BPS = (1, 2, 3, 5, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class BuilderApproval:
-    """An approval of a builder, or its revocation."""
+class ApprovalChange:
+    """The approval of a builder by an account, or its revocation if `approved` is false."""
 
     time: int
     account: int
@@ -23,7 +23,7 @@ class BuilderApproval:
     approved: bool
 
     def apply(self, state: SimulationState) -> None:
-        """Record the approval; it is valid from now on."""
+        """Record the change; it is valid from now on."""
         exchange = state.exchange
         builders = exchange.approved[self.account]
         (builders.add if self.approved else builders.discard)(self.builder)
@@ -45,7 +45,7 @@ def builder_addresses(seed: int, builders: int) -> list[str]:
 
 def draw_approvals(
     seed: int, start_ms: int, days: int, accounts: list[Account], builders: int
-) -> list[BuilderApproval]:
+) -> list[ApprovalChange]:
     """Draw approvals in the first sixth of the time; some are revoked, and some of those repeated.
 
     Accounts that route orders through a builder approve it. A few approve a second one, which they
@@ -54,7 +54,7 @@ def draw_approvals(
     requested and their tables explain their value.
     """
     rng = random_stream(seed, "consents")
-    approvals: list[BuilderApproval] = []
+    approvals: list[ApprovalChange] = []
     span = days * DAY
     for account in accounts:
         preferred = account.builder
@@ -62,32 +62,32 @@ def draw_approvals(
         if account.has_story:
             builder = account.number % builders
             time = start_ms + 50 * MINUTE
-            approvals.append(BuilderApproval(time, account.number, builder, True))
+            approvals.append(ApprovalChange(time, account.number, builder, True))
             continue
         if preferred is None:
             preferred = int(draws[5] * builders) if draws[0] < 0.1 else None
         if preferred is None:
             continue
         time = start_ms + 50 * MINUTE + int(draws[1] * span / 6)
-        approvals.append(BuilderApproval(time, account.number, preferred, True))
+        approvals.append(ApprovalChange(time, account.number, preferred, True))
         if draws[2] < 0.35:
             revoked = time + int(span * (0.2 + 0.3 * draws[3]))
-            approvals.append(BuilderApproval(revoked, account.number, preferred, False))
+            approvals.append(ApprovalChange(revoked, account.number, preferred, False))
             if draws[4] < 0.5:
                 repeated = revoked + int(span * 0.15)
-                approvals.append(BuilderApproval(repeated, account.number, preferred, True))
+                approvals.append(ApprovalChange(repeated, account.number, preferred, True))
         if draws[5] < 0.25 and builders > 1:
             second = (preferred + 1) % builders
-            approvals.append(BuilderApproval(time + 7 * MINUTE, account.number, second, True))
+            approvals.append(ApprovalChange(time + 7 * MINUTE, account.number, second, True))
     stories = {account.number for account in accounts if account.has_story}
     approvals.append(_last_revocation(approvals, stories, start_ms + span))
     return sorted(approvals, key=attrgetter("time"))
 
 
 def _last_revocation(
-    approvals: list[BuilderApproval], stories: set[int], end_ms: int
-) -> BuilderApproval:
+    approvals: list[ApprovalChange], stories: set[int], end_ms: int
+) -> ApprovalChange:
     """Return a revocation near the end, so that one account ends without a builder."""
     excluded = {approval.account for approval in approvals if not approval.approved} | stories
     last = next(approval for approval in approvals if approval.account not in excluded)
-    return BuilderApproval(end_ms - 2 * HOUR, last.account, last.builder, False)
+    return ApprovalChange(end_ms - 2 * HOUR, last.account, last.builder, False)

@@ -45,8 +45,6 @@ _SHARES = (
 The sums grow like the distance to the power of 1.5. An order of size Q therefore moves the price
 by about Q to the power of two thirds."""
 
-SLIPPAGE_EXPONENT = 2.0 / 3.0
-
 _LARGEST_ORDER_COUNT = 6  # on one level of a book
 
 
