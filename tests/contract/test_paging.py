@@ -936,7 +936,7 @@ def test_first_page_is_confirmed_on_demand() -> None:
 
 def test_rows_of_users_cursor_are_dropped() -> None:
     asked = {"cursor": "5_2"}
-    assert read_keys(page_reader(get_operation(FILLS), asked), [(5, 2), (5, 3)])[0].start == 1
+    assert read_keys(page_reader(get_operation(FILLS), asked), [(5, 2), (5, 3)])[0].first_row == 1
     alone = page_reader(get_operation(FILLS), asked, 10, confirm_pages=1)
     assert read_keys(alone, [(5, 2)]) == [PageDecision(1, 1, None)]
 

@@ -110,7 +110,7 @@ class RowBlock:
         size = _page_limit(series.operation, parameters)
         reader = PageReader(series.operation, {}, size, size, last_kept_key=block.after)
         with contextlib.suppress(Incomplete):
-            if reader.read(rows).stop == len(rows):  # a reader of pages would keep all rows
+            if reader.read(rows).end_row == len(rows):  # a reader of pages would keep all rows
                 return block
         return replace(block, until=block.until - 1)
 
