@@ -126,7 +126,8 @@ def _by(results: WalletResults, by: str) -> dict[Any, Decimal]:
 
 
 def _largest(results: WalletResults, sign: int) -> Values:
-    coin, net = max(_by(results, "coin").items(), key=lambda item: sign * item[1])
+    nets = {coin: net for coin, net in _by(results, "coin").items() if coin[0] != "#"}
+    coin, net = max(nets.items(), key=lambda item: sign * item[1])
     assert sign * net > 0
     return {"coin": coin, "net": net}
 

@@ -237,6 +237,9 @@ def test_spread_is_gain_of_matched_size():
     fills = pd.DataFrame({"coin": "BTC", "side": list("BAA"), "time": times, "px": px, "sz": sz})
     assert wallet_reasons.match_within_hours(fills) == (200, 2)
     assert wallet_reasons.match_within_hours(fills.iloc[[0, 2]]) == (0, 0)
+    for side in ("A", "B"):
+        assert wallet_reasons.match_within_hours(fills[fills["side"] == side]) == (0, 0)
+    assert wallet_reasons.match_within_hours(fills.assign(coin="@1")) == (0, 0)
 
 
 def test_builders_have_rows_of_fees(session, results):

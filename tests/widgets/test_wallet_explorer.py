@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -9,7 +10,8 @@ import pytest
 import toolkit as tk
 from tests.widgets.fetchers import CannedFetcher, run_on_thread
 from toolkit.errors import NotPermitted
-from toolkit.widgets.comparison_view import ComparisonView
+from toolkit.widgets.comparison_html import account_options, comparison_html
+from toolkit.widgets.comparison_view import ComparisonRequest, ComparisonView, comparison_view
 from toolkit.widgets.fetcher import bind_session
 from toolkit.widgets.wallet_explorer import WalletExplorer, wallet_explorer
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
@@ -216,8 +218,9 @@ def test_lists_are_set_before_view(explorer: WalletExplorer):
 
 @pytest.fixture(scope="module")
 def accounts(exchange: tk.Session) -> list[str]:
-    """Return four accounts, the last one without rows."""
-    return [*exchange.world["users"][:3], "0x" + "e" * 40]
+    """Return four accounts: the second one has funding, the last one has no rows."""
+    makers, clients = exchange.world["users"][:2], exchange.world["users"][4:]
+    return [makers[0], clients[0], makers[1], "0x" + "e" * 40]
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +259,31 @@ def test_compared_account_is_as_alone(
                 getattr(same, name), getattr(one, name), check_index_type=False
             )
         assert several.code == explorer.code
+        assert one.earned["funding"].notna().all()
+        for frame in ("fills", "ledger"):
+            mine, own = (tk.provenance(getattr(view.account, frame)) for view in (same, one))
+            assert (mine["parameters"], mine["rows"]) == (own["parameters"], own["rows"])
+
+
+def test_failed_request_of_one_account(exchange: tk.Session, accounts: list[str]):
+    asks = bind_session(exchange)
+
+    def fetch(function: Any, /, *arguments: Any, **named: Any) -> Any:
+        if function is tk.user_fills and arguments[0] == accounts[0]:
+            raise NotPermitted("not these <fills>")
+        if function is tk.batch_clearinghouse_states:
+            raise NotPermitted("no <positions>")
+        return asks(function, *arguments, **named)
+
+    request = ComparisonRequest(tuple(accounts), "7d")
+    view = comparison_view(request, fetch, exchange.now_ms(), None)
+    html = comparison_html(view)
+    assert list(view.compared.failed) == accounts[:1]
+    assert sorted(view.earned["user"]) == sorted(accounts[1:3])
+    assert "is missing: not these &lt;fills&gt;" in html
+    assert html.count("Positions and equity cannot be fetched: no &lt;positions&gt;") == 1
+    labels = [label.rpartition(": ")[2] for label, _ in account_options(view)]
+    assert (labels[1], labels[4]) == ("missing", "no rows")
 
 
 def test_chosen_account_makes_no_requests(
@@ -285,6 +313,10 @@ def test_failed_account_is_named(exchange: tk.Session, accounts: list[str]):
         assert "0x&lt;b&gt; is missing: " in explorer._panel.html
         with pytest.raises(ValueError, match="one of the accounts or 'all'"):
             explorer.set(user=accounts[1])
+        with pytest.raises(ValueError, match="choose one account"):
+            explorer.set(user="all", coin="BTC")
+        explorer.set(user="0x<b>")
+        assert "0x<b>" in str(explorer.error)
     with wallet_explorer(["0x1", "0x2"], builders=(), session=exchange) as explorer:
         assert explorer.view is None
         assert "0x1" in str(explorer.error)

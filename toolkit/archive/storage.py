@@ -372,23 +372,21 @@ class ArchiveTables:
     def _keep_files_with_rows(self, dataset: Any, subject: str) -> Any:
         """Return the files that have rows of a subject.
 
-        The statistics of a file with many accounts do not show which accounts it has. To read one
-        column of all files once, and then all columns of a few, is faster than to read all columns
-        of all.
+        The statistics of a file with many accounts do not show which accounts it has. So one column
+        of all files is read, once; and then all columns of the few files with rows.
         """
         fragments = list(dataset.get_fragments())
         if len(fragments) < 2:
             return dataset
-        if sum(map(len, self._subjects.values())) > _SUBJECTS_AT_MOST:
-            self._subjects.clear()
-        unknown = [file.path for file in fragments if file.path not in self._subjects]
+        known = self._subjects
+        unknown = [file.path for file in fragments if file.path not in known]
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
             subjects = pool.map(partial(_read_subjects, dataset.filesystem), unknown)
-            self._subjects.update(zip(unknown, subjects, strict=True))
+            found = known | dict(zip(unknown, subjects, strict=True))
+        is_small = sum(map(len, found.values())) <= _SUBJECTS_AT_MOST
+        self._subjects = found if is_small else {}
         wanted = pa.scalar(subject)
-        with_rows = {
-            file.path for file in fragments if self._subjects[file.path].index(wanted).as_py() >= 0
-        }
+        with_rows = {file.path for file in fragments if found[file.path].index(wanted).as_py() >= 0}
         return keep_files(dataset, with_rows)
 
     def count_rows(self, series: Series, handle: Any = None) -> int:

@@ -580,8 +580,8 @@ def ask(
 ) -> RawAnswer:
     """Send one request and return its answer, as `Session.ask` does.
 
-    A thread that works for `tk.many` lets another one work while it waits. If the service works in
-    this process itself, there is no wait.
+    A thread that works for `tk.many` lets another one work while it waits. A service in this
+    process needs the processor itself, so the thread keeps its turn.
     """
     body, call = request_body(operation, parameters), _subject_call.get()
     if call is None or call.turn is None or session.source.in_process:

@@ -103,7 +103,7 @@ def fetch_wallet(
             "meta": partial(meta, session=session),
         },
     )
-    latest = None if builders is not None else fetch_latest_fills(session, user)
+    latest = fetch_latest_fills(session, user)
     chosen = tuple(builders) if builders is not None else list_builders(session, latest)
     missing_reasons: dict[str, str] = {}
     return WalletFrames(

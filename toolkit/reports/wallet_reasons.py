@@ -19,19 +19,19 @@ SENTENCES: Final = {
     "maker_most": "The account made prices: {share:share} of its volume rested in the book before "
     "others traded against it.",
     "taker": "All of its volume was taken from the book.",
-    "matched": "It bought {usd:dollars} USD of coins and sold the same amounts within the same "
-    "hour, which brought {gain:signed} USD, or {rate:bps} bps: the spread.",
-    "held_longer": "The rest of its closed and unrealised PnL, {rest:signed} USD, is from "
-    "positions that it held for longer.",
-    "builder": "Of the fees, {paid:signed} USD went to the builder {builder}, for {usd:dollars} "
-    "USD that it routed ({share:share} of the volume): {rate:bps} bps, on top of {own:bps} bps of "
-    "trading fees.",
-    "builders": "Of the fees, {paid:signed} USD went to builders, for {usd:dollars} USD that they "
-    "routed ({share:share} of the volume): {rate:bps} bps, on top of {own:bps} bps of trading "
-    "fees.",
-    "builder_most": "Most of it went to the builder {builder}: {paid:signed} USD for {usd:dollars} "
-    "USD, {rate:bps} bps.",
-    "without_builders": "Without the fees of builders, net PnL would be {net:signed} USD.",
+    "matched": "It bought {usd:dollars} USD of perps and sold the same amounts within the same "
+    "hour, which brought {gain:signed} USD, or {rate:bps} bps.",
+    "held_longer": "The rest of its closed and unrealised PnL, {rest:signed} USD, is from spot and "
+    "from positions that it held over the end of an hour.",
+    "builder": "Fees of the builder {builder} are {paid:signed} USD, for {usd:dollars} USD that it "
+    "routed ({share:share} of the volume): {rate:bps} bps. Trading fees are {own:bps} bps of the "
+    "whole volume.",
+    "builders": "Fees of builders are {paid:signed} USD, for {usd:dollars} USD that they routed "
+    "({share:share} of the volume): {rate:bps} bps. Trading fees are {own:bps} bps of the whole "
+    "volume.",
+    "builder_most": "Most of them are of the builder {builder}: {paid:signed} USD for "
+    "{usd:dollars} USD, {rate:bps} bps.",
+    "without_builders": "Without the fees of builders, the net would be {net:signed} USD.",
     "coin_gain": "The largest gain is from {coin}: {net:signed} USD.",
     "coin_loss": "The largest loss is from {coin}: {net:signed} USD.",
     "best_day": "The best day was {day}, with {net:signed} USD.",
@@ -68,7 +68,8 @@ def _maker_sentences(results: WalletResults) -> list[Sentence]:
         values = {"usd": usd, "gain": gain, "rate": 1e4 * gain / usd}
         sentences.append(sentence(SENTENCES, "matched", **values))
     states = results.frames.states
-    if usd and states is not None and not results.fills_without_amounts:
+    is_whole = results.frames.start_ms == 0  # unrealised PnL counts from the entry on
+    if usd and is_whole and states is not None and not results.fills_without_amounts:
         unrealised = states.positions["unrealized_pnl"].sum(skipna=False)
         rest = float(results.total["closed_pnl"] + unrealised) - gain
         sentences.append(sentence(SENTENCES, "held_longer", rest=rest))
@@ -93,10 +94,12 @@ def match_within_hours(fills: pd.DataFrame) -> tuple[float, float]:
         .groupby([fills["coin"], hours.rename("hour"), fills["side"]])
         .sum()
     )
-    sides = [sums.xs(side, level="side") for side in ("B", "A")]
-    bought, sold = (side.loc[sides[0].index.intersection(sides[1].index)] for side in sides)
+    side = sums.index.get_level_values("side")
+    sides = [sums[side == name].droplevel("side") for name in ("B", "A")]
+    both = sides[0].index.intersection(sides[1].index)
+    bought, sold = (rows.loc[both] for rows in sides)
     matched = bought["sz"].where(bought["sz"] < sold["sz"], sold["sz"])
-    paid, received = (matched * side["usd"] / side["sz"] for side in (bought, sold))
+    paid, received = (matched * rows["usd"] / rows["sz"] for rows in (bought, sold))
     return float(paid.sum()), float((received - paid).sum())
 
 
@@ -169,12 +172,17 @@ def _net_sentences(results: WalletResults) -> list[Sentence]:
         return []
     sentences = []
     coins, days = results.attribution(by="coin"), results.attribution(by="day")
+    # The two sides of an outcome market cancel each other.
+    coins = coins[~coins["coin"].str.startswith("#")]
     by_coin, by_day = _floats(coins), _floats(days)
-    best, worst = coins.loc[by_coin.idxmax()], coins.loc[by_coin.idxmin()]
-    if len(coins) > 1 and best["net"] > 0:
-        sentences.append(sentence(SENTENCES, "coin_gain", coin=best["coin"], net=best["net"]))
-    if len(coins) > 1 and worst["net"] < 0:
-        sentences.append(sentence(SENTENCES, "coin_loss", coin=worst["coin"], net=worst["net"]))
+    if len(coins) > 1:
+        best, worst = coins.loc[by_coin.idxmax()], coins.loc[by_coin.idxmin()]
+        for name, row, is_such in (
+            ("coin_gain", best, best["net"] > 0),
+            ("coin_loss", worst, worst["net"] < 0),
+        ):
+            if is_such:
+                sentences.append(sentence(SENTENCES, name, coin=row["coin"], net=row["net"]))
     is_loss = results.total["net"] < 0
     if is_loss:
         sentences.reverse()

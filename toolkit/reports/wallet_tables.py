@@ -46,7 +46,7 @@ _BUILDERS: Final = (
     TextColumn("fee", "builder fees, USD", tables.signed_usd),
     TextColumn("rate", "bps of it", formats.basis_points),
 )
-_NOT_NAMED: Final = "not named: before the latest fills"
+_NOT_NAMED: Final = "not named by the latest fills"
 _LEDGER: Final = (
     TextColumn("time", "time, UTC", tables.time_text, number=False),
     TextColumn("type", "type", tables.plain_text, number=False),

@@ -34,6 +34,11 @@ def comparison_html(view: ComparisonView) -> str:
         bars = draw_svg(plots.waterfall, view.total)
         figures.append(f"<div>{bars}{view_html.note(f'All accounts. {coverage}')}</div>")
     table = view_html.table("By account", _account_rows(view), _ACCOUNTS)
+    reasons = dict.fromkeys(each.missing_reason for each in view.compared.accounts.values())
+    parts += [
+        view_html.note(f"Positions and equity cannot be fetched: {reason}")
+        for reason in filter(None, reasons)
+    ]
     return (
         f'{"".join(parts)}<div class="tk-figures">{"".join(figures)}</div>'
         f'<div class="tk-side">{table}</div>'
@@ -41,14 +46,14 @@ def comparison_html(view: ComparisonView) -> str:
 
 
 def account_options(view: ComparisonView) -> list[tuple[str, str | None]]:
-    """Return the accounts to choose from with their net, the largest first."""
+    """Return the accounts to choose from with their net, in the order of the request."""
     nets = dict(zip(view.earned["user"], view.earned["net"], strict=True))
-    users = [*nets, *(user for user in view.compared.accounts if user not in nets)]
-    labels = [
-        f"{formats.short_address(user)}: {signed_usd(nets[user]) if user in nets else 'no rows'}"
-        for user in users
-    ]
-    return [("all accounts", None), *zip(labels, users, strict=True)]
+    options: list[tuple[str, str | None]] = [("all accounts", None)]
+    for user in view.request.users:
+        text = "missing" if user in view.compared.failed else "no rows"
+        text = signed_usd(nets[user]) if user in nets else text
+        options.append((f"{formats.short_address(user)}: {text}", user))
+    return options
 
 
 def _headline_text(view: ComparisonView) -> str:
@@ -67,7 +72,7 @@ def _headline_text(view: ComparisonView) -> str:
             f"{formats.short_address(each['user'])} with {signed_usd(each['net'])}"
             for each in (known.iloc[0], known.iloc[-1])
         )
-        text += f"; the most {best}, the least {worst}"
+        text += f"; best: {best}; worst: {worst}"
     if empty := count - len(earned):
         text += f"; {count_text(empty, 'account has', 'accounts have')} no rows"
     return text + "."

@@ -9,7 +9,7 @@ import pandas as pd
 from toolkit import pnl
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import check_request
-from toolkit.errors import BadRequest, Incomplete
+from toolkit.errors import BadRequest, Incomplete, ToolkitError
 from toolkit.fetch import (
     builder_approved_funding_by_time,
     user_fills_by_time,
@@ -114,10 +114,10 @@ def fetch_accounts(request: ComparisonRequest, fetch: Fetcher, now_ms: int) -> C
     failed: dict[str, str] = {}
     fills = _fetch_many(fetch, user_fills_by_time, users, start, end, failed)
     ledger = _fetch_many(fetch, user_non_funding_ledger_updates, users, start, end, failed)
-    known = [user for user in users if user not in failed]
     builders = request.builders
     if builders is None:
-        builders = tuple(sorted({name for user in known for name in latest_builders(user, fetch)}))
+        builders = _latest_builders(fetch, users, failed)
+    known = [user for user in users if user not in failed]
     funding = None
     if builders:
         paid = fetch(
@@ -176,9 +176,31 @@ def _fetch_many(
     return rows
 
 
+def _latest_builders(
+    fetch: Fetcher, users: Sequence[str], failed: dict[str, str]
+) -> tuple[str, ...]:
+    """Return the builders of all accounts, and add to `failed` accounts without an answer."""
+    found: set[str] = set()
+    for user in users:
+        if user not in failed:
+            try:
+                found.update(latest_builders(user, fetch))
+            except ToolkitError as error:
+                failed[user] = error_text(error)
+    return tuple(sorted(found))
+
+
 def _rows_of(frame: pd.DataFrame, column: str, user: str) -> pd.DataFrame:
-    """Return the rows of one account as its own fetch function returns them."""
-    return frame[frame[column] == user].drop(columns=column).reset_index(drop=True)
+    """Return the rows and the provenance of one account, as its own fetch function does."""
+    rows = frame[frame[column] == user].drop(columns=column).reset_index(drop=True)
+    facts = frame.attrs["toolkit"]
+    others = {name: value for name, value in facts["parameters"].items() if name != "users"}
+    rows.attrs["toolkit"] = {
+        **facts,
+        "parameters": {"user": user, **others},
+        "rows": len(rows),
+    }
+    return rows
 
 
 def _state_of(frame: pd.DataFrame | None, user: str) -> pd.DataFrame | None:

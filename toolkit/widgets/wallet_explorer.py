@@ -125,6 +125,8 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
         if period is not None:
             self._period.value = period
         self.settle()
+        if chosen and isinstance(self.request, ComparisonRequest):
+            raise ValueError("choose one account before a coin or a day: set(user=...)")
         for name, value in chosen.items():
             control = {"coin": self._coin, "day": self._day}[name]
             choices = [choice for _, choice in control.options]
@@ -252,7 +254,8 @@ def wallet_explorer(
     period : str, default "30d"
         Length of the period up to now, such as ``"36h"`` or ``"30d"``.
     coin, day : str, optional
-        Show one coin, or one day (``"2025-09-28"``, UTC); of several accounts, of the first one.
+        Show one coin, or one day (``"2025-09-28"``, UTC). With several accounts, it shows the
+        first one.
     builders : sequence of str, optional
         Builders that the account had approved: the service has funding rows only through them. By
         default those through which its latest fills were routed, or all builders of a local

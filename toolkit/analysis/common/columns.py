@@ -44,10 +44,10 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
     """Return a frame with one spelling of addresses, dexes and times.
 
     Addresses become lower case: a checksummed address is the same account. The native dex gets
-    one name. In both, categories become texts. In pandas frames, all other categories become
-    plain values, too (narwhals cannot choose between a category and a text), times become UTC
-    (narwhals does not know the name of every zone), and the index is dropped, because it may have
-    the name of a column.
+    one name. Categories of addresses and dexes become texts. In pandas frames, all other categories
+    become plain values, too (narwhals cannot choose between a category and a text), times become
+    UTC (narwhals does not know the name of every zone), and the index is dropped, because it may
+    have the name of a column.
     """
     made: Any = _normalise_pandas(native) if isinstance(native, pd.DataFrame) else native
     try:
