@@ -234,7 +234,8 @@ def cascade(
     coins = sorted({*held["coin"], coin})
     ranked = _rank_accounts(table, held, tiers, coins)
     laws = read_laws(impact, coins, draws, seed)
-    if coin not in set(held["coin"]) and np.isnan(laws.a[0][coins.index(coin)]).all():
+    is_held = held.empty or coin in set(held["coin"])
+    if not is_held and np.isnan(laws.a[0][coins.index(coin)]).all():
         raise ValueError(f"No position is in {coin!r}; positions are in {_name_some(held['coin'])}")
     rules = _Rules(coins.index(coin), lasting, backstop_trades)
     sums, rounds, gone = [], [], []
@@ -269,7 +270,7 @@ def cascade(
 def _name_some(coins: pd.Series, most: int = 8) -> str:
     """Return the coins with the most positions."""
     names = list(coins.value_counts().index)
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "") if names else "no coin"
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def _shock_of(name: str, coin: str, shock: float, betas: float | Mapping[str, float]) -> float:
