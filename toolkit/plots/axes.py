@@ -147,6 +147,14 @@ def label_right_edge(ax: Axes, y: float, text: str, colour: str) -> None:
     )
 
 
+def check_account_count(count: int) -> None:
+    """Raise ValueError if there are more accounts than one figure can have lines."""
+    if count > MAX_LINES:
+        raise ValueError(
+            f"at most {MAX_LINES} accounts can be drawn here, not {count}: select some"
+        )
+
+
 def period_column(frame: pd.DataFrame) -> str:
     """Return the name of the column with the hours, days or weeks of a result.
 

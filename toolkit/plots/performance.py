@@ -281,10 +281,7 @@ def _split_accounts(returns: pd.DataFrame) -> dict[str, pd.DataFrame]:
     if "user" not in rows.columns:
         return {"": rows}
     curves = {_short_name(user): each for user, each in rows.groupby("user", sort=False)}
-    if len(curves) > axes.MAX_LINES:
-        raise ValueError(
-            f"at most {axes.MAX_LINES} accounts can be drawn here, not {len(curves)}: select some"
-        )
+    axes.check_account_count(len(curves))
     return curves
 
 

@@ -226,10 +226,7 @@ def _pnl_lines(rows: pd.DataFrame, theme: Theme) -> list[_PnlLine]:
 def _account_lines(rows: pd.DataFrame, theme: Theme) -> list[_PnlLine]:
     """Return a line of the net for each account, in the order of the rows."""
     accounts = list(rows.groupby("user", sort=False))
-    if len(accounts) > axes.MAX_LINES:
-        raise ValueError(
-            f"at most {axes.MAX_LINES} accounts can be drawn here, not {len(accounts)}: select some"
-        )
+    axes.check_account_count(len(accounts))
     lines = []
     for number, (user, own) in enumerate(accounts):
         times, steps = _step_times(own)
