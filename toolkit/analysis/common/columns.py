@@ -113,10 +113,9 @@ def open_frame(native: Any, what: str, kind: Numbers | None = None) -> Frame:
 
 def open_table(native: Any, what: str) -> Frame:
     """Return a native frame in narwhals; pandas becomes Arrow, which is faster for many columns."""
-    native = normalise_frame(native)
     if not isinstance(native, pd.DataFrame):
         return open_frame(native, what)
-    plain = _without_nested(native)
+    plain = _without_nested(normalise_frame(native))
     try:
         table = pa.Table.from_pandas(plain, preserve_index=False)
     except pa.ArrowException:  # a column of the user has values of several types

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import narwhals as nw
 
 from toolkit.analysis.common import columns
-from toolkit.analysis.common.markets import OUTCOME_COIN
+from toolkit.analysis.common.markets import is_outcome
 from toolkit.errors import warn_caller
 from toolkit.rules.directions import (
     AUTO_DELEVERAGING,
@@ -83,7 +83,7 @@ def warn_missing_directions(
     """
     if "dir" in frame.collect_schema().names() and columns.is_empty_column(frame, "dir"):
         if outcomes_alone:
-            outcomes = frame.filter(nw.col("coin").str.contains(OUTCOME_COIN))
+            outcomes = frame.filter(is_outcome(nw.col("coin")))
             if not columns.is_empty_column(outcomes, "dir"):  # there are none
                 return
         message = (

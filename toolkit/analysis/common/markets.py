@@ -4,18 +4,27 @@ import narwhals as nw
 
 from toolkit.contract.dexes import NATIVE_ALIASES, NATIVE_NAMES
 
-SPOT_COIN = r"^@|/"
-OUTCOME_COIN = r"^#"
-NOT_PERP = f"{SPOT_COIN}|{OUTCOME_COIN}"
+NOT_PERP = r"^@|/|^#"
 """Coins of spot and outcome markets, which are paid from the spot balance."""
 
 NATIVE_DEX = NATIVE_NAMES["rows"]
 """The name of the native dex in results; depth and slippage rows have the same name."""
 
 
+def is_spot(coin: nw.Expr) -> nw.Expr:
+    """Return whether a coin is a spot market: ``@107`` or ``PURR/USDC``."""
+    # Two tests of plain text take a third of the time of one regular expression.
+    return coin.str.starts_with("@") | coin.str.contains("/", literal=True)
+
+
+def is_outcome(coin: nw.Expr) -> nw.Expr:
+    """Return whether a coin is an outcome token: ``#12340``."""
+    return coin.str.starts_with("#")
+
+
 def is_perp(coin: nw.Expr) -> nw.Expr:
     """Return whether a coin is a perp, on any dex."""
-    return ~coin.str.contains(NOT_PERP)
+    return ~(is_spot(coin) | is_outcome(coin))
 
 
 def unify_dex_name(dex: nw.Expr) -> nw.Expr:
@@ -32,11 +41,11 @@ def unify_token_name(token: nw.Expr) -> nw.Expr:
 def dex_of(coin: nw.Expr) -> nw.Expr:
     """Return the dex of a coin: ``<dex>:`` before the symbol, else hyperliquid, spot, outcome."""
     return (
-        nw.when(coin.str.contains(":"))
+        nw.when(coin.str.contains(":", literal=True))
         .then(unify_dex_name(coin.str.replace_all(":.*", "")))
-        .when(coin.str.contains(SPOT_COIN))
+        .when(is_spot(coin))
         .then(nw.lit("spot"))
-        .when(coin.str.contains(OUTCOME_COIN))
+        .when(is_outcome(coin))
         .then(nw.lit("outcome"))
         .otherwise(nw.lit(NATIVE_DEX))
     )

@@ -75,7 +75,7 @@ def warn_missing_tokens(frame: Frame, what: str) -> None:
         return
     silent = frame.select("coin", "side", "fee", "fee_token")
     silent = silent.filter(nw.col("fee_token").is_null() & (nw.col("side") == "B"))
-    silent = silent.filter(nw.col("coin").str.contains(markets.SPOT_COIN) & (nw.col("fee") != 0))
+    silent = silent.filter(markets.is_spot(nw.col("coin")) & (nw.col("fee") != 0))
     one = nw.lit(1)
     counted = silent.with_columns(_buys=one).select(nw.col("_buys").sum())
     buys = counted.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["_buys"]
@@ -142,7 +142,7 @@ def is_cash() -> nw.Expr:
 
 def is_in_bought_token() -> nw.Expr:
     """Return whether a fill's fee is in the token that it bought."""
-    spot = nw.col("coin").str.contains(markets.SPOT_COIN)
+    spot = markets.is_spot(nw.col("coin"))
     return spot & (nw.col("side") == "B") & ~is_cash()
 
 
@@ -153,7 +153,8 @@ def is_at_par() -> nw.Expr:
 
 def _has_own_token() -> nw.Expr:
     """Return whether a coin may have another collateral or quote token than USDC."""
-    return nw.col("coin").str.contains(f":|{markets.NOT_PERP}")
+    coin = nw.col("coin")
+    return coin.str.contains(":", literal=True) | ~markets.is_perp(coin)
 
 
 def warn_missing_builder_fees(frame: Frame, what: str) -> None:
@@ -269,7 +270,7 @@ def dex_tokens_in_fills(fills: Frame) -> dict[str, str]:
     """
     if "fee_token" not in fills.collect_schema().names():
         return {}
-    mine = nw.col("coin").str.contains(":") & ~is_cash()
+    mine = nw.col("coin").str.contains(":", literal=True) & ~is_cash()
     pairs = fills.filter(mine).select(dex=markets.dex_of(nw.col("coin")), token=nw.col("fee_token"))
     rows = pairs.unique(["dex", "token"]).lazy().collect("pyarrow")
     found: dict[str, str] = {}

@@ -112,7 +112,7 @@ def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> F
     frame = frame.with_columns(
         _cash=nw.col("_token").is_null() | nw.col("_token").is_in(usd_values.CASH)
     )
-    spot = ~nw.col("_perp") & ~nw.col("coin").str.starts_with("#")
+    spot = ~nw.col("_perp") & ~markets.is_outcome(nw.col("coin"))
     frame = frame.with_columns(_bought=~nw.col("_cash") & (nw.col("side") == "B") & spot)
     is_not_native_perp = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
     return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & is_not_native_perp)
@@ -176,8 +176,7 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dic
         measures["fees_in_cost"] = columns.flip_sign(nw.col("_in_cost"), kind)
     if "dir" in have:  # conversions are not trades (docs/live_service.md, section 7)
         # Only outcome tokens can be converted.
-        outcome = nw.col("coin").str.starts_with("#")
-        converts = outcome & directions.is_conversion(have)
+        converts = markets.is_outcome(nw.col("coin")) & directions.is_conversion(have)
         measures["conversions"] = nw.when(converts).then(nw.lit(1)).otherwise(nw.lit(0))
         measures["volume"] = nw.when(unknown | converts).then(nw.lit(0.0)).otherwise(volume)
     return measures
@@ -294,8 +293,8 @@ def _check_same_kind(fills: Numbers, other: Numbers, what: str) -> None:
 
 
 def _add_keys(frame: Frame, keys: Sequence[str]) -> Frame:
-    if "user" in keys:
-        frame = frame.with_columns(user=owners.lower_address("user"))
+    if "user" in keys:  # Arrow joins texts only with texts of the same width
+        frame = frame.with_columns(user=nw.col("user").cast(nw.String()))
     return grouping.add_groups(frame, keys)
 
 

@@ -61,10 +61,9 @@ def position_hours(
 
 
 def _perp_sizes(fills: Frame, user: nw.Expr) -> Frame:
-    other = nw.col("coin").str.contains(markets.NOT_PERP)
     start, size = nw.col("start_position"), nw.col("sz")
     end = start + nw.when(nw.col("side") == "B").then(size).otherwise(-size)
-    return grouping.add_ms(fills.filter(~other)).select(
+    return grouping.add_ms(fills.filter(markets.is_perp(nw.col("coin")))).select(
         "_ms", coin=_COIN, _user=user, _start=_integer_size(start), _after=_integer_size(end)
     )
 
