@@ -56,11 +56,12 @@ def benchmarks_page(sections: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _ratio_row(ratio: Mapping[str, Any]) -> tuple[str, ...]:
+    times = ratio["slow_ms"] / ratio["fast_ms"]
     return (
         ratio["what"],
         f"{ratio['fast'].rstrip(',')}: {_milliseconds(ratio['fast_ms'])}",
         f"{ratio['slow'].rstrip(',')}: {_milliseconds(ratio['slow_ms'])}",
-        f"{ratio['slow_ms'] / ratio['fast_ms']:.1f}",
+        f"{times:.1f}" if times >= 1 else f"{times:.2g}",
         _stated(ratio),
     )
 
