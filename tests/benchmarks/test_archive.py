@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import toolkit as tk
+from tests.archive.test_ingest_bulk import write_files
 from tests.archive.world import START, fill_session, make_fills
 from tests.archive.world import USER as FILLS_USER
 from tests.benchmarks.side_by_side import side_by_side
@@ -236,6 +237,25 @@ def test_ingest_of_parquet(tmp_path: Path, report: Callable[[object], None]) -> 
         archive.open(tmp_path / numbers).ingest(tmp_path / "fills.parquet")
         rate = len(frame) / (time.process_time() - begun)
         report(f"ingest of Parquet, numbers={numbers!r}: {rate:,.0f} rows a second")
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
+def test_ingest_of_bulk_files(tmp_path: Path, report: Callable[[object], None]) -> None:
+    session = tk.local(seed=7, size="demo", default=False)
+    users, now = session.world["users"], session.now_ms()
+    files = write_files(tmp_path / "files", session, users, 0, now)
+    rates = []
+    for turn in range(3):
+        kept = archive.open(tmp_path / str(turn))
+        begun = time.process_time()
+        done = kept.ingest_bulk(
+            files, tk.user_fills_by_time, 0, now, columns={"user": "trader", "px": "price"}
+        )
+        rates.append(sum(done["kept"].values()) / (time.process_time() - begun))
+    report(
+        f"ingest of bulk files, {sum(done['kept'].values()):,} fills of {len(done['kept'])} "
+        f"accounts: {min(rates):,.0f} to {max(rates):,.0f} rows a second"
+    )
 
 
 def _status(name: str) -> int:

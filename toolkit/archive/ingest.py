@@ -497,7 +497,8 @@ class _BulkFiles:
         first = 0
         for file, table, keys in self._read_tables(list(dict.fromkeys([self._subject, *names]))):
             is_wanted = self._in_range(keys)
-            table, keys = table.filter(is_wanted), keys.filter(is_wanted)
+            if not pc.all(is_wanted).as_py():  # a filter copies all rows
+                table, keys = table.filter(is_wanted), keys.filter(is_wanted)
             cells = {column.name: self._cells(file, table, column) for column in self._columns}
             with _named_errors(file, "of numbers"):
                 rows = table_rows(self._operation, pa.table(cells), self._origin)

@@ -472,15 +472,16 @@ def use_milliseconds(rows: pa.Table) -> pa.Table:
 
 def _json_texts(operation: Operation, columns: pa.Table) -> Any:
     """Return rows as JSON texts of the wire; missing cells are left out."""
-    fields: dict[str, list[Any]] = defaultdict(list)  # object inside the row -> its fields
+    fields: dict[str, list[Any]] = defaultdict(list)  # object inside the row -> parts of its text
     for column in table_columns(operation.tables[0]):
         cells = columns[column.name].combine_chunks()
         if cells.null_count == len(cells):
             continue
         outer, _, name = column.wire.rpartition(".")
-        comma_name = pa.scalar(f',"{name}":')
-        texts = pc.binary_join_element_wise(comma_name, _cell_texts(column, cells), "")
-        fields[outer].append(pc.fill_null(texts, "") if texts.null_count else texts)
+        parts = _field_parts(f',"{name}":', column, cells)
+        if cells.null_count:
+            parts = [pc.fill_null(pc.binary_join_element_wise(*parts, ""), "")]
+        fields[outer] += parts
     rows = fields.pop("", [])
     for name, parts in fields.items():
         objects = _json_objects(parts)  # an object without fields is left out
@@ -490,39 +491,46 @@ def _json_texts(operation: Operation, columns: pa.Table) -> Any:
     return _json_objects(rows)
 
 
-def _json_objects(fields: Sequence[Any]) -> Any:
-    """Return objects with fields, each of which has a comma before it."""
-    joined = pc.binary_join_element_wise(*fields, "")
+def _json_objects(parts: Sequence[Any]) -> Any:
+    """Return objects with the parts of their fields, each of which begins with a comma."""
+    if parts and isinstance(parts[0], str):
+        return pc.binary_join_element_wise("{" + parts[0][1:], *parts[1:], "}", "")
+    joined = pc.binary_join_element_wise(*parts, "")  # empty for an object without fields
     opened = pc.binary_replace_slice(joined, 0, 1, "{")  # in place of the first comma
     return pc.binary_join_element_wise(opened, "}", "")
 
 
-def _cell_texts(column: Column, cells: Any) -> Any:
-    """Return the cells of a column as JSON texts. They are made by Arrow, if it can."""
+def _field_parts(start: str, column: Column, cells: Any) -> list[Any]:
+    """Return `start` and the cells of a column as JSON texts. Arrow makes them, if it can."""
     family = column.kind.family
     if family == "time":
-        return to_milliseconds(cells).cast(pa.string())
+        return [start, to_milliseconds(cells).cast(pa.string())]
     if family in ("integer", "flag") and not pa.types.is_floating(cells.type):
-        return cells.cast(pa.string())
+        return [start, cells.cast(pa.string())]
     if family == "number" and pa.types.is_floating(cells.type):
         cells = cells.cast(pa.float64()).cast(pa.string())  # the shortest text of the same number
         if column.type is not str:
-            return cells
+            return [start, cells]
     if family == "number" and column.type is str and not _is_text(cells):
         numbers = [None if cell is None else _number_text(cell) for cell in cells.to_pylist()]
         cells = pa.array(numbers, pa.string())
     is_plain = family == "text" or (family == "number" and column.type is str)
-    # Characters that JSON escapes are left to msgspec.
-    is_plain = is_plain and _is_text(cells)
-    if is_plain and not pc.any(pc.match_substring_regex(cells, r'["\\\x00-\x1f]')).as_py():
-        return pc.binary_join_element_wise('"', cells.cast(pa.string()), '"', "")
+    if is_plain and _is_text(cells) and not _needs_escapes(cells):
+        return [f'{start}"', cells.cast(pa.string()), '"']
     values = [
         None
         if cell is None
         else msgspec.json.encode(_wire_value(family, column.type, cell)).decode()
         for cell in cells.to_pylist()
     ]
-    return pa.array(values, pa.string())
+    return [start, pa.array(values, pa.string())]
+
+
+def _needs_escapes(texts: Any) -> bool:
+    """Return whether a text may have a quote, a backslash or a control character."""
+    *_, content = texts.buffers()  # of a slice also the texts around it
+    letters = np.frombuffer(content or b"", np.uint8)
+    return bool(np.any((letters < ord(" ")) | (letters == ord('"')) | (letters == ord("\\"))))
 
 
 def _is_text(cells: Any) -> bool:
