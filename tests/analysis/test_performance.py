@@ -99,15 +99,15 @@ class TestReturns:
         assert [time.day for time in result["time"]] == [1, 2, 3, 1, 2]
         assert list(result.columns[2:]) == [
             "start", "end", "flows", "gain", "capital", "return_", "growth", "drawdown",
-            "leverage", "net_leverage",
+            "leverage", "net_leverage", "leverage_hours",
         ]  # fmt: skip
         first, third = 10 / (100 + 50 / 7), 10 / 150
         wanted = [
-            [100, 160, 50, 10, 100 + 50 / 7, first, 1 + first, 0, 2.5, 1.5],
-            [nan, nan, nan, nan, nan, nan, 1 + first, 0, nan, nan],
-            [160, 150, -20, 10, 150, third, (1 + first) * (1 + third), 0, nan, nan],
-            [0, 0, 0, 0, 0, nan, 1, 0, nan, nan],
-            [0, 900, 1000, -100, 1000, -0.1, 0.9, -0.1, 0, 0],
+            [100, 160, 50, 10, 100 + 50 / 7, first, 1 + first, 0, 2.5, 1.5, 24],
+            [nan, nan, nan, nan, nan, nan, 1 + first, 0, nan, nan, nan],
+            [160, 150, -20, 10, 150, third, (1 + first) * (1 + third), 0, nan, nan, nan],
+            [0, 0, 0, 0, 0, nan, 1, 0, nan, nan, nan],
+            [0, 900, 1000, -100, 1000, -0.1, 0.9, -0.1, 0, 0, 24],
         ]
         assert result.iloc[:, 2:].to_numpy() == pytest.approx(np.array(wanted), nan_ok=True)
         facts = result.attrs["toolkit"]
@@ -153,6 +153,33 @@ class TestReturns:
         )
         assert returns["leverage"].tolist() == [(4.0 + 1.0) / 2]
         assert returns["net_leverage"].tolist() == [(2.0 + 0.0) / 2]
+
+    def test_leverage_weighs_hours(self) -> None:
+        """A day at leverage 1, then one hour at 10: 34 / 25, and not (1 + 10) / 2."""
+        hours = np.arange(1, 26)
+        curve = curve_of([100.0] * 25, [0.0] * 25, hours=1.0)
+        gross = np.where(hours > 24, 1000.0, 100.0)
+        returns = tk.performance.returns(curve.assign(long=gross, short=0.0), start=100.0)
+        assert returns["leverage"].tolist() == pytest.approx([1.0, 10.0])
+        assert returns["leverage_hours"].tolist() == [24.0, 1.0]
+        found = figures_of(tk.performance.sheet(returns))
+        assert found["leverage"] == pytest.approx(34 / 25)
+        assert found["max_leverage"] == pytest.approx(10.0)
+        alike = figures_of(tk.performance.sheet(returns.drop(columns="leverage_hours")))
+        assert alike["leverage"] == pytest.approx(11 / 2)
+
+    def test_leverage_weighs_unequal_points(self) -> None:
+        """6 hours at 2, then 18 hours at 8; a point without equity has no hours."""
+        at = START + pd.to_timedelta([6, 24, 30, 54], unit="h")
+        curve = pd.DataFrame({"time": at, "equity": [100.0, 100.0, np.nan, 100.0], "flows": 0.0})
+        curve = curve.assign(long=[150.0, 700.0, 100.0, 300.0], short=[50.0, 100.0, 0.0, 0.0])
+        returns = tk.performance.returns(curve, start=100.0)
+        assert returns["leverage"].tolist() == pytest.approx(
+            [(6 * 2 + 18 * 8) / 24, np.nan, 3.0], nan_ok=True
+        )
+        assert returns["net_leverage"].iloc[0] == pytest.approx((6 * 1 + 18 * 6) / 24)
+        # The third day is known from its first hour to 06:00.
+        assert returns["leverage_hours"].tolist() == pytest.approx([24, np.nan, 6], nan_ok=True)
 
     @given(
         st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=12),

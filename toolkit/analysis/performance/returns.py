@@ -17,6 +17,8 @@ from toolkit.errors import MissingColumns
 
 Floats = npt.NDArray[np.float64]
 _LEVERAGE = ("long", "short")
+_HOUR = 3_600_000
+"""Milliseconds of an hour."""
 
 
 def returns(
@@ -65,9 +67,10 @@ def returns(
           return changes nothing. After a return of -100 % or less it is 0
         - ``drawdown`` float64: ``growth`` as a share of its highest value so far, less 1; at
           most 0
-        - ``leverage`` float64: mean of (``long + short``) / equity at the points of the period;
+        - ``leverage`` float64: mean of (``long + short``) / equity over the hours of the period;
           missing without mark prices
         - ``net_leverage`` float64: mean of (``long - short``) / equity
+        - ``leverage_hours`` float64: number of hours of the period with known leverage
 
     Raises
     ------
@@ -82,6 +85,10 @@ def returns(
     is left out: its gain counts in the period of the next known value, and a period without any
     known value has no return. A first period that begins without capital begins with its first
     flow. Repeated points count once.
+
+    Mean leverage is ``sum(leverage * hours) / sum(hours)`` over the points of a period. The hours
+    of a point are those since the point before it, but not those before the period. The first
+    point stands for the usual distance of the points.
 
     Examples
     --------
@@ -135,6 +142,8 @@ class _Points(NamedTuple):
     gross: Floats
     """Gross leverage at each point; NaN if it is not known."""
     net: Floats
+    hours: Floats
+    """Hours since the point before; 0 for the first one."""
 
 
 class _Period(NamedTuple):
@@ -147,6 +156,7 @@ class _Period(NamedTuple):
     capital: float | None
     leverage: float | None
     net_leverage: float | None
+    leverage_hours: float | None
 
 
 def _read_points(
@@ -168,7 +178,9 @@ def _read_points(
             strict=True,
         )
     )
-    return _Points(ms.astype(np.int64), values, np.diff(flows, prepend=0.0), gross, net)
+    ms = ms.astype(np.int64)
+    changes, hours = np.diff(flows, prepend=0.0), np.diff(ms, prepend=ms[0]) / _HOUR
+    return _Points(ms, values, changes, gross, net, hours)
 
 
 def _leverage_of(rows: pd.DataFrame, values: Floats) -> tuple[Floats, Floats]:
@@ -192,7 +204,7 @@ def _account_returns(points: _Points, by: str) -> list[_Period]:
     for code in range(min(lasts), max(lasts) + 1):
         ms = code * length - into
         if code not in lasts:
-            periods.append(_Period(ms, None, None, None, None, None, None))
+            periods.append(_Period(ms, None, None, None, None, None, None, None))
             continue
         last = lasts[code]
         periods.append(_period_of(points, before, last, ms))
@@ -212,15 +224,20 @@ def _period_of(points: _Points, before: int, last: int, ms: int) -> _Period:
         begin = float(middles[moved[0]])
     weights = (end - middles) / (end - begin)
     capital = start + float(weights @ flows)
+    hours = np.minimum(points.hours[inside], (points.ms[inside] - ms) / _HOUR)
+    gross, net = points.gross[inside], points.net[inside]
+    known = hours[~np.isnan(gross)].sum()
     return _Period(
         ms, start, float(points.values[last]), float(flows.sum()), capital,
-        _known_mean(points.gross[inside]), _known_mean(points.net[inside]),
+        _weighted_mean(gross, hours), _weighted_mean(net, hours), float(known) or None,
     )  # fmt: skip
 
 
-def _known_mean(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+def _weighted_mean(values: Floats, weights: Floats) -> float | None:
+    """Return the mean of known values; None if they have no weight."""
+    is_known = ~np.isnan(values)
+    total = weights[is_known].sum()
+    return float(values[is_known] @ weights[is_known] / total) if total else None
 
 
 def _result_table(parts: Mapping[str, Sequence[_Period]], named: bool) -> pa.Table:
@@ -255,6 +272,7 @@ def _result_table(parts: Mapping[str, Sequence[_Period]], named: bool) -> pa.Tab
         "drawdown": fall,
         "leverage": [p.leverage for _, p in rows],
         "net_leverage": [p.net_leverage for _, p in rows],
+        "leverage_hours": [p.leverage_hours for _, p in rows],
     }
     return pa.table(
         {

@@ -59,8 +59,9 @@ def sheet(
     ----------
     returns : DataFrame
         As `tk.performance.returns` returns it: ``time, return_``; with ``start, flows, capital``
-        for the money-weighted return, with ``leverage`` for leverage, and with ``user`` for several
-        accounts (pandas, Polars, DuckDB, PySpark).
+        for the money-weighted return, with ``leverage, leverage_hours`` for leverage, and with
+        ``user`` for several accounts (pandas, Polars, DuckDB, PySpark). Without
+        ``leverage_hours``, each period has the same weight.
     trips : DataFrame, optional
         As `tk.pnl.round_trips` returns them: ``status, net, return_, duration_hours, closed`` (and
         ``user``). Only complete trips count.
@@ -111,7 +112,9 @@ def sheet(
         - ``expected_shortfall``: mean of the worst 5 % of returns
         - ``best``, ``worst``: highest and lowest return of a period
         - ``positive``: share of periods with a gain
-        - ``leverage``, ``max_leverage``: mean and highest (long + short) / equity
+        - ``leverage``: mean (long + short) / equity, weighted by hours:
+          sum(leverage * leverage_hours) / sum(leverage_hours)
+        - ``max_leverage``: highest mean leverage of a period
 
         From trips: see `trip_sheet`. From costs:
 
@@ -158,7 +161,7 @@ def sheet(
     if by not in (None, "month"):
         raise ValueError(f"by must be 'month' or None, not {by!r}")
     returns = count_once(returns, "returns")
-    optional = ("user", "start", "flows", "capital", "leverage")
+    optional = ("user", "start", "flows", "capital", "leverage", "leverage_hours")
     rows = columns.pandas_columns(
         returns, "returns", ("time", "return_"), optional, ("return_", *optional[1:])
     )
@@ -234,10 +237,19 @@ def _return_figures(
     if "leverage" in rows.columns and rows["leverage"].notna().any():
         used = rows["leverage"].dropna()
         figures += [
-            fact("leverage", used.mean(), len(used), "ratio"),
+            fact("leverage", _mean_leverage(rows.loc[used.index]), len(used), "ratio"),
             fact("max_leverage", used.max(), len(used), "ratio"),
         ]
     return figures
+
+
+def _mean_leverage(rows: pd.DataFrame) -> float:
+    """Return the mean of known leverage by hours; without hours, each period counts the same."""
+    if "leverage_hours" not in rows.columns:
+        return float(rows["leverage"].mean())
+    hours = rows["leverage_hours"].fillna(0.0)
+    total = float(hours.sum())
+    return float((rows["leverage"] * hours).sum()) / total if total > 0 else NAN
 
 
 def _money_weighted(rows: pd.DataFrame) -> float:
