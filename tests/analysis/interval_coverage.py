@@ -166,8 +166,56 @@ def positioning_sample(rng: np.random.Generator) -> Held:
     return made["low"].le(0.3).to_numpy() & made["high"].ge(0.3).to_numpy()
 
 
+def asymmetry_sample(rng: np.random.Generator) -> Held:
+    """Buying costs 0.5 bps more than selling; the gap varies by day and by book, in 30 days.
+
+    Days have different numbers of books. The cost itself varies more than the gap, on both sides.
+    """
+    day = np.repeat(np.arange(30), rng.integers(1, 9, 30))
+    n = len(day)
+    cost = 10 * np.exp(0.3 * rng.normal(size=30)[day] + 0.2 * rng.normal(size=n))
+    gap = 0.5 + rng.normal(0.0, 1.0, 30)[day] + rng.normal(0.0, 1.0, n)
+    at = START + pd.to_timedelta(day, unit="D") + pd.to_timedelta(np.arange(n), unit="min")
+    rows = pd.DataFrame(
+        {"timestamp": at, "coin": "XYZ", "amount_usd": 1e5, "half_spread_bps": 1.0,
+         "buy_slippage_bps": (cost + gap / 2).round(2),
+         "sell_slippage_bps": (cost - gap / 2).round(2)}
+    )  # fmt: skip
+    found = tk.slippage.asymmetry(rows, draws=399, seed=int(rng.integers(10**6)))
+    return found["low"].le(0.5).to_numpy() & found["high"].ge(0.5).to_numpy()
+
+
+def carry_sample(rng: np.random.Generator) -> Held:
+    """Ten days of a short: 240 hours at a mean rate of 1e-5, less twice 11 bps and 1 bps.
+
+    The rate reverts over 40 days of hours. The cost of both sides has a factor of the day with
+    mean 1, in 20 days. Both errors of the net are about as large.
+    """
+    shocks, kept = rng.normal(size=50 + 960), 0.8
+    path = np.zeros(len(shocks))
+    for hour in range(1, len(shocks)):
+        path[hour] = kept * path[hour - 1] + shocks[hour]
+    hours = START + pd.to_timedelta(np.arange(960), unit="h")
+    rates = pd.DataFrame({"coin": "XYZ", "time": hours, "funding_rate": 1e-5 + 3e-6 * path[50:]})
+    usd = np.array([1e3, 1e4, 1e5, 1e6])
+    factor = np.exp(0.2 * rng.normal(size=20) - 0.2**2 / 2)
+    bps = (factor[:, None] * (1 + 10 * (usd / 1e5) ** 0.6)).ravel()
+    samples = pd.DataFrame(
+        {"timestamp": np.repeat(START + pd.to_timedelta(np.arange(20), unit="D"), len(usd)),
+         "coin": "XYZ", "amount_usd": np.tile(usd, 20), "half_spread_bps": np.repeat(factor, 4),
+         "buy_slippage_bps": bps.round(2), "sell_slippage_bps": bps.round(2)}
+    )  # fmt: skip
+    found = tk.funding.carry(
+        rates, samples, 1e5, days=10, fee_bps=1.0, draws=299, seed=int(rng.integers(10**6))
+    )
+    net = 240 * 1e-5 * 1e4 - 2 * 11 - 2 * 1
+    return found["low"].le(net).to_numpy() & found["high"].ge(net).to_numpy()
+
+
 SAMPLES: Final[dict[str, Callable[[np.random.Generator], Held]]] = {
+    "asymmetry": asymmetry_sample,
     "basis": basis_sample,
+    "carry": carry_sample,
     "cascade": cascade_sample,
     "impact": impact_sample,
     "positioning": positioning_sample,

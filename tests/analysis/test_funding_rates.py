@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
+from tests.analysis.interval_coverage import hold_share
 from tests.rules.reference import funding_payment
 from toolkit.analysis.common.bootstrap import bootstrap_interval, draw_blocks
 from toolkit.analysis.funding.rates import trimmed_means
@@ -371,6 +372,14 @@ def test_carry_by_its_formula(side: str, sign: int, legs: tuple[str, str]) -> No
     assert soon == pytest.approx([0.5 / hourly if sign > 0 else float("nan")], nan_ok=True)
     none = carry(rates(values * 0), NOISY, 2e5, days=3, fee_bps=1, side=side, draws=99)
     assert none["break_even_hours"].isna().all()
+
+
+def test_carry_interval_coverage() -> None:
+    """The planted net lies in the interval; rates and costs err by about as much."""
+    samples = 150
+    hits = round(samples * hold_share("carry", samples, seed=3))
+    low, high = stats.binom.ppf([0.001, 0.999], samples, 0.95)
+    assert low <= hits <= high, hits
 
 
 def test_carry_without_curve() -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from tests.analysis.interval_coverage import hold_share
 from tests.worlds import SLIPPAGE_EXPONENT
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.slippage import average_prices
@@ -67,6 +68,12 @@ def of_buying(rows: pd.DataFrame, draws: int) -> pd.DataFrame:
     # Both sides are equal here, so count one.
     table = fit(rows.assign(sell_slippage_bps=np.nan), level=LEVEL, draws=draws).params
     return table[table["side"] == "buy"]
+
+
+def test_asymmetry_interval_coverage() -> None:
+    """A planted difference of both sides, with days and books that scatter."""
+    samples = 300
+    assert holds(round(samples * hold_share("asymmetry", samples)), samples, level=0.95)
 
 
 def alike(seed: int, days: int = 120, kept: float = 0.6) -> pd.DataFrame:
