@@ -204,31 +204,107 @@ sentence_net_without_funding = _net
 
 
 def sentence_forced(results: WalletResults) -> Values:
-    return _closed_by_force(_forced(results))
+    rows = _forced(results)
+    orders = len(set(rows["oid"]))
+    return {"orders": orders, "coins": rows["coin"].nunique(), "closed": _sum(rows["closed_pnl"])}
 
 
 def sentence_forced_most(results: WalletResults) -> Values:
-    fills = [(float(fill.px) * float(fill.sz), fill) for fill in _forced(results).itertuples()]
-    usd, fill = max(fills, key=lambda pair: (pair[0], -pair[1].time.value))
-    sign = {"A": 1, "B": -1}[fill.side]
-    entry_px = float(fill.px) - sign * float(fill.closed_pnl) / float(fill.sz)
+    orders: dict[int, list[Any]] = {}
+    for fill in _forced(results).itertuples():
+        orders.setdefault(fill.oid, []).append(fill)
+    usd, fills = max(
+        ((sum(float(fill.px) * float(fill.sz) for fill in fills), fills)
+         for fills in orders.values()),
+        key=lambda pair: (pair[0], -pair[1][0].time.value),
+    )  # fmt: skip
+    sign = {"A": 1, "B": -1}[fills[0].side]
+    size = sum(float(fill.sz) for fill in fills)
+    entry_px = (usd - sign * sum(float(fill.closed_pnl) for fill in fills)) / size
     return {
-        "coin": fill.coin,
+        "coin": fills[0].coin,
         "side": {1: "long", -1: "short"}[sign],
         "usd": usd,
-        "time": fill.time.strftime("%Y-%m-%d %H:%M"),
-        "distance": abs(float(fill.px) - entry_px) / entry_px,
-        "place": "below" if float(fill.px) < entry_px else "above",
+        "time": fills[0].time.strftime("%Y-%m-%d %H:%M"),
+        "distance": abs(usd / size - entry_px) / entry_px,
+        "place": "below" if usd / size < entry_px else "above",
     }
+
+
+def _largest(results: WalletResults) -> pd.DataFrame:
+    """Return the fills of the millisecond in which liquidations closed the most."""
+    moments: dict[Any, float] = {}
+    for fill in _forced(results).itertuples():
+        moments[fill.time] = moments.get(fill.time, 0.0) + float(fill.px * fill.sz)
+    rows = _forced(results)
+    return rows[rows["time"] == max(moments, key=lambda time: moments[time])]
+
+
+def _capital(results: WalletResults) -> Decimal:
+    """Sum cash, closed PnL and fees before the liquidation, row by row of a USDC account."""
+    begin, frames = _largest(results)["time"].iloc[0], results.frames
+    assert frames.start_ms == 0
+    fills = frames.fills[frames.fills["time"] < begin]
+    assert (fills["fee_token"] == "USDC").all()
+    ledger = frames.ledger[frames.ledger["time"] < begin]
+    assert set(ledger["type"]) <= {"deposit", "liquidation"}
+    return _sum(ledger["usdc"]) + _sum(fills["closed_pnl"]) - _sum(fills["fee"])
+
+
+def sentence_forced_leverage(results: WalletResults) -> Values:
+    entry, coins = Decimal(0), set()
+    for fill in _largest(results).itertuples():
+        if fill.coin not in coins:  # the first fill states the whole position
+            coins.add(fill.coin)
+            sign = {"A": 1, "B": -1}[fill.side]
+            entry += abs(fill.start_position) * (fill.px - sign * fill.closed_pnl / fill.sz)
+    capital = _capital(results)
+    times = float(entry / capital)
+    return {"positions": len(coins), "entry": entry, "capital": capital, "times": times}
+
+
+def sentence_forced_margin(results: WalletResults) -> Values:
+    ledger = results.frames.ledger
+    own = ledger[ledger["type"] == "liquidation"].set_index("time")
+    row = own.loc[_largest(results)["time"].iloc[0]]
+    value, usd = row["account_value"], row["liquidated_ntl_pos"]
+    mode = {"Cross": "cross", "Isolated": "isolated"}[row["leverage_type"]]
+    return {"mode": mode, "value": value, "usd": usd, "times": float(usd / value)}
+
+
+def sentence_forced_loss(results: WalletResults) -> Values:
+    rows = _largest(results)
+    loss = _sum(rows["fee"]) - _sum(rows["closed_pnl"])
+    return {"loss": loss, "share": float(loss / _capital(results))}
+
+
+def _of_vault(results: WalletResults) -> float:
+    taken = whole = 0.0
+    for fill in _largest(results).itertuples():
+        usd = float(fill.px) * float(fill.sz)
+        whole += usd
+        taken += usd if fill.liquidation_method == "backstop" else 0.0
+    return taken / whole
+
+
+def sentence_forced_backstop(results: WalletResults) -> Values:
+    assert _of_vault(results) == 1
+    return {}
+
+
+def sentence_forced_market(results: WalletResults) -> Values:
+    assert _of_vault(results) == 0
+    return {}
+
+
+def sentence_forced_both(results: WalletResults) -> Values:
+    return {"share": _of_vault(results)}
 
 
 def sentence_deleveraged(results: WalletResults) -> Values:
     fills = results.frames.fills
     others = fills.drop(index=_forced(results).index)
-    return _closed_by_force(others[others["dir"] == "Auto-Deleveraging"])
-
-
-def _closed_by_force(rows: pd.DataFrame) -> Values:
+    rows = others[others["dir"] == "Auto-Deleveraging"]
     coins = rows["coin"].nunique()
     closed = _sum(rows["closed_pnl"])
     return {"fills": len(rows), "coins": coins, "closed": closed}

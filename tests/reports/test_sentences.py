@@ -223,8 +223,12 @@ def wallets(session, user) -> Iterator[WalletResults]:
     for builder in (some, some.replace(latest["builder"].dropna().iloc[0], None)):
         yield WalletResults(replace(found.frames, latest=latest.assign(builder=builder)))
     examples = session.world["examples"]
-    for name in ("LIQUIDATED", "DELEVERAGED", "MARKET_MAKER"):
+    for name in ("LIQUIDATED", "ISOLATED", "TRIMMED", "DELEVERAGED", "MARKET_MAKER"):
         yield wallet_report.fetch_results(session, examples[name], builders=[])
+    sold = wallet_report.fetch_results(session, examples["SOLD"], builders=[]).frames
+    method = sold.fills["liquidation_method"].copy()
+    method[method.last_valid_index()] = "backstop"
+    yield WalletResults(replace(sold, fills=sold.fills.assign(liquidation_method=method)))
 
 
 def said_by(name: str, made: Any) -> list[Sentence | Headline]:

@@ -208,8 +208,66 @@ def test_summary_names_liquidations(results):
     coins = fills.loc[closing, "coin"].nunique()
     fills.loc[closing, "dir"] = "Liquidated Cross Long"
     forced = WalletResults(replace(results.frames, fills=fills))
-    words = f"2 of its fills, in {coins} {'coin' if coins == 1 else 'coins'}, "
+    assert fills.loc[closing, "oid"].nunique() == 2
+    words = f"2 liquidations, in {coins} {'coin' if coins == 1 else 'coins'}, "
     assert f"{words}brought {tables.signed_usd(lost)} USD" in wallet_text.summarise_wallet(forced)
+
+
+def told_of(frames):
+    return [part.name for part in wallet_text.summarise_wallet(WalletResults(frames)).sentences]
+
+
+def test_summary_explains_liquidation(session):
+    """The entry was 20 times the capital, and a move of 4.5 % took 20 times 4.5 % of it."""
+    account = session.world["examples"]["LIQUIDATED"]
+    results = wallet_report.fetch_results(session, account, builders=[])
+    parts = {part.name: part for part in wallet_text.summarise_wallet(results).sentences}
+    assert list(parts)[:6] == [
+        "forced", "forced_most", "forced_leverage", "forced_margin", "forced_loss",
+        "forced_backstop",
+    ]  # fmt: skip
+    leverage, loss = parts["forced_leverage"].values, parts["forced_loss"].values
+    moved = leverage["times"] * parts["forced_most"].values["distance"]
+    assert leverage["times"] == pytest.approx(20, abs=0.5)
+    assert loss["share"] == pytest.approx(moved, abs=0.02)  # fees are the rest
+    assert "The backstop took over all of it" in parts["forced_backstop"].text
+
+
+def test_fills_of_one_order_are_one_liquidation(session):
+    account = session.world["examples"]["TRIMMED"]
+    results = wallet_report.fetch_results(session, account, builders=[])
+    assert (results.frames.fills["liquidated_user"] == account).sum() > 1
+    assert "1 liquidation, in 1 coin" in wallet_text.summarise_wallet(results)
+
+
+@pytest.mark.parametrize(
+    ("column", "lost"),
+    [
+        ("start_position", {"forced_leverage", "forced_loss"}),
+        ("fee", {"forced_leverage", "forced_loss"}),
+        ("closed_pnl", {"forced_most", "forced_leverage", "forced_margin", "forced_loss",
+                        "forced_market"}),
+        ("liquidation_method", {"forced_market"}),
+    ],
+)  # fmt: skip
+def test_missing_column_silences_sentences(session, column, lost):
+    account = session.world["examples"]["SOLD"]
+    frames = wallet_report.fetch_results(session, account, builders=[]).frames
+    told = set(told_of(frames))
+    fills = frames.fills.assign(**{column: frames.fills[column].where(frames.fills.index < 0)})
+    fewer = set(told_of(replace(frames, fills=fills)))
+    assert {name for name in told - fewer if name.startswith("forced")} == lost
+
+
+def test_missing_rows_silence_sentences(session):
+    account = session.world["examples"]["LIQUIDATED"]
+    frames = wallet_report.fetch_results(session, account, builders=[]).frames
+    assert "forced_leverage" not in told_of(replace(frames, start_ms=1))
+    assert "forced_loss" not in told_of(replace(frames, ledger=frames.ledger.iloc[:0]))
+    unknown = frames.ledger.assign(account_value=None)
+    assert "forced_margin" not in told_of(replace(frames, ledger=unknown))
+    twice = pd.concat([frames.ledger, frames.ledger.assign(hash="0x1")])
+    assert "forced_margin" not in told_of(replace(frames, ledger=twice))
 
 
 def test_summary_names_deleveraging(session):

@@ -6,6 +6,10 @@ from typing import Any, Final
 MINUS: Final = "\N{MINUS SIGN}"
 
 
+_ROUNDING: Final = 1e-9
+"""A share this close to 1 is 1: the rest is the error of floats."""
+
+
 def true_minus(text: str) -> str:
     """Return a number with a true minus sign; a number that is rounded to 0 has no sign."""
     return text.replace("-", MINUS if text.strip("-0.,% ") else "")
@@ -93,16 +97,35 @@ def basis_points(value: Any) -> str:
 
 
 def percent_share(value: Any) -> str:
-    """Return a share in percent; a share above 0 is never written as 0.
+    """Return a share in percent; a share between 0 and 1 is never written as 0 or as all.
 
     Examples
     --------
     >>> percent_share(0.1249), percent_share(0.0004), percent_share(-0.05)
-    ('12.5 %', '< 0.1 %', '\N{MINUS SIGN}5.0 %')
+    ('12.5 %', 'under 0.1 %', '\N{MINUS SIGN}5.0 %')
+    >>> percent_share(0.9998), percent_share(1)
+    ('over 99.9 %', '100.0 %')
     """
     if 0 < value < 0.001:
-        return "< 0.1 %"
+        return "under 0.1 %"
+    if 0.9995 <= value < 1 - _ROUNDING:
+        return "over 99.9 %"
     return true_minus(f"{value:,.1%}").replace("%", " %")
+
+
+def signed_rate(value: Any) -> str:
+    """Return a change in percent with its sign; it is never rounded to 0 or to a loss of all.
+
+    Examples
+    --------
+    >>> signed_rate(0.0123), signed_rate(0.0002), signed_rate(-0.9998), signed_rate(-1)
+    ('+1.2 %', '+0.02 %', '\N{MINUS SIGN}99.98 %', '\N{MINUS SIGN}100.0 %')
+    """
+    for digits in (1, 2, 3):
+        percent = round(100 * float(value), digits)
+        if percent not in (0.0, -100.0) or abs(percent - 100 * value) < _ROUNDING:
+            break
+    return true_minus(f"{percent:+,.{digits}f} %")
 
 
 _UNKNOWN = {

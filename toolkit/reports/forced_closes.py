@@ -1,14 +1,30 @@
 """Fills of an account that liquidations and auto-deleveraging forced."""
 
+import warnings
 from typing import Any
 
 import narwhals as nw
 import pandas as pd
 
+from toolkit import pnl
 from toolkit.analysis.common import directions
+from toolkit.analysis.common.usd_values import MissingAmounts
 from toolkit.reports.wallet_frames import WalletFrames
+from toolkit.rules.directions import LIQUIDATED
 
-__all__ = ["describe_largest_close", "find_forced_closes", "is_mostly_forced"]
+__all__ = [
+    "describe_largest_close",
+    "describe_leverage",
+    "describe_loss",
+    "describe_margin",
+    "find_forced_closes",
+    "is_mostly_forced",
+    "select_largest_liquidation",
+    "share_by_vault",
+]
+
+BACKSTOP, MARKET = "backstop", "market"
+"""The methods of liquidation that a fill states."""
 
 
 def find_forced_closes(frames: WalletFrames) -> dict[str, pd.DataFrame]:
@@ -35,25 +51,131 @@ def _gains_and_losses(fills: pd.DataFrame) -> float:
 
 
 def describe_largest_close(rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the values of a sentence about the fill with the largest notional.
+    """Return the values of a sentence about the order with the largest notional.
 
-    Its entry price follows from its closed PnL. Return nothing if no fill states both.
+    Its entry price follows from its closed PnL. Return nothing if a fill does not state both.
     """
-    fills = rows.dropna(subset=["px", "sz", "closed_pnl"])
-    fills = fills.assign(usd=fills["px"].astype("float64") * fills["sz"].astype("float64"))
-    if fills.empty:
+    known = _read_amounts(rows)
+    if known is None:
         return {}
-    fill = fills.sort_values(["usd", "time"], ascending=[False, True], kind="stable").iloc[0]
-    is_long = fill["side"] == "A"  # a sell closes a long
-    entry_usd = fill["usd"] - float(fill["closed_pnl"]) * (1 if is_long else -1)
-    if not entry_usd > 0:
+    orders = known.groupby("oid", sort=False).agg(
+        coin=("coin", "first"), side=("side", "first"), usd=("usd", "sum"),
+        entry_usd=("entry_usd", "sum"), time=("time", "min"),
+    )  # fmt: skip
+    order = orders.sort_values(["usd", "time"], ascending=[False, True], kind="stable").iloc[0]
+    if not order["entry_usd"] > 0:
         return {}
-    move = fill["usd"] / entry_usd - 1
+    move = order["usd"] / order["entry_usd"] - 1
     return {
-        "coin": fill["coin"],
-        "side": "long" if is_long else "short",
-        "usd": fill["usd"],
-        "time": f"{fill['time']:%Y-%m-%d %H:%M}",
+        "coin": order["coin"],
+        "side": "long" if order["side"] == "A" else "short",
+        "usd": order["usd"],
+        "time": f"{order['time']:%Y-%m-%d %H:%M}",
         "distance": abs(move),
         "place": "below" if move < 0 else "above",
     }
+
+
+def _read_amounts(rows: pd.DataFrame) -> pd.DataFrame | None:
+    """Return fills with their notional and its value at the entry price; None if not all known."""
+    if rows[["oid", "px", "sz", "side", "closed_pnl"]].isna().to_numpy().any():
+        return None
+    usd = rows["px"].astype("float64") * rows["sz"].astype("float64")
+    sign = rows["side"].map({"A": 1.0, "B": -1.0})  # a sell closes a long
+    entry_usd = usd - sign * rows["closed_pnl"].astype("float64")
+    return rows.assign(usd=usd, entry_usd=entry_usd)
+
+
+def select_largest_liquidation(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the fills of the moment at which liquidations closed the largest notional.
+
+    Nothing is returned if a fill does not state its amounts.
+    """
+    known = _read_amounts(rows)
+    if known is None:
+        return rows.iloc[:0]
+    sums = known.groupby("time")["usd"].sum()
+    return known[known["time"] == sums.idxmax()]
+
+
+def describe_leverage(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return liquidated positions at their entry prices, and the capital before the liquidation.
+
+    Capital is cash in, less cash out, plus closed PnL and fees. Return nothing if the frames do not
+    begin with the account, or if an amount is missing.
+
+    - ``rows``: fills of one liquidation, as `select_largest_liquidation` returns them
+    """
+    capital = _capital_before(frames, rows)
+    if capital is None or capital <= 0 or rows["start_position"].isna().any():
+        return {}
+    sums = rows.groupby("coin")[["entry_usd", "sz"]].agg("sum").astype("float64")
+    # A liquidation may close a part; the position before its first fill was the largest.
+    size = rows["start_position"].astype("float64").abs().groupby(rows["coin"]).max()
+    entry = sums["entry_usd"] / sums["sz"] * size
+    if not (entry > 0).all():
+        return {}
+    whole = float(entry.sum())
+    return {
+        "positions": len(entry), "entry": whole, "times": whole / capital, "capital": capital,
+    }  # fmt: skip
+
+
+def describe_loss(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return the loss of one liquidation with its fees, and its share of the capital before.
+
+    Return nothing for a gain, or if an amount is missing.
+    """
+    capital = _capital_before(frames, rows)
+    net = _sum_net(frames, rows, frames.ledger.iloc[:0])
+    if capital is None or net is None or capital <= 0 or net >= 0:
+        return {}
+    return {"loss": -net, "share": -net / capital}
+
+
+def describe_margin(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return the value and the positions that the ledger states for one liquidation.
+
+    Return nothing without exactly one such row, or if the value was not positive.
+    """
+    ledger = frames.ledger
+    if rows.empty or ledger.empty:
+        return {}
+    own = ledger[(ledger["type"] == "liquidation") & (ledger["time"] == rows["time"].iloc[0])]
+    stated = own.dropna(subset=["account_value", "liquidated_ntl_pos", "leverage_type"])
+    if len(own) != 1 or len(stated) != 1:
+        return {}
+    row = stated.iloc[0]
+    value, usd = float(row["account_value"]), float(row["liquidated_ntl_pos"])
+    if not (value > 0 and usd > 0):
+        return {}
+    mode = str(row["leverage_type"]).lower()
+    return {"mode": mode, "value": value, "usd": usd, "times": usd / value}
+
+
+def share_by_vault(rows: pd.DataFrame) -> float | None:
+    """Return the share of the notional that the liquidator vault took; None if not known."""
+    method, words = rows["liquidation_method"], rows["dir"].astype("str")
+    # These words mark liquidations by the backstop (docs/live_service.md, section 2).
+    is_vault = method.isin([BACKSTOP]) | (method.isna() & words.str.startswith(LIQUIDATED))
+    if rows.empty or not (is_vault | method.isin([MARKET])).all():
+        return None
+    return float(rows["usd"][is_vault].sum() / rows["usd"].sum())
+
+
+def _capital_before(frames: WalletFrames, rows: pd.DataFrame) -> float | None:
+    if rows.empty or frames.start_ms > 0:
+        return None
+    begin = rows["time"].iloc[0]
+    fills, ledger = (each[each["time"] < begin] for each in (frames.fills, frames.ledger))
+    return _sum_net(frames, fills, ledger)
+
+
+def _sum_net(frames: WalletFrames, fills: pd.DataFrame, ledger: pd.DataFrame) -> float | None:
+    """Return closed PnL, fees and cash of rows; None if an amount is missing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingAmounts)  # then nothing is said
+        row = pnl.attribution(fills, None, ledger, account=frames.user).iloc[0]
+    if any(row[name] for name in ("missing_amounts", "unpriced_fees", "unknown_flows")):
+        return None
+    return float(row["net"] + row["ledger"])

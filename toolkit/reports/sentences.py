@@ -37,7 +37,7 @@ WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
     "number": formats.exact_number,
     "power": "{:.2f}".format,
     "ratio": lambda value: formats.true_minus(f"{value:,.2f}"),
-    "rate": lambda value: formats.true_minus(f"{value:+.1%}").replace("%", " %"),
+    "rate": formats.signed_rate,
     "share": formats.percent_share,
     "short_usd": short_usd,
     "signed": tables.signed_usd,

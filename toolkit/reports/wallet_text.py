@@ -6,8 +6,13 @@ import pandas as pd
 
 from toolkit.reports.forced_closes import (
     describe_largest_close,
+    describe_leverage,
+    describe_loss,
+    describe_margin,
     find_forced_closes,
     is_mostly_forced,
+    select_largest_liquidation,
+    share_by_vault,
 )
 from toolkit.reports.report_frames import join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
@@ -23,10 +28,22 @@ SENTENCES: Final = {
     "funding": "Funding was {funding:signed} USD.",
     "net": "Net PnL is {net:signed} USD.",
     "net_without_funding": "Net PnL is {net:signed} USD, without funding.",
-    "forced": "The account was liquidated: {fills:count} of its fills, in {coins:count coin}, "
+    "forced": "The account was liquidated: {orders:count liquidation}, in {coins:count coin}, "
     "brought {closed:signed} USD of its closed PnL.",
-    "forced_most": "The largest of these fills closed a {side} of {usd:dollars} USD in {coin} on "
+    "forced_most": "The largest order closed a {side} of {usd:dollars} USD in {coin} on "
     "{time} UTC, {distance:share} {place} its entry price.",
+    "forced_leverage": "At entry prices, this liquidation was of {positions:count position} worth "
+    "{entry:dollars} USD: {times:times} times the capital of {capital:dollars} USD before it. "
+    "Capital is cash in, less cash out, with closed PnL and fees, without funding.",
+    "forced_margin": "At the liquidation, {value:dollars} USD of {mode} margin remained for "
+    "positions of {usd:dollars} USD: a leverage of {times:times}.",
+    "forced_loss": "With its fees, the liquidation lost {loss:dollars} USD: {share:share} of this "
+    "capital.",
+    "forced_backstop": "The backstop took over all of it: the liquidator vault, not the book.",
+    "forced_market": "Orders in the book closed all of it; the backstop (liquidator vault) took "
+    "nothing.",
+    "forced_both": "The backstop (liquidator vault) took {share:share} of it, and orders in the "
+    "book closed the rest.",
     "deleveraged": "Auto-deleveraging closed positions of the account: {fills:count} of its fills, "
     "in {coins:count coin}, brought {closed:signed} USD of its closed PnL.",
     "traded": "The account traded a volume of {volume:dollars} USD.",
@@ -256,7 +273,7 @@ def _pnl_sentences(results: WalletResults) -> list[Sentence]:
         add("fees_unknown", missing=missing_counts["fee"], fills=fills)
     else:
         add("rebates" if results.fees > 0 else "fees", fees=results.fees)
-    if total["fees_in_cost"] and "fee" not in missing_counts:
+    if "fee" not in missing_counts and total["fees_in_cost"]:
         add("fees_in_cost", value=total["fees_in_cost"])
     if total["at_par"]:
         add("at_par", fills=total["at_par"], tokens=", ".join(results.par_tokens))
@@ -276,12 +293,33 @@ def _forced_close_sentences(results: WalletResults) -> list[Sentence]:
     """Return sentences about fills by liquidations, and about other fills by deleveraging."""
     sentences = []
     for name, rows in find_forced_closes(results.frames).items():
-        values: dict[str, Any] = {"fills": len(rows), "coins": rows["coin"].nunique()}
+        forced = name == "forced"
+        count = {"orders": rows["oid"].nunique()} if forced else {"fills": len(rows)}
+        values: dict[str, Any] = {**count, "coins": rows["coin"].nunique()}
         values["closed"] = rows["closed_pnl"].sum(skipna=False)
         sentences.append(sentence(SENTENCES, name, **values))
-        if name == "forced" and (largest := describe_largest_close(rows)):
-            sentences.append(sentence(SENTENCES, "forced_most", **largest))
+        if forced:
+            sentences += _liquidation_sentences(results, rows)
     return sentences
+
+
+def _liquidation_sentences(results: WalletResults, rows: pd.DataFrame) -> list[Sentence]:
+    """Return what the largest liquidation closed, at what leverage, its loss, and who took it."""
+    frames, largest = results.frames, select_largest_liquidation(rows)
+    leverage = describe_leverage(frames, largest)
+    parts = {
+        "forced_most": describe_largest_close(rows),
+        "forced_leverage": leverage,
+        "forced_margin": describe_margin(frames, largest),
+        "forced_loss": describe_loss(frames, largest) if leverage else {},
+    }
+    sentences = [sentence(SENTENCES, name, **values) for name, values in parts.items() if values]
+    share = share_by_vault(largest)
+    if share is None:
+        return sentences
+    if 0 < share < 1:
+        return [*sentences, sentence(SENTENCES, "forced_both", share=share)]
+    return [*sentences, sentence(SENTENCES, "forced_backstop" if share else "forced_market")]
 
 
 def describe_coverage(results: WalletResults) -> Paragraph:
