@@ -1,5 +1,6 @@
 """``toolkit lab``: JupyterLab and its service start together and end together."""
 
+import asyncio
 import json
 import os
 import secrets
@@ -16,8 +17,10 @@ from urllib.parse import quote
 
 import nbformat.v4 as nb
 import pytest
+from tornado.web import HTTPError
 
-from toolkit.lab.contents import NOTE
+from toolkit.lab import run_lab
+from toolkit.lab.contents import NOTE, FolderAndNote
 from toolkit.lab.workspace import make_note
 from toolkit.local_service import simulated_store
 
@@ -175,3 +178,41 @@ def test_note_lists_notebooks(tmp_path: Path):
     for word in ("2025-10-01", "TOOLKIT_BASE_URL", "TOOLKIT_API_KEY", "Ctrl-C", "getpass"):
         assert word in text
     assert "There is none" in make_note(ABOUT, "http://127.0.0.1:1234", [])
+
+
+def test_lab_returns_exit_code(tmp_path: Path):
+    """JupyterLab refuses to start on a folder that does not exist."""
+    messages: list[str] = []
+    before = signal.getsignal(signal.SIGTERM)
+    store = simulated_store(7, "tiny")
+    code = run_lab(store, tmp_path / "none", port=1, browser=False, announce=messages.append)
+    store.close()
+    assert code == 1
+    assert signal.getsignal(signal.SIGTERM) is before
+    (message,) = messages
+    assert "Ready in every kernel: simulated, seed 7, size tiny, at http://127.0.0.1:" in message
+    assert "Its history ends on 2025-10-01." in message
+
+
+def test_note_is_read_only(tmp_path: Path):
+    note, folder = tmp_path / "note.md", tmp_path / "folder"
+    note.write_text("About it")
+    folder.mkdir()
+    contents = FolderAndNote(root_dir=str(folder), note=str(note))
+
+    async def use_note() -> None:
+        assert await contents.file_exists(f"/{NOTE}")
+        assert not await contents.file_exists("other.md")
+        model = await contents.get(NOTE)
+        assert (model["content"], model["mimetype"]) == ("About it", "text/markdown")
+        assert (model["writable"], model["size"]) == (False, len("About it"))
+        assert (await contents.get(NOTE, content=False))["content"] is None
+        with pytest.raises(HTTPError, match="cannot be changed"):
+            await contents.save({"type": "file", "format": "text", "content": "x"}, NOTE)
+        file = {"type": "file", "format": "text", "content": "mine"}
+        assert (await contents.save(file, "other.md"))["name"] == "other.md"
+        assert (await contents.get("other.md"))["content"] == "mine"
+
+    asyncio.run(use_note())
+    assert note.read_text() == "About it"
+    assert [path.name for path in folder.iterdir() if path.is_file()] == ["other.md"]

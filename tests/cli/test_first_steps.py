@@ -5,6 +5,10 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -100,6 +104,100 @@ def test_doctor_asks_address_for_its_clock(monkeypatch: pytest.MonkeyPatch) -> N
     assert check(call("doctor", "--json", "--offline"), "address")["state"] == "ok"
 
 
+@contextmanager
+def dated_server(date: str | None) -> Iterator[str]:
+    """Run a server that answers with one date, or without a date; yield its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response_only(200)
+            if date is not None:
+                self.send_header("Date", date)
+            self.end_headers()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("date", "state", "found"),
+    [
+        ("Mon, 01 Sep 2025 00:00:00 GMT", "problem", " s off"),
+        ("Mon, 01 Sep 2025 00:00:00 -0000", "problem", " s off"),
+        ("yesterday", "note", "does not say its time"),
+        (None, "note", "does not say its time"),
+    ],
+)
+def test_doctor_compares_clocks(
+    date: str | None, state: str, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dated_server(date) as address:
+        monkeypatch.setenv("TOOLKIT_BASE_URL", address)
+        shown = call("doctor", "--json")
+    assert check(shown, "clock")["state"] == state
+    assert check(shown, "clock")["found"].endswith(found)
+
+
+def test_doctor_prints_advice_as_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("TOOLKIT_API_KEY", "TOOLKIT_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    shown = call("doctor")
+    lines = shown.stdout.splitlines()
+    chromium = next(number for number, line in enumerate(lines) if "Chromium" in line)
+    assert lines[chromium].split() == ["note", "Chromium", "not", "found"]
+    assert lines[chromium + 1].strip().startswith("-> reports as PDF")
+    assert lines[-1] == "ready"
+    assert shown.exit_code == 0
+
+
+def test_doctor_reports_unwritable_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    shown = call("doctor", "--json", "--offline")
+    assert shown.exit_code == 1
+    assert check(shown, "cache")["found"].endswith("is not writable")
+    assert check(shown, "cache")["advice"] == "set XDG_CACHE_HOME"
+
+
+def test_doctor_counts_archive_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("archive", "refresh", "kept", "meta", *TINY).exit_code == 0
+    shown = call("doctor", "--json", "--offline", "--archive", "kept")
+    assert check(shown, "archive")["state"] == "ok"
+    assert re.fullmatch(r"kept: 1 series, [1-9]\d* rows?", check(shown, "archive")["found"])
+
+
+def test_doctor_lists_unfit_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An installed distribution is a folder of metadata: the first one on the path counts."""
+    needs = ["absent-library>=1", "pandas>=2", 'absent-extra; extra == "scale"']
+    for name, version, requirements in (
+        ("exchange_toolkit", "9.9", needs),
+        ("pandas", "0.1", []),
+    ):
+        folder = tmp_path / f"{name}-{version}.dist-info"
+        folder.mkdir()
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+        lines += [f"Requires-Dist: {requirement}" for requirement in requirements]
+        (folder / "METADATA").write_text("\n".join(lines) + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    shown = call("doctor", "--json", "--offline")
+    assert shown.exit_code == 1
+    found = "absent-library is missing; pandas is 0.1, not >=2"
+    assert check(shown, "libraries")["found"] == found
+    assert check(shown, "extra scale")["state"] == "note"
+    assert check(shown, "extra scale")["found"].endswith("; absent-extra is missing")
+    assert "[scale]" in check(shown, "extra scale")["advice"]
+
+
 def test_notebooks_are_copied_once(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     first = call("notebooks", folder)
@@ -109,6 +207,40 @@ def test_notebooks_are_copied_once(tmp_path: Path) -> None:
     again = call("notebooks", folder)
     assert "0 notebooks copied" in again.output
     assert changed.read_text() == "mine"
+
+
+def test_notebooks_need_writable_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    shown = call("notebooks", tmp_path / "file")
+    assert shown.exit_code == 1
+    assert f"cannot write into {tmp_path / 'file'}: File exists" in shown.output
+
+
+def test_lab_needs_existing_folder(tmp_path: Path) -> None:
+    shown = call("lab", "--folder", tmp_path / "none", *TINY)
+    assert shown.exit_code == 2
+    assert f"there is no folder {tmp_path / 'none'}" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--upstream", "ftp://127.0.0.1"), 2, "ftp://127.0.0.1"),
+        (("--recordings", "none"), 2, "there is no folder none"),
+        (("--archive", "none"), 1, "none"),
+    ],
+)
+def test_serve_refuses_wrong_source(
+    words: tuple[str, ...],
+    code: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = call("serve", "--port", "0", *words)
+    assert shown.exit_code == code
+    assert message in shown.output
 
 
 TINY = ("--size", "tiny")
