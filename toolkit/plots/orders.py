@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from toolkit.contract.order_states import order_state_group
-from toolkit.plots import axes, matrix, style, themes
+from toolkit.plots import axes, formats, matrix, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -229,7 +229,7 @@ def _draw_mix(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
 def _describe_mix(rows: pd.DataFrame) -> str:
     if not len(rows):
         return "Last statuses of orders: no data."
-    parts = [f"{r.status} {r.share:.1%}" for r in rows.head(8).itertuples()]
+    parts = [f"{r.status} {formats.percent_share(r.share)}" for r in rows.head(8).itertuples()]
     return f"Last statuses of {rows['n'].iloc[0]:,} orders: {', '.join(parts)}."
 
 
