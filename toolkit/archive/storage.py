@@ -73,8 +73,13 @@ _SKIPPING_COLUMNS: Final = ("_operation", "_subject", "_part", "_fetched", "unti
 # Without a limit a file is one row group, and reading one account would read all of the file.
 ROWS_IN_GROUP: Final = 20_000
 """Rows per row group of a file."""
-# On a local disk more read-ahead saves no time and doubles the memory of a read.
-_LOCAL_READ_AHEAD: Final = {"fragment_readahead": 1, "batch_readahead": 2}
+# On a local disk more read-ahead saves no time and doubles the memory of a read. Arrow reads
+# batch_readahead * batch_size rows ahead; its own batches have the rows of six row groups.
+_LOCAL_READ_AHEAD: Final = {
+    "fragment_readahead": 1,
+    "batch_readahead": 1,
+    "batch_size": ROWS_IN_GROUP,
+}
 _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
 _NOTE_TRIES: Final = 10  # if other processes freeze at the same moment
 _SUBJECTS_AT_MOST: Final = 1_000_000  # that are kept in memory, 50 bytes each
