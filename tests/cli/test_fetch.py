@@ -171,6 +171,11 @@ def test_rows_without_file(user) -> None:
         (("fetch", "meta", "--base-url", "http://127.0.0.1:1"), 1, "no answer from http://127.0.0.1"),
         (("fetch", "meta", "--archive", "/none"), 1, "there is no archive in /none"),
         (("plan", "userFills", *TINY), 2, "userFills needs --user"),
+        (
+            ("plan", "userFills", "--user", "0xa", "--user", "0xb", *TINY),
+            2,
+            "toolkit plan takes only one subject",
+        ),
         (("fetch", "slippageHistory", "--coin", "BTC", "--amount", "7", "--start", "1d", *TINY), 2,
          "amount must be one of"),
     ],

@@ -41,6 +41,28 @@ def test_live_needs_user_and_address(run, tmp_path):
     assert "TOOLKIT_BASE_URL" in result.output
 
 
+def test_recordings_need_existing_folder(run, tmp_path):
+    result = run("--recordings", tmp_path / "none", "--user", "0x" + "1" * 40)
+    assert result.exit_code == 2
+    assert f"there is no folder {tmp_path / 'none'}" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["market", "--coin", "NOPE"], "NOPE"),
+        (["builder", "--address", "0x" + "1" * 40], "there are no fills through 0x1111"),
+        (["comparison", "--user", "0x" + "1" * 40], "a comparison is of 2 to 50 accounts, not 1"),
+    ],
+)
+def test_report_without_data_fails(words, message, tmp_path):
+    out = tmp_path / "report.html"
+    result = CliRunner().invoke(report_app, [*words, "--size", "tiny", "--out", str(out)])
+    assert result.exit_code == 1
+    assert message in result.output
+    assert not out.exists()
+
+
 @pytest.fixture
 def browser(tmp_path, monkeypatch):
     """A browser that prints a page as its own address, the only one there is."""
