@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from toolkit.archive import open as open_archive
 from toolkit.archive.refresh import ArchivedAnswer, append_answers
@@ -39,3 +40,16 @@ def test_concurrent_append_of_same_answer(tmp_path: Path) -> None:
     assert append_meta(tables, b'{"another": 1}') == (1, 2)
     assert archive.status()["rows"].tolist() == [2]
     assert archive.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "message"),
+    [
+        (("0xa", "0xb"), {}, "userFills takes user without a name"),
+        (("0xa",), {"usr": 1}, "userFills has no parameter usr"),
+        ((), {}, "userFills needs the argument user"),
+    ],
+)
+def test_series_needs_known_arguments(arguments, named, message) -> None:
+    with pytest.raises(TypeError, match=message):
+        make_series(OPERATIONS["userFills"], arguments, named)

@@ -1,5 +1,6 @@
 """Sessions: requests, retries, and the key that is never shown."""
 
+import gc
 import json
 import pickle
 import traceback
@@ -352,3 +353,21 @@ def test_missing_key_has_hint(monkeypatch) -> None:
         session = connect("http://service.test", key, transport=refusal, default=False)
         with pytest.raises(tk.InvalidKey, match=rf"^meta: Invalid API key \(status 401\)\. {hint}"):
             tk.meta(session=session)
+
+
+def test_recipe_makes_session_once() -> None:
+    recipe = tk.local(seed=7, size="tiny", default=False).recipe
+    gc.collect()  # nobody has the first session any more, as in another process
+    assert recipe is not None
+    made = recipe.get_session()
+    assert made.label == "simulated, seed 7, size tiny"
+    assert recipe.get_session() is made
+
+
+def test_recipe_needs_key_of_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
+    recipe = tk.connect("http://127.0.0.1:1", "a-secret-key", default=False).recipe
+    gc.collect()
+    assert recipe is not None
+    with pytest.raises(tk.NotConnected, match="Set TOOLKIT_API_KEY in the environment"):
+        recipe.get_session()

@@ -80,6 +80,14 @@ def test_builder_orders_name_user(asker: Asker, world: World) -> None:
 # --- markets ---
 
 
+def test_fees_without_trades_are_lowest_tier(asker: Asker) -> None:
+    fees = asker.ask("userFees", user=NOBODY)
+    schedule = fees["feeSchedule"]
+    assert (fees["userCrossRate"], fees["userAddRate"]) == (schedule["cross"], schedule["add"])
+    assert fees["userSpotCrossRate"] == schedule["spotCross"]
+    assert fees["userSpotAddRate"] == schedule["spotAdd"]
+
+
 def test_depth_by_dex(asker: Asker, world: World) -> None:
     depth = world.sources.depth
     assert depth is not None
