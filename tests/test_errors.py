@@ -130,6 +130,14 @@ def test_missing_columns_is_value_error() -> None:
         (lambda tk, fills: tk.provenance({}), "takes a fetched pandas frame, not a dict"),
         (lambda tk, fills: tk.pnl.attribution(None), "pandas, Polars, DuckDB or PySpark, not None"),
         (lambda tk, fills: tk.pnl.attribution([fills]), "not a list. To join frames: tk.concat"),
+        (
+            lambda tk, fills: tk.pnl.attribution(tk.user_fills),
+            r"pass its result: user_fills\(\.\.\.\)",
+        ),
+        (
+            lambda tk, fills: tk.accounts.values(tk.batch_clearinghouse_states(["0x" + "a" * 40])),
+            "Pass one of its frames: .accounts, .positions, .failed",
+        ),
         (lambda tk, fills: tk.pnl.attribution(fills, by="month"), "dex, hour, day, week"),
         (lambda tk, fills: tk.slippage_history("BTC", "10k", 0), "such as 10000, not '10k'"),
     ],

@@ -25,7 +25,13 @@ def __getattr__(name: str) -> object:
         return version("exchange-toolkit")
     if name not in __all__ and not name.startswith("_"):
         near = get_close_matches(name, __all__, n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else "tk.describe() lists all functions"
+        last = name.rpartition("_")[2]
+        near = list(dict.fromkeys([*near, *(each for each in __all__ if last in each.split("_"))]))
+        hint = (
+            f"Did you mean {' or '.join(near[:5])}?"
+            if near
+            else "tk.describe() lists all functions"
+        )
         raise AttributeError(f"toolkit has no {name!r}. {hint}", name=name)
     return _import_public_name(name)
 

@@ -169,9 +169,12 @@ class Unreachable(ToolkitError):
     ----------
     cause : str
         The reason in a few words.
+    is_local : bool
+        Whether no program listens at an address of this machine.
     """
 
     cause: str = "no answer"
+    is_local: bool = False
 
 
 class AnswerInvalid(ToolkitError):

@@ -55,6 +55,13 @@ def test_no_retry_after_timeout(elapsed: float, is_retried: bool) -> None:
     assert RULES.pause_after(ServiceDown("500"), elapsed) is is_retried
 
 
+@pytest.mark.parametrize(("elapsed", "is_retried"), [(0.0, True), (2.0, True), (2.1, False)])
+def test_missing_local_service_ends_retries(elapsed: float, is_retried: bool) -> None:
+    error = Unreachable("nothing listens")
+    error.is_local = True
+    assert RULES.pause_after(error, elapsed) is is_retried
+
+
 @pytest.mark.parametrize(("seconds", "pause"), [(7.0, 0.0), (100.0, 0.0), (100.5, False)])
 def test_named_wait_belongs_to_budget(seconds: float, pause: float | bool) -> None:
     """The budget waits, so the retry itself has no pause; a wait beyond the timeout ends it."""

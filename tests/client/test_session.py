@@ -177,6 +177,13 @@ def test_unreachable_error_has_no_request() -> None:
         pickle.dumps(session.key)
 
 
+def test_missing_local_service_is_named() -> None:
+    session = tk.connect("http://127.0.0.1:9", default=False)
+    with pytest.raises(tk.Unreachable, match="start one with toolkit serve") as caught:
+        tk.meta(session=session)
+    assert caught.value.is_local
+
+
 def test_address_is_checked() -> None:
     for wrong in ("service.example", "ftp://service.example", "https://"):
         with pytest.raises(ValueError, match="is not an address"):

@@ -68,6 +68,11 @@ def test_misspelt_name_has_suggestion() -> None:
         tk.user_fill  # noqa: B018
 
 
+def test_unknown_name_lists_related_functions() -> None:
+    with pytest.raises(AttributeError, match="or builder_approved_funding_by_time"):
+        tk.user_funding  # noqa: B018
+
+
 def test_path_that_looks_like_freeze(tmp_path: Path) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     tk.archive.open(tmp_path).refresh(tk.meta, session=session)

@@ -16,6 +16,7 @@ __all__ = ["Retry", "retry_cause"]
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 _LONGEST: Final = 120.0  # seconds; a quota is counted by the minute
+_LOCAL_START: Final = 2.0  # seconds in which a service on this machine may begin to listen
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Retry:
         If the service named a wait, the budget does the waiting. If that wait is longer than
         `timeout`, there is no retry.
         """
-        if elapsed > self.timeout:
+        limit = _LOCAL_START if isinstance(error, Unreachable) and error.is_local else self.timeout
+        if elapsed > limit:
             return False
         if isinstance(error, RateLimited) and error.retry_after is not None:
             return 0.0 if error.retry_after <= self.timeout else False

@@ -378,10 +378,17 @@ class Session:
         words = str(error) or type(error).__name__
         if self.key is not None:
             words = self.key.scrub(words)
+        is_local = isinstance(error, httpx.ConnectError) and is_this_machine(self.base_url)
+        advice = "Check the address and the network; tk.local() works without either"
+        if is_local:
+            advice = (
+                "No service listens at this address of this machine. Check the port, start one "
+                "with toolkit serve, or use tk.local(), which needs no port"
+            )
         unreachable = Unreachable(
-            f"{operation.type}: no answer from {self.base_url} ({words}). Check the address and "
-            "the network; tk.local() works without either"
+            f"{operation.type}: no answer from {self.base_url} ({words}). {advice}"
         )
+        unreachable.is_local = is_local
         causes = [word for error_type, word in _CAUSES if isinstance(error, error_type)]
         unreachable.cause = causes[0] if causes else "connection broken"
         return unreachable

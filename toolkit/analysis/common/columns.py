@@ -54,9 +54,13 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
         frame: Frame = nw.from_native(made)
     except TypeError:
         kind = "None" if made is None else f"a {type(made).__name__}"
+        advice = "To join frames: tk.concat"
+        if callable(made):
+            advice = f"Call it, and pass its result: {getattr(made, '__name__', 'function')}(...)"
+        if parts := getattr(made, "_fields", ()):  # such as AccountStates
+            advice = f"Pass one of its frames: .{', .'.join(parts)}"
         raise TypeError(
-            f"a helper takes a frame of pandas, Polars, DuckDB or PySpark, not {kind}. To join "
-            "frames: tk.concat"
+            f"a helper takes a frame of pandas, Polars, DuckDB or PySpark, not {kind}. {advice}"
         ) from None
     schema = frame.collect_schema()
     # Polars, DuckDB and Arrow have categories, too. Two categories may be one address.
