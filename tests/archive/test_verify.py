@@ -12,6 +12,7 @@ from tests.archive.world import START, USER, archived_rows, fill_session, make_f
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.storage import ArchiveTables
+from toolkit.client import forget
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import IncompleteWarning
 from toolkit.times import to_iso
@@ -143,6 +144,9 @@ def test_freeze_survives_compaction(archive: Archive) -> None:
     assert error_kinds(frozen) == []
     with pytest.raises(ArchiveError, match="frozen"):
         frozen.refresh(tk.user_fills_by_time, USER, session=fill_session(more))
+    forget()  # a freeze is refused before an address is needed
+    with pytest.raises(ArchiveError, match="a freeze never changes"):
+        frozen.refresh_many(tk.user_fills_by_time, [USER])
     with pytest.raises(ArchiveError, match="no freeze"):
         open_archive(archive.tables.location, frozen="f0")
 

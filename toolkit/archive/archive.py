@@ -130,6 +130,7 @@ class Archive:
             As in fetching. Rows that were pulled before the error are archived, and a note on the
             error states how many.
         """
+        self.tables.check_writable()
         session = current_session(session)
         request = prepare_refresh(fetch, arguments, named, session.now_ms())
         ((_, outcome),) = refresh_all(self.tables, [request], session, rows_per_commit)
@@ -183,6 +184,7 @@ class Archive:
         KeyboardInterrupt
             As in `refresh`; the rows that came are archived.
         """
+        self.tables.check_writable()
         session = current_session(session)
         now_ms = session.now_ms()
         requests = {
@@ -284,6 +286,7 @@ class Archive:
             If a frame is not a complete history with all its columns, or rows may be missing
             between it and the archived rows.
         """
+        self.tables.check_writable()
         if isinstance(what, pd.DataFrame):
             done = ingest_frame(self.tables, what)
             return {"kept": {f"{done.operation} {done.subject}": done.rows}, "left": {}}
@@ -338,6 +341,7 @@ class Archive:
         ArchiveError
             If a needed column is missing, or another process writes the same histories.
         """
+        self.tables.check_writable()
         times = (to_ms(start), to_ms(end))
         file = Path(path)
         modified_ms = file.stat().st_mtime_ns // 1_000_000

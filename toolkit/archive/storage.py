@@ -205,15 +205,20 @@ class ArchiveTables:
             except delta.exceptions.TableNotFoundError:
                 return None
 
+    def check_writable(self) -> None:
+        """Raise an ArchiveError if the archive is opened frozen."""
+        if self.versions is not None:
+            raise ArchiveError(
+                f"{self.location} is opened frozen, and a freeze never changes. To write, open it "
+                f"without the freeze: tk.archive.open({self.location!r})"
+            )
+
     def open_for_append(self, name: str) -> Any:
         """Open a table, and create it if it does not exist.
 
         Raise an ArchiveError if the archive is opened frozen, or the table cannot be created.
         """
-        if self.versions is not None:
-            raise ArchiveError(
-                f"{self.location} is opened frozen: open it without a freeze to write"
-            )
+        self.check_writable()
         existing = self.open_table(name)
         if existing is not None:
             return existing
