@@ -1,5 +1,6 @@
 """Descriptions of operations, frames and results."""
 
+import pandas as pd
 import pytest
 
 import toolkit as tk
@@ -30,6 +31,7 @@ def test_describe_operations_and_frames(session, users) -> None:
     words = tk.describe(fit).set_index("column")
     assert words.index.tolist() == list(fit.params.columns)
     assert words.loc[["name", "estimate", "low", "high"], "meaning"].ne("").all()
+    pd.testing.assert_frame_equal(tk.describe(fit.params).set_index("column"), words)
 
 
 def test_describe_several_frames(session, users) -> None:

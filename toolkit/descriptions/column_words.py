@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_type_hints
 
 from toolkit import (
     accounts,
@@ -30,6 +30,7 @@ __all__ = [
     "ColumnWords",
     "estimate_columns",
     "parse_columns",
+    "returned_class",
     "returned_columns",
     "unit_of",
 ]
@@ -87,6 +88,13 @@ def estimate_columns(estimate: type) -> Mapping[str, ColumnWords]:
         "missing": ColumnWords("", "number of observations without a value"),
         "clusters": ColumnWords("", "number of clusters, which the interval draws again"),
     }
+
+
+def returned_class(helper: str) -> type | None:
+    """Return the class of a helper's result, such as Cascade; None if it returns a frame."""
+    topic, _, name = helper.partition(".")
+    result = get_type_hints(getattr(_TOPICS[topic], name)).get("return")
+    return result if isinstance(result, type) else None
 
 
 @functools.cache

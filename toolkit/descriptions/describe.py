@@ -13,6 +13,7 @@ from toolkit.descriptions.column_words import (
     DEFAULT_USD,
     ColumnWords,
     estimate_columns,
+    returned_class,
     returned_columns,
     unit_of,
 )
@@ -148,6 +149,8 @@ def _frame_columns(frame: pd.DataFrame, estimate: type | None = None) -> list[di
     """Describe the columns of a frame; `estimate` is the class of a result that has it."""
     facts = provenance(frame) if estimate is None or "toolkit" in frame.attrs else {}
     known = dict(_known_words(facts, frame))
+    if estimate is None and "helper" in facts and "estimate" in frame.columns:
+        estimate = returned_class(str(facts["helper"]))  # the frame is its params
     if estimate is not None:
         known |= estimate_columns(estimate)
     rows: list[dict[str, Any]] = []
