@@ -1,6 +1,7 @@
 """The local service: simulation, recordings or archive -> store -> service -> session."""
 
 import hashlib
+import os
 import sys
 import time
 import warnings
@@ -302,16 +303,22 @@ def tiled_store(
     """
     from toolkit.simulation import TiledExchange
 
-    _announce_simulation(seed, "large")
+    if _has_viewer():
+        print(
+            f"simulating the large exchange, seed {seed}: this takes about ten minutes and 3 GB of "
+            "disk, once",
+            file=sys.stderr,
+        )
     tiled = TiledExchange(seed, count, size)
     return build_store(_show_progress(tiled, count), path, world=tiled.summary, strict=strict)
 
 
 def _show_progress(parts: Iterable[Sources], count: int) -> Iterator[Sources]:
-    """Yield the parts, and show on a terminal how many tiles are done."""
-    from tqdm import tqdm
+    """Yield the parts, and show on a terminal or in a notebook how many tiles are done."""
+    from tqdm.auto import tqdm
 
-    with tqdm(total=count, unit="tile", disable=not _is_terminal(), leave=False) as bar:
+    silent = not _has_viewer() or bool(os.environ.get("TQDM_DISABLE"))
+    with tqdm(total=count, unit="tile", disable=silent, leave=False) as bar:
         for part in parts:
             yield part
             del part  # this part must not be in memory while the next one is drawn
@@ -391,3 +398,8 @@ def _announce(message: str) -> None:
 
 def _is_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _has_viewer() -> bool:
+    """Return whether somebody waits at a terminal or in a notebook."""
+    return _is_terminal() or "ipykernel" in sys.modules

@@ -1,5 +1,6 @@
 """The local service and its commands."""
 
+import io
 import os
 import random
 import re
@@ -330,6 +331,19 @@ def test_large_world_builds_by_tiles(tmp_path: Path) -> None:
     assert store.about["label"] == "simulated, seed 7, size large"
     store.close()
     assert [file.name for file in tmp_path.iterdir()] == ["large.db"]
+
+
+def test_large_world_shows_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TQDM_MININTERVAL", "0")
+    tiled_store(7, tmp_path / "large.db", 2, "tiny").close()
+    shown = sys.stderr.getvalue()
+    assert shown.startswith("simulating the large exchange, seed 7: this takes about ten minutes")
+    assert "2/2" in shown
 
 
 def test_old_stores_are_removed(tmp_path: Path) -> None:
