@@ -169,12 +169,12 @@ class Unreachable(ToolkitError):
     ----------
     cause : str
         The reason in a few words.
-    is_local : bool
-        Whether no program listens at an address of this machine.
+    has_no_service : bool
+        Whether no program listens at an address of this machine, and none has answered before.
     """
 
     cause: str = "no answer"
-    is_local: bool = False
+    has_no_service: bool = False
 
 
 class AnswerInvalid(ToolkitError):

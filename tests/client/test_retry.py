@@ -58,7 +58,7 @@ def test_no_retry_after_timeout(elapsed: float, is_retried: bool) -> None:
 @pytest.mark.parametrize(("elapsed", "is_retried"), [(0.0, True), (2.0, True), (2.1, False)])
 def test_missing_local_service_ends_retries(elapsed: float, is_retried: bool) -> None:
     error = Unreachable("nothing listens")
-    error.is_local = True
+    error.has_no_service = True
     assert RULES.pause_after(error, elapsed) is is_retried
 
 

@@ -181,7 +181,16 @@ def test_missing_local_service_is_named() -> None:
     session = tk.connect("http://127.0.0.1:9", default=False)
     with pytest.raises(tk.Unreachable, match="start one with toolkit serve") as caught:
         tk.meta(session=session)
-    assert caught.value.is_local
+    assert caught.value.has_no_service
+
+
+def test_local_service_may_restart() -> None:
+    answers = answers_in_turn((200, UNIVERSE), httpx.ConnectError("refused"))
+    session = connect("http://127.0.0.1:9", transport=httpx.MockTransport(answers), default=False)
+    tk.meta(session=session)
+    with pytest.raises(tk.Unreachable, match="Check the address and the network") as caught:
+        tk.meta(session=session)
+    assert not caught.value.has_no_service
 
 
 def test_address_is_checked() -> None:

@@ -46,7 +46,11 @@ class Retry:
         If the service named a wait, the budget does the waiting. If that wait is longer than
         `timeout`, there is no retry.
         """
-        limit = _LOCAL_START if isinstance(error, Unreachable) and error.is_local else self.timeout
+        limit = (
+            _LOCAL_START
+            if isinstance(error, Unreachable) and error.has_no_service
+            else self.timeout
+        )
         if elapsed > limit:
             return False
         if isinstance(error, RateLimited) and error.retry_after is not None:

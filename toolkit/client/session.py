@@ -57,6 +57,8 @@ class DataSource:
         The present, if the user chose it.
     in_process : bool
         Whether it answers in this process, as `tk.local` does.
+    has_answered : bool
+        Whether an answer has come from it. A local service that has answered may be restarting.
     history : str
         What the service says that may be missing, for provenance.
     """
@@ -66,6 +68,7 @@ class DataSource:
     has_own_label: bool = False
     own_now_ms: Callable[[], int] | None = None
     in_process: bool = field(default=False, init=False)
+    has_answered: bool = field(default=False, init=False)
     history: str = field(default="", init=False)
     _stated_ms: int | None = field(default=None, init=False)
     _runs_from: float | None = field(default=None, init=False)
@@ -75,7 +78,7 @@ class DataSource:
 
     def update_from_headers(self, headers: Mapping[str, str]) -> None:
         """Update from the headers of an answer; their names are in lower case."""
-        self._is_known = True
+        self._is_known = self.has_answered = True
         stated = read_source(headers)
         if stated is None:
             return
@@ -378,9 +381,10 @@ class Session:
         words = str(error) or type(error).__name__
         if self.key is not None:
             words = self.key.scrub(words)
-        is_local = isinstance(error, httpx.ConnectError) and is_this_machine(self.base_url)
+        is_refused = isinstance(error, httpx.ConnectError) and is_this_machine(self.base_url)
+        has_no_service = is_refused and not self.source.has_answered
         advice = "Check the address and the network; tk.local() works without either"
-        if is_local:
+        if has_no_service:
             advice = (
                 "No service listens at this address of this machine. Check the port, start one "
                 "with toolkit serve, or use tk.local(), which needs no port"
@@ -388,7 +392,7 @@ class Session:
         unreachable = Unreachable(
             f"{operation.type}: no answer from {self.base_url} ({words}). {advice}"
         )
-        unreachable.is_local = is_local
+        unreachable.has_no_service = has_no_service
         causes = [word for error_type, word in _CAUSES if isinstance(error, error_type)]
         unreachable.cause = causes[0] if causes else "connection broken"
         return unreachable
