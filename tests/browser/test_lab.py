@@ -83,6 +83,7 @@ def test_initial_tabs(browser: Browser, tmp_path: Path):
         expect(shown.locator("ol > li")).to_have_count(len(names))
         for theme in ("JupyterLab Light", "JupyterLab Dark"):
             page.evaluate(THEME, theme)
+            expect(page.locator("body")).to_have_attribute("data-jp-theme-name", theme)
             expect(page.locator(".jp-Notebook:visible .jp-Cell").first).to_be_visible(timeout=SOON)
             expect(heading).to_be_visible()
         page.wait_for_function(IDLE)
