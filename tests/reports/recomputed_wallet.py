@@ -307,7 +307,7 @@ def sentence_deleveraged(results: WalletResults) -> Values:
     rows = others[others["dir"] == "Auto-Deleveraging"]
     coins = rows["coin"].nunique()
     closed = _sum(rows["closed_pnl"])
-    return {"fills": len(rows), "coins": coins, "closed": closed}
+    return {"orders": len(set(rows["oid"])), "coins": coins, "closed": closed}
 
 
 def sentence_left_out(results: WalletResults) -> Values:

@@ -278,8 +278,10 @@ def test_notebooks_show_known_sentences(report: str, variants) -> None:
     for function in shown:
         module = MODULES.get(report)
         found = getattr(module, function)(result) if module else getattr(result, function)()
-        parts = found.sentences if isinstance(found, Paragraph) else found
-        assert {part.text for part in parts} <= set(known)
+        parts = [found] if isinstance(found, Paragraph) else found
+        for part in parts:
+            said = part.sentences if isinstance(part, Paragraph) else [part]
+            assert {each.text for each in said} <= set(known)
 
 
 @EVERY

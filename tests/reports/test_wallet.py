@@ -233,6 +233,15 @@ def test_summary_explains_liquidation(session):
     assert "The backstop took over all of it" in parts["forced_backstop"].text
 
 
+def test_liquidation_has_its_paragraph(session):
+    account = session.world["examples"]["LIQUIDATED"]
+    first, second = wallet_text.list_summaries(
+        wallet_report.fetch_results(session, account, builders=[])
+    )
+    assert first.startswith("The account was liquidated: 1 liquidation")
+    assert second.startswith("The account closed ")
+
+
 def test_fills_of_one_order_are_one_liquidation(session):
     account = session.world["examples"]["TRIMMED"]
     results = wallet_report.fetch_results(session, account, builders=[])
@@ -279,8 +288,10 @@ def test_summary_names_deleveraging(session):
     assert len(rows) > 1
     assert "liquidated" not in said
     closed = tables.signed_usd(sum(rows["closed_pnl"]))
-    words = f"Auto-deleveraging closed positions of the account: {len(rows)} of its fills, "
-    assert f"{words}in 1 coin, brought {closed} USD of its closed PnL." in said
+    orders = rows["oid"].nunique()
+    words = f"{orders} {'order' if orders == 1 else 'orders'}, in 1 coin"
+    start = f"Auto-deleveraging closed positions of the account: {words}, brought {closed} USD"
+    assert f"{start} of its closed PnL." in said
 
 
 def test_example_account_closed_positions(results):

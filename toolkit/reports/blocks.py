@@ -46,13 +46,13 @@ class TileBlock:
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A computed paragraph."""
+    """Computed paragraphs."""
 
-    text: str
+    paragraphs: Sequence[str]
     lead: bool
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return _bundle(render_part("words.html", words=self), self.text)
+        return _bundle(render_part("words.html", words=self), "\n".join(self.paragraphs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,9 @@ def tiles(headlines: Sequence[Headline | tuple[str, str] | tuple[str, str, str]]
     return TileBlock([Headline(*headline) for headline in headlines])
 
 
-def words(text: str, *, lead: bool = False) -> TextBlock:
-    """Return a computed paragraph; with `lead` in larger letters."""
-    return TextBlock(text, lead)
+def words(text: str | Sequence[str], *, lead: bool = False) -> TextBlock:
+    """Return a computed paragraph, or several; with `lead` in larger letters."""
+    return TextBlock([text] if isinstance(text, str) else text, lead)
 
 
 def figure(

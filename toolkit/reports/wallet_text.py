@@ -44,7 +44,7 @@ SENTENCES: Final = {
     "nothing.",
     "forced_both": "The backstop (liquidator vault) took {share:share} of it, and orders in the "
     "book closed the rest.",
-    "deleveraged": "Auto-deleveraging closed positions of the account: {fills:count} of its fills, "
+    "deleveraged": "Auto-deleveraging closed positions of the account: {orders:count order}, "
     "in {coins:count coin}, brought {closed:signed} USD of its closed PnL.",
     "traded": "The account traded a volume of {volume:dollars} USD.",
     "closed_unknown": "Of its {fills:count} fills {missing:count} do not state their closed PnL. "
@@ -248,12 +248,23 @@ def _funding_headline(results: WalletResults) -> Headline:
 
 def summarise_wallet(results: WalletResults) -> Paragraph:
     """Return the results in a few sentences."""
-    sentences = [sentence(SENTENCES, "no_fills")]
-    if results.total["fills"]:
-        sentences, forced = _pnl_sentences(results), _forced_close_sentences(results)
-        # A forced close that made most of the result comes first.
-        sentences = forced + sentences if is_mostly_forced(results.frames) else sentences + forced
-    return Paragraph([*sentences, *_left_out_sentences(results)])
+    return Paragraph(part for text in list_summaries(results) for part in text.sentences)
+
+
+def list_summaries(results: WalletResults) -> list[Paragraph]:
+    """Return the paragraphs of the summary: the result, and what was closed by force.
+
+    The one that explains most of the result comes first.
+    """
+    left_out = _left_out_sentences(results)
+    if not results.total["fills"]:
+        return [Paragraph([sentence(SENTENCES, "no_fills"), *left_out])]
+    result, forced = _pnl_sentences(results), _forced_close_sentences(results)
+    if not forced:
+        return [Paragraph([*result, *left_out])]
+    if is_mostly_forced(results.frames):
+        return [Paragraph(forced), Paragraph([*result, *left_out])]
+    return [Paragraph(result), Paragraph([*forced, *left_out])]
 
 
 def _pnl_sentences(results: WalletResults) -> list[Sentence]:
@@ -289,16 +300,17 @@ def _left_out_sentences(results: WalletResults) -> list[Sentence]:
     return [sentence(SENTENCES, "left_out", what=join_reasons(reasons))] if reasons else []
 
 
+_FORCED_COUNTS: Final = {"orders": "oid", "coins": "coin"}
+
+
 def _forced_close_sentences(results: WalletResults) -> list[Sentence]:
     """Return sentences about fills by liquidations, and about other fills by deleveraging."""
     sentences = []
     for name, rows in find_forced_closes(results.frames).items():
-        forced = name == "forced"
-        count = {"orders": rows["oid"].nunique()} if forced else {"fills": len(rows)}
-        values: dict[str, Any] = {**count, "coins": rows["coin"].nunique()}
-        values["closed"] = rows["closed_pnl"].sum(skipna=False)
-        sentences.append(sentence(SENTENCES, name, **values))
-        if forced:
+        counts = {place: rows[column].nunique() for place, column in _FORCED_COUNTS.items()}
+        closed = rows["closed_pnl"].sum(skipna=False)
+        sentences.append(sentence(SENTENCES, name, **counts, closed=closed))
+        if name == "forced":
             sentences += _liquidation_sentences(results, rows)
     return sentences
 

@@ -45,7 +45,7 @@ wallet_report.make_title(results)
 # ## Summary
 
 # %%
-blocks.words(wallet_text.summarise_wallet(results), lead=True)
+blocks.words(wallet_text.list_summaries(results), lead=True)
 
 # %%
 blocks.words(wallet_reasons.explain_result(results))
