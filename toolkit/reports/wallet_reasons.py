@@ -18,7 +18,7 @@ SENTENCES: Final = {
     "maker": "Of its volume, {share:share} rested in the book before others traded against it.",
     "maker_most": "The account made prices: {share:share} of its volume rested in the book before "
     "others traded against it.",
-    "taker": "All of its volume was taken from the book.",
+    "taker": "None of its volume rested in the book.",
     "matched": "It bought {usd:dollars} USD of perps and sold the same amounts within the same "
     "hour, which brought {gain:signed} USD, or {rate:bps} bps.",
     "held_longer": "The rest of its closed and unrealised PnL, {rest:signed} USD, is from spot and "
