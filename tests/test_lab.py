@@ -11,6 +11,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -213,6 +214,7 @@ def test_note_is_read_only(tmp_path: Path):
         assert (await contents.save(file, "other.md"))["name"] == "other.md"
         assert (await contents.get("other.md"))["content"] == "mine"
 
-    asyncio.run(use_note())
+    with ThreadPoolExecutor(1) as pool:  # the loop of the browser tests may run in this thread
+        pool.submit(asyncio.run, use_note()).result()
     assert note.read_text() == "About it"
     assert [path.name for path in folder.iterdir() if path.is_file()] == ["other.md"]
