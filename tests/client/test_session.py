@@ -184,6 +184,14 @@ def test_missing_local_service_is_named() -> None:
     assert caught.value.has_no_service
 
 
+def test_failed_handshake_is_an_answer() -> None:
+    failure = httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number")
+    transport = httpx.MockTransport(answers_in_turn(failure))
+    session = connect("https://127.0.0.1:9", transport=transport, default=False)
+    with pytest.raises(tk.Unreachable, match="Check the address and the network"):
+        tk.meta(session=session)
+
+
 def test_local_service_may_restart() -> None:
     answers = answers_in_turn((200, UNIVERSE), httpx.ConnectError("refused"))
     session = connect("http://127.0.0.1:9", transport=httpx.MockTransport(answers), default=False)

@@ -381,8 +381,8 @@ class Session:
         words = str(error) or type(error).__name__
         if self.key is not None:
             words = self.key.scrub(words)
-        is_refused = isinstance(error, httpx.ConnectError) and is_this_machine(self.base_url)
-        has_no_service = is_refused and not self.source.has_answered
+        is_own = is_this_machine(self.base_url)
+        has_no_service = is_own and _is_refused(error) and not self.source.has_answered
         advice = "Check the address and the network; tk.local() works without either"
         if has_no_service:
             advice = (
@@ -396,6 +396,13 @@ class Session:
         causes = [word for error_type, word in _CAUSES if isinstance(error, error_type)]
         unreachable.cause = causes[0] if causes else "connection broken"
         return unreachable
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    """Return whether nothing listens at the address; a failed TLS handshake is an answer."""
+    while error is not None and not isinstance(error, ConnectionRefusedError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 _current: Session | None = None

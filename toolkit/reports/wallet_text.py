@@ -32,18 +32,20 @@ SENTENCES: Final = {
     "brought {closed:signed} USD of its closed PnL.",
     "forced_most": "The largest order closed a {side} of {usd:dollars} USD in {coin} on "
     "{time} UTC, {distance:share} {place} its entry price.",
-    "forced_leverage": "At entry prices, this liquidation was of {positions:count position} worth "
-    "{entry:dollars} USD: {times:times} times the capital of {capital:dollars} USD before it. "
-    "Capital is cash in, less cash out, with closed PnL and fees, without funding.",
+    "forced_leverage": "At entry prices, {positions:count liquidated position was|liquidated "
+    "positions were} worth {entry:dollars} USD: {times:times} times the capital of "
+    "{capital:dollars} USD before it. Capital is cash in, less cash out, with closed PnL and "
+    "fees, without funding.",
     "forced_margin": "At the liquidation, {value:dollars} USD of {mode} margin remained for "
     "positions of {usd:dollars} USD: a leverage of {times:times}.",
     "forced_loss": "With its fees, the liquidation lost {loss:dollars} USD: {share:share} of this "
     "capital.",
-    "forced_backstop": "The backstop took over all of it: the liquidator vault, not the book.",
-    "forced_market": "Orders in the book closed all of it; the backstop (liquidator vault) took "
-    "nothing.",
-    "forced_both": "The backstop (liquidator vault) took {share:share} of it, and orders in the "
-    "book closed the rest.",
+    "forced_backstop": "The backstop took over all that was liquidated: the liquidator vault, "
+    "not the book.",
+    "forced_market": "Orders in the book closed all that was liquidated; the backstop (liquidator "
+    "vault) took nothing.",
+    "forced_both": "The backstop (liquidator vault) took {share:share} of what was liquidated, and "
+    "orders in the book closed the rest.",
     "deleveraged": "Auto-deleveraging closed positions of the account: {orders:count order}, "
     "in {coins:count coin}, brought {closed:signed} USD of its closed PnL.",
     "traded": "The account traded a volume of {volume:dollars} USD.",
