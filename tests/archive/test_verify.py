@@ -147,7 +147,7 @@ def test_freeze_survives_compaction(archive: Archive) -> None:
     forget()  # a freeze is refused before an address is needed
     with pytest.raises(ArchiveError, match="a freeze never changes"):
         frozen.refresh_many(tk.user_fills_by_time, [USER])
-    with pytest.raises(ArchiveError, match="no freeze"):
+    with pytest.raises(ArchiveError, match=f"no freeze 'f0': it has {name}$"):
         open_archive(archive.tables.location, frozen="f0")
 
 

@@ -51,3 +51,5 @@ def test_describe_extra_operation() -> None:
     assert columns.loc["usdc", "unit"] == "USD"
     with pytest.raises(ValueError, match="No table layout is known for 'portfolioState'"):
         tk.describe("portfolioState")
+    with pytest.raises(ValueError, match=r"Did you mean 'userFills'\? tk.describe\(\) lists"):
+        tk.describe("userFil")

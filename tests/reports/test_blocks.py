@@ -119,6 +119,13 @@ def test_performance_table_writes_units(performance):
     assert trips.caption.startswith(f"The {shown} of {len(performance.trips)} complete round trips")
 
 
+def test_trip_table_without_trips(performance):
+    quiet = WalletPerformance(performance.results)
+    quiet.trips = performance.trips.iloc[:0]
+    made = wallet_performance.make_trip_table(quiet)
+    assert (made.caption, len(made.rows)) == ("There is no complete round trip in this period.", 0)
+
+
 def test_positions_need_accounts(market):
     made = MarketPositions(market)
     assert len(captions(market_positions.draw_positioning(made))) == 1

@@ -651,7 +651,7 @@ def open(
         hint = "" if Path(location).exists() else _freeze_hint(location)
         # A folder may have such a name, but not beside the archive whose freeze it seems to be.
         if hint and ArchiveTables(location.rpartition("@")[0]).has_tables():
-            raise ArchiveError(f"there is no archive in {location}{hint}")
+            raise missing_archive(location)
         return Archive(tables)
     manifest = read_manifest(tables, frozen)
     versions = {name: entry["version"] for name, entry in manifest.items()}
@@ -680,5 +680,12 @@ def open_existing(path: str | Path) -> Archive:
     archive = open(path)
     if not archive.tables.has_tables():
         location = archive.tables.location
-        raise ArchiveError(f"there is no archive in {location}{_freeze_hint(location)}")
+        raise missing_archive(location)
     return archive
+
+
+def missing_archive(location: str) -> ArchiveError:
+    """Return the error that no archive is in a location, with its whole path and what to do."""
+    place = location if "://" in location else Path(location).absolute()
+    hint = _freeze_hint(location) or ". Check the path. `toolkit archive refresh` makes an archive"
+    return ArchiveError(f"there is no archive in {place}{hint}")

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolkit.archive.archive import open
+from toolkit.archive.archive import missing_archive, open
 from toolkit.archive.coverage import (
     RowSpan,
     count_logged_rows,
@@ -77,7 +77,7 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
     archive = open(path)
     folder = archive.tables.location
     if "://" not in folder and not Path(folder).is_dir():
-        raise ArchiveError(f"there is no archive in {folder}")
+        raise missing_archive(folder)
     tables = archive.tables.pin_versions()
     content, log = ArchiveContent(), read_log(tables)
     ranges = {pair: proved_ranges(entries) for pair, entries in log.items()}

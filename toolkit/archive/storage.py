@@ -630,7 +630,9 @@ def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:
     """Return the manifest of a freeze: table -> its ``version`` and ``digest``."""
     rows = tables.read_rows(FREEZES, condition=ds.field("id") == freeze_id)
     if not (texts := rows["manifest"].to_pylist()):
-        raise ArchiveError(f"{tables.location} has no freeze {freeze_id!r}")
+        ids = tables.read_rows(FREEZES)["id"].to_pylist()
+        existing = f"it has {', '.join(sorted(ids))}" if ids else "it has no freezes"
+        raise ArchiveError(f"{tables.location} has no freeze {freeze_id!r}: {existing}")
     manifest: Mapping[str, Any] = json.loads(texts[0])["tables"]
     return manifest
 

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, Final, Protocol, cast
 
 import pandas as pd
@@ -112,9 +113,11 @@ def _operation_row(operation: Operation) -> dict[str, Any]:
 def _find_operation(type: str) -> Operation:
     operation = VIEWS.get(type) or find_operation(type)
     if operation is None or not operation.tables:
+        near = get_close_matches(type, [*OPERATIONS, *VIEWS], n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"No table layout is known for {type!r}. tk.describe() lists the operations that have "
-            "functions; docs/reference/beyond.md describes those that tk.info can request"
+            f"No table layout is known for {type!r}. {hint}tk.describe() lists the operations that "
+            "have functions; docs/reference/beyond.md describes those that tk.info can request"
         )
     return operation
 

@@ -241,6 +241,8 @@ def make_figure_table(wallet: WalletPerformance) -> TextTable:
 def make_trip_table(wallet: WalletPerformance) -> TextTable:
     """Return the round trips with the largest gain or loss."""
     rows = wallet.trips.head(_MAX_TRIPS)
+    if rows.empty:
+        return table("There is no complete round trip in this period.", rows, _TRIPS)
     shown = (
         f"The {len(rows)} of {len(wallet.trips)} complete round trips with the largest gain or loss"
     )

@@ -47,7 +47,8 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
     one name. Categories of addresses and dexes become texts. In pandas frames, all other categories
     become plain values, too (narwhals cannot choose between a category and a text), times become
     UTC (narwhals does not know the name of every zone), and the index is dropped, because it may
-    have the name of a column.
+    have the name of a column. The provenance is dropped: pandas would copy it in each later step.
+    A result gets its provenance from the frames that were passed.
     """
     made: Any = _normalise_pandas(native) if isinstance(native, pd.DataFrame) else native
     try:
@@ -89,7 +90,9 @@ def _normalise_pandas(native: pd.DataFrame) -> pd.DataFrame:
             dtypes[str(name)] = dtype.categories.dtype
         elif isinstance(dtype, pd.DatetimeTZDtype) and str(dtype.tz) != "UTC":
             dtypes[str(name)] = pd.DatetimeTZDtype(dtype.unit, "UTC")
-    return native.astype(dtypes).reset_index(drop=True) if dtypes else native.reset_index(drop=True)
+    made = native.astype(dtypes).reset_index(drop=True) if dtypes else native.reset_index(drop=True)
+    made.attrs = {}
+    return made
 
 
 def keep_columns(native: Any, names: Sequence[str]) -> Any:
