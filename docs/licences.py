@@ -69,8 +69,9 @@ def licences_of(package: Distribution) -> list[str]:
         return [read]
     classifiers = metadata.get_all("Classifier", [])
     texts = [text.split(" :: ")[-1] for text in classifiers if text.startswith("License ::")]
-    if metadata["License-Expression"] or texts in ([], ["OSI Approved"]):
-        text = metadata["License-Expression"] or metadata["License"] or ""
+    expressions = metadata.get_all("License-Expression", [])
+    if expressions or texts in ([], ["OSI Approved"]):
+        text = next(iter([*expressions, *metadata.get_all("License", [])]), "")
         texts = re.split(r"[()]| AND | OR ", text.strip().partition("\n")[0])
     names = [NAMES.get(name.strip(), name.strip()) for name in texts if name.strip()]
     return names or ["not named"]
