@@ -1,9 +1,9 @@
 """Coverage: what was pulled of each series, and which ranges are proved complete.
 
-Each refresh adds one entry to the log (the table ``pulls``): the range that it pulled, the ranges
-in which rows contradict each other, its runs, and how many rows there were afterwards. Pulled
-ranges without contradictions are proved complete: they are the coverage. Fewer rows than the log
-counts mean that rows were lost.
+Each refresh adds one entry to the refresh log (the table ``pulls``): the range that it pulled, the
+ranges in which rows contradict each other, its runs, and how many rows there were afterwards.
+Pulled ranges without contradictions are proved complete: they are the coverage. Fewer rows than the
+refresh log counts mean that rows were lost.
 
 The rows of a run follow each other without a gap. `toolkit.archive.runs` continues them.
 """
@@ -63,10 +63,10 @@ __all__ = [
 ]
 
 LogEntries = Sequence[Mapping[str, Any]]
-"""Entries of the log of refreshes, of one series."""
+"""Entries of the refresh log, of one series."""
 
 _REFRESHES_PER_JOIN: Final = 32
-_MOST_TEXT: Final = 100_000  # bytes of the last rows of a run in the log
+_MOST_TEXT: Final = 100_000  # bytes of the last rows of a run in the refresh log
 _STATUS_TYPES: Final = {
     "table": "str",
     "operation": "str",
@@ -116,7 +116,7 @@ class Run:
 
 
 def read_noted_runs(entry: Mapping[str, Any]) -> list[Run]:
-    """Return the runs that an entry of the log notes; older versions noted none."""
+    """Return the runs that an entry of the refresh log notes; older versions noted none."""
     noted = json.loads(entry.get("runs") or "[]")
     bounds = [run["start"] - 1 for run in noted[1:]] + [None]
     return [
@@ -172,7 +172,7 @@ class Refreshed:
 def log_entry(
     done: Refreshed, origin: RowOrigin, breaks: BreakLog | None = None, runs: Sequence[Run] = ()
 ) -> dict[str, Any]:
-    """Return the entry of a refresh in the log: the range, the rows, and where rows are missing.
+    """Return the entry of a refresh for the refresh log: range, rows, and where rows are missing.
 
     `runs` are all runs of the series, by start. With them the next refresh needs no row.
     """
@@ -193,7 +193,7 @@ def log_entry(
 def log_refreshes(
     tables: ArchiveTables, entries: Sequence[Mapping[str, Any]], handle: Any = None
 ) -> None:
-    """Append entries to the log. Pass the handle of the log if it is open.
+    """Append entries to the refresh log. Pass its handle if it is open.
 
     Call it after the rows are committed. A kill in between then claims too little, never too much.
     """
@@ -201,7 +201,7 @@ def log_refreshes(
     handle = handle or tables.open_for_append(PULLS)
     try:
         tables.append_rows(handle, rows)
-    except CommitConflict:  # another process created the log at the same moment
+    except CommitConflict:  # another process created the refresh log at the same moment
         handle = retry_append(tables.table_uri(PULLS), _append_to_log, tables, rows)
     # Each refresh writes a file into both tables: a few large files take less time to read.
     if handle.version() % _REFRESHES_PER_JOIN == 0:
@@ -211,7 +211,7 @@ def log_refreshes(
 
 
 def _append_to_log(tables: ArchiveTables, rows: pa.Table) -> Any:
-    """Append entries to the log as it is now, and return its handle."""
+    """Append entries to the refresh log as it is now, and return its handle."""
     handle = tables.open_for_append(PULLS)
     tables.append_rows(handle, rows)
     return handle

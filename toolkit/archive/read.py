@@ -145,7 +145,7 @@ def _history_frames(
     is_whole = first is None and last is None
     found = collector.rows if is_whole else tables.count_rows(series, handle)
     facts = {"complete": "yes"}
-    if not proved:  # the log has the breaks that refreshes found
+    if not proved:  # the refresh log has the breaks that refreshes found
         why = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
         unproved = "the archive is not proved complete there: see covered"
         facts = {"complete": "no", "why": "; ".join([unproved, *why])}

@@ -2,9 +2,9 @@
 
 `refresh_all` refreshes one or many series of an operation. The steps for a history are: the
 request, the runs that are not complete, the rows of each run in portions (`runs`), the check that
-they follow the archived rows, the commit, and the entry in the log. The first call is made in this
-thread, the others by workers. The portions of many histories share a commit, and so do their
-entries in the log.
+they follow the archived rows, the commit, and the entry in the refresh log. The first call is made
+in this thread, the others by workers. The portions of many histories share a commit, and so do
+their entries in the refresh log.
 
 If no end is requested, the range begins where the archived rows before it end, so that no gap is
 left.
@@ -381,7 +381,7 @@ class _HistoryRefresh(_Refresh):
         return is_large or len(self.finished) >= _SERIES_PER_COMMIT
 
     def commit_results(self) -> Iterator[Outcome]:
-        """Commit the portions, then the entries of the finished histories in the log."""
+        """Commit the portions, then the entries of the finished histories in the refresh log."""
         self.keep_results()
         finished = self.take_finished()
         changed = [history for history in finished if history.is_changed and not history.error]

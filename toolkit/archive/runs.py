@@ -136,7 +136,7 @@ def select_runs(
 
     The first of them is the archived run that is complete up to `start`, which can be continued. If
     there is none, it is a new run that begins at `start`. `pulled` are the ranges of the series
-    that were pulled, according to the log.
+    that were pulled, according to the refresh log.
     """
 
     def is_complete(run: Run) -> bool:
@@ -341,8 +341,8 @@ class HistoryPull:
     ) -> None:
         """Select the runs that are not complete, as the archive is now; again after a change.
 
-        The entries of the log note the runs. If `lengths` is None, only the rows show the lengths
-        of the runs.
+        The entries of the refresh log note the runs. If `lengths` is None, only the rows show
+        the lengths of the runs.
         """
         self._tables, self._handle, series = tables, handle, self.request.series
         self.portions, self.is_changed = [], False

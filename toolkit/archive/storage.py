@@ -1,7 +1,7 @@
 """Storage of the archive: the Delta tables in one folder or object store, and their freezes.
 
 A freeze is a manifest under an id, with the version and the digest of each table. Compaction never
-removes a version that a freeze names. The log of refreshes names all freezes, in transactions.
+removes a version that a freeze names. The refresh log names all freezes, in transactions.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ _PERCENT_ESCAPE: Final = re.compile(r"%[0-9a-fA-F]{2}")
 _ADDRESS: Final = re.compile(r"(?P<scheme>[a-z0-9+]+)://[^@?#]+")
 _SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
 
-# The log never expires: a frozen version has to stay readable. A table is opened from its last
+# Delta's log never expires: a frozen version has to stay readable. A table is opened from its last
 # checkpoint and the commits after it, so many commits in between would take time.
 _CONFIGURATION: Final = {
     "delta.checkpointInterval": "25",
@@ -162,7 +162,7 @@ class ArchiveTables:
         """
         if self.versions is not None:
             return self
-        # The log of refreshes is opened first. Each of its entries is written after the rows it
+        # The refresh log is opened first. Each of its entries is written after the rows it
         # counts, so the pinned rows are at least those that the pinned log counts.
         handles = {name: self.open_table(name) for name in (PULLS, *sorted({*SCHEMAS} - {PULLS}))}
         versions = {
@@ -222,8 +222,8 @@ class ArchiveTables:
         existing = self.open_table(name)
         if existing is not None:
             return existing
-        # Readers skip files by these columns. The log repeats the statistics of each file, so those
-        # of all columns would be most of the log.
+        # Readers skip files by these columns. Delta's log repeats the statistics of each file, so
+        # those of all columns would be most of it.
         counted = [
             column.name
             for column in SCHEMAS[name]
@@ -252,9 +252,10 @@ class ArchiveTables:
     ) -> None:
         """Append rows and the new lengths of their runs in one commit.
 
-        Delta compares the handle, through which the previous state was read, with the log. It so
-        detects a commit that came in between. `counts` maps the name of a transaction to the number
-        of rows after this commit. `notes` are texts for the commit's entry in the log, for people.
+        Delta compares the handle, through which the previous state was read, with its own log. It
+        so detects a commit that came in between. `counts` maps the name of a transaction to the
+        number of rows after this commit. `notes` are texts for people, for the commit's entry in
+        Delta's log.
 
         Raises
         ------
@@ -568,17 +569,17 @@ def freeze_ids(tables: ArchiveTables) -> list[str]:
 
 
 def unconfirmed_freezes(tables: ArchiveTables) -> list[str]:
-    """Return the ids of freezes whose second entry in the log is missing."""
+    """Return the ids of freezes whose second entry in Delta's log is missing."""
     ids, handle = freeze_ids(tables), tables.open_table(FREEZES)
     # Older versions made one commit without a transaction.
     return [id for id in ids if handle.transaction_version(_freeze_transaction(id)) == 1]
 
 
 def noted_freezes(tables: ArchiveTables) -> dict[str, int] | None:
-    """Return the freezes that the log of refreshes names; None if that cannot be read.
+    """Return the freezes that the refresh log names; None if that cannot be read.
 
-    The number of each is the version of the log that it names, or 0 for a freeze of a version of
-    this package that wrote no notes.
+    The number of each is the version of the refresh log that it names, or 0 for a freeze of a
+    version of this package that wrote no notes.
     """
     handle = tables.open_table(PULLS)
     found = {} if handle is None else tables.read_transactions(handle)
@@ -593,10 +594,10 @@ def noted_freezes(tables: ArchiveTables) -> dict[str, int] | None:
 
 
 def _note_freezes(tables: ArchiveTables, newest: str, log_version: int) -> None:
-    """Name in the log of refreshes all freezes that it does not name yet.
+    """Name in the refresh log all freezes that it does not name yet.
 
     Then `verify` finds a freeze whose entries, or whose table, were deleted. The newest freeze
-    names the version `log_version` of the log.
+    names the version `log_version` of the refresh log.
     """
     for _ in range(_NOTE_TRIES):
         handle, ids = tables.open_table(PULLS), freeze_ids(tables)
@@ -610,7 +611,7 @@ def _note_freezes(tables: ArchiveTables, newest: str, log_version: int) -> None:
 
 
 def _log_version_without_notes(pinned: ArchiveTables) -> dict[str, int]:
-    """Return the version of the log of refreshes before the notes of freezes at its end, if any.
+    """Return the version of the refresh log before the notes of freezes at its end, if any.
 
     Thus a freeze does not change what the next freeze names, and both have the same id.
     """
@@ -649,7 +650,7 @@ def frozen_versions(tables: ArchiveTables) -> dict[str, list[int]]:
 def present_ms(tables: ArchiveTables, log: Any = None) -> int:
     """Return the archive's present: the latest time up to which anything was refreshed.
 
-    Pass the handle of the log of refreshes if it is open.
+    Pass the handle of the refresh log if it is open.
     """
     latest = [0]
     for name, column in ((PULLS, "until"), (ANSWERS, "_fetched")):

@@ -145,7 +145,7 @@ def _check_table(
     handle = tables.open_table(name)
     if handle is None:
         if logged or frozen:
-            what = "the table does not exist, although the log or the freeze names it"
+            what = "the table does not exist, although the refresh log or the freeze names it"
             yield error_finding(name, "", "lost", what)
         return
     digest, damage, counts = 0, list[str](), Counter[tuple[str, str]]()
@@ -174,9 +174,9 @@ def _check_table(
 
 
 def _check_freezes(tables: ArchiveTables) -> Iterator[Finding]:
-    """Compare the freezes with the log of refreshes, which names them."""
+    """Compare the freezes with the refresh log, which names them."""
     noted = None
-    with contextlib.suppress(ArchiveError):  # the check of the log itself reports damage
+    with contextlib.suppress(ArchiveError):  # the check of the refresh log itself reports damage
         noted = noted_freezes(tables)
     ids = freeze_ids(tables)
     for freeze_id in unconfirmed_freezes(tables):
@@ -189,13 +189,13 @@ def _check_freezes(tables: ArchiveTables) -> Iterator[Finding]:
         return
     for freeze_id in sorted(noted.keys() - ids):
         what = (
-            f"the freeze {freeze_id} is missing, but the log of refreshes names it: its log "
+            f"the freeze {freeze_id} is missing, but the refresh log names it: its log "
             f"entries were deleted. Restore {tables.table_uri(FREEZES)} from a copy"
         )
         yield error_finding(FREEZES, freeze_id, "lost", what)
     for freeze_id in sorted(set(ids) - noted.keys()):
         what = (
-            f"the log of refreshes does not name the freeze {freeze_id}, because an older version "
+            f"the refresh log does not name the freeze {freeze_id}, because an older version "
             "made it or the process was killed. If such freezes are deleted, verify cannot find "
             "that. Freeze again, then the log names all"
         )
@@ -508,7 +508,7 @@ def _read_row_groups(
 def _read_file(
     fragment: Any, logged: Mapping[str, Any], report: Callable[[str], None]
 ) -> Iterator[pa.Table]:
-    """Yield the row groups of a file, and compare its statistics and those of the log with them."""
+    """Yield the row groups of a file; compare them with its statistics and Delta's log."""
     file_spans: dict[str, ValueSpan] = {}
     row_count = 0
     with fragment.open() as opened, pq.ParquetFile(opened, pre_buffer=True) as file:
@@ -529,13 +529,13 @@ def _read_file(
             yield group
     if row_count != logged["num_records"]:
         found = count_text(row_count, "row")
-        report(f"{fragment.path}: {found} in the file, {logged['num_records']:,} in the log")
+        report(f"{fragment.path}: {found} in the file, {logged['num_records']:,} in Delta's log")
     for name, span in file_spans.items():
         statistics = tuple(logged.get(f"{key}.{name}") for key in ("min", "max", "null_count"))
-        # If the log has bounds of the column, readers take a null bound for: no values.
+        # If Delta's log has bounds of the column, readers take a null bound for: no values.
         has_null_bound = span[0] is not None and f"min.{name}" in logged and None in statistics[:2]
         if has_null_bound or not _is_within(span, statistics):
-            report(_statistics_message(fragment.path, name, "the log"))
+            report(_statistics_message(fragment.path, name, "Delta's log"))
 
 
 def _statistics_message(path: str, column: str, source: str) -> str:
