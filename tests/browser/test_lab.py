@@ -14,7 +14,7 @@ from .lab import THEME, Lab, errors, not_run, run_lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-SOON = 20_000  # ms; other tests may use the processors
+SOON = 60_000  # ms; other tests may use the processors
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 

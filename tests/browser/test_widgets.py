@@ -18,7 +18,7 @@ from .service import CANARY, Service
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-SOON = 20_000  # ms; other tests may use the processors
+SOON = 60_000  # ms; other tests may use the processors
 
 
 @pytest.fixture(scope="module")
