@@ -346,7 +346,7 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
     )
     print_line("")
     print_line(
-        f"{seconds:.0f} s of pages of 2,000 fills (zstd), beside 50 half-open and silent "
+        f"{seconds:.0f} s of pages of 2,000 fills (zstd), beside 50 half-open and idle "
         "connections, and ended by SIGTERM:"
     )
     print_line("")

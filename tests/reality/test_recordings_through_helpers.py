@@ -1,7 +1,7 @@
 """Recorded and hand-made rows in every helper that takes such rows.
 
 A helper returns a result or intentionally raises an error of this package. The hand-made rows are
-those of docs/live_service.md, sections 1 to 7. Recordings are used if they are present.
+those of docs/live_service.md, sections 1 to 7. Recordings are used if they exist.
 """
 
 import inspect

@@ -41,7 +41,7 @@ ALWAYS = {
     ("Position", "max_leverage"): "the live service always has it",
     ("Position", "cum_funding"): "the live service always has it",
 }
-"""Optional fields that are always present."""
+"""Optional fields that always exist."""
 
 NEVER_NULL = {
     ("Fill", "builder"): "the service writes null where builderApprovedFillsByTime asks for it",

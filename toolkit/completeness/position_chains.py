@@ -72,7 +72,7 @@ class ChainBreak:
     expected
         The position that the fill before it left; NaN if it is not known.
     since
-        The time of the last fill of the chain at an earlier time, in Unix milliseconds.
+        The time of the last fill of the position chain at an earlier time, in Unix milliseconds.
     """
 
     row: int
@@ -116,7 +116,7 @@ class LastValues:
 
 
 class PositionChains:
-    """The position after the last fill of each chain, and the breaks of the fills that follow."""
+    """The position at the end of each position chain, and the breaks of the fills that follow."""
 
     def __init__(self) -> None:
         self._ends, self._times = LastValues(), LastValues()

@@ -26,7 +26,7 @@ class Column:
     - ``beyond``: the section of docs/live_service.md about it; 0 if it is in the specification
     - ``older``: another place of the value in older answers, with Python names; empty if there is
       none
-    - ``expected``: whether the specification says that the value is always present
+    - ``expected``: whether the specification says that the value always exists
     - ``default``: the value that replaces an absent or null one; None if such a value is missing
     """
 

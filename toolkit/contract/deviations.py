@@ -31,7 +31,7 @@ class UnknownField(UserWarning):
 
 
 class MissingField(UserWarning):
-    """An answer lacks a field that the specification says is always present.
+    """An answer lacks a field that the specification says always exists.
 
     The field is missing (NA) in the frame. The same warning is issued for a field beyond the
     specification that the answer lacks, or whose value cannot be read.

@@ -115,7 +115,7 @@ def check_values(record: Record) -> None:
     """Raise ValueError if a value of a recorded row is not valid.
 
     The types of a record do not check that text is a number, that a whole number is in range, and
-    that a key field is present. This function does, for nested records too.
+    that a key field exists. This function does, for nested records too.
 
     - ``record``: the record of a recorded row
 

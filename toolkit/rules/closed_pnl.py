@@ -17,12 +17,12 @@ number of price units in one step of the truncated entry price.
 
 Why N is not a `Fraction`
 -------------------------
-N becomes rational with the first partial close. Over a chain that never goes flat its denominator
-grows by a factor at every close: 10,000 fills would need numbers of 100,000 bits. N is therefore
-in units of 2**-GUARD_BITS, rounded *up*. The truncated entry price that follows is the exact one
-if the exact N / q is a whole tick (rounding up cannot fall below it), or if it has a denominator
-below 2**GUARD_BITS over the number of closes. For any other it differs only if N / q lies within
-10**-70 ticks below a whole tick.
+N becomes rational with the first partial close. Over a position chain that never goes flat its
+denominator grows by a factor at every close: 10,000 fills would need numbers of 100,000 bits. N is
+therefore in units of 2**-GUARD_BITS, rounded *up*. The truncated entry price that follows is the
+exact one if the exact N / q is a whole tick (rounding up cannot fall below it), or if it has a
+denominator below 2**GUARD_BITS over the number of closes. For any other it differs only if N / q
+lies within 10**-70 ticks below a whole tick.
 
 >>> size, entry, total = 0, 0, 0
 >>> for change, px in ((10, 100), (5, 101), (-9, 110), (-8, 90)):

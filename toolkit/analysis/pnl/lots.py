@@ -194,7 +194,7 @@ def _match_spot(
     chains, done = read.chain.tolist(), set[int]()
 
     def arrive(row: int) -> LotBook:
-        """Return the book of a fill's chain, adjusted to the balance before the fill."""
+        """Return the book of a fill's position chain, adjusted to the balance before the fill."""
         chain, start = chains[row], read.start[row]
         if chain not in books:
             books[chain] = LotBook(method)

@@ -254,7 +254,7 @@ def unrealised(
 
 
 def _open_rows(read: fill_order.IntegerFills, order: Sequence[int]) -> list[int]:
-    """Return the last fill of each perp chain that ends with an open position."""
+    """Return the last fill of each position chain of perps that ends with an open position."""
     chains = read.chain.tolist()
     followers = [*(chains[row] for row in order[1:]), None]
     return [
