@@ -153,7 +153,7 @@ def test_verify_finds_wrong_statistics(tmp_path: Path, column: str, bound: str) 
     )
     (found,) = archive.verify()
     assert (found.kind, found.severity, found.table) == ("damage", "error", "fills")
-    assert f"{column} has other values than the log states" in found.what
+    assert f"{column} has other values than Delta's log states" in found.what
 
 
 def test_readers_ignore_other_statistics(tmp_path: Path) -> None:
