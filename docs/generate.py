@@ -276,21 +276,21 @@ transfer.
 
 **Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add
 it. A helper that follows one account's history (positions, lots, round trips, equity, audit)
-raises an error if the column is missing and the provenance or the chains of positions show
+raises an error if the column is missing and the provenance or the position chains show
 several accounts. A trade id that is both bought and sold shows it, and so does a fill that
 continues from where an earlier fill stopped. If you join a few fills of two accounts with
 `pandas.concat`, they look like one account with missing fills. An `UnnamedAccount` warning is
 issued if a fill does not begin at the position after the fill before, and neither the frame nor
 its provenance names the account. If the two accounts traded different coins, there is no such
-break and no warning, and their chains of positions are right.
+break and no warning, and their position chains are right.
 
 What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
 
 - The fee of a spot buy that is paid in the bought token is a part of its cost (section 3).
   `attribution` does not deduct it again; `fees_in_cost` shows its value. A gap in a spot balance is
   a separate disposal or addition; it has the columns `gap` and `chain_break`.
-- Conversions of outcome tokens (section 7) are in the cost basis, but not in `fills` and `volume`;
-  `conversions` counts them.
+- Conversions of outcome tokens (section 7) change the cost basis. `conversions` counts them, and
+  `fills` and `volume` do not.
 - Money of a dex with another collateral (section 6) counts at par, and `at_par` shows it. With
   `prices={"USDH": 0.998}` it counts at that price: closed PnL, fees and funding alike.
 - A trip that ended with a liquidation of the account (section 2) has the status `liquidated`;
@@ -334,10 +334,11 @@ so `impact` finds no certain law there; the basis has a persistence of 0.9 by th
 
 ENGINES_TEXT = """## Engines
 
-Each call gives the rows of pandas, with floats equal to nine digits and exact numbers equal. The
-time zone of the sessions of DuckDB and PySpark is not UTC. A call is one combination of helper,
-arguments and kind of numbers. On PySpark, calls on threads have exact numbers, and calls over
-Connect have floats. On two executors the tests run 8 calls, one for each way of computing.
+The tests compare each helper on each engine with its result on pandas. Floats have to be equal to
+nine digits, and exact numbers have to be equal. A call is one combination of helper, arguments and
+kind of numbers. The sessions of DuckDB and PySpark have another time zone than UTC. On local
+PySpark the numbers are exact, and over Connect they are floats. On a cluster of two executors the
+tests run 8 calls, one for each way of computing.
 
 **PySpark** is the engine for data that outgrow one machine. Install the extra `spark`, and Java 17
 or newer. The toolkit must be installed on the executors, too. `archive.scan("fills",

@@ -221,8 +221,8 @@ def _question_lines(rates: Mapping[str, Rate]) -> list[str]:
         "nothing else is read. Time and memory are computed from the measured work of the same "
         "line: a pandas helper or a scan with DuckDB. The memory of a scan is too high, because it "
         'grows more slowly than the rows. "Cores" says how many cores answer within '
-        f"{WANTED_SECONDS} s. A question with fewer rows than a measured size costs what the next "
-        "larger measured size took.",
+        f"{WANTED_SECONDS} s. The rows of a question are rounded up to the next "
+        "measured size.",
         "",
         *table(("question", "rows", "measured work", "time on one core", "memory", "cores"), rows),
         "",

@@ -371,7 +371,7 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
                 for asked in (again, requests)
             ]
             print_line(
-                f"| pages of 2,000 fills a processor second, {encoding}: the same page again; "
+                f"| pages of 2,000 fills a processor second, {encoding}: one page repeated; "
                 f"{len(requests)} pages in turn | {rates[0]:.0f}; {rates[1]:.0f} |"
             )
         for what, key in (("a greedy key with", "two"), ("a flood with a wrong key on", "none")):

@@ -328,8 +328,8 @@ UNDETECTED: Final = (
     Undetected(
         "row dropped",
         ("userFillsByTime", "userFills"),
-        "no row depends on the first and the last fill of a coin; a gap between fills of tokens "
-        "may be a transfer (`unproved` has the place)",
+        "no other row depends on the first and the last fill of a coin; a gap between fills of "
+        "tokens may be a transfer (`unproved` has the place)",
     ),
     Undetected(
         "row dropped",
@@ -339,7 +339,7 @@ UNDETECTED: Final = (
     Undetected(
         "row dropped",
         ("builderApprovedFundingByTime",),
-        "no row depends on the first and the last payment of a coin; if the position changed "
+        "no other row depends on the first and the last payment of a coin; if the position changed "
         "between two payments, it may have been closed for the hour between them",
     ),
     Undetected(

@@ -104,13 +104,60 @@ def test_incomplete_part_stays_incomplete(session: tk.Session, user: str) -> Non
     filtered = other[other["px"] > other["px"].median()]
     facts = tk.provenance(tk.concat([filtered]))
     assert facts["complete"].startswith("no longer")
+    all_of_it = tk.user_fills_by_time(user, 0, session=session)
+    whole = tk.concat([cut, all_of_it])
+    assert tk.provenance(whole)["complete"] == "yes"
+    pd.testing.assert_frame_equal(whole, all_of_it)
+    broken = all_of_it.copy()
+    broken.attrs["toolkit"] = {**all_of_it.attrs["toolkit"], "complete": "no"}
     with pytest.raises(ValueError, match=r"ranges overlap .* rows may be repeated"):
-        tk.concat([cut, tk.user_fills_by_time(user, 0, session=session)])
+        tk.concat([broken, all_of_it])
     latest = tk.user_fills(user, session=session)
     assert tk.provenance(tk.concat([latest]))["complete"] == "latest"
     twice = tk.provenance(tk.concat([latest, latest]))
     assert twice["complete"] == "no"
     assert "requested more than once" in twice["why"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 6, 10, 33])
+def test_pull_continues_after_max_rows(session: tk.Session, user: str, rows: int) -> None:
+    all_of_it = tk.user_fills_by_time(user, 0, session=session)
+    cut = tk.user_fills_by_time(user, 0, max_rows=rows, session=session)
+    rest = tk.user_fills_by_time(user, cut["time"].max(), session=session)
+    whole = tk.concat([rest, cut])
+    assert tk.provenance(whole)["complete"] == "yes"
+    pd.testing.assert_frame_equal(
+        whole.sort_values(["time", "tx_index", "tid"], ignore_index=True),
+        all_of_it.sort_values(["time", "tx_index", "tid"], ignore_index=True),
+    )
+    # Its last row is no safe cursor: the transaction of this row may be cut.
+    after = tk.user_fills_by_time(user, cursor=tk.provenance(cut)["last"], session=session)
+    facts = tk.provenance(tk.concat([cut, after]))
+    assert facts["complete"] == "no"
+    assert "nothing between" in facts["why"]
+
+
+def test_two_cut_parts_stay_cut(session: tk.Session, user: str) -> None:
+    cut = tk.user_fills_by_time(user, 0, max_rows=50, session=session)
+    more = tk.user_fills_by_time(user, cut["time"].max(), max_rows=70, session=session)
+    both = tk.concat([cut, more])
+    assert tk.provenance(both)["complete"] == "no"
+    assert "max_rows ended the pull" in tk.provenance(both)["why"]
+    within = tk.user_fills_by_time(user, 0, cut["time"].iloc[20], session=session)
+    assert tk.provenance(tk.concat([cut, within]))["complete"] == "no"
+    whole = tk.user_fills_by_time(user, 0, session=session)
+    pd.testing.assert_frame_equal(both, whole.iloc[: len(both)])
+    assert len(both) == (cut["time"] < cut["time"].max()).sum() + len(more)
+
+
+def test_funding_continues_after_max_rows(session: tk.Session) -> None:
+    builder = session.world["builders"][0]
+    all_of_it = tk.builder_approved_funding_by_time(builder, 0, session=session)
+    cut = tk.builder_approved_funding_by_time(builder, 0, max_rows=33, session=session)
+    rest = tk.builder_approved_funding_by_time(builder, cut["time"].max(), session=session)
+    whole = tk.concat([cut, rest])
+    assert tk.provenance(whole)["complete"] == "yes"
+    pd.testing.assert_frame_equal(whole, all_of_it)
 
 
 def test_concat_of_many_subjects(session: tk.Session, middle: int) -> None:

@@ -324,8 +324,9 @@ class HistoryPull:
         now = session.now_ms()
         self.request = request
         self.origin = RowOrigin(session.label, session.simulated, now)
-        # The time up to which the history is complete afterwards.
-        self.until_ms = now if request.end_ms is None else min(request.end_ms, now)
+        # The history is complete up to this time afterwards. Rows of this millisecond may come.
+        last = now - 1 if session.source.has_running_clock() else now
+        self.until_ms = last if request.end_ms is None else min(request.end_ms, last)
         self.new_rows = 0  # that were appended so far
         self.breaks = BreakLog()  # where the rows that were appended contradict each other
         self.portions: list[Portion] = []  # that are not committed yet

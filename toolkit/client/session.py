@@ -97,6 +97,12 @@ class DataSource:
                 return self._stated_ms
             return self._stated_ms + int((time.monotonic() - self._runs_from) * 1_000)
 
+    def has_running_clock(self) -> bool:
+        """Return whether the present moves on, so that rows of this millisecond may still come."""
+        with self._lock:
+            is_fixed = self._stated_ms is not None and self._runs_from is None
+        return self.own_now_ms is None and not is_fixed
+
     def now_ms(self, introduce: Callable[[], None]) -> int:
         """Return the present: the user's, else the service's, else the wall clock's.
 

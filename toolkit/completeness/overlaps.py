@@ -35,6 +35,8 @@ class FramePart:
         The time range that is proved, in milliseconds, both inclusive.
     state : str
         How complete the rows are.
+    is_cut : bool
+        Whether `max_rows` ended the pull. Then some rows after ``end`` came, but not all.
     """
 
     frame: int
@@ -43,6 +45,7 @@ class FramePart:
     start: int
     end: int
     state: str
+    is_cut: bool = False
 
     @property
     def label(self) -> str:
@@ -62,6 +65,7 @@ def parts_of(frame: int, facts: Facts) -> Iterator[FramePart]:
     """
     operation, content = known_operation(facts["operation"]), dict(facts["parameters"])
     start, end = _proved_start(facts) or 0, _proved_end(facts)
+    cut_time = _cut_time(operation, facts)
     name = operation.parameters[0].python if operation.parameters else ""
     subjects = content.pop(f"{name}s", None)
     defaults = {parameter.python: parameter.default for parameter in operation.parameters}
@@ -71,7 +75,8 @@ def parts_of(frame: int, facts: Facts) -> Iterator[FramePart]:
         if other not in _NOT_CONTENT and value != defaults.get(other)
     } | {"type": operation.type}
     if subjects is None:
-        yield FramePart(frame, "", _content_text(content), start, end, facts["complete"])
+        until, is_cut = (end, False) if cut_time is None else (min(end, cut_time - 1), True)
+        yield FramePart(frame, "", _content_text(content), start, until, facts["complete"], is_cut)
         return
     for subject, state in subject_states(subjects, facts).items():
         yield FramePart(frame, subject, _content_text(content | {name: subject}), start, end, state)
@@ -79,13 +84,14 @@ def parts_of(frame: int, facts: Facts) -> Iterator[FramePart]:
 
 def find_overlaps(
     operation: Operation, parts: Sequence[FramePart]
-) -> tuple[dict[int, list[RowRange]], dict[str, str]]:
-    """Return the rows to keep of each frame, and what is not complete.
+) -> tuple[dict[int, list[RowRange]], dict[str, str], dict[str, str]]:
+    """Return the rows to keep of each frame, and how complete they are together.
 
     Returns
     -------
     tuple
-        Frame -> ranges whose rows no other frame has; content -> why it is not complete.
+        Frame -> ranges whose rows no other frame has; label of a part -> how complete its rows are;
+        content -> why it is not complete.
 
     Raises
     ------
@@ -96,6 +102,7 @@ def find_overlaps(
     for part in parts:
         grouped[part.content].append(part)
     kept: dict[int, list[RowRange]] = defaultdict(list)
+    states: dict[str, str] = {}
     reasons: dict[str, str] = {}
     has_range = any(parameter.python == "start" for parameter in operation.parameters)
     for content, group in grouped.items():
@@ -104,10 +111,10 @@ def find_overlaps(
         if not has_range:
             continue
         first, *others = sorted(group, key=lambda part: (part.start, part.end, part.frame))
-        last, reach, is_complete = first, first.end, first.state == "yes"
+        last, reach, is_complete = first, first.end, first.state == "yes" or first.is_cut
         after = -1
         for part in others:
-            is_complete = is_complete and part.state == "yes"
+            is_complete = is_complete and (part.state == "yes" or part.is_cut)
             if part.start > reach + 1:
                 gap = f"nothing between {to_iso(reach)} and {to_iso(part.start)}"
                 reasons[content] = f"{content}: {gap}"
@@ -120,7 +127,15 @@ def find_overlaps(
             last, after, reach = part, reach, max(reach, part.end)
         if others:
             kept[last.frame].append((last.subject, after, None))
-    return kept, reasons
+            if all(part.is_cut for part in group if part.end == reach):
+                reasons[content] = f"{content}: max_rows ended the pull after {to_iso(reach)}"
+    for part in parts:
+        state = "no" if part.content in reasons else part.state
+        if part.is_cut and len(grouped[part.content]) > 1 and part.content not in reasons:
+            state = "yes"  # another part has the rows after its end
+        if states.get(part.label, "yes") == "yes":
+            states[part.label] = state
+    return kept, states, reasons
 
 
 def common_range(each: Sequence[Facts]) -> dict[str, int]:
@@ -150,6 +165,14 @@ def _proved_end(facts: Facts) -> int:
     known = to_ms(covered[-1][1]) if covered else to_ms(facts["asked_at"]) - 1
     end: int = facts["parameters"].get("end", known)
     return min(known, end)
+
+
+def _cut_time(operation: Operation, facts: Facts) -> int | None:
+    """Return the time of the last row if `max_rows` ended the pull, else None."""
+    is_cut = facts["complete"].startswith("first ") and operation.paging != "backward"
+    if not is_cut or facts.get("last") is None:
+        return None
+    return int(facts["last"].split("_")[0])
 
 
 def _content_text(content: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from toolkit.completeness.merge import (
     merge_provenance,
     subject_states,
 )
-from toolkit.completeness.overlaps import FramePart, RowRange, common_range, find_overlaps, parts_of
+from toolkit.completeness.overlaps import RowRange, common_range, find_overlaps, parts_of
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.kinds import Numbers
@@ -42,7 +42,9 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
         certificates are summed as in `tk.many`, ``parts`` is the number of frames, and parameters
         that differ are listed under their plural. It is ``complete`` only if each frame is, and if
         the ranges of each subject meet or overlap. The range of a frame ends at the latest before
-        it was requested. After a cursor it begins with the next millisecond.
+        it was requested, after a cursor it begins with the next millisecond. If `max_rows` ended
+        a pull, the range of its frame ends before the time of its last row; where another frame
+        continues, the rows of this time are those of the other frame.
 
     Raises
     ------
@@ -76,10 +78,10 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     frames = _name_subjects(frames, each)
     operation = _common_operation(frames, each)
     parts = [part for number, facts in enumerate(each) for part in parts_of(number, facts)]
-    kept, reasons = find_overlaps(operation, parts)
+    kept, states, reasons = find_overlaps(operation, parts)
     bare = [_keep_rows(operation, frame, kept[number]) for number, frame in enumerate(frames)]
     joined = pd.concat(bare, ignore_index=True)
-    joined.attrs["toolkit"] = _merge_parts(each, parts, reasons) | {
+    joined.attrs["toolkit"] = _merge_parts(each, states, reasons) | {
         "parts": len(frames),
         "rows": len(joined),
     }
@@ -185,13 +187,9 @@ def _keep_rows(
 
 
 def _merge_parts(
-    each: Sequence[Mapping[str, Any]], parts: Sequence[FramePart], reasons: Mapping[str, str]
+    each: Sequence[Mapping[str, Any]], states: Mapping[str, str], reasons: Mapping[str, str]
 ) -> dict[str, Any]:
     """Merge the provenance of frames whose parts may leave gaps."""
-    states: dict[str, str] = {}
-    for part in parts:
-        if states.get(part.label, "yes") == "yes":
-            states[part.label] = "no" if part.content in reasons else part.state
     failed = {name: why for facts in each for name, why in facts.get("failed", {}).items()}
     return merge_provenance(
         each,

@@ -101,8 +101,9 @@ def carry(
 
     Notes
     -----
-    The expectation assumes that rates continue as in the sample. The interval of the rates comes
-    from blocks of hours, the interval of the costs from days; both are drawn independently. In
+    The expectation assumes that rates continue as in the sample. Resamples of
+    blocks of hours give the interval of the rates, and resamples of days that of the costs. Both
+    are drawn independently. In
     simulated series (40 days of rates with an autocorrelation of 0.8, 20 days of costs) intervals
     of 95 % held a planted net in 95 % of cases.
 

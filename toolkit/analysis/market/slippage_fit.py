@@ -114,7 +114,8 @@ def fit(
     level : float, default 0.95
         Level of the intervals.
     block_days : int, default 1
-        How many days (UTC) are drawn together. Choose slightly more days than resemble each other.
+        How many days (UTC) are drawn together. Days within a block may depend on each
+        other; days of different blocks should not.
     draws : int, default 999
         Number of resamples of days.
     seed : int, default 0

@@ -79,10 +79,10 @@ def skill(
     -------
     Skill
         ``accounts``: ``shrunk`` is the best guess of the true value of an account, and its interval
-        contains the true value in the share `level` of accounts. ``p`` is the probability of such
-        a mean, or a higher one, if the true mean is 0 (Student's test). ``q`` is
-        the false discovery rate: among the accounts with this q or a lower one, at most this share
-        has no skill. ``params``:
+        contains the true value in the share `level` of accounts. ``p`` is the probability that an
+        account whose true mean is 0 has a mean as high as this one, or higher (Student's test).
+        ``q`` is the false discovery rate: among all accounts with this q or a lower one, at most
+        the share q has no skill. ``params``:
 
         - ``mean``: mean of the true values of the accounts
         - ``spread``: standard deviation of the true values; 0 if luck explains all differences

@@ -63,10 +63,10 @@ def attribution(
     to it. A part without data, such as funding that was not fetched, is missing (NA), never 0, and
     ``net`` does not contain it; `covers` states which parts are there.
 
-    For spot and outcome markets, from a zero balance to a zero balance, ``net`` is the cash:
-    what sells brought less what buys cost, less the fees in USDC. The fee of a spot buy in the
-    bought token is a part of the token's cost. ``closed_pnl`` contains it, so it is not deducted
-    again.
+    For spot and outcome markets, ``net`` equals the change of cash if the balance is zero before
+    and after: the proceeds of sells, less the cost of buys and the fees in USDC. The fee of a spot
+    buy in the bought token is a part of the token's cost. ``closed_pnl`` contains it, so it is not
+    deducted again.
 
     Parameters
     ----------
@@ -183,10 +183,12 @@ def attribution(
 
     Position hours are computed from ``start_position``, up to the last fill or payment, or up to
     the end of the request if fills and funding are complete. Without ``start_position`` no share is
-    stated. The position of a coin before its first fill is not counted. ``funding`` is missing, and
-    ``net`` is without it, in these cases: an account has fills but no funding rows; a coin has
-    positions but no funding rows; an hour, day or week has none and a funding row is missing for
-    any position hour. Sums of groups add up to the total.
+    stated. The position of a coin before its first fill is not counted. Sums of groups add up to
+    the total. ``funding`` is missing, and ``net`` does not contain it, in these cases:
+
+    - an account has fills but no funding rows;
+    - a coin has positions but no funding rows;
+    - an hour, day or week has no funding rows, but it has position hours without a payment.
 
     Examples
     --------

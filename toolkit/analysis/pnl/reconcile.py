@@ -53,7 +53,8 @@ def reconcile(
     """Explain the change of account values between two times by the accounts' own tables.
 
     ``end_value - start_value = closed_pnl + fees + funding + unrealised + ledger + spot_cash +
-    residual``. The residual is also stated in the column of its first cause.
+    residual``. A residual above `tolerance` is repeated in the
+    column of the first cause that applies.
 
     Parameters
     ----------

@@ -106,13 +106,13 @@ def round_trips(
 
     Notes
     -----
-    A fill that changes the side of a position closes one trip and opens the next one; its fee is
-    divided by size. Funding counts for the trip that is open at the time of the payment, before any
-    fill in the same millisecond. Funding outside the time of the fills does not count
-    (`tk.pnl.attribution`); a warning and ``funding_outside`` in the provenance state the number of
-    rows. Sums over the trips equal the sums over the fills. If the fee of a native perp is in
-    another token than USDC, `prices` must have the token. A lazy frame is read a few accounts
-    at a time. Repeated rows count once.
+    A fill that changes the side of a position closes one trip and opens the next one. Its fee is
+    divided between both trips in proportion to their sizes. Funding counts for the trip that is
+    open at the time of the payment, before any fill in the same millisecond. Funding outside the
+    time of the fills does not count (`tk.pnl.attribution`); a warning and ``funding_outside`` in
+    the provenance state the number of rows. Sums over the trips equal the sums over the fills. If
+    the fee of a native perp is in another token than USDC, `prices` must have the token. A lazy
+    frame is read a few accounts at a time. Repeated rows count once.
 
     Liquidations, spot and collateral: docs/live_service.md, sections 2, 3 and 6. The entry price
     and ``gross`` of a spot trip contain its fees in the bought token.
