@@ -1,12 +1,15 @@
 """The data source: the user's choices, the headers of a service, and the look at /healthz."""
 
 import time
+from dataclasses import replace
 from urllib.parse import quote
 
 import httpx
 import pytest
 
 import toolkit as tk
+from toolkit.archive.refresh import prepare_refresh
+from toolkit.archive.runs import HistoryPull
 from toolkit.client import connect
 from toolkit.client.session import DataSource
 
@@ -128,3 +131,14 @@ def test_simulated_source_stays_simulated() -> None:
     source = DataSource("given", simulated=True)
     source.update_from_headers({**TOLD, "x-toolkit-simulated": "false"})
     assert source.simulated
+
+
+@pytest.mark.parametrize(("clock", "later"), [("fixed", 0), ("live", 1), (None, 1)])
+def test_refresh_ends_before_running_present(clock: str | None, later: int) -> None:
+    headers = {} if clock is None else {**TOLD, "x-toolkit-clock": clock}
+    session = session_of(Service(headers), "http://127.0.0.1:8787")
+    request = prepare_refresh(tk.user_fills_by_time, (USER, NOW - 1_000), {}, session.now_ms())
+    pull = HistoryPull(request, session)
+    assert pull.origin.fetched_ms - pull.until_ms == later
+    until = replace(request, end_ms=NOW - 500)
+    assert HistoryPull(until, session).until_ms == NOW - 500
