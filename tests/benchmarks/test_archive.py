@@ -121,7 +121,7 @@ def _million(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes
             for page in pages[at : at + 25]
             for row in msgspec.json.decode(page, type=list[msgspec.Raw])
         ]
-        counts = {SERIES.run_transaction(0): done + len(texts)}
+        counts = {SERIES.run_counter(0): done + len(texts)}
         tables.append_rows(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
         done += len(texts)
     log_refreshes(

@@ -525,7 +525,7 @@ class Archive:
         """Read everything, and return what is wrong.
 
         The files and rows must be those that were appended and logged. Each run must have its rows
-        once, and as many as its transaction states. Columns must equal the texts of the rows. Then
+        once, and as many as its counter states. Columns must equal the texts of the rows. Then
         position chains of perp fills, funding hours, the grid of slippage samples and duplicates
         are checked, and for a freeze its digests. Rows are sorted in temporary files, so that the
         memory grows more slowly than their number.

@@ -11,7 +11,7 @@ account. The files are in the folder of `tempfile`, which the environment variab
 
 The new files replace the old ones in one commit. Rows can be appended meanwhile: the commit only
 removes files that it has rewritten. A second compaction at the same time is refused, because both
-set the same Delta transaction.
+set the same counter of the Delta table.
 """
 
 import bisect
@@ -62,7 +62,7 @@ Action = Mapping[str, Any]
 Key = tuple[Any, ...]
 
 _SORTED_PREFIX: Final = "sorted-"  # of the names of files that compaction wrote
-_TRANSACTION: Final = "compaction"
+_COUNTER: Final = "compaction"
 _ROWS_IN_FILE: Final = 1_000_000
 _ROWS_IN_PART: Final = 20_000
 _PART_BYTES: Final = 8 * 2**20  # compressed; in memory the rows are some ten times as large
@@ -189,7 +189,7 @@ def _rewrite_files(
             commit = delta.CommitProperties(
                 # The rows stay the same: `Archive.verify` sums the digests of all commits.
                 custom_metadata={"digest": format_digest(0)},
-                app_transactions=[delta.Transaction(_TRANSACTION, handle.version() + 1)],
+                app_transactions=[delta.Transaction(_COUNTER, handle.version() + 1)],
             )
         except BaseException:  # also Ctrl-C: no commit names these files, so they must go
             writer.remove_files()

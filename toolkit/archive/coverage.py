@@ -110,9 +110,9 @@ class Run:
             last_texts=(*kept, *(text.encode() for text in texts)),
         )
 
-    def transactions(self, series: Series) -> dict[str, int]:
-        """Return the Delta transactions that state the length of the run."""
-        return {series.name: self.rows, series.run_transaction(self.start): self.rows}
+    def counters(self, series: Series) -> dict[str, int]:
+        """Return the counters of the Delta table that state the length of the run."""
+        return {series.name: self.rows, series.run_counter(self.start): self.rows}
 
 
 def read_noted_runs(entry: Mapping[str, Any]) -> list[Run]:

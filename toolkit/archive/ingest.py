@@ -389,7 +389,7 @@ def _append_block(
         rows = place_rows(series, of_series, run.start, run.rows)
     else:
         rows = arrow_rows(series, new, run.start, run.rows, origin)
-    counts = replace(run, rows=run.rows + len(new)).transactions(series)
+    counts = replace(run, rows=run.rows + len(new)).counters(series)
     tables.append_rows(handle, rows, counts=counts, notes={"series": series.name})
     total = sum(known.rows for known in runs) + len(new)
     return Refreshed(series.operation.type, series.subject, len(new), total, run.start, block.until)
@@ -597,7 +597,7 @@ class BulkWriter:
             run = self._runs[series.subject][-1]
             self._runs[series.subject][-1] = extended = run.extend(series, rows)
             self._new_rows[series.subject] += rows.num_rows
-            counts |= extended.transactions(series)
+            counts |= extended.counters(series)
             pieces.append(place_rows(series, rows, run.start, run.rows))
         if not pieces:
             return

@@ -9,8 +9,8 @@ their entries in the refresh log.
 If no end is requested, the range begins where the archived rows before it end, so that no gap is
 left.
 
-A commit has two Delta transactions for each history: one with the name of the run and its new
-length, and one with the name of the series. If two processes refresh the same series, Delta
+A commit sets two counters of the Delta table for each history: one with the name of the run and
+its new length, and one with the name of the series. If two processes refresh the same series, Delta
 refuses the second commit. The second process then compares the lengths of all runs with those that
 it knows. It begins again with the histories that have changed, and commits the others.
 """
@@ -639,7 +639,7 @@ def _append_new_answers(
     handle = tables.open_for_append(ANSWERS)
     same = tables.read_rows(handle, ["_operation", "_subject", "_body"], times)
     archived = {(row["_operation"], row["_subject"], row["_body"]) for row in same.to_pylist()}
-    transactions = tables.read_transactions(handle)
+    counters = tables.read_counters(handle)
     counts: dict[str, int] = {}
     new, done = [], []
     for answer in answers:
@@ -648,14 +648,14 @@ def _append_new_answers(
         is_new = identity not in archived
         if series.name in counts:
             before = counts[series.name]
-        elif transactions is None:
+        elif counters is None:
             before = handle.transaction_version(series.name) or 0
         else:
-            before = transactions.get(series.name, 0)
+            before = counters.get(series.name, 0)
         if is_new:
             archived.add(identity)
             new.append(answer.row)
-            # The transaction makes Delta refuse a second writer of the same series.
+            # The counter makes Delta refuse a second writer of the same series.
             counts[series.name] = before + 1
         done.append(Refreshed(*identity[:2], int(is_new), before + is_new, moment, moment))
     if new:

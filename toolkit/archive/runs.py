@@ -77,13 +77,13 @@ class RefreshRequest:
 def count_run_rows(tables: ArchiveTables, handle: Any) -> dict[str, dict[int, int]] | None:
     """Return the lengths of all runs of a table: name of the series -> start of run -> rows.
 
-    They come from the transactions of the table. Return None if these cannot be read.
+    They come from the counters of the table. Return None if these cannot be read.
     """
-    transactions = tables.read_transactions(handle)
-    if transactions is None:
+    counters = tables.read_counters(handle)
+    if counters is None:
         return None
     lengths: dict[str, dict[int, int]] = defaultdict(dict)
-    for name, rows in transactions.items():
+    for name, rows in counters.items():
         series, is_of_run, start = name.rpartition(" from ")
         if is_of_run and rows and not start.endswith(COMPLETE):
             lengths[series][int(start)] = rows
@@ -159,7 +159,7 @@ def select_runs(
 
 def is_run_complete(tables: ArchiveTables, handle: Any, series: Series, start: int) -> bool:
     """Return whether the run from `start` has reached the start of the next run."""
-    return tables.transaction(handle, series.completion_transaction(start)) is not None
+    return tables.counter(handle, series.completion_counter(start)) is not None
 
 
 class RunOverlap:
@@ -309,7 +309,7 @@ class RowsDisagree(Exception):
 
 @dataclass(slots=True)
 class Portion:
-    """Rows of a run that were pulled and are not committed yet, with their transactions."""
+    """Rows of a run that were pulled and are not committed yet, with their counters."""
 
     rows: pa.Table
     run: Run
@@ -409,9 +409,9 @@ class HistoryPull:
             if any(found.group != "unproved" for found in breaks) and not self._is_second_pull:
                 self._is_second_pull = True
                 raise RowsDisagree
-            counts = run.transactions(series)
+            counts = run.counters(series)
             if is_complete:
-                counts[series.completion_transaction(run.start)] = run.bound or 0
+                counts[series.completion_counter(run.start)] = run.bound or 0
             self.portions.append(Portion(pulled.rows, run, counts, breaks))
         self._rest[0] = run
         if pulled.is_end:

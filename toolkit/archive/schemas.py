@@ -85,7 +85,7 @@ PULLS: Final = "pulls"
 FREEZES: Final = "freezes"
 """The table of freezes."""
 COMPLETE: Final = " complete"
-"""The end of the name of the transaction that marks a run as complete."""
+"""The end of the name of the counter that marks a run as complete."""
 
 CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "fills": (
@@ -176,7 +176,7 @@ class Series:
 
     @property
     def name(self) -> str:
-        """The name of the series in messages and transactions."""
+        """The name of the series in messages and counters."""
         return f"{self.operation.type} {self.subject}"
 
     @property
@@ -195,13 +195,13 @@ class Series:
         """The columns by which a history is ordered. The first is its time."""
         return [path.rpartition(".")[2] for path in self.operation.key]
 
-    def run_transaction(self, start: int) -> str:
-        """Return the name of the Delta transaction that counts the rows of a run."""
+    def run_counter(self, start: int) -> str:
+        """Return the name of the counter that counts the rows of a run."""
         return f"{self.name} from {start}"
 
-    def completion_transaction(self, start: int) -> str:
-        """Return the name of the Delta transaction that marks a run as complete."""
-        return f"{self.run_transaction(start)}{COMPLETE}"
+    def completion_counter(self, start: int) -> str:
+        """Return the name of the counter that marks a run as complete."""
+        return f"{self.run_counter(start)}{COMPLETE}"
 
 
 def find_operation(name: str | Callable[..., Any]) -> Operation:

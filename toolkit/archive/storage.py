@@ -1,7 +1,7 @@
 """Storage of the archive: the Delta tables in one folder or object store, and their freezes.
 
 A freeze is a manifest under an id, with the version and the digest of each table. Compaction never
-removes a version that a freeze names. The refresh log names all freezes, in transactions.
+removes a version that a freeze names. The refresh log names all freezes, in counters.
 """
 
 import contextlib
@@ -144,7 +144,7 @@ class ArchiveTables:
         self.options = dict(options or {})
         self.versions = versions
         self._datasets: dict[str, tuple[Any, Any]] = {}
-        self._transactions: dict[str, tuple[int, dict[str, int]]] = {}
+        self._counters: dict[str, tuple[int, dict[str, int]]] = {}
         self._subjects: dict[str, pa.Array] = {}  # path of a file, which never changes -> subjects
 
     def translate_errors(self, location: str) -> AbstractContextManager[None]:
@@ -253,7 +253,7 @@ class ArchiveTables:
         """Append rows and the new lengths of their runs in one commit.
 
         Delta compares the handle, through which the previous state was read, with its own log. It
-        so detects a commit that came in between. `counts` maps the name of a transaction to the
+        so detects a commit that came in between. `counts` maps the name of a counter to the
         number of rows after this commit. `notes` are texts for people, for the commit's entry in
         Delta's log.
 
@@ -284,8 +284,8 @@ class ArchiveTables:
                 ),
             )
 
-    def read_transactions(self, handle: Any) -> Mapping[str, int] | None:
-        """Return all transactions of a table: name -> number; None if they cannot be read.
+    def read_counters(self, handle: Any) -> Mapping[str, int] | None:
+        """Return all counters of a table: name -> value; None if they cannot be read.
 
         They are read from the last checkpoint of the table's log and the entries after it, because
         `transaction_version` of deltalake takes longer for one than this for all.
@@ -296,7 +296,7 @@ class ArchiveTables:
             from deltalake.fs import DeltaStorageHandler
 
             files = pa_fs.PyFileSystem(DeltaStorageHandler(uri, self.options or None))
-        known = self._transactions.get(uri)
+        known = self._counters.get(uri)
         with contextlib.suppress(OSError, ValueError, KeyError, pa.ArrowException):
             if known is None or known[0] > version:
                 known = _read_checkpoint(files, version)
@@ -305,15 +305,15 @@ class ArchiveTables:
                 with files.open_input_stream(f"_delta_log/{number:020}.json") as entry:
                     for line in entry.read().splitlines():
                         if line.startswith(b'{"txn"'):
-                            transaction = json.loads(line)["txn"]
-                            found[transaction["appId"]] = transaction["version"]
-            self._transactions[uri] = (version, found)
+                            counter = json.loads(line)["txn"]
+                            found[counter["appId"]] = counter["version"]
+            self._counters[uri] = (version, found)
             return found
         return None
 
-    def transaction(self, handle: Any, name: str) -> int | None:
-        """Return the number of a transaction of a table; None if there is none."""
-        found = None if "://" in self.location else self.read_transactions(handle)
+    def counter(self, handle: Any, name: str) -> int | None:
+        """Return the value of a counter of a table; None if there is none."""
+        found = None if "://" in self.location else self.read_counters(handle)
         if found is None:
             number: int | None = handle.transaction_version(name)
             return number
@@ -449,7 +449,7 @@ def _local_filesystem(uri: str) -> Any:
 
 
 def _read_checkpoint(files: Any, version: int) -> tuple[int, dict[str, int]]:
-    """Return the version and the transactions of the last checkpoint of a table's log.
+    """Return the version and the counters of the last checkpoint of a table's log.
 
     Raise a ValueError if it is later than `version`, or has a form that is not known here.
     """
@@ -556,9 +556,9 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
         is_known = ds.field("id") == freeze_id
         if commit == 1 and tables.read_rows(handle, ["id"], is_known).num_rows:
             continue
-        if (handle.transaction_version(_freeze_transaction(freeze_id)) or 0) < commit:
+        if (handle.transaction_version(_freeze_counter(freeze_id)) or 0) < commit:
             with contextlib.suppress(CommitConflict):  # another process makes the same freeze
-                tables.append_rows(handle, content, counts={_freeze_transaction(freeze_id): commit})
+                tables.append_rows(handle, content, counts={_freeze_counter(freeze_id): commit})
     _note_freezes(tables, freeze_id, versions.get(PULLS, 0))
     return freeze_id
 
@@ -571,8 +571,8 @@ def freeze_ids(tables: ArchiveTables) -> list[str]:
 def unconfirmed_freezes(tables: ArchiveTables) -> list[str]:
     """Return the ids of freezes whose second entry in Delta's log is missing."""
     ids, handle = freeze_ids(tables), tables.open_table(FREEZES)
-    # Older versions made one commit without a transaction.
-    return [id for id in ids if handle.transaction_version(_freeze_transaction(id)) == 1]
+    # Older versions made one commit without a counter.
+    return [id for id in ids if handle.transaction_version(_freeze_counter(id)) == 1]
 
 
 def noted_freezes(tables: ArchiveTables) -> dict[str, int] | None:
@@ -582,10 +582,10 @@ def noted_freezes(tables: ArchiveTables) -> dict[str, int] | None:
     version of this package that wrote no notes.
     """
     handle = tables.open_table(PULLS)
-    found = {} if handle is None else tables.read_transactions(handle)
+    found = {} if handle is None else tables.read_counters(handle)
     if found is None:
         return None
-    prefix = _freeze_transaction("")
+    prefix = _freeze_counter("")
     return {
         name.removeprefix(prefix): version
         for name, version in found.items()
@@ -605,7 +605,7 @@ def _note_freezes(tables: ArchiveTables, newest: str, log_version: int) -> None:
         new = [] if handle is None or noted is None else [id for id in ids if id not in noted]
         if not new:
             return
-        counts = {_freeze_transaction(id): log_version if id == newest else 0 for id in new}
+        counts = {_freeze_counter(id): log_version if id == newest else 0 for id in new}
         with contextlib.suppress(CommitConflict):  # another process notes a freeze
             tables.append_rows(handle, SCHEMAS[PULLS].empty_table(), counts=counts)
 
@@ -623,7 +623,7 @@ def _log_version_without_notes(pinned: ArchiveTables) -> dict[str, int]:
     return {PULLS: newest}
 
 
-def _freeze_transaction(freeze_id: str) -> str:
+def _freeze_counter(freeze_id: str) -> str:
     return f"freeze {freeze_id}"
 
 

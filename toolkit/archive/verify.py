@@ -278,9 +278,9 @@ def _check_histories(
 
 
 class SeriesCheck:
-    """The checks of one history against itself and the table's transactions.
+    """The checks of one history against itself and the table's counters.
 
-    The transactions state how many rows each run has.
+    The counters state how many rows each run has.
     """
 
     def __init__(self, tables: ArchiveTables, handle: Any, name: str, series: Series) -> None:
@@ -335,12 +335,12 @@ class SeriesCheck:
                 yield make_finding(*self._place, "duplicate", what)
         for start, run in sorted(self._runs.items()):
             what = f"the run from {to_iso(start)}"
-            logged = self._tables.transaction(self._handle, self.series.run_transaction(start))
+            logged = self._tables.counter(self._handle, self.series.run_counter(start))
             if not run.is_whole:
                 yield error_finding(*self._place, "run", f"{what} lacks or repeats rows")
             elif logged != run.count:
                 rows = count_text(run.count, "row")
-                what = f"{what} has {rows}, but its transaction states {logged}"
+                what = f"{what} has {rows}, but its counter states {logged}"
                 yield error_finding(*self._place, "run", what)
             if not run.is_ordered:
                 what = f"the run from {to_iso(start)} is not in time order"

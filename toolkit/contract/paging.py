@@ -135,44 +135,44 @@ class PageReader:
         first_row = 0
         while first_row < len(keys) and not self._is_new(keys[first_row]):
             first_row += 1
-        cut = len(keys)
-        while cut > first_row and keys[cut - 1] == keys[-1]:
-            cut -= 1
+        tie_row = len(keys)
+        while tie_row > first_row and keys[tie_row - 1] == keys[-1]:
+            tie_row -= 1
         self._check_last_tie(keys[first_row:])
         # No new row came, or only the tie at the end of the page before, with the same rows.
         is_unchanged = first_row == len(keys) or (
-            cut == first_row and self._last_tie == (keys[-1], len(keys) - first_row)
+            tie_row == first_row and self._last_tie == (keys[-1], len(keys) - first_row)
         )
         self._last_tie = None
-        proof = None if proved else self._request_proof(keys, first_row, cut)
+        proof = None if proved else self._request_proof(keys, first_row, tie_row)
         self._longest = max(self._longest, len(keys))
         if first_row < len(keys):
             self._only_tie = None
         if proof is not None:
             return PageDecision(first_row, first_row, proof)
         if self._is_last(keys, first_row, is_unchanged=is_unchanged):
-            return self._decide_end(keys, first_row, cut, is_unchanged=is_unchanged)
-        if cut == first_row:
+            return self._decide_end(keys, first_row, tie_row, is_unchanged=is_unchanged)
+        if tie_row == first_row:
             is_complete = proved == (keys[-1], len(keys) - first_row)
             return self._decide_single_tie(keys, first_row, is_complete=is_complete)
         self.ties += 1
-        return PageDecision(first_row, cut, self._cut_tie(keys, cut))
+        return PageDecision(first_row, tie_row, self._drop_last_tie(keys, tie_row))
 
-    def _cut_tie(self, keys: list[Key], cut: int) -> dict[str, Any]:
+    def _drop_last_tie(self, keys: list[Key], tie_row: int) -> dict[str, Any]:
         """Return the change that requests the last tie of a page again."""
-        self.last_kept_key = keys[cut - 1]
-        self._last_tie = (keys[-1], len(keys) - cut)
-        return self._request_again(keys[cut - 1], keys[-1])
+        self.last_kept_key = keys[tie_row - 1]
+        self._last_tie = (keys[-1], len(keys) - tie_row)
+        return self._request_again(keys[tie_row - 1], keys[-1])
 
     def _decide_end(
-        self, keys: list[Key], first_row: int, cut: int, *, is_unchanged: bool
+        self, keys: list[Key], first_row: int, tie_row: int, *, is_unchanged: bool
     ) -> PageDecision:
         """Decide on a page after which there should be no rows."""
         after: dict[str, Any] | None = None
         is_only_page = len(self._sent) == 1
         is_tie_again, self._is_tie_again = self._is_tie_again, False
         is_confirmed = is_unchanged and self._is_confirming and not is_tie_again
-        certain_end_row = cut
+        certain_end_row = tie_row
         until = -1 if self.confirm_until is None else self.confirm_until
         is_early = bool(keys) and keys[-1][0] <= until
         # The service may send fewer rows than requested, or only complete transactions.
@@ -183,8 +183,8 @@ class PageReader:
             after = self._request_range_again()
         elif not is_early or self.operation.paging != "cursor" or self.by_time:
             pass
-        elif cut > first_row:
-            after = self._cut_tie(keys, cut)
+        elif tie_row > first_row:
+            after = self._drop_last_tie(keys, tie_row)
         elif first_row < len(keys):
             # First the only new tie, which may be cut; then what follows it.
             after = None if is_tie_again else self._request_single_tie_again(keys, first_row)
@@ -302,7 +302,9 @@ class PageReader:
         self._only_tie = keys[-1], len(keys) - first_row
         return len(keys)
 
-    def _request_proof(self, keys: list[Key], first_row: int, cut: int) -> dict[str, Any] | None:
+    def _request_proof(
+        self, keys: list[Key], first_row: int, tie_row: int
+    ) -> dict[str, Any] | None:
         """Return the change that requests a proof that a tie is complete; None if none is needed.
 
         A service may send fewer rows than requested. Then a tie can fill a page, and its other
@@ -315,7 +317,7 @@ class PageReader:
             self._proof = TieProof(*self._only_tie, keys[first_row][0], self.parameters)
             return self._request_unsent(self._only_tie[0][0])
         is_full = self.size is not None and len(keys) >= self.size
-        if cut > first_row or is_full or not 0 < self._longest <= len(keys):
+        if tie_row > first_row or is_full or not 0 < self._longest <= len(keys):
             return None
         after: dict[str, Any] | None = None
         if first_row and self.parameters.get("cursor"):

@@ -404,7 +404,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
     seeming_end: tuple[Page, Page] | None = None  # the page before: all its rows, the certain rows
     while True:
         try:
-            answer, tables, cut = _ask_page(request, reader, counts)
+            answer, tables, decision = _ask_page(request, reader, counts)
         except (ToolkitError, KeyboardInterrupt) as error:
             is_confirmed = isinstance(error, BudgetSpent)  # the points do not suffice to ask again
             if seeming_end is not None:
@@ -414,7 +414,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
             raise
         if seeming_end is not None:
             whole, certain = seeming_end
-            if cut.is_confirmed:
+            if decision.is_confirmed:
                 yield whole
                 return
             yield certain
@@ -422,21 +422,22 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
         if (call := _subject_call.get()) is not None and call.stop.is_set():
             raise Incomplete("the call was interrupted")
         completeness = completeness or answer.completeness
-        is_end = cut.after is None or cut.certain_end_row is not None
+        is_end = decision.after is None or decision.certain_end_row is not None
         page = Page(tables, reader, is_end, completeness, answer.content)
         if request.operation.paging == "none":
             yield page
             return
-        stop = cut.end_row if left is None else min(cut.end_row, cut.first_row + left)
-        whole = page.select_rows(cut.first_row, stop, is_last=is_end and stop == cut.end_row)
-        left = None if left is None else left - (stop - cut.first_row)
-        if cut.certain_end_row is None or left == 0:
+        first, end = decision.first_row, decision.end_row
+        stop = end if left is None else min(end, first + left)
+        whole = page.select_rows(first, stop, is_last=is_end and stop == end)
+        left = None if left is None else left - (stop - first)
+        if decision.certain_end_row is None or left == 0:
             yield whole
             if is_end or left == 0:
                 return
         else:
-            certain = page.select_rows(cut.first_row, cut.certain_end_row, is_last=False)
-            left = None if left is None else left + cut.end_row - cut.certain_end_row
+            certain = page.select_rows(first, decision.certain_end_row, is_last=False)
+            left = None if left is None else left + end - decision.certain_end_row
             seeming_end = whole, certain
 
 
