@@ -17,7 +17,7 @@ MEASURED: Final = DOCS / "benchmarks.json"
 _HEAD: Final = """\
 # Benchmarks
 
-`make bench` measures these figures and writes this page. `make bench ARGS="-k growth"` measures
+`make bench` measures these figures and writes this document. `make bench ARGS="-k growth"` measures
 one section again. `ARGS="--most-rows 10000000"` extends the tables of growth.
 
 Both ways of a comparison work on the same data, in turn. Times are processor time, which other

@@ -216,14 +216,14 @@ def _in_docstrings(source: str) -> Iterator[tuple[int, str]]:
 LIVE_SERVICE = """
 # The live service
 
-This page lists facts about the live service that the specification does not contain, and how sure
-they are. Nobody sent a request to the live service to find them. The specification stays the
+This document lists facts about the live service that the specification does not contain, and how
+sure they are. Nobody sent a request to the live service to find them. The specification stays the
 authority, and the local service answers all of it. By default the local service also has the fields
-and operations of this page, so that it behaves like the live service; `toolkit serve --strict` and
-`tk.local(strict=True)` leave them out. The fetch functions read all of them without an error, a
+and operations of this document, so that it behaves like the live service; `toolkit serve --strict`
+and `tk.local(strict=True)` leave them out. The fetch functions read all of them without an error, a
 lost row or a wrong figure.
 
-`docs/generate.py` writes this page from `docs/live_service.toml`. Code, docs and tests cite its
+`docs/generate.py` writes this document from `docs/live_service.toml`. Code, docs and tests cite its
 sections by number.
 """
 
@@ -235,11 +235,11 @@ service may differ: see the [facts about the live service](live_service.md).
 
 ANALYSIS = """# Analysis
 
-Every helper takes frames as the fetch functions return them, and returns a frame. It does not
-change its arguments and it downloads nothing. Its docstring (`help(tk.pnl.attribution)`) names the
-columns that it needs, units, signs, and the source of each formula; `tk.describe(result)` explains
-the columns of a result. Money is positive if it is good for the account. The notebooks show each
-topic at work.
+Every helper takes frames as the fetch functions return them. It returns a frame, or a result that
+has frames: `.params` of an estimate, for example. It does not change its arguments and it downloads
+nothing. Its docstring (`help(tk.pnl.attribution)`) names the columns that it needs, units, signs,
+and where each formula comes from; `tk.describe(result)` explains the columns of a result. Money is
+positive if it is good for the account. The notebooks show each topic at work.
 
 A helper runs on the engine of its frame: pandas, Polars (eager and lazy), DuckDB or PySpark. The
 column `result` states whether the result is in the engine of the input or in pandas. The column

@@ -451,13 +451,13 @@ def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 _NOTE: Final = (
-    "`docs/generate.py` writes this page from the contract. The [index](index.md) describes what "
-    "all operations have in common."
+    "`docs/generate.py` writes this document from the contract. The [index](index.md) describes "
+    "what all operations have in common."
 )
 
 _EXTRA: Final = """The specification has 22 operations. The live service answers more, and other
 people's clients cannot start without some of them (docs/live_service.md, section 9). The local
-service answers the operations on this page by default, from its own tables.
+service answers the operations in this document by default, from its own tables.
 `toolkit serve --strict` and `tk.local(strict=True)` restrict it to the specification: then each of
 these operations is an unknown type (400), and the fields that the reference marks as beyond the
 specification are left out.
@@ -473,8 +473,8 @@ because their answers need data that an archive does not contain."""
 
 _INDEX: Final = """# Reference
 
-`docs/generate.py` writes these pages from the contract. The page of
-[assumptions](../assumptions.md) lists the choices that the specification leaves open.
+`docs/generate.py` writes these documents from the contract. The
+[assumptions](../assumptions.md) are the choices that the specification leaves open.
 
 {operations}
 

@@ -121,7 +121,7 @@ def scale_page(sections: Mapping[str, Mapping[str, Any]]) -> str:
         "# A whole exchange for a year, on paper",
         "",
         f"The size: {FILLS:,} fills, {ACCOUNTS:,} accounts, {PERPS} perps, {YEAR_DAYS} days. "
-        "`python docs/benchmark_pages.py` computes this page from the growth that `make bench` "
+        "`python docs/benchmark_pages.py` computes this document from the growth that `make bench` "
         f"measured ([benchmarks](benchmarks.md), {sections['test_growth']['date']}). It assumes "
         "that time and memory for each row stay those of the largest measured size. So it is an "
         "estimate; if other programs disturbed the measurement, it is too high. That one account "
