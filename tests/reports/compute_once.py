@@ -2,20 +2,27 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 Report = TypeVar("Report")
 Value = TypeVar("Value")
+Rest = ParamSpec("Rest")
 
 
-def compute_once(function: Callable[[Report], Value]) -> Callable[[Report], Value]:
-    """Return a function that computes its value once for each report. Nobody changes the value."""
-    known: dict[int, tuple[Report, Value]] = {}  # frames have no hash; a kept report keeps its id
+def compute_once(
+    function: Callable[Concatenate[Report, Rest], Value],
+) -> Callable[Concatenate[Report, Rest], Value]:
+    """Return a function that computes its value once for each report and further arguments.
+
+    Nobody changes the value.
+    """
+    known: dict[Any, tuple[Report, Value]] = {}  # frames have no hash; a kept report keeps its id
 
     @wraps(function)
-    def compute(report: Report) -> Value:
-        if id(report) not in known:
-            known[id(report)] = report, function(report)
-        return known[id(report)][1]
+    def compute(report: Report, *args: Rest.args, **named: Rest.kwargs) -> Value:
+        key = (id(report), args, tuple(named.items()))
+        if key not in known:
+            known[key] = report, function(report, *args, **named)
+        return known[key][1]
 
     return compute

@@ -25,6 +25,7 @@ def _row(results: WalletResults) -> pd.Series:
     return _attribute(results, results.frames.ledger).iloc[0]
 
 
+@compute_once
 def net_of(results: WalletResults, by: str) -> pd.Series:
     """Return net by coin or by day."""
     return _attribute(results, None if by == "coin" else results.frames.ledger, by=by).set_index(

@@ -43,6 +43,15 @@ class WalletResults:
 
     def attribution(self, by: str | None = None) -> pd.DataFrame:
         """Return the attribution of PnL. By coin it lacks the ledger, whose rows have no coin."""
+        if by not in self._attributions:
+            self._attributions[by] = self._compute_attribution(by)
+        return self._attributions[by]
+
+    @cached_property
+    def _attributions(self) -> dict[str | None, pd.DataFrame]:
+        return {}
+
+    def _compute_attribution(self, by: str | None) -> pd.DataFrame:
         frames = self.frames
         ledger = None if by == "coin" else frames.ledger
         with warnings.catch_warnings():
