@@ -1,5 +1,6 @@
 """The data frame engines of the helpers: conversion of frames, and of results to rows."""
 
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -17,9 +18,13 @@ class Engine:
 
     def __init__(self, name: str, session: Any = None) -> None:
         self.name, self.session = name, session
-        self.connection = duckdb.connect()
-        # Days are those of UTC, independent of the time zone of the session.
-        self.connection.execute("SET TimeZone = 'America/New_York'")
+
+    @cached_property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """A connection of its own. Days are those of UTC, independent of the session's zone."""
+        connection = duckdb.connect()
+        connection.execute("SET TimeZone = 'America/New_York'")
+        return connection
 
     def give(self, frame: pd.DataFrame) -> Any:
         table = pa.Table.from_pandas(frame, preserve_index=False)

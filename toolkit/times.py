@@ -100,8 +100,10 @@ def _text_to_ms(text: str, now_ms: int | None) -> int:
                 f"{text!r} is an age, but the present is not known. Use a date or milliseconds"
             )
         return now_ms - int(age[1]) * _UNITS[age[2]]
-    if _DIGITS.fullmatch(text) and (int(text) == 0 or len(text.strip()) >= len("1000000000000")):
-        return int(text)
+    if _DIGITS.fullmatch(text):
+        number = _check_not_seconds(int(text))
+        if number == 0 or len(text.strip()) >= len("1000000000000"):
+            return number
     try:
         return _date_to_ms(dt.datetime.fromisoformat(_FINE.sub(r"\1", text.strip())))
     except ValueError:

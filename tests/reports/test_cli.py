@@ -25,10 +25,19 @@ def test_command_writes_report(run, tmp_path):
     assert out.stat().st_size > 100_000
 
 
-def test_command_prints_error(run, tmp_path):
-    result = run("--size", "tiny", "--user", "0x12", "--out", tmp_path / "w.html")
-    assert result.exit_code == 1
-    assert "0x12" in result.output
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--user", "0x12", "--user: '0x12' is not an address. An address is 0x and 40 hex digits"),
+        ("--builder", "me", "--builder: 'me' is not an address. An address is 0x and 40 hex"),
+        ("--start", "yesterday", "--start: 'yesterday' is not a time. Use whole milliseconds"),
+        ("--end", "1756684800", "--end: 1756684800 looks like seconds, but times are"),
+    ],
+)
+def test_option_is_checked_first(run, tmp_path, option, value, message):
+    result = run("--size", "tiny", option, value, "--out", tmp_path / "w.html")
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
     assert not (tmp_path / "w.html").exists()
 
 

@@ -20,6 +20,8 @@ from toolkit.cli.options import (
     SizeOption,
     set_options,
 )
+from toolkit.contract.requests import is_address
+from toolkit.times import to_ms
 
 __all__ = ["report_app"]
 
@@ -27,8 +29,33 @@ report_app = typer.Typer(
     help="Write reports; each is one self-contained HTML file.", no_args_is_help=True
 )
 
-StartOption = Annotated[str, typer.Option(help='First time, for example 2025-09-01 or "7d".')]
-EndOption = Annotated[str | None, typer.Option(help="Last time; by default the present.")]
+
+def _check_time(option: typer.CallbackParam, time: str | None) -> str | None:
+    try:
+        to_ms(time or 0, now_ms=0)
+    except ValueError as error:
+        fail(f"{option.opts[0]}: {error}", code=2)
+    return time
+
+
+def _check_addresses(option: typer.CallbackParam, addresses: list[str] | None) -> list[str] | None:
+    for address in addresses or ():
+        if not is_address(address):
+            fail(
+                f"{option.opts[0]}: {address!r} is not an address. "
+                "An address is 0x and 40 hex digits",
+                code=2,
+            )
+    return addresses
+
+
+# A report checks its options before it starts a kernel, which takes seconds.
+StartOption = Annotated[
+    str, typer.Option(help='First time, for example 2025-09-01 or "7d".', callback=_check_time)
+]
+EndOption = Annotated[
+    str | None, typer.Option(help="Last time; by default the present.", callback=_check_time)
+]
 
 ReportRequest = tuple[str | Path, list[dict[str, Any]]]
 """A notebook, and the parameters of each report."""
@@ -99,14 +126,18 @@ def wallet(
         list[str] | None,
         typer.Option(
             help="Address of the account; offline, the default is an example account. Several "
-            "accounts: one report each, and --out is their folder."
+            "accounts: one report each, and --out is their folder.",
+            callback=_check_addresses,
         ),
     ] = None,
     start: StartOption = "",
     end: EndOption = None,
     builder: Annotated[
         list[str] | None,
-        typer.Option(help="A builder that the account approved. The option can be repeated."),
+        typer.Option(
+            help="A builder that the account approved. The option can be repeated.",
+            callback=_check_addresses,
+        ),
     ] = None,
 ) -> ReportRequest:
     """Report the profits, costs and trades of one account."""
@@ -120,7 +151,8 @@ def comparison(
     user: Annotated[
         list[str] | None,
         typer.Option(
-            help="Address of an account; at least two. Offline, the default is five accounts."
+            help="Address of an account; at least two. Offline, the default is five accounts.",
+            callback=_check_addresses,
         ),
     ] = None,
     start: StartOption = "",
@@ -145,7 +177,8 @@ def market(
         list[str] | None,
         typer.Option(
             help="An account whose positions count; the option can be repeated. By default the "
-            "1,000 accounts with the largest positions."
+            "1,000 accounts with the largest positions.",
+            callback=_check_addresses,
         ),
     ] = None,
 ) -> ReportRequest:
@@ -161,7 +194,8 @@ def builder(
         list[str] | None,
         typer.Option(
             help="Address of the builder; offline, the default is an example. Several: one report "
-            "each, and --out is their folder."
+            "each, and --out is their folder.",
+            callback=_check_addresses,
         ),
     ] = None,
     start: StartOption = "",

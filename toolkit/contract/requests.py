@@ -110,6 +110,15 @@ def describe_cost(operation: Operation) -> str:
     return words
 
 
+def is_address(text: str) -> bool:
+    """Return whether a text is an address: 0x and 40 hex digits in any case.
+
+    >>> is_address("0x" + "a1" * 20), is_address("0x12")
+    (True, False)
+    """
+    return _ADDRESS.fullmatch(text) is not None
+
+
 def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
     """Check the request body of an operation as the service does, and return its parameters.
 
@@ -237,7 +246,7 @@ def _argument_hint(parameter: Parameter) -> str:
 
 
 def _check_address(operation: Operation, _: Parameter, value: Any) -> str:
-    if isinstance(value, str) and _ADDRESS.fullmatch(value):
+    if isinstance(value, str) and is_address(value):
         return value.lower()
     hint = "An address is 0x and 40 hex digits"
     if not isinstance(value, str) and isinstance(value, Iterable):
