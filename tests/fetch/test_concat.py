@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit import archive
@@ -134,7 +136,8 @@ def test_pull_continues_after_max_rows(session: tk.Session, user: str, rows: int
     after = tk.user_fills_by_time(user, cursor=tk.provenance(cut)["last"], session=session)
     facts = tk.provenance(tk.concat([cut, after]))
     assert facts["complete"] == "no"
-    assert "nothing between" in facts["why"]
+    assert "max_rows ended a pull among the rows of" in facts["why"]
+    assert "Continue from the time of the last row" in facts["why"]
 
 
 def test_two_cut_parts_stay_cut(session: tk.Session, user: str) -> None:
@@ -142,12 +145,130 @@ def test_two_cut_parts_stay_cut(session: tk.Session, user: str) -> None:
     more = tk.user_fills_by_time(user, cut["time"].max(), max_rows=70, session=session)
     both = tk.concat([cut, more])
     assert tk.provenance(both)["complete"] == "no"
-    assert "max_rows ended the pull" in tk.provenance(both)["why"]
+    assert "max_rows ended a pull, and no frame has all rows after" in tk.provenance(both)["why"]
     within = tk.user_fills_by_time(user, 0, cut["time"].iloc[20], session=session)
     assert tk.provenance(tk.concat([cut, within]))["complete"] == "no"
     whole = tk.user_fills_by_time(user, 0, session=session)
     pd.testing.assert_frame_equal(both, whole.iloc[: len(both)])
     assert len(both) == (cut["time"] < cut["time"].max()).sum() + len(more)
+
+
+def test_cut_part_needs_all_later_rows(session: tk.Session, user: str) -> None:
+    """Another frame must reach as far as the pull that `max_rows` ended, not only beyond its rows.
+
+    Here the transaction at the end of the cut pull has more rows than it.
+    """
+
+    def pull(start: object, end: object = None, **options: int) -> pd.DataFrame:
+        return tk.user_fills_by_time(user, start, end, session=session, **options)
+
+    whole = pull(0)
+    goes_on = whole["time"].eq(whole["time"].shift(-1))
+    rows = int(goes_on[goes_on].index[10]) + 1
+    cut = pull(0, max_rows=rows)
+    moment = cut["time"].max().value // 1_000_000
+    last = whole["time"].max().value // 1_000_000
+    short = pull(0, last, max_rows=rows)
+    for parts in (
+        [pull(0, moment - 1), cut],
+        [pull(0, moment + 1_000), cut],
+        [cut, pull(moment, moment + HOUR)],
+        [short, pull(moment, moment + HOUR)],
+    ):
+        facts = tk.provenance(tk.concat(parts))
+        assert facts["complete"] == "no"
+        assert "no frame has all rows after" in facts["why"]
+    for parts in ([short, pull(moment, last)], [pull(0, moment - 1), cut, pull(moment)]):
+        joined = tk.concat(parts)
+        assert tk.provenance(joined)["complete"] == "yes"
+        pd.testing.assert_frame_equal(joined, whole)
+
+
+def test_enclosed_range_keeps_last_rows(session: tk.Session) -> None:
+    """The rows of the present are those of the frame that reaches it."""
+    builder = session.world["builders"][0]
+    now = session.now_ms()
+
+    def pull(start: int, end: int | None = None) -> pd.DataFrame:
+        return tk.builder_approved_funding_by_time(builder, start, end, session=session)
+
+    whole = pull(0)
+    assert whole["time"].astype("int64").max() == now
+    for parts in (
+        [whole, pull(now - 2 * DAY, now - DAY)],
+        [pull(0, now - 1), whole],
+        [pull(0, now - 1), pull(now - DAY)],
+        [whole, whole, pull(now - DAY)],
+    ):
+        joined = tk.concat(parts)
+        assert tk.provenance(joined)["complete"] == "yes"
+        pd.testing.assert_frame_equal(joined, whole)
+
+
+@st.composite
+def pulls(draw: st.DrawFn) -> tuple[int, int | None, int | None]:
+    """A pull: the row with which it begins, the row with which it ends, and `max_rows`."""
+    first, length = draw(st.integers(0, 100)), draw(st.none() | st.integers(0, 60))
+    last = None if length is None else min(first + length, 108)
+    return first, last, draw(st.none() | st.integers(1, 60))
+
+
+@given(st.lists(pulls(), min_size=2, max_size=4))
+def test_no_row_is_lost_or_repeated(
+    session: tk.Session, requests: list[tuple[int, int | None, int | None]]
+) -> None:
+    user = tk.reports.example_account(session=session)
+    whole = tk.user_fills_by_time(user, 0, session=session)
+    times = whole["time"].astype("int64")
+    begins = [0 if first == 0 else int(times[first]) for first, _, _ in requests]
+    ends = [None if last is None else int(times[last]) for _, last, _ in requests]
+    parts = [
+        tk.user_fills_by_time(user, begin, end, max_rows=rows, session=session)
+        for begin, end, (_, _, rows) in zip(begins, ends, requests, strict=True)
+    ]
+    joined = tk.concat(parts)
+    key = ["time", "tx_index", "tid"]
+    assert not joined.duplicated(key).any()
+    facts = tk.provenance(joined)
+    if facts["complete"] == "yes":
+        until = facts["parameters"].get("end", session.now_ms())
+        inside = whole[(times >= min(begins)) & (times <= until)]
+        pd.testing.assert_frame_equal(
+            joined.sort_values(key, ignore_index=True), inside.reset_index(drop=True)
+        )
+    else:
+        rows = pd.concat(parts).drop_duplicates(key)
+        lost = rows[~rows["tid"].isin(joined["tid"])]
+        assert lost["time"].isin([part["time"].max() for part in parts]).all()
+
+
+def test_different_filters_are_refused(session: tk.Session, user: str, middle: int) -> None:
+    def pull(*times: int, **filters: object) -> pd.DataFrame:
+        return tk.user_fills_by_time(user, *times, session=session, **filters)
+
+    whole = pull(0)
+    for filters in ({"dex": "main_dex"}, {"aggregate_by_time": True}):
+        with pytest.raises(ValueError, match=r"frames with different filters .* in both"):
+            tk.concat([whole, pull(0, **filters)])
+        name, value = next(iter(filters.items()))
+        with pytest.raises(ValueError, match=rf"\(none; {name} {value}\) overlap from"):
+            tk.concat([whole, pull(middle, **filters)])
+        assert len(tk.concat([pull(0, middle), pull(middle + 1, **filters)])) <= len(whole)
+    with pytest.raises(ValueError, match=r"\(dex main_dex; aggregate_by_time True\)"):
+        tk.concat([pull(0, dex="main_dex"), pull(0, aggregate_by_time=True)])
+    with pytest.raises(ValueError, match="frames with different filters"):
+        tk.concat(
+            [tk.user_fills(user, session=session), tk.user_fills(user, dex="", session=session)]
+        )
+    dexes = tk.concat(pull(0, dex=dex or "main_dex") for dex in session.world["dexes"])
+    assert set(dexes["coin"]) <= set(whole["coin"])
+
+
+def test_cut_part_of_many_is_refused(session: tk.Session, user: str) -> None:
+    many = tk.many(tk.user_fills_by_time, [user], 0, max_rows=10, session=session)
+    rest = tk.user_fills_by_time(user, many["time"].max(), session=session)
+    with pytest.raises(ValueError, match="Fetch one of the ranges again, without max_rows"):
+        tk.concat([many, rest])
 
 
 def test_funding_continues_after_max_rows(session: tk.Session) -> None:
