@@ -142,6 +142,7 @@ def local(
         default=default,
     )
     session.source.in_process = True
+    session.source.has_fixed_clock = clock == "fixed"
     if isinstance(store.about["world"], Mapping) and "dexes" in store.about["world"]:
         session.dexes = len({"", *map(canonical_dex, store.about["world"]["dexes"])})
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}

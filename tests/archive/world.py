@@ -97,7 +97,7 @@ def fill_session(
     """Return a session of a service with these fills for each of the users."""
     site = site_of(fill_store(fills, users=users), Access([Key("k", key)]), inclusive=inclusive)
     transport: httpx.BaseTransport = InProcess(site)
-    return connect(
+    session = connect(
         "http://local",
         key,
         transport=through(transport) if through else transport,
@@ -107,6 +107,8 @@ def fill_session(
         now_ms=now_ms or site.now_ms,
         default=False,
     )
+    session.source.has_fixed_clock = True
+    return session
 
 
 def fill_store(

@@ -142,3 +142,18 @@ def test_refresh_ends_before_running_present(clock: str | None, later: int) -> N
     assert pull.origin.fetched_ms - pull.until_ms == later
     until = replace(request, end_ms=NOW - 500)
     assert HistoryPull(until, session).until_ms == NOW - 500
+
+
+@pytest.mark.parametrize(("clock", "later"), [("fixed", 0), ("live", 1)])
+def test_refresh_of_local_service(clock: str, later: int) -> None:
+    session = tk.local(seed=7, size="tiny", clock=clock, default=False)
+    request = prepare_refresh(tk.user_fills_by_time, (USER, 0), {}, session.now_ms())
+    pull = HistoryPull(request, session)
+    assert pull.origin.fetched_ms - pull.until_ms == later
+
+
+def test_users_clock_counts_as_running() -> None:
+    service = httpx.MockTransport(Service({}))
+    session = connect("http://s", "key", transport=service, now_ms=lambda: NOW, default=False)
+    request = prepare_refresh(tk.user_fills_by_time, (USER, 0), {}, NOW)
+    assert HistoryPull(request, session).until_ms == NOW - 1

@@ -212,7 +212,7 @@ def sentence_forced(results: WalletResults) -> Values:
 
 def sentence_forced_most(results: WalletResults) -> Values:
     orders: dict[int, list[Any]] = {}
-    for fill in _forced(results).itertuples():
+    for fill in _largest(results).itertuples():
         orders.setdefault(fill.oid, []).append(fill)
     usd, fills = max(
         ((sum(float(fill.px) * float(fill.sz) for fill in fills), fills)
@@ -252,6 +252,11 @@ def _capital(results: WalletResults) -> Decimal:
     return _sum(ledger["usdc"]) + _sum(fills["closed_pnl"]) - _sum(fills["fee"])
 
 
+def sentence_forced_largest(results: WalletResults) -> Values:
+    time = _largest(results)["time"].iloc[0]
+    return {"moments": len(set(_forced(results)["time"])), "time": f"{time:%Y-%m-%d %H:%M}"}
+
+
 def sentence_forced_leverage(results: WalletResults) -> Values:
     entry, coins = Decimal(0), set()
     for fill in _largest(results).itertuples():
@@ -281,7 +286,7 @@ def sentence_forced_loss(results: WalletResults) -> Values:
 
 def _of_vault(results: WalletResults) -> float:
     taken = whole = 0.0
-    for fill in _largest(results).itertuples():
+    for fill in _forced(results).itertuples():
         usd = float(fill.px) * float(fill.sz)
         whole += usd
         taken += usd if fill.liquidation_method == "backstop" else 0.0

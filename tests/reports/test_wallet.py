@@ -223,14 +223,36 @@ def test_summary_explains_liquidation(session):
     results = wallet_report.fetch_results(session, account, builders=[])
     parts = {part.name: part for part in wallet_text.summarise_wallet(results).sentences}
     assert list(parts)[:6] == [
-        "forced", "forced_most", "forced_leverage", "forced_margin", "forced_loss",
-        "forced_backstop",
+        "forced", "forced_backstop", "forced_most", "forced_leverage", "forced_margin",
+        "forced_loss",
     ]  # fmt: skip
     leverage, loss = parts["forced_leverage"].values, parts["forced_loss"].values
     moved = leverage["times"] * parts["forced_most"].values["distance"]
     assert leverage["times"] == pytest.approx(20, abs=0.5)
     assert loss["share"] == pytest.approx(moved, abs=0.02)  # fees are the rest
     assert "The backstop took over all that was liquidated" in parts["forced_backstop"].text
+
+
+def test_summary_of_two_liquidations(session):
+    """One order in the book is the largest; the vault took more, in two orders an hour later."""
+    account = session.world["examples"]["LIQUIDATED"]
+    frames = wallet_report.fetch_results(session, account, builders=[]).frames
+    forced = frames.fills[frames.fills["liquidated_user"] == account].iloc[[0, 0, 0]]
+    begin = forced["time"].iloc[0]
+    fills = forced.assign(
+        time=[begin, begin + pd.Timedelta("1h"), begin + pd.Timedelta("1h")],
+        oid=[1, 2, 3], tid=[1, 2, 3], coin=["BTC", "ETH", "SOL"], px=[Decimal(100)] * 3,
+        sz=[Decimal(10), Decimal(6), Decimal(6)], closed_pnl=[Decimal(-50)] * 3,
+        liquidation_method=["market", "backstop", "backstop"],
+    ).astype(dict(forced.dtypes))  # fmt: skip
+    results = WalletResults(replace(frames, fills=fills))
+    parts = {part.name: part for part in wallet_text.summarise_wallet(results).sentences}
+    assert parts["forced_both"].values["share"] == pytest.approx(1_200 / 2_200)
+    assert parts["forced_largest"].values["moments"] == 2
+    assert "happened at 2 times" in parts["forced_largest"].text
+    assert parts["forced_most"].values["coin"] == "ETH"
+    time = f"{begin + pd.Timedelta('1h'):%Y-%m-%d %H:%M}"
+    assert parts["forced_most"].values["time"] == parts["forced_largest"].values["time"] == time
 
 
 def test_liquidation_has_its_paragraph(session):

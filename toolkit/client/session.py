@@ -57,6 +57,8 @@ class DataSource:
         The present, if the user chose it.
     in_process : bool
         Whether it answers in this process, as `tk.local` does.
+    has_fixed_clock : bool
+        Whether it is known, before it states its present, that the present does not move on.
     has_answered : bool
         Whether an answer has come from it. A local service that has answered may be restarting.
     history : str
@@ -68,6 +70,7 @@ class DataSource:
     has_own_label: bool = False
     own_now_ms: Callable[[], int] | None = None
     in_process: bool = field(default=False, init=False)
+    has_fixed_clock: bool = field(default=False, init=False)
     has_answered: bool = field(default=False, init=False)
     history: str = field(default="", init=False)
     _stated_ms: int | None = field(default=None, init=False)
@@ -100,8 +103,8 @@ class DataSource:
     def has_running_clock(self) -> bool:
         """Return whether the present moves on, so that rows of this millisecond may still come."""
         with self._lock:
-            is_fixed = self._stated_ms is not None and self._runs_from is None
-        return self.own_now_ms is None and not is_fixed
+            states_fixed = self._stated_ms is not None and self._runs_from is None
+        return not (self.has_fixed_clock or states_fixed)
 
     def now_ms(self, introduce: Callable[[], None]) -> int:
         """Return the present: the user's, else the service's, else the wall clock's.

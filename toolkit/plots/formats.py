@@ -114,7 +114,9 @@ def percent_share(value: Any) -> str:
 
 
 def signed_rate(value: Any) -> str:
-    """Return a change in percent with its sign; it is never rounded to 0 or to a loss of all.
+    """Return a change in percent with its sign.
+
+    It has one digit after the point, or two or three if fewer would show 0 or a loss of all.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from toolkit.reports.wallet_frames import WalletFrames
 from toolkit.rules.directions import LIQUIDATED
 
 __all__ = [
+    "add_amounts",
     "describe_largest_close",
     "describe_leverage",
     "describe_loss",
@@ -53,12 +54,13 @@ def _gains_and_losses(fills: pd.DataFrame) -> float:
 def describe_largest_close(rows: pd.DataFrame) -> dict[str, Any]:
     """Return the values of a sentence about the order with the largest notional.
 
-    Its entry price follows from its closed PnL. Return nothing if a fill does not state both.
+    Its entry price follows from its closed PnL. Return nothing without rows.
+
+    - ``rows``: fills with amounts, as `add_amounts` returns them
     """
-    known = _read_amounts(rows)
-    if known is None:
+    if rows.empty:
         return {}
-    orders = known.groupby("oid", sort=False).agg(
+    orders = rows.groupby("oid", sort=False).agg(
         coin=("coin", "first"), side=("side", "first"), usd=("usd", "sum"),
         entry_usd=("entry_usd", "sum"), time=("time", "min"),
     )  # fmt: skip
@@ -76,12 +78,15 @@ def describe_largest_close(rows: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _read_amounts(rows: pd.DataFrame) -> pd.DataFrame | None:
-    """Return fills with their notional and its value at the entry price; None if not all known."""
+def add_amounts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return fills with their notional ``usd`` and its value at the entry price, ``entry_usd``.
+
+    No fill is returned if one of them does not state its amounts.
+    """
     if rows[["oid", "px", "sz", "side", "closed_pnl"]].isna().to_numpy().any():
-        return None
+        rows = rows.iloc[:0]
     usd = rows["px"].astype("float64") * rows["sz"].astype("float64")
-    sign = rows["side"].map({"A": 1.0, "B": -1.0})  # a sell closes a long
+    sign = rows["side"].map({"A": 1.0, "B": -1.0}).astype("float64")  # a sell closes a long
     entry_usd = usd - sign * rows["closed_pnl"].astype("float64")
     return rows.assign(usd=usd, entry_usd=entry_usd)
 
@@ -89,13 +94,11 @@ def _read_amounts(rows: pd.DataFrame) -> pd.DataFrame | None:
 def select_largest_liquidation(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the fills of the moment at which liquidations closed the largest notional.
 
-    Nothing is returned if a fill does not state its amounts.
+    - ``rows``: fills with amounts, as `add_amounts` returns them
     """
-    known = _read_amounts(rows)
-    if known is None:
-        return rows.iloc[:0]
-    sums = known.groupby("time")["usd"].sum()
-    return known[known["time"] == sums.idxmax()]
+    if rows.empty:
+        return rows
+    return rows[rows["time"] == rows.groupby("time")["usd"].sum().idxmax()]
 
 
 def describe_leverage(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
@@ -154,7 +157,10 @@ def describe_margin(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def share_by_vault(rows: pd.DataFrame) -> float | None:
-    """Return the share of the notional that the liquidator vault took; None if not known."""
+    """Return the share of the notional that the liquidator vault took; None if not known.
+
+    - ``rows``: fills with amounts, as `add_amounts` returns them
+    """
     method, words = rows["liquidation_method"], rows["dir"].astype("str")
     # These words mark liquidations by the backstop (docs/live_service.md, section 2).
     is_vault = method.isin([BACKSTOP]) | (method.isna() & words.str.startswith(LIQUIDATED))

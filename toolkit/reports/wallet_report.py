@@ -45,7 +45,7 @@ class WalletResults:
         """Return the attribution of PnL. By coin it lacks the ledger, whose rows have no coin."""
         if by not in self._attributions:
             self._attributions[by] = self._compute_attribution(by)
-        return self._attributions[by]
+        return self._attributions[by].copy(deep=False)
 
     @cached_property
     def _attributions(self) -> dict[str | None, pd.DataFrame]:

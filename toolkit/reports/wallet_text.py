@@ -5,6 +5,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit.reports.forced_closes import (
+    add_amounts,
     describe_largest_close,
     describe_leverage,
     describe_loss,
@@ -30,6 +31,8 @@ SENTENCES: Final = {
     "net_without_funding": "Net PnL is {net:signed} USD, without funding.",
     "forced": "The account was liquidated: {orders:count liquidation}, in {coins:count coin}, "
     "brought {closed:signed} USD of its closed PnL.",
+    "forced_largest": "The liquidations happened at {moments:count time}. The following describes "
+    "the largest, on {time} UTC.",
     "forced_most": "The largest order closed a {side} of {usd:dollars} USD in {coin} on "
     "{time} UTC, {distance:share} {place} its entry price.",
     "forced_leverage": "At entry prices, {positions:count liquidated position was|liquidated "
@@ -318,22 +321,26 @@ def _forced_close_sentences(results: WalletResults) -> list[Sentence]:
 
 
 def _liquidation_sentences(results: WalletResults, rows: pd.DataFrame) -> list[Sentence]:
-    """Return what the largest liquidation closed, at what leverage, its loss, and who took it."""
-    frames, largest = results.frames, select_largest_liquidation(rows)
+    """Return who took the liquidated positions; then leverage and loss of the largest moment."""
+    frames, known = results.frames, add_amounts(rows)
+    largest = select_largest_liquidation(known)
+    sentences = []
+    if (share := share_by_vault(known)) is not None:
+        name = "forced_both" if 0 < share < 1 else "forced_backstop" if share else "forced_market"
+        sentences.append(sentence(SENTENCES, name, **({"share": share} if 0 < share < 1 else {})))
+    if (moments := known["time"].nunique()) > 1:
+        time = f"{largest['time'].iloc[0]:%Y-%m-%d %H:%M}"
+        sentences.append(sentence(SENTENCES, "forced_largest", moments=moments, time=time))
     leverage = describe_leverage(frames, largest)
     parts = {
-        "forced_most": describe_largest_close(rows),
+        "forced_most": describe_largest_close(largest),
         "forced_leverage": leverage,
         "forced_margin": describe_margin(frames, largest),
         "forced_loss": describe_loss(frames, largest) if leverage else {},
     }
-    sentences = [sentence(SENTENCES, name, **values) for name, values in parts.items() if values]
-    share = share_by_vault(largest)
-    if share is None:
-        return sentences
-    if 0 < share < 1:
-        return [*sentences, sentence(SENTENCES, "forced_both", share=share)]
-    return [*sentences, sentence(SENTENCES, "forced_backstop" if share else "forced_market")]
+    return sentences + [
+        sentence(SENTENCES, name, **values) for name, values in parts.items() if values
+    ]
 
 
 def describe_coverage(results: WalletResults) -> Paragraph:
