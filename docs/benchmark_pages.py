@@ -23,8 +23,8 @@ one section again. `ARGS="--most-rows 10000000"` extends the tables of growth.
 Both ways of a comparison work on the same data, in turn. Times are processor time, which other
 programs disturb less. Rows with "wall time" show the time of a clock. Lines with "of processor"
 show the time of a clock first, then processor time. Only ratios are meaningful. "Stated" is the
-ratio that this project promises on an idle machine; a row below it says "not reached". `make bench`
-fails below half of it, so that noise does not fail it.
+ratio that this project promises on an idle machine; a row below it is marked "not reached".
+`make bench` fails below half of it, so that noise does not fail it.
 
 Each section names the load of its machine. A load above the number of processors means that other
 programs disturbed the measurement: measure again on an idle machine before you rely on a figure.

@@ -171,7 +171,7 @@ def live_service_page() -> str:
 
 
 def _facts_table(section: dict[str, Any]) -> Iterator[str]:
-    yield "| what is known | how sure | what this project does | held by |"
+    yield "| what is known | how sure | what this project does | tested by |"
     yield "| --- | --- | --- | --- |"
     for fact in section["fact"]:
         tests = ", ".join(f"`{test}`" for test in fact.get("tests", section.get("tests", [])))
@@ -270,15 +270,15 @@ rate; an order event by order id, status and time (and account and transaction i
 update with a hash, and a snapshot row, by all their columns that are not nested. `ROW_IDENTITIES`
 in `toolkit/analysis/common/repeated_rows.py` lists the columns of each record. Rows without an
 identity, such as fills with trade id 0, are never left out. If two fills are equal and only one
-names its account, they count as one, so a user's own fills can be joined with a builder's. Other
-rows that do not name their account stay, because two accounts may have equal payments or one
-transfer.
+names its account, they count as one, so a user's own fills can be joined with a builder's. Equal
+payments and transfers that do not name their account all count, because two accounts may have
+equal payments or one transfer.
 
 **Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add
 it. A helper that follows one account's history (positions, lots, round trips, equity, audit)
 raises an error if the column is missing and the provenance or the position chains show
-several accounts. A trade id that is both bought and sold shows it, and so does a fill that
-continues from where an earlier fill stopped. If you join a few fills of two accounts with
+several accounts. Two signs show them: one trade id with both sides, and a fill that continues
+from a fill that is not the one before it. If you join a few fills of two accounts with
 `pandas.concat`, they look like one account with missing fills. An `UnnamedAccount` warning is
 issued if a fill does not begin at the position after the fill before, and neither the frame nor
 its provenance names the account. If the two accounts traded different coins, there is no such
@@ -325,11 +325,12 @@ returns contain unrealised PnL, too: [notebook 13](../notebooks/13_performance.p
 **How markets move.** `tk.execution.impact` estimates how far orders move prices,
 `tk.liquidations.cascade` what liquidations add to a price shock, `tk.accounts.positioning` who is
 long and short, and `tk.funding.basis` how fast the basis reverts. Each result has `.plot()`, except
-the frame of `positioning`, which `tk.plots.positioning` draws. The tests plant a truth and count
-how often intervals of 95 % hold it; `python -m tests.analysis.interval_coverage` prints the shares.
-The last run had: cascade 95 % of 150 samples, impact 94 % of 1,050 intervals, basis 94 % of 1,050
-half-lives, positioning 93 % of 1,000 shares. In the simulated exchange trades do not move prices,
-so `impact` finds no certain law there; the basis has a persistence of 0.9 by the hour.
+the frame of `positioning`, which `tk.plots.positioning` draws. The tests simulate data with a known
+parameter and count how often intervals of 95 % contain it;
+`python -m tests.analysis.interval_coverage` prints the shares. The last run
+had: cascade 95 % of 150 samples, impact 94 % of 1,050 intervals, basis 94 % of 1,050 half-lives,
+positioning 93 % of 1,000 shares. In the simulated exchange trades do not move prices,
+so `impact` finds no significant effect there; the basis has an hourly autocorrelation of 0.9.
 """
 
 ENGINES_TEXT = """## Engines

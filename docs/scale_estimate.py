@@ -173,7 +173,7 @@ def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
         + SNAPSHOT_POINTS * SNAPSHOTS_A_DAY,
     }
     rows = [
-        (what, f"{points:,.0f}", *(f"{points / quota / 60:,.0f} h" for quota in QUOTAS))
+        (what, f"{points:,.0f}", *(_quota_time(points / quota) for quota in QUOTAS))
         for what, points in loads.items()
     ]
     fetch = rates["fetch from a service in the same process, rows checked"].seconds
@@ -182,8 +182,9 @@ def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
         "## Points and hours",
         "",
         f"A page has {PAGE:,} rows and costs {PAGE_POINTS} points. In a long history each page "
-        f"brings {PAGE - 1:,} new rows, because its last tie is requested again (counted as one "
-        f"row), and each account has one last page more. The year takes {requests:,.0f} requests. "
+        f"brings {PAGE - 1:,} new rows, because the last tie of a page is requested "
+        "again (counted as one row), and each account has one last page more. The year takes "
+        f"{requests:,.0f} requests. "
         "An account of two pages or more needs one more request, which confirms the end of its "
         f"history, unless `confirm_end=False`: at most {ACCOUNTS:,} requests more. "
         "The last line adds "
@@ -217,10 +218,10 @@ def _question_lines(rates: Mapping[str, Rate]) -> list[str]:
     return [
         "## The ten commonest questions",
         "",
-        "The rows are those that a question needs; the files are assumed to be sorted so that "
-        "nothing else is read. Time and memory are computed from the measured work of the same "
-        "line: a pandas helper or a scan with DuckDB. The memory of a scan is too high, because it "
-        'grows more slowly than the rows. "Cores" says how many cores answer within '
+        "The rows are those that a question needs. In sorted files, as we assume, a question "
+        "reads nothing else. Time and memory are computed from the measured work of the same "
+        "line: a pandas helper or a scan with DuckDB. The table overstates the memory of a scan, "
+        'which grows more slowly than the rows. "Cores" says how many cores answer within '
         f"{WANTED_SECONDS} s. The rows of a question are rounded up to the next "
         "measured size.",
         "",
@@ -239,19 +240,19 @@ def _limit_lines(rates: Mapping[str, Rate], refresh: float) -> list[str]:
     limits = (
         "**Asking every account each day** takes "
         f"{each_day / 1e6:,.0f} million points, {each_day / 5_000 / 60:,.0f} h at 5,000 points a "
-        "minute: more than a day. The way out: `archive.plan_refresh` compares snapshots of all "
+        "minute: more than a day. Solution: `archive.plan_refresh` compares snapshots of all "
         "accounts, and asks only those that moved.",
         f"**A refresh of each account by itself** takes {refresh * 1e3:.0f} ms of processor "
-        f"without new rows, {_hours(ACCOUNTS * refresh)} for all. The way out: refresh many "
+        f"without new rows, {_hours(ACCOUNTS * refresh)} for all. Solution: refresh many "
         "accounts in one call, which shares commits, and use several workers with a table each.",
         f"**A frame of the largest account** takes {_bytes(FILLS * LARGEST * frame.bytes)} in "
-        "pandas. The way out: helpers on a scan, which stream. A history helper still reads all "
+        "pandas. Solution: helpers on a scan, which stream. A history helper still reads all "
         "rows of the account.",
         f"**compact** sorts a whole table on one core, in {_hours(FILLS * compact.seconds)} and "
-        f"{_bytes(FILLS * SORTED_BYTES)} of temporary files. The way out: one worker for each "
+        f"{_bytes(FILLS * SORTED_BYTES)} of temporary files. Solution: one worker for each "
         f"month, with {_bytes(FILLS * SORTED_BYTES / 12)} each.",
-        f"**verify** reads every row: {_hours(FILLS * verify.seconds)} of one core. The way "
-        "out: only the months that changed since the last freeze.",
+        f"**verify** reads every row: {_hours(FILLS * verify.seconds)} of one core. "
+        "Solution: only the months that changed since the last freeze.",
         "**The local service** keeps its store in one SQLite file on one machine. An exchange of "
         "this size is read from the archive, not simulated.",
     )
@@ -267,6 +268,10 @@ def _duration(seconds: float) -> str:
     if seconds < 1:
         return f"{seconds * 1e3:,.1f} ms"
     return f"{seconds:,.0f} s" if seconds < 600 else _hours(seconds)
+
+
+def _quota_time(minutes: float) -> str:
+    return f"{minutes / 60:,.0f} h" if minutes >= 60 else f"{minutes:.0f} min"
 
 
 def _hours(seconds: float) -> str:

@@ -133,7 +133,7 @@ def test_ingest_first_page_by_cursor(tmp_path: Path) -> None:
     assert covered_range(archive) == (cursor.time + 1, FILLS[-1].time, 0)
     early = recorded_page(session, startTime=START, limit=50)
     assert (
-        "Ingest the oldest page first"
+        "Ingest the pages in the order of their times"
         in ingest(archive, tmp_path / "pages", early)["left"]["0.json"]
     )
     archive.refresh(tk.user_fills_by_time, USER, START, session=session)

@@ -1,6 +1,6 @@
 """Growth with the number of rows.
 
-Fills of one account. The peak of memory is what a work adds to its process; `verify` and `compact`
+Fills of one account. The peak of memory is what a task adds to its process; `verify` and `compact`
 run in a process of their own. An exponent of 1 is linear, 0 is independent of the size.
 """
 

@@ -312,7 +312,7 @@ class Undetected:
 
 
 _ONE_ANSWER: Final = (*LATEST, "currentDepth")
-_ONE_ANSWER_WHY: Final = "one answer is the whole, and no further request shows more of it"
+_ONE_ANSWER_WHY: Final = "the operation has one page, so no further request can confirm it"
 UNDETECTED: Final = (
     Undetected(
         "flipped byte",
@@ -345,11 +345,14 @@ UNDETECTED: Final = (
     Undetected(
         "row dropped",
         ("builderOrdersByTime", "historicalOrders", "userNonFundingLedgerUpdates"),
-        "no event of an order, and no ledger update, depends on another one",
+        "the first and the last event of an order, and any ledger update, can be missing without a "
+        "contradiction in the other rows",
     ),
     Undetected("row dropped", ("currentDepth",), "nothing states which markets there are"),
     Undetected(
-        "rows swapped", ("metaAndAssetCtxs",), "states are joined to markets by their place"
+        "rows swapped",
+        ("metaAndAssetCtxs",),
+        "a state does not name its market: it belongs to the market at the same position",
     ),
     Undetected("page empty", _ONE_ANSWER, _ONE_ANSWER_WHY),
     Undetected("page cut", _ONE_ANSWER, _ONE_ANSWER_WHY),

@@ -148,7 +148,7 @@ class Archive:
         rows_per_commit: int = ROWS_PER_COMMIT,
         **named: Any,
     ) -> list[Refreshed]:
-        """Refresh the same for many accounts, builders, validators, coins or dexes.
+        """Refresh one operation for many accounts, builders, validators, coins or dexes.
 
         The rows of many subjects share a commit, so thousands of them make few files. The state of
         the archive is read once for all.
@@ -224,8 +224,8 @@ class Archive:
         An account needs no request if its cash (its value less long positions plus short ones) is
         the same in the latest snapshot and in one that is older than its archived range. Perp
         fills, funding payments and transfers into or out of this value change it, prices do not.
-        A snapshot does not show spot fills, nor spot, staking and token transfers, of accounts
-        whose value has no spot balances. It does not show changes that cancel either: a position
+        If the value of an account has no spot balances, a snapshot does not show its spot fills
+        and its spot, staking and token transfers. Nor does it show changes that cancel: a position
         that was opened and closed without a gain or a fee, a transfer into a subaccount and back,
         or one between two dexes of the account.
         Such transfers are rows of ``tk.user_non_funding_ledger_updates``, so its plan misses more

@@ -66,7 +66,7 @@ from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, Incomplete, ToolkitError
 from toolkit.frames import provenance
-from toolkit.times import to_ms
+from toolkit.times import to_iso, to_ms
 
 __all__ = ["BulkWriter", "ingest_bulk", "ingest_frame", "ingest_recordings"]
 
@@ -149,8 +149,9 @@ class RowBlock:
         archived = [key_getter(operation)(row) for row in decode_texts(operation, run.last_texts)]
         if self.until < run.start:
             raise ArchiveError(
-                f"{self.series.name}: the rows end before the archived rows begin. Ingest the "
-                "oldest page first, or refresh with an earlier start"
+                f"{self.series.name}: these rows end at {to_iso(self.until)}, before the archived "
+                f"rows begin at {to_iso(run.start)}, so rows between may be missing. Ingest the "
+                "pages in the order of their times, or refresh with an earlier start"
             )
         if not self._contains_group(archived[-1]) and self.start > proved_until + 1:
             begin = make_cursor(self.after) if self.after else self.start

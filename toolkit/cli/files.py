@@ -34,10 +34,10 @@ def check_path(path: Path) -> None:
 def write_frame(frame: "pd.DataFrame", path: Path) -> None:
     """Write a frame into a temporary file beside the path, then rename that file.
 
-    If a frame has too many rows for Excel, it is written as Parquet, and the command fails.
-
     Raises
     ------
+    typer.Exit
+        If the frame has too many rows for Excel. Then it is written as Parquet.
     OSError
         If the file cannot be written. The error names the path.
     """

@@ -96,7 +96,7 @@ def _decompress_zstd(
             parts.append(_decompress_frame(decompressor, frame, left))
             left -= len(parts[-1])
     except zstandard.ZstdError as error:
-        raise AnswerDamaged(f"the zstd data is damaged: {error}") from None
+        raise AnswerDamaged(f"the zstd data is damaged: {error}. Request it again") from None
     return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
 

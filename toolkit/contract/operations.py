@@ -326,8 +326,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             list[r.OrderStatus], (Table(r.OrderStatus, omits=("user",)),), (USER, _LATEST),
             key=("status_timestamp", "tx_index"), latest=True, points=10, since="2025-08-07",
             from_archive=True),
-        # ASSUMED: startTime reads as 0 when absent, since real clients send none.
-        # Its first day: docs/live_service.md, section 8.
+        # ASSUMED: startTime is 0 if absent, since real clients send none. For the first day of
+        # ledger data see docs/live_service.md, section 8.
         Operation("userNonFundingLedgerUpdates", "accounts",
             "Deposits, withdrawals, transfers and all else that moved a user's cash.",
             list[r.LedgerUpdate], (Table(r.LedgerUpdate),),

@@ -23,8 +23,8 @@ INTERVALS: Final = (
 AMOUNTS: Final = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
 """The amounts in USD for which `slippageHistory` has samples."""
 
-# ASSUMED: there are at most 20 dexes. A request for ALL_DEXES counts with this number until an
-# answer has shown the number of dexes, so that the counted cost is never too low.
+# ASSUMED: there are at most 20 dexes. Until an answer has shown the number of dexes,
+# a request for ALL_DEXES costs as much as for 20, so that the counted cost is never too low.
 DEXES_AT_MOST: Final = 20
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")

@@ -21,7 +21,7 @@ __all__ = ["info", "raw"]
 
 
 def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> Any:
-    """Return one answer as it is on the wire.
+    """Return the first page of an answer as parsed JSON, without columns.
 
     Parameters
     ----------

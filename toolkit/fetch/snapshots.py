@@ -53,10 +53,10 @@ def account_value_snapshot_timestamp(
     Examples
     --------
     >>> import toolkit as tk
-    >>> row = {"snapshot_id": "20240915_state_123456789", "timestamp": 1694764800}
+    >>> row = {"snapshot_id": "20240915_state_123456789", "timestamp": 1726387200}
     >>> latest = tk.frame("accountValueSnapshotTimestamp", [row])
     >>> latest["timestamp"][0].isoformat()
-    '2023-09-15T08:00:00+00:00'
+    '2024-09-15T08:00:00+00:00'
     """
     return fetch_frame(
         "accountValueSnapshotTimestamp", numbers=numbers, extra=extra, session=session

@@ -79,8 +79,8 @@ def provenance(frame: pd.DataFrame) -> Provenance:
     """
     if not hasattr(frame, "attrs"):
         raise TypeError(
-            f"tk.provenance takes a fetched pandas frame, not a {type(frame).__name__}; other "
-            "engines do not keep it"
+            f"tk.provenance takes a pandas frame of a fetch function, not a "
+            f"{type(frame).__name__}: only pandas frames have a provenance"
         )
     try:
         facts = Provenance(frame.attrs["toolkit"])

@@ -55,7 +55,7 @@ def basis(
     Figure or Axes
         A new figure with three panels; or `ax`, with the first. Left: half-life of the basis in
         hours. Middle: mean basis in basis points. Both show up to 14 coins, those with the largest
-        open interest. Right: funding by the year in percent, weighted by open interest, for all
+        open interest. Right: annualised funding in percent, weighted by open interest, for all
         assets of each dex and for assets on several dexes. Lines are intervals. If
         no half-life is known, as of a single snapshot, the left panel says so.
 

@@ -137,7 +137,7 @@ def apply_spot_fill(
 
 
 def adjust_balance(basis: Basis, size: int, tolerance: int = 1, unit: int = 1) -> tuple[int, Basis]:
-    """Return the recorded balance: remove or add the tokens that moved without a trade.
+    """Make a balance equal the recorded size: remove or add tokens that moved without a trade.
 
     Parameters
     ----------
@@ -154,7 +154,8 @@ def adjust_balance(basis: Basis, size: int, tolerance: int = 1, unit: int = 1) -
     Returns
     -------
     disposed : int
-        The average cost of the tokens that left without proceeds; 0 if tokens came in.
+        The cost of the tokens that left without proceeds, at the average price; 0 if tokens came
+        in.
     basis : Basis
         With the recorded size. Tokens that came in are of unknown cost.
 
@@ -204,7 +205,8 @@ def swap_tokens(
     [Basis(size=10, cost=10, unknown=0), Basis(size=15, cost=12, unknown=0), \
 Basis(size=10, cost=10, unknown=0)]
     """
-    # ASSUMED: a swap closes nothing, and the legs that come in share the cost by their sizes.
+    # ASSUMED: a swap has no closed PnL. The tokens that come in take over the cost, in
+    # proportion to their sizes.
     left, moved, gone, gone_unknown = [], 0, 0, 0
     for basis, size in sources:
         if size > basis.size:

@@ -174,7 +174,7 @@ def check_lists(parameters: Mapping[str, Any], most_entries: int) -> None:
     """Raise BadRequest if a list in a request is too long to be answered at its points."""
     for name, value in parameters.items():
         if isinstance(value, list | tuple) and len(value) > most_entries:
-            raise BadRequest(f"{name} must have at most {most_entries} entries")
+            raise BadRequest(f"{name} must have at most {most_entries} entries, not {len(value)}")
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -26,8 +26,8 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
         of `tk.batch_clearinghouse_states` (``user, dex, account_value``), which have no mode.
         pandas, Polars, DuckDB, PySpark; float or exact.
     by : {"token", "dex"} or list of them, optional
-        One row for each account and token, or dex, of ``<dex>:<token>``. Without it one row for
-        each account.
+        ``"token"``: one row for each account and collateral token; ``"dex"``: one row for each
+        account and dex. Without it, one row for each account.
 
     Returns
     -------

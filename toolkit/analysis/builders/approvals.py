@@ -15,7 +15,7 @@ FILL_KEYS = ("user", "time", "oid", "tid", "sz")
 def approval_spans(
     approved: IntoFrame, fills: IntoFrame | None = None, funding: IntoFrame | None = None
 ) -> pd.DataFrame:
-    """Find when each user had approved a builder, between known moments.
+    """Find the time ranges in which each user is known to have approved a builder.
 
     The service does not list approvals. It attributes to a builder every fill and every funding
     payment that its users made while they had approved it. Any other fill of such a user happened

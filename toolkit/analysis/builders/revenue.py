@@ -203,7 +203,7 @@ def attach_rate(
     weight: str = "usd",
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Estimate which share of its users' trading goes through a builder, of all that could.
+    """Estimate the share of its users' eligible trading that goes through a builder.
 
     Parameters
     ----------

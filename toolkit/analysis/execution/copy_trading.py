@@ -34,7 +34,7 @@ def copy_trading(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compute what a copier would have gained who trades the same sizes some time later.
+    """Compute what a copier would have gained by trading the same sizes with a delay.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class PerpBasis(Estimate):
         (0 if nothing is left after an hour, infinite if a deviation does not shrink).
     rates : DataFrame
         Funding by asset and dex, ``all`` for all of them: ``asset`` (coin without its dex),
-        ``dex``, ``estimate``, ``low``, ``high`` (rate by the year, as a share, weighted by open
+        ``dex``, ``estimate``, ``low``, ``high`` (annualised rate, as a share, weighted by open
         interest; positive if longs pay), ``open_interest_usd`` (mean, in USD), ``share`` (of the
         open interest of all), ``n`` (hours of coins), ``days``.
     hours : DataFrame

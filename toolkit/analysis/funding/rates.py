@@ -1,4 +1,4 @@
-"""Funding rates by the year, and the hourly rates behind them."""
+"""Annualised funding rates, and the hourly rates behind them."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ def annualised(
     seed: int = 0,
     interval_hours: float | None = None,
 ) -> pd.DataFrame:
-    """Compute each coin's funding rate by the year: hourly rates times 24 * 365, not compounded.
+    """Compute the annualised funding rate of each coin: hourly rates times 24 * 365.
 
     Parameters
     ----------

@@ -46,11 +46,11 @@ def covered_period(
     """Return the time range that fills cover.
 
     - ``fills``: fills with a column ``time``
-    - ``start_time``, ``end_time``: the bounds that the caller knows
+    - ``start_time``, ``end_time``: the bounds that the caller knows; each replaces its side
 
     Returns: the bounds of the caller; otherwise the requested range, if the frame is complete and
     unchanged since the fetch; otherwise the time from the first fill to the full hour after the
-    last one. None if there are no fills.
+    last one. None if there are neither fills nor bounds.
     """
     start, end = _optional_ms(start_time), _optional_ms(end_time)
     if start is not None and end is not None:

@@ -50,7 +50,7 @@ def reconcile(
     account: str | None = None,
     tolerance: float | None = None,
 ) -> IntoFrameT:
-    """Explain the change of account values between two times by the accounts' own tables.
+    """Explain the change of account values between two times by fills, funding and ledger.
 
     ``end_value - start_value = closed_pnl + fees + funding + unrealised + ledger + spot_cash +
     residual``. A residual above `tolerance` is repeated in the

@@ -117,8 +117,8 @@ def _object_layout(length: int) -> EntryLayout:
 def known_length(length: int) -> int:
     """Return how many values of a tuple are known.
 
-    The specification has tuples of 5 and of 8 values, and says that the length decides. So values
-    at the places 5 and 6 of a tuple of 6 or 7 are unknown, and no ratios of a margin.
+    The specification has tuples of 5 and of 8 values, and says that the length decides. So a tuple
+    of 6 or 7 values has 5 known ones, and the rest are unknown.
     """
     return _ALWAYS if length < len(_NAMES) else len(_NAMES)
 

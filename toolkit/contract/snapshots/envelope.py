@@ -59,7 +59,8 @@ def _split_blobs(content: bytes) -> Iterator[memoryview]:
     for index in range(count):
         if at + 4 > len(content):
             raise AnswerInvalid(
-                f"the body should have {count} snapshots, but it ends after {index}"
+                f"the body should have {count} snapshots, but it ends after {index}. Request it "
+                "again"
             )
         (length,) = _WORD.unpack_from(content, at)
         at += 4

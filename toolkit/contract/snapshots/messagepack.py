@@ -97,7 +97,9 @@ class MessagePackWalk:
 
     def _damage_error(self, error: Exception) -> AnswerInvalid:
         reason = str(error) or type(error).__name__
-        return AnswerInvalid(f"the MessagePack is damaged at byte {self.at}: {reason}")
+        return AnswerInvalid(
+            f"the MessagePack is damaged at byte {self.at}: {reason}. Request it again"
+        )
 
 
 @dataclass(frozen=True, slots=True)

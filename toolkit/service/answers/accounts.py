@@ -24,7 +24,7 @@ _NO_LOAN = b'{"tokenToState":[],"health":"healthy","healthFactor":null}'
 
 def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> Response:
     """Return all ledger updates in a time range, oldest first."""
-    # ASSUMED: our userNonFundingLedgerUpdates always returns all updates; there is no page size.
+    # ASSUMED: userNonFundingLedgerUpdates always returns all updates; there is no page size.
     return json_response(
         store.select_texts(
             "ledger",

@@ -63,7 +63,7 @@ def _find_snapshots(
         for name in request.document_keys(store, kind)
         if not selected.isdisjoint(selections_of(name))
     ]
-    # ASSUMED: the status is 404 also if there are snapshots, but none that the request matches.
+    # ASSUMED: if no snapshot matches the request, the status is 404, as without snapshots.
     blobs = [_require(request.find_document(store, kind, name)) for name in names]
     if not blobs:
         raise NotReady(_NO_SNAPSHOTS)

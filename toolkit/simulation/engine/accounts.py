@@ -133,5 +133,5 @@ class TokenBalance:
 
         - ``unit``: 1e-8 USD, in the units of costs
         """
-        # ASSUMED: all moves between two fills count as one gap, in or out.
+        # ASSUMED: all transfers between two fills are netted into one change of the balance.
         return adjust_balance(self.basis, self.balance, tolerance=0, unit=unit)[1]

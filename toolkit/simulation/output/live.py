@@ -70,8 +70,8 @@ class LiveExchange:
     def __init__(self, seed: int, last: Sources) -> None:
         if last.depth is None or not last.account_snapshots or not last.twap_snapshots:
             raise ValueError(
-                "A live exchange continues from the depth and the snapshots at the end of "
-                "history, and at least one of them is missing."
+                "The history has no depth, account values or TWAPs at its end, so a live clock "
+                "cannot continue it. Simulate it again, or use clock='fixed'"
             )
         self._end = last.now_ms
         cache = lru_cache(maxsize=_CACHED_MOMENTS)
@@ -90,9 +90,10 @@ class LiveExchange:
         return self._depth(now_ms // SECOND)
 
     def account_values(self, now_ms: int) -> AccountSnapshot:
-        """Return the latest account values: those of the end of history, moved by up to 0.1 %.
+        """Return the latest account values: those at the end of history with random changes.
 
-        The total of a portfolio-margin account stays the sum of its values.
+        A value changes by up to 0.1 %. The total of a portfolio-margin account stays the sum of its
+        values.
         """
         return self._values(self._snapshot_time(now_ms))
 

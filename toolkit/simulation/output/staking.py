@@ -149,7 +149,7 @@ def delegator_rewards(
 
     A staker's share of the delegators' rewards is its share of the validator's stake.
     """
-    # ASSUMED: stakes earn from the day after the history begins, as the validators' totals say.
+    # ASSUMED: stakes earn from the day after the history begins; the validators' totals agree.
     validators = validator_addresses(exchange.seed)
     stakes: dict[str, list[_Stake]] = defaultdict(list)
     for stake in _final_stakes(exchange):
