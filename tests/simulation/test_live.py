@@ -242,5 +242,5 @@ def test_call_order_does_not_matter(world: World) -> None:
 
 
 def test_live_exchange_needs_depth(world: World) -> None:
-    with pytest.raises(ValueError, match="continues from the depth and the snapshots"):
+    with pytest.raises(ValueError, match="no depth, account values or TWAPs at its end"):
         LiveExchange(7, replace(world.sources, depth=None))
