@@ -11,7 +11,7 @@ import pytest
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, exact, times
 from tests.engines import Engine
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl.mixed_accounts import UnnamedAccount
 from toolkit.errors import RepeatedRows
 
@@ -135,7 +135,7 @@ def test_account_goes_before_user(engine: Engine) -> None:
     rows = fills().assign(user=ME)
     joined = pd.concat([rows.head(2), rows.assign(account=ME)])
     with pytest.warns(RepeatedRows, match="2 of 5 rows"):
-        kept = count_once(engine.give(joined), "fills")
+        kept = drop_repeated_rows(engine.give(joined), "fills")
     assert [str(row["account"]).lower() for row in engine.take(kept)] == [ME.lower()] * 3
 
 
@@ -151,9 +151,9 @@ def test_both_sides_of_a_transfer_stay(engine: Engine) -> None:
         }
     )
     unnamed = pd.concat([sent, sent.assign(account=OTHER)])
-    assert len(engine.take(count_once(engine.give(unnamed), "ledger"))) == 2
+    assert len(engine.take(drop_repeated_rows(engine.give(unnamed), "ledger"))) == 2
     named = pd.concat([sent.assign(account=ME), sent.assign(account=OTHER)])
-    assert len(engine.take(count_once(engine.give(named), "ledger"))) == 2
+    assert len(engine.take(drop_repeated_rows(engine.give(named), "ledger"))) == 2
 
 
 def test_ledger_rows_without_hash_stay(engine: Engine) -> None:
@@ -174,13 +174,13 @@ def test_first_rows_keep_provenance() -> None:
     twice = pd.concat([fills(), fills()]).set_axis(list("abcdef"))
     twice.attrs["toolkit"] = {"rows": 6, "complete": "yes"}
     with pytest.warns(RepeatedRows):
-        found = count_once(twice, "fills")
+        found = drop_repeated_rows(twice, "fills")
     assert found.index.tolist() == ["a", "b", "c"]
     assert found.attrs["toolkit"] == {"rows": 3, "complete": "yes", "repeated_rows": 3}
     assert len(twice) == 6
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert count_once(found, "fills") is found
+        assert drop_repeated_rows(found, "fills") is found
 
 
 def test_warning_names_the_callers_line() -> None:
@@ -336,5 +336,5 @@ def test_weeks_of_one_validator_repeat() -> None:
     weeks = pd.to_datetime(["2025-09-22", "2025-09-29"], utc=True)
     history = pd.DataFrame({"week": weeks, "net_apr": [0.02, 0.03], "gross_apr": [0.025, 0.035]})
     with pytest.warns(RepeatedRows, match="history: 1 of 3 rows repeats another row"):
-        kept = count_once(pd.concat([history, history.tail(1)]), "history")
+        kept = drop_repeated_rows(pd.concat([history, history.tail(1)]), "history")
     assert kept["net_apr"].tolist() == [0.02, 0.03]

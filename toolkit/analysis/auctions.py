@@ -12,7 +12,7 @@ from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.rules.auctions import elapsed_at, floor_price, price_at
 from toolkit.times import HOUR, SECOND, Time
 
@@ -152,7 +152,7 @@ def _with_points(result: pd.DataFrame, rows: pd.DataFrame, points: int) -> pd.Da
 
 def _read_auctions(status: IntoFrame, at: Time | None, floor: float | None) -> pd.DataFrame:
     """Return times in milliseconds and prices as floats, sorted by start."""
-    status = count_once(status, "auctions", "status")
+    status = drop_repeated_rows(status, "auctions", "status")
     rows = columns.pandas_columns(status, "status", NEEDED, ["asked_at"], GAS)
     start = timestamps.ms_from_times(rows["start_time_seconds"], SECOND)
     duration = rows["duration_seconds"].astype("float64") * SECOND

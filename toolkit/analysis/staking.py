@@ -15,7 +15,7 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.installation import explain_missing
 from toolkit.rules import staking as rules
 from toolkit.times import DAY, Time
@@ -321,7 +321,7 @@ def _jackknife(
 
 def _read_weeks(history: IntoFrame, now: Time | None) -> pd.DataFrame:
     """Return one row for each validator and week, with what it earned and the fee it implies."""
-    once = count_once(history, "history")
+    once = drop_repeated_rows(history, "history")
     rows = columns.pandas_columns(once, "history", NEEDED, ["validator"], NEEDED[1:])
     if "validator" not in rows:
         rows["validator"] = pd.Series("", index=rows.index, dtype="str")

@@ -14,7 +14,7 @@ from toolkit.analysis.accounts.margin import (
     read_tiers,
 )
 from toolkit.analysis.accounts.values import to_engine
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.rules.margin import maintenance, tiered_adverse_move
 
 
@@ -91,8 +91,8 @@ def buffers(
     0     cross   100.0          4.0    96.0    0.2424
     1  isolated    20.0          5.0    15.0    0.1429
     """
-    accounts = count_once(accounts, "accounts")
-    positions = count_once(positions, "positions")
+    accounts = drop_repeated_rows(accounts, "accounts")
+    positions = drop_repeated_rows(positions, "positions")
     rows = read_positions(positions, ("margin_used",), ("leverage_type",))
     owners = read_accounts(accounts)
     keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(rows.columns) else [])]

@@ -15,7 +15,7 @@ from toolkit.analysis.common import engines
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.impact_laws import ImpactLaws, read_laws
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.rules.margin import maintenance
@@ -226,8 +226,8 @@ def cascade(
     if wrong := [shock for shock in shocks if not shock or shock <= -1]:
         raise ValueError(f"A shock must be above -1 and not 0, not {wrong[0]!r}.")
     inputs = {"positions": positions, "accounts": accounts}
-    rows = engines.to_pandas(count_once(positions, "positions"))
-    owners = engines.to_pandas(count_once(accounts, "accounts"))
+    rows = engines.to_pandas(drop_repeated_rows(positions, "positions"))
+    owners = engines.to_pandas(drop_repeated_rows(accounts, "accounts"))
     held = read_positions(rows, ("margin_used",), ("leverage_type",))
     tiers = read_tiers(held, max_leverage, margin_tables)
     table = buffers(owners, rows, max_leverage, margin_tables=margin_tables)

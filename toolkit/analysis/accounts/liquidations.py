@@ -11,7 +11,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 from toolkit.analysis.accounts.margin import Leverages, read_accounts, read_positions, read_tiers
 from toolkit.analysis.accounts.values import to_engine
 from toolkit.analysis.common import columns, directions, engines
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.rules.margin import liquidation_price, maintenance
 
 LiquidationSide = Literal["liquidated", "counterparty", "deleveraged"]
@@ -105,7 +105,7 @@ def levels(
     0   long     -0.05    1000.0       0.0    0.5      0.5
     1  short       NaN       0.0     400.0    0.2      0.0
     """
-    positions = count_once(positions, "positions")
+    positions = drop_repeated_rows(positions, "positions")
     if width <= 0 or reach <= 0:
         raise ValueError(f"width and reach must be positive: {width}, {reach}")
     margin = () if accounts is None else ("margin_used",)
@@ -141,7 +141,7 @@ def _fill_liquidation_prices(
     margin_tables: IntoFrame | None,
 ) -> pd.Series:
     """Return liquidation prices: as stated, or else in the tier that applies at the price."""
-    owners = read_accounts(count_once(accounts, "accounts"))
+    owners = read_accounts(drop_repeated_rows(accounts, "accounts"))
     keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(frame.columns) else [])]
     tiers = read_tiers(frame, max_leverage, margin_tables)
     margin = pd.Series(
@@ -278,7 +278,7 @@ def fills(
     wanted = [side] if isinstance(side, str) else list(side)
     if wrong := [name for name in wanted if name not in _SIDES]:
         raise ValueError(f"side must be one of {', '.join(_SIDES)}, not {wrong[0]!r}")
-    once = count_once(fills, "fills")
+    once = drop_repeated_rows(fills, "fills")
     frame: columns.Frame = nw.from_native(columns.normalise_frame(once))
     have = frame.collect_schema().names()
     if not {"dir", "liquidated_user", "liquidation_method"} & set(have):

@@ -11,7 +11,7 @@ from toolkit.analysis.accounts.migration import class_names
 from toolkit.analysis.accounts.values import to_engine
 from toolkit.analysis.common import columns
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.installation import explain_missing
 
 EDGES: Final = (1e4, 1e5, 1e6)
@@ -107,7 +107,7 @@ def positioning(
     keys = [by] if isinstance(by, str) else list(by)
     amounts = ("szi", "position_value", "entry_px")
     rows = columns.pandas_columns(
-        count_once(positions, "positions"), "positions", ("user", "coin", *keys, *amounts),
+        drop_repeated_rows(positions, "positions"), "positions", ("user", "coin", *keys, *amounts),
         ("time",), amounts,
     )  # fmt: skip
     moment = ["time"] if "time" in rows else []
@@ -136,7 +136,7 @@ def _account_sizes(rows: pd.DataFrame, accounts: IntoFrame | None, moment: list[
         return notional.transform("sum")
     optional = [name for name in ("time", "dex") if name != "time" or moment]
     owners = columns.pandas_columns(
-        count_once(accounts, "accounts"), "accounts", ("user", "account_value"), optional,
+        drop_repeated_rows(accounts, "accounts"), "accounts", ("user", "account_value"), optional,
         ("account_value",),
     )  # fmt: skip
     owners["user"] = owners["user"].astype("str")

@@ -10,7 +10,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, engines, grouping
 from toolkit.analysis.common.account_values import MODES, distinct_rows
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 
 _NOTIONALS = ("total_long_notional", "total_short_notional")
 
@@ -168,7 +168,7 @@ def read_values(
 
     Messages name the snapshot as ``what``.
     """
-    snapshot = count_once(snapshot, "snapshot", what)
+    snapshot = drop_repeated_rows(snapshot, "snapshot", what)
     frame = engines.to_pandas(snapshot)
     opened = columns.open_frame(frame, what)
     if {"user", "value", "mode", *split} <= set(frame.columns):

@@ -6,7 +6,7 @@ from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 
 FILL_KEYS = ("user", "time", "oid", "tid", "sz")
 """What a fill of one frame has in common with the same fill in another."""
@@ -69,9 +69,9 @@ def approval_spans(
     0     1     2    3.0
     1     2     1    NaN
     """
-    approved = count_once(approved, "fills", "approved")
-    fills = count_once(fills, "fills")
-    funding = count_once(funding, "funding")
+    approved = drop_repeated_rows(approved, "fills", "approved")
+    fills = drop_repeated_rows(fills, "fills")
+    funding = drop_repeated_rows(funding, "funding")
     needed = ["user", "time", "oid"]
     approved_rows = _read_rows(approved, "approved", needed)
     seen = [approved_rows[["user", "ms"]].assign(held=True)]

@@ -13,7 +13,7 @@ from toolkit.analysis.builders.revenue import NUMBERS, earning_columns, has_buil
 from toolkit.analysis.common import columns, directions, grouping, timestamps, usd_values
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.installation import explain_missing
 from toolkit.times import DAY, Time, to_ms
 
@@ -263,7 +263,7 @@ def read_builder_fills(
 
     The rows have `user`, `builder`, `ms`, `volume` and `usd`.
     """
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     frame = columns.open_as_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
     columns.require_columns(frame, NEEDED, "fills")
     columns.number_kind(frame, NUMBERS, "fills")

@@ -20,7 +20,7 @@ from toolkit.analysis.common.columns import Frame, Numbers
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.owners import lower_address
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.installation import explain_missing
 
 NUMBERS = ("px", "sz", "fee", "builder_fee")
@@ -82,7 +82,7 @@ def revenue(
        fills  volume  revenue  fee_bps
     0      2  3000.0      0.3      1.0
     """
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     keys = grouping.list_keys(by, _REVENUE_NAMES)
     frame = columns.open_frame(fills, "fills")
     needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
@@ -306,7 +306,7 @@ def _attach_rates(
 
 def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Frame:
     """Return the fills with each route as 0 or 1, and with the volume of each route."""
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     frame = columns.open_as_floats(fills, "fills", ["px", "sz"])
     needed = (
         "px",

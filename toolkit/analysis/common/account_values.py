@@ -14,7 +14,7 @@ import pandas as pd
 
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.columns import Numbers
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
@@ -57,8 +57,8 @@ class AccountValues(NamedTuple):
 def read_values(given: Any, what: str, at: Any = None) -> AccountValues:
     """Return account values from a frame, or from a tuple of values and positions."""
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
-    values = count_once(values, "snapshot", what)
-    positions = count_once(positions, "positions", f"{what}[1]")
+    values = drop_repeated_rows(values, "snapshot", what)
+    positions = drop_repeated_rows(positions, "positions", f"{what}[1]")
     frame = engines.to_pandas(values)
     opened = columns.open_frame(frame, what)
     columns.require_columns(opened, ("user", "account_value"), what)

@@ -6,9 +6,9 @@ payment its account, coin and time. If two rows have the same identity, every he
 event once and warns. A row without an identity, such as a fill with trade id 0
 (docs/live_service.md, section 7), is never removed.
 
-Every public helper passes its frames through `count_once`. The check sorts one integer per row, so
-it is cheap if nothing repeats. Of a lazy frame only the number and time columns are read, and the
-frame stays lazy.
+Every public helper passes its frames through `drop_repeated_rows`. The check sorts one integer per
+row, so it is cheap if nothing repeats. Of a lazy frame only the number and time columns are read,
+and the frame stays lazy.
 
 Joined frames may name the account in some rows only, for example if a user's own fills are joined
 with the fills of a builder's users. A fill without the account repeats an equal fill that names it,
@@ -103,7 +103,7 @@ ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
 """Record -> its identity."""
 
 
-def count_once(native: Native, record: str, what: str = "") -> Native:
+def drop_repeated_rows(native: Native, record: str, what: str = "") -> Native:
     """Return a frame without repeated rows; warn if rows were removed.
 
     Parameters
@@ -131,7 +131,7 @@ def count_once(native: Native, record: str, what: str = "") -> Native:
     >>> import warnings
     >>> fill = {"tid": 7, "coin": "BTC", "time": 0, "side": "B", "px": 1.0, "sz": 2.0}
     >>> with warnings.catch_warnings(record=True, action="always") as caught:
-    ...     len(count_once(pd.DataFrame([fill, fill]), "fills"))
+    ...     len(drop_repeated_rows(pd.DataFrame([fill, fill]), "fills"))
     1
     >>> print(caught[0].message)  # doctest: +ELLIPSIS
     fills: 1 of 2 rows repeats another row (the same tid, coin, time, side, px, sz)...

@@ -12,7 +12,7 @@ from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices, quotes
 
@@ -134,7 +134,7 @@ def read_fills(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
     Conversions, settlements, dust and netted vaults are not trades (docs/live_service.md, section
     7).
     """
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     sources = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
     needed = [*NEEDED, *(sources.get(key, key) for key in keys)]
     rows = columns.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))

@@ -19,7 +19,7 @@ from toolkit.analysis.common.bootstrap import (
 )
 from toolkit.analysis.common.estimate import Estimate, check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.impact_response import measure_response
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices
@@ -208,7 +208,7 @@ def _read_taker_fills(fills: IntoFrame) -> pd.DataFrame:
     needed = ("oid", "coin", "px", "sz", "side", "time", "crossed")
     optional = ("user", "twap_id", "dir")
     rows = columns.pandas_columns(
-        count_once(fills, "fills"), "fills", needed, optional, ("px", "sz")
+        drop_repeated_rows(fills, "fills"), "fills", needed, optional, ("px", "sz")
     )
     frame = nw.from_native(rows, eager_only=True)
     directions.warn_missing_directions(frame, "fills")

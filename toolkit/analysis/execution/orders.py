@@ -16,7 +16,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 from toolkit.analysis.common import columns, grouping, timestamps
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.estimate import check_level, wilson_interval
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.contract.order_states import STATES
 
 PLACED = "(placed)"
@@ -286,7 +286,7 @@ def read_events(
     optional: Iterable[str] = (),
 ) -> Frame:
     """Return each event once, with `_ms`, `_tx`, `_stage` and the `_group` of its status."""
-    orders = count_once(orders, "orders")
+    orders = drop_repeated_rows(orders, "orders")
     wanted = (*EVENT, *needed)
     # Select only the needed columns: exact numbers and nested children would be slow.
     if amounts:

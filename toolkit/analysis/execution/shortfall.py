@@ -13,7 +13,7 @@ from toolkit.analysis.common import columns, timestamps, usd_values
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.orders import events_in_order
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices
@@ -205,7 +205,7 @@ def _read_parents(orders: IntoFrame) -> tuple[pd.DataFrame, float]:
 
 def _read_executions(fills: IntoFrame) -> pd.DataFrame:
     """Return the fills with their fee in USD, and the id of their order or TWAP."""
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     amounts = ("px", "sz", "fee")
     frame = columns.open_as_floats(fills, "fills", amounts)
     columns.require_columns(frame, ("oid", "coin", "side", "time", "crossed"), "fills")

@@ -23,7 +23,7 @@ from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, span_ms
 from toolkit.installation import explain_missing
 from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED
@@ -86,7 +86,7 @@ def read_trades(fills: IntoFrame, what: str) -> pd.DataFrame:
     the order of this trade among those of its moment is known; ``taker``, ``maker``: whether the
     trade has a fill of that side.
     """
-    fills = count_once(fills, "fills", what)
+    fills = drop_repeated_rows(fills, "fills", what)
     rows = columns.pandas_columns(fills, what, NEEDED, _OPTIONAL, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     have = frame.columns

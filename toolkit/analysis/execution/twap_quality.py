@@ -10,7 +10,7 @@ from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, directions, timestamps
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.times import SECOND
 
 Array = npt.NDArray[np.float64]
@@ -87,8 +87,8 @@ def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -
           px   vwap   twap  share
     0  102.0  102.5  101.0    0.5
     """
-    fills = count_once(fills, "fills")
-    tape = count_once(tape, "fills", "tape")
+    fills = drop_repeated_rows(fills, "fills")
+    tape = drop_repeated_rows(tape, "fills", "tape")
     orders = _read_orders(fills)
     market = _read_tapes(tape)
     found = pd.DataFrame(

@@ -12,7 +12,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 from toolkit.analysis.common import columns, grouping, markets, timestamps
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.owners import account_names, lower_address
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.times import SECOND, Time
 
 SLICE_MS = 30 * SECOND
@@ -246,7 +246,7 @@ def linked(
        fills  filled_ntl  missing_sz  whole
     0      2       301.0         0.0   True
     """
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     sums = ("executed_sz", "executed_ntl")
     frame = _read_snapshot(
         twaps, (*ORDER, *sums, "duration_secs", "start_time_ms", "waiting"), sums, at
@@ -280,7 +280,7 @@ def _read_snapshot(
     twaps: IntoFrame, needed: Iterable[str], amounts: Iterable[str], at: Time | None
 ) -> Frame:
     """Return a snapshot with the time passed (`_passed`) and planned (`_lasts`) in milliseconds."""
-    twaps = count_once(twaps, "twaps")
+    twaps = drop_repeated_rows(twaps, "twaps")
     amounts = list(amounts)
     frame = columns.open_as_floats(twaps, "twaps", amounts)
     columns.require_columns(frame, needed, "twaps")

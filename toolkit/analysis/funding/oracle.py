@@ -8,7 +8,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.funding.samples import SAMPLES, sample_count
 from toolkit.rules.funding import LAST_DIGIT, implied_range
 from toolkit.times import HOUR
@@ -73,7 +73,7 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
        oracle_px    low    high  agree  n
     0      100.5  100.5  100.5   True  2
     """
-    funding = count_once(funding, "funding")
+    funding = drop_repeated_rows(funding, "funding")
     frame = columns.open_as_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
     columns.require_columns(frame, ("coin", "time"), "funding")
     frame = grouping.add_calendar(frame, ["hour"])
@@ -182,7 +182,7 @@ def oracle_check(
         raise ValueError(
             f"tolerance={tolerance!r} and window_hours={window_hours!r} must be above 0"
         )
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     prices = columns.pandas_columns(
         implied_oracle(funding), "funding", ("coin", "hour", "oracle_px")
     )

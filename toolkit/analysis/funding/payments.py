@@ -11,7 +11,7 @@ import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, engines, fixed_point, grouping
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 
 NEEDED = ("coin", "time", "usdc")
 MONEY = ("paid", "received", "net")
@@ -59,7 +59,7 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
     0  BTC  -2.0       0.5 -1.5         2
     1  ETH   0.0       1.0  1.0         1
     """
-    funding = count_once(funding, "funding")
+    funding = drop_repeated_rows(funding, "funding")
     keys = grouping.list_keys(by, ("time", *RESULT))
     frame = columns.open_frame(funding, "funding")
     columns.require_columns(frame, [*NEEDED, *grouping.own_columns(keys)], "funding")

@@ -17,7 +17,7 @@ from toolkit.analysis.common.bootstrap import (
 )
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.funding.samples import SAMPLES, spread_hours
 from toolkit.times import HOUR
 
@@ -131,7 +131,7 @@ def hourly_rates(
     """
     if interval is not None and not interval > 0:
         raise ValueError(f"interval_hours must be above 0, not {interval!r}")
-    funding = count_once(funding, "funding")
+    funding = drop_repeated_rows(funding, "funding")
     needed = ("coin", "time", "funding_rate")
     amounts = ("funding_rate", SAMPLES)
     rows = columns.pandas_columns(funding, "funding", needed, (SAMPLES,), amounts)

@@ -15,7 +15,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, grouping, ranks, timestamps
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.contract.dexes import join_coin
 from toolkit.rules.depth import slippage_bounds
 
@@ -89,7 +89,7 @@ def profile(
     2  bid   10  1    1000.0  1000.0
     3  bid   25  1    3000.0  3000.0
     """
-    depth = count_once(depth, "depth")
+    depth = drop_repeated_rows(depth, "depth")
     names = ranks.name_quantiles(list(quantiles))
     keys = grouping.list_keys(by, ("bps", *SIDES.values()))
     frame = columns.open_as_floats(depth, "depth", tuple(SIDES.values()))
@@ -183,7 +183,7 @@ def imbalance(depth: IntoFrameT) -> IntoFrameT:
     0   10     4000.0       -0.5
     1   25     6000.0        0.0
     """
-    depth = count_once(depth, "depth")
+    depth = drop_repeated_rows(depth, "depth")
     frame = columns.open_as_floats(depth, "depth", tuple(SIDES.values()))
     place = [TIME, *MARKET, "bps"]
     columns.require_columns(frame, place, "depth")
@@ -263,8 +263,8 @@ def consistency(
     0   buy        6.0           9.0      17.5        True          0.0
     1  sell        6.0          19.0      17.5       False          1.5
     """
-    samples = count_once(samples, "samples")
-    depth = count_once(depth, "depth")
+    samples = drop_repeated_rows(samples, "samples")
+    depth = drop_repeated_rows(depth, "depth")
     if max_age < 0 or not 0 <= slack < 1:
         raise ValueError(
             f"max_age={max_age!r} and slack={slack!r} must be at least 0, and slack below 1"

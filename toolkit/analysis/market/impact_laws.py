@@ -9,7 +9,7 @@ from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.bootstrap import resample_sums
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.analysis.market.slippage_means import UNIT_USD
 from toolkit.contract.dexes import join_coin
@@ -75,7 +75,7 @@ def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaw
 def _depth_laws(depth: IntoFrame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
     """Return laws through the depths within each distance: a regression of logarithms."""
     rows = columns.pandas_columns(
-        count_once(depth, "depth", "impact"), "impact",
+        drop_repeated_rows(depth, "depth", "impact"), "impact",
         ("coin", "timestamp_ms", "bps", *_DEPTHS), ("dex",), ("bps", *_DEPTHS),
     )  # fmt: skip
     names = rows["coin"].astype("str")

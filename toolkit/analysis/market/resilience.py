@@ -17,7 +17,7 @@ from toolkit.analysis.common.bootstrap import (
 )
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 
 Floats = npt.NDArray[np.float64]
 
@@ -137,7 +137,7 @@ def resilience(
     >>> round(resilience(batches)["half_life"], 1)
     30.0
     """
-    depth = count_once(depth, "depth")
+    depth = drop_repeated_rows(depth, "depth")
     check_level(level)
     if not 0 < drop < 1:
         raise ValueError(f"drop must be between 0 and 1, not {drop!r}")

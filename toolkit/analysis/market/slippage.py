@@ -13,7 +13,7 @@ from toolkit.analysis.common import columns, grouping, ranks, timestamps
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.slippage_fit import NUMBERS, SIDES
 from toolkit.times import DAY, HOUR
 
@@ -81,7 +81,7 @@ def curve(
     0   buy  4        1  3.0  NaN
     1  sell  4        0  3.0  5.0
     """
-    samples = count_once(samples, "samples")
+    samples = drop_repeated_rows(samples, "samples")
     names = ranks.name_quantiles(list(quantiles))
     keys = grouping.list_keys(by)
     frame = columns.open_as_floats(samples, "samples", NUMBERS)
@@ -148,7 +148,7 @@ def heatmap(
     2            73        3            1   buy  3.0
     3            73        3            1  sell  NaN
     """
-    samples = count_once(samples, "samples")
+    samples = drop_repeated_rows(samples, "samples")
     if not 0 <= quantile <= 1:
         raise ValueError(f"the quantile must be between 0 and 1: {quantile}")
     keys = grouping.list_keys(by)
@@ -289,7 +289,7 @@ def asymmetry(
        n  buy_missing  difference_bps  buy_dearer
     0  2            1             0.5        0.75
     """
-    samples = count_once(samples, "samples")
+    samples = drop_repeated_rows(samples, "samples")
     check_level(level)
     check_count(block_days, "block_days")
     keys = grouping.list_keys(by)

@@ -19,7 +19,7 @@ from toolkit.analysis.common.bootstrap import (
 )
 from toolkit.analysis.common.estimate import Estimate, check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market import slippage_likelihood
 from toolkit.analysis.market.slippage_means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
 from toolkit.rules.slippage import least_beyond_bps
@@ -174,7 +174,7 @@ def fit(
     5  sell    a      20.0
     6  sell    k       0.5
     """
-    samples = count_once(samples, "samples")
+    samples = drop_repeated_rows(samples, "samples")
     check_level(level)
     check_count(block_days, "block_days")
     needed = ("timestamp", "coin", *NUMBERS)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, engines
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.performance.ratios import Figure
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.times import DAY
@@ -22,7 +22,7 @@ _COLUMNS = ("figure", "value", "low", "high", "n", "unit", "basis", "method")
 def complete_trips(trips: IntoFrame, more: Sequence[str] = ()) -> pd.DataFrame:
     """Return the complete trips, and warn of the others; `more` names further columns."""
     needed = ("status", "net", "duration_hours", "closed", *more)
-    trips = count_once(trips, "trips")
+    trips = drop_repeated_rows(trips, "trips")
     rows = columns.pandas_columns(trips, "trips", needed, ("user",), ("net", "duration_hours"))
     complete = rows["status"].isin(_COMPLETE) & rows["net"].notna()
     if missing := int((~complete).sum()):

@@ -7,7 +7,7 @@ import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, engines
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 
 _BRIEF = (
     "total_return", "annual_return", "volatility", "sharpe", "max_drawdown", "win_rate",
@@ -72,7 +72,7 @@ def leaderboard(
     >>> leaderboard(figures)[["rank", "user", "value", "overlaps"]].values.tolist()
     [[1, '0xb', 2.0, 1], [2, '0xa', 0.5, 1]]
     """
-    figures = count_once(figures, "figures")
+    figures = drop_repeated_rows(figures, "figures")
     numbers = ("value", "low", "high")
     needed = ("user", "figure", *numbers, "n")
     rows = columns.pandas_columns(figures, "figures", needed, amounts=numbers)

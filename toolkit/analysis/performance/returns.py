@@ -12,7 +12,7 @@ from narwhals.typing import IntoFrameT
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.account_values import row_times, row_users
 from toolkit.analysis.common.grouping import CALENDAR
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.errors import MissingColumns
 
 Floats = npt.NDArray[np.float64]
@@ -106,7 +106,7 @@ def returns(
         raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
     if value not in ("equity", "realised"):
         raise ValueError(f"value must be 'equity' or 'realised', not {value!r}")
-    curve = count_once(curve, "curve")
+    curve = drop_repeated_rows(curve, "curve")
     needed = ("time", "flows", value)
     frame = columns.pandas_columns(
         curve, "curve", needed, ("user", *_LEVERAGE, "equity"), (value, "flows", *_LEVERAGE)

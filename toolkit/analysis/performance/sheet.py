@@ -9,7 +9,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.estimate import check_count, check_level
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.performance.figure_tables import (
     add_month,
     complete_trips,
@@ -160,7 +160,7 @@ def sheet(
     how = Sampling(check_level(level), check_count(draws, "draws"), seed)
     if by not in (None, "month"):
         raise ValueError(f"by must be 'month' or None, not {by!r}")
-    returns = count_once(returns, "returns")
+    returns = drop_repeated_rows(returns, "returns")
     optional = ("user", "start", "flows", "capital", "leverage", "leverage_hours")
     rows = columns.pandas_columns(
         returns, "returns", ("time", "return_"), optional, ("return_", *optional[1:])
@@ -189,7 +189,7 @@ def sheet(
 
 def _read_costs(costs: IntoFrame) -> pd.DataFrame:
     fees = ("volume", *_COSTS)
-    costs = count_once(costs, "costs")
+    costs = drop_repeated_rows(costs, "costs")
     rows = columns.pandas_columns(
         costs, "costs", ("day", *fees), ("user", "funding"), (*fees, "funding")
     )

@@ -12,7 +12,7 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import columns
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.shrinkage import shrink_estimates
 from toolkit.analysis.performance.figure_tables import periods_per_year
 from toolkit.analysis.performance.ratios import sharpe_error, sharpe_ratio
@@ -125,7 +125,7 @@ def skill(
         raise ValueError(f"measure must be 'sharpe' or 'mean', not {measure!r}")
     if min_periods < 3:
         raise ValueError(f"min_periods must be at least 3, not {min_periods!r}")
-    returns = count_once(returns, "returns")
+    returns = drop_repeated_rows(returns, "returns")
     rows = columns.pandas_columns(
         returns, "returns", ("user", "time", "return_"), amounts=("return_",)
     )

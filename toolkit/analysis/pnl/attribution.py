@@ -15,7 +15,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 from toolkit.analysis.common import columns, directions, grouping, owners, usd_values
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.owners import Accounts
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import Prices
 from toolkit.analysis.pnl import attribution_sources as sources
 from toolkit.analysis.pnl.attribution_coverage import mark_uncovered, mark_unknown, source_state
@@ -202,9 +202,9 @@ def attribution(
     0      2        10.0        -0.09        -0.02  9.89  fills
     """
     time = None if funding is None else covered_period(fills, start_time, end_time)
-    fills = count_once(fills, "fills")
-    funding = count_once(funding, "funding")
-    ledger = count_once(ledger, "ledger")
+    fills = drop_repeated_rows(fills, "fills")
+    funding = drop_repeated_rows(funding, "funding")
+    ledger = drop_repeated_rows(ledger, "ledger")
     result: IntoFrameT = compute_attribution(
         fills, funding, ledger, by, time, positions, account, prices, meta, warns=True
     )

@@ -13,7 +13,7 @@ from narwhals.typing import IntoFrameT
 from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
 from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.owners import refuse_several_accounts
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.mixed_accounts import check_one_account
 from toolkit.analysis.pnl.positions import PerpRule, add_spot, walk_positions
@@ -83,7 +83,7 @@ def audit(
     0                  0.0         0.0        False
     1                 10.0         0.0        False
     """
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     refuse_several_accounts(fills, "fills")
     if rule not in RULES:
         raise ValueError(f"rule must be one of {', '.join(RULES)}, not {rule!r}")

@@ -21,7 +21,7 @@ from toolkit.analysis.common.account_values import (
     zero_amount,
 )
 from toolkit.analysis.common.columns import Numbers
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, select_tables
@@ -118,12 +118,12 @@ def carried_back(
             "fills: a curve requires all fills of its time. Fetch them, or pass a frame without "
             "rows if there are none"
         )
-    accounts = count_once(accounts, "accounts")
-    positions = count_once(positions, "positions")
+    accounts = drop_repeated_rows(accounts, "accounts")
+    positions = drop_repeated_rows(positions, "positions")
     fetched_fills = fills
-    fills = count_once(fills, "fills")
-    funding = count_once(funding, "funding")
-    ledger = count_once(ledger, "ledger")
+    fills = drop_repeated_rows(fills, "fills")
+    funding = drop_repeated_rows(funding, "funding")
+    ledger = drop_repeated_rows(ledger, "ledger")
     after = read_values(accounts, "accounts")
     user, begin = _pick_account(after, account), _optional_ms(start_time)
     columns.require_values(columns.open_frame(accounts, "accounts"), ("account_value",), "accounts")

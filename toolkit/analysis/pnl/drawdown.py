@@ -16,7 +16,7 @@ from toolkit.analysis.common.account_values import (
     zero_amount,
 )
 from toolkit.analysis.common.columns import Numbers
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.times import HOUR
 
 
@@ -59,7 +59,7 @@ def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
     >>> drawdown(curve)[["high", "drawdown", "under_hours"]].values.tolist()
     [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, -1.0, 1.0], [3.0, -2.5, 2.0]]
     """
-    curve = count_once(curve, "curve")
+    curve = drop_repeated_rows(curve, "curve")
     frame = engines.to_pandas(curve)
     opened = columns.open_frame(frame, "curve")
     columns.require_columns(opened, ("time", of), "curve")

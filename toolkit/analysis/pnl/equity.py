@@ -23,7 +23,7 @@ from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.owners import account_names, refuse_several_accounts
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import Prices
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.attribution import compute_attribution
@@ -112,10 +112,10 @@ def equity(
     [-0.5, 9.0, 9.0, 6.5]
     """
     time = None if funding is None else covered_period(fills)
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     refuse_several_accounts(fills, "fills")
-    funding = count_once(funding, "funding")
-    ledger = count_once(ledger, "ledger")
+    funding = drop_repeated_rows(funding, "funding")
+    ledger = drop_repeated_rows(ledger, "ledger")
     if by not in CALENDAR:
         raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
     if marks is not None and sz_decimals is None:

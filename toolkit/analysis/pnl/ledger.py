@@ -8,7 +8,7 @@ from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, grouping, owners
 from toolkit.analysis.common.columns import Frame, Numbers
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import CASH
 from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, add_flows
 from toolkit.analysis.pnl.wallet_flows import add_wallet
@@ -198,7 +198,7 @@ def unknown(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
 
 def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
     """Return the updates with their movements of perp account and spot wallet."""
-    ledger = count_once(ledger, "ledger")
+    ledger = drop_repeated_rows(ledger, "ledger")
     frame = columns.open_frame(ledger, "ledger")
     columns.require_columns(frame, NEEDED, "ledger")
     kind = columns.number_kind(frame, AMOUNTS, "ledger")

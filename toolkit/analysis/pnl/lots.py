@@ -10,7 +10,7 @@ from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, directions, engines, usd_values
 from toolkit.analysis.common.by_account import run_by_account
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.lot_book import METHODS, LotBook, Match, Method
 from toolkit.analysis.pnl.positions import (
@@ -127,7 +127,7 @@ def lots(
     1   1.0     100.0      10.0         NaN
     2   1.0     100.0       NaN        10.0
     """
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     known = marks if marks is None or isinstance(marks, Mapping) else engines.to_pandas(marks)

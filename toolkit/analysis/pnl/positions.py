@@ -14,7 +14,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
 from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.owners import lower_address, refuse_several_accounts
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.mixed_accounts import check_one_account
@@ -105,7 +105,7 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     1       3.0     100.3                  0.0
     2       1.0     100.3                 19.4
     """
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     sizes = fill_order.size_decimals(sz_decimals)
     run = partial(positions, sz_decimals=sizes)
     if (divided := run_by_account(run, {"fills": fills})) is not None:
@@ -214,7 +214,7 @@ def unrealised(
       coin  szi  unrealized_pnl
     0  BTC -2.0            20.0
     """
-    fills = count_once(fills, "fills")
+    fills = drop_repeated_rows(fills, "fills")
     sizes = fill_order.size_decimals(sz_decimals)
     prices = marks if isinstance(marks, Mapping) else engines.to_pandas(marks)
     run = partial(unrealised, marks=prices, sz_decimals=sizes, at=at)

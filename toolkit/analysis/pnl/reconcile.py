@@ -21,7 +21,7 @@ from toolkit.analysis.common.account_values import (
 )
 from toolkit.analysis.common.by_account import divide_by_account
 from toolkit.analysis.common.columns import Numbers
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import CASH, is_cash
 from toolkit.analysis.funding.payments import sums as funding_sums
 from toolkit.analysis.pnl.attribution import compute_attribution
@@ -145,9 +145,9 @@ def reconcile(
        change  trading_fee  unrealised  ledger  residual
     0   109.9         -0.1        10.0   100.0       0.0
     """
-    fills = count_once(fills, "fills")
-    funding = count_once(funding, "funding")
-    ledger = count_once(ledger, "ledger")
+    fills = drop_repeated_rows(fills, "fills")
+    funding = drop_repeated_rows(funding, "funding")
+    ledger = drop_repeated_rows(ledger, "ledger")
     before = None if start is None else read_values(start, "start", start_time)
     after = read_values(end, "end", end_time)
     if before is not None and any(value.ms is None for value in before.worth.values()):

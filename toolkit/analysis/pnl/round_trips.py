@@ -13,7 +13,7 @@ from toolkit.analysis.common import columns, directions, engines, fixed_point, u
 from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.owners import Accounts, account_names, keep_own_rows, lower_address
-from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import CASH, Prices
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
@@ -131,8 +131,8 @@ def round_trips(
     1  short             1.0    5.0  -0.2   4.8
     """
     time = None if funding is None else covered_period(fills)
-    fills = count_once(fills, "fills")
-    funding = count_once(funding, "funding")
+    fills = drop_repeated_rows(fills, "fills")
+    funding = drop_repeated_rows(funding, "funding")
     dexes = collateral = usd_values.dex_tokens(meta)
     if known := usd_values.parse_prices(prices):
         opened = columns.open_frame(fills, "fills")

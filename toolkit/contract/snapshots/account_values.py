@@ -21,7 +21,7 @@ from toolkit.contract.snapshots.arrays import (
     repeat_texts,
 )
 from toolkit.contract.snapshots.entries import EntryDecoder, decode_addresses, read_snapshot_values
-from toolkit.contract.snapshots.entry_layouts import KEYS, known_length
+from toolkit.contract.snapshots.entry_layouts import KEYS, count_known_values
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
 from toolkit.contract.snapshots.unknown_values import TEXT, unknown_columns
 from toolkit.display import count_text
@@ -48,7 +48,7 @@ _FIELDS: Final[tuple[tuple[Any, ...], ...]] = tuple(
     (name, key, *kind) for (key, name), kind in zip(KEYS.items(), _TYPES, strict=True)
 )
 _TUPLES: Final = EntryDecoder(_OPERATION, _FIELDS, array_like=True)
-_SHORT_TUPLES: Final = EntryDecoder(_OPERATION, _FIELDS[: known_length(0)], array_like=True)
+_SHORT_TUPLES: Final = EntryDecoder(_OPERATION, _FIELDS[: count_known_values(0)], array_like=True)
 _OBJECTS: Final = EntryDecoder(_OPERATION, _FIELDS, array_like=False)
 
 

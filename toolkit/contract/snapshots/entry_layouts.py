@@ -114,7 +114,7 @@ def _object_layout(length: int) -> EntryLayout:
     return EntryLayout(bytes([0x80 + length]), tuple(fields[:length]))
 
 
-def known_length(length: int) -> int:
+def count_known_values(length: int) -> int:
     """Return how many values of a tuple are known.
 
     The specification has tuples of 5 and of 8 values, and says that the length decides. So a tuple
@@ -125,7 +125,7 @@ def known_length(length: int) -> int:
 
 def _tuple_layout(length: int, header: bytes = b"") -> EntryLayout:
     """Return the layout of tuples of one length, which is at least 5."""
-    known = known_length(length)
+    known = count_known_values(length)
     unknown = (f"entry.value_{place}" for place in range(known, length))
     return EntryLayout(
         header or bytes([0x90 + length]),
