@@ -254,6 +254,21 @@ def test_messages_hide_internal_columns() -> None:
     assert "column user missing (it has coin, time, usdc)" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("call", "function"),
+    [
+        (tk.pnl.attribution, "fetch fills with tk.user_fills_by_time"),
+        (tk.funding.annualised, "fetch funding with tk.builder_approved_funding_by_time"),
+        (tk.slippage.fit, "fetch samples with tk.slippage_history"),
+        (tk.ledger.sums, "fetch ledger with tk.user_non_funding_ledger_updates"),
+        (tk.accounts.values, "fetch snapshot with tk.account_value_snapshots"),
+    ],
+)
+def test_other_frame_names_fetch_function(call: Any, function: str) -> None:
+    with pytest.raises(MissingColumns, match=f"; {function}$"):
+        call(pd.DataFrame({"name": ["BTC"], "sz_decimals": [5]}))
+
+
 def test_spreads_of_one_account_warn() -> None:
     fills = tape(time=TIMES[:1].repeat(4) + pd.to_timedelta([0, 1, 2, 3], unit="h"))
     with pytest.warns(UserWarning, match="these 4 trades show no spread") as warned:

@@ -17,8 +17,9 @@ def address_problem(base_url: str) -> str:
         return "The address contains a key or a query. Pass the key as api_key"
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return (
-            "The text passed as the address is not an address. Use one such as https://host. If "
-            "it is the key, pass it as api_key"
+            "The text passed as the address is not an address: it does not begin with http:// or "
+            "https://. Use one such as https://host or http://127.0.0.1:8787. If the text is the "
+            "key, pass it as api_key"
         )
     return ""
 

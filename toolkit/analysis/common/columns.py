@@ -36,6 +36,21 @@ ADDRESSES = (
 )
 """Columns of addresses, in all frames."""
 
+_FETCH_FUNCTIONS = {
+    "accounts": "tk.batch_clearinghouse_states",
+    "contexts": "tk.meta_and_asset_ctxs",
+    "depth": "tk.current_depth",
+    "fills": "tk.user_fills_by_time",
+    "funding": "tk.builder_approved_funding_by_time",
+    "ledger": "tk.user_non_funding_ledger_updates",
+    "orders": "tk.historical_orders",
+    "positions": "tk.batch_clearinghouse_states",
+    "samples": "tk.slippage_history",
+    "snapshot": "tk.account_value_snapshots",
+    "twaps": "tk.perp_twap_snapshots",
+}
+"""Name of a frame -> the function that fetches it, or one of several."""
+
 _NATIVE = {"dex": unify_dex_name, "collateral_token": unify_token_name}
 """Columns that name a dex, and the function that unifies the names of the native dex."""
 
@@ -257,10 +272,13 @@ def _arrow_decimal(dtype: pa.DataType) -> pd.ArrowDtype | None:
 
 def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
     """Raise `MissingColumns` if the frame lacks one of the columns; the message names them all."""
-    have = frame.collect_schema().names()
+    have, names = frame.collect_schema().names(), list(names)
     missing = [name for name in names if name not in have]
     if missing:
         plural = "columns" if len(missing) > 1 else "column"
+        is_other_frame = len(missing) > 1 and len(missing) > len(names) / 2
+        if is_other_frame and what in _FETCH_FUNCTIONS and not hint:
+            hint = f"fetch {what} with {_FETCH_FUNCTIONS[what]}"
         tail = f"; {hint}" if hint else ""
         have = [name for name in have if not name.startswith("_")]  # helpers add such columns
         raise MissingColumns(
