@@ -127,7 +127,10 @@ def test_missing_columns_is_value_error() -> None:
     [
         (lambda tk, fills: tk.plan(fills), "a DataFrame is not a fetch function"),
         (lambda tk, fills: tk.many(tk.user_fills, None), "takes a list of accounts"),
-        (lambda tk, fills: tk.provenance({}), "takes a fetched pandas frame, not a dict"),
+        (
+            lambda tk, fills: tk.provenance({}),
+            "takes a pandas frame of a fetch function, not a dict",
+        ),
         (lambda tk, fills: tk.pnl.attribution(None), "pandas, Polars, DuckDB or PySpark, not None"),
         (lambda tk, fills: tk.pnl.attribution([fills]), "not a list. To join frames: tk.concat"),
         (
