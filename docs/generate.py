@@ -259,16 +259,22 @@ DuckDB, PySpark) the helper reads into memory, apart from its result:
   call it for each account yourself, with `applyInPandas`.
 
 `docs/generate.py` writes the tables from `tests/scale/cases/`, the list of what each helper
-promises. `tests/scale/` checks the promises: the same result on each engine, the same columns for
-an empty frame and for one row, a clear error for a missing column, any order of rows, addresses in
-any case, repeated rows, a million rows.
+promises. `tests/scale/` checks the promises:
+
+- Each engine returns the same result. An empty frame and one row return the same columns.
+- A missing column is a clear error.
+- The order of rows, the case of addresses and repeated rows do not change a result.
+- Each helper runs with a million rows.
 
 **Repeated rows** count once in every helper, and a `RepeatedRows` warning says how many were left
-out. Rows repeat if they have the same identity: a fill by its trade id, order id, coin, price,
-size, time and side (and account); a funding payment by account, coin, time, amount, size and
-rate; an order event by order id, status and time (and account and transaction index); a ledger
-update with a hash, and a snapshot row, by all their columns that are not nested. `ROW_IDENTITIES`
-in `toolkit/analysis/common/repeated_rows.py` lists the columns of each record. Rows without an
+out. Rows repeat if they have the same identity:
+
+- A fill has its trade id, order id, coin, price, size, time and side, and its account if known.
+- A funding payment has its account, coin, time, amount, size and rate.
+- An order event has its order id, status and time, and account and transaction index if known.
+- A ledger update with a hash, and a snapshot row, have all their columns that are not nested.
+
+`ROW_IDENTITIES` in `toolkit/analysis/common/repeated_rows.py` lists the columns. Rows without an
 identity, such as fills with trade id 0, are never left out. If two fills are equal and only one
 names its account, they count as one, so a user's own fills can be joined with a builder's. Equal
 payments and transfers that do not name their account all count, because two accounts may have
