@@ -264,7 +264,7 @@ promises. `tests/scale/` checks the promises:
 - Each engine returns the same result. An empty frame and one row return the same columns.
 - A missing column is a clear error.
 - The order of rows, the case of addresses and repeated rows do not change a result.
-- Each helper runs with a million rows.
+- `make bench` runs each helper with a million rows and checks the result.
 
 **Repeated rows** count once in every helper, and a `RepeatedRows` warning says how many were left
 out. Rows repeat if they have the same identity:

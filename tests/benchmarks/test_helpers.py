@@ -18,3 +18,5 @@ MOST = 1_000_000
 def test_growth_of_helper(case: Case, sizes: list[int], report: Callable[[object], None]) -> None:
     fewer = [size for size in sizes if size <= min(case.most, MOST)]
     report(measure_growth(str(case), case.frames, case.run, fewer, rounds=1))
+    frames = case.frames(fewer[-1])
+    case.at_scale(frames, case.run(frames))

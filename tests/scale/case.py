@@ -9,7 +9,8 @@ as ``CASES``; every public function of every topic must have one. What follows f
   or names it likewise;
 - the order of rows means nothing, nor does the case of addresses; rows given twice do what
   `doubled` says;
-- at a million rows the result is what the closed form of `at_scale` says.
+- the result of many rows is what the closed form of `at_scale` says: of 100,000 rows in
+  `make test`, of a million in `make bench`.
 """
 
 import importlib
@@ -107,7 +108,7 @@ class Case:
         sense), the same for the same n, floats with few digits, so that they have exact twins.
         Vectorised: a million rows should take a second.
     at_scale : function of (frames, result)
-        Asserts the closed form of the result of a million rows (pandas, floats).
+        Asserts the closed form of the result of many rows (pandas, floats).
     needed : mapping
         Name of a frame -> columns it cannot do without.
     doubled : function of (plain, doubled)
@@ -135,7 +136,7 @@ class Case:
     rows : int
         Rows for the tests that compare.
     most : int
-        Rows at scale; fewer than a million only where the docstring says why.
+        The most rows; fewer than a million only where the docstring says why.
     """
 
     helper: str

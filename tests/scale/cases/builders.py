@@ -76,22 +76,22 @@ def case(
 
 
 def revenue_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    row = result.iloc[0]
-    assert row["fills"] == 250_000
-    assert np.isclose(row["revenue"], 2500.0)
+    row, routed = result.iloc[0], len(frames["fills"]) // 4
+    assert row["fills"] == routed
+    assert np.isclose(row["revenue"], 0.01 * routed)
     assert np.isclose(row["fee_bps"], 1.0)
 
 
 def routing_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    row = result.iloc[0]
-    assert (row[["routed", "elsewhere", "direct", "unroutable"]] == 250_000).all()
-    assert row["volume"] == 1e8
-    assert row["routed_usd"] == row["unroutable_usd"] == 2.5e7
+    row, routed = result.iloc[0], len(frames["fills"]) // 4
+    assert (row[["routed", "elsewhere", "direct", "unroutable"]] == routed).all()
+    assert row["volume"] == 400 * routed
+    assert row["routed_usd"] == row["unroutable_usd"] == 100 * routed
 
 
 def attach_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     row = result.iloc[0]
-    assert row["n"] == 750_000
+    assert row["n"] == len(frames["fills"]) * 3 // 4
     assert row["users"] == USERS
     assert np.isclose(row["rate"], 1 / 3)
 
@@ -101,12 +101,15 @@ def cohorts_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert result["age"].tolist() == [0, 1, 2, 3]
     assert (result["users"] == USERS).all()
     assert result["retention"].tolist() == [1.0] * 4
-    assert np.isclose(result["revenue"].sum(), 2500.0)
+    assert np.isclose(result["revenue"].sum(), 0.01 * len(frames["fills"]) / 4)
 
 
 def value_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """50 users bring 2,500 USD over four weeks, the same each week up to the cut."""
-    assert np.allclose(result["estimate"], [12.5, 25.0, 37.5], rtol=0.01)
+    """Each user brings a fiftieth of the revenue of each week."""
+    k = np.arange(len(frames["fills"]))
+    week = k[k // USERS % 4 == 0] % (28 * 1440) // (7 * 1440)
+    revenue = 0.01 * np.bincount(week) / USERS
+    assert np.allclose(result["estimate"], np.cumsum(revenue)[:3], rtol=0.01)
 
 
 def spans_at_scale(frames: Frames, result: pd.DataFrame) -> None:
