@@ -47,7 +47,7 @@ EXPLANATION: Final = {
     "docs/data_flow.md": "How data flows",
     "docs/comparison.md": "Other tools",
     "docs/benchmarks.md": "Benchmarks",
-    "docs/scale.md": "A whole exchange, on paper",
+    "docs/scale.md": "Estimate for a whole exchange",
     "SECURITY.md": "Security",
 }
 PROJECT: Final = {

@@ -1,7 +1,7 @@
 """A research toolkit for an exchange's data query service: typed, complete DataFrames.
 
 >>> import toolkit as tk
->>> session = tk.local(seed=7, size="tiny")     # the whole service in this process, simulated
+>>> session = tk.local(seed=7, size="tiny")     # a simulated service in this process
 >>> user = session.world["users"][0]
 >>> fills = tk.user_fills_by_time(user, "30d")
 >>> tk.provenance(fills)["complete"]

@@ -93,10 +93,10 @@ def test_counts_of_helpers_and_figures() -> None:
         for name in module.__all__
         if inspect.isfunction(getattr(module, name))
     ]
-    figures = set(toolkit.plots.__all__) - {"alt", "use"}
+    plots = set(toolkit.plots.__all__) - {"alt", "use"}
     readme = (ROOT / "README.md").read_text("utf-8")
     assert f"{len(helpers)} analysis helpers" in readme
-    assert f"{len(figures)} figures" in readme
+    assert f"{len(plots)} plots" in readme
     assert f"**{len(helpers)} helpers**" in (ROOT / "docs/comparison.md").read_text("utf-8")
 
 
