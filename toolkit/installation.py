@@ -46,7 +46,7 @@ _BROWSERS: Final = (
 
 EXTRAS: Final = {
     "analysis": "estimates with intervals: slippage fits, markouts, performance, fill times",
-    "plots": "figures, widgets and Excel files",
+    "plots": "plots, widgets and Excel files",
     "reports": "reports as HTML files; contains analysis and plots",
     "lab": "JupyterLab and notebooks; contains reports and serve",
     "scale": "the archive, Polars and DuckDB",
