@@ -35,7 +35,7 @@ test: $(STAMP)  ## run every test and doctest, JupyterLab in Chromium included
 	@$(PYTEST) -n $(JOBS) --dist loadgroup --no-loadscope-reorder -p no:benchmark $(ARGS)
 
 coverage: override ARGS += --cov --cov-report=term
-coverage: test  ## the same, twice as slow, and which lines and branches no test reaches
+coverage: test  ## run every test, and list the lines and branches that no test reaches; twice as slow
 
 lab: $(STAMP)  ## open JupyterLab on the notebooks, the local service ready in each of them
 	@echo "lab: JupyterLab on notebooks/ (Ctrl-C stops it)"

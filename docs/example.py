@@ -8,5 +8,5 @@ fills = tk.user_fills_by_time(user, "2025-09-01")
 builder = tk.user_fills(user)["builder"].dropna().iloc[0]
 funding = tk.builder_approved_funding_by_time(builder, "2025-09-01")
 earned = tk.pnl.attribution(fills, funding[funding["user"] == user])
-print(earned.loc[:, "closed_pnl":"net"].round(2).to_string(index=False))  # the parts of net, and net
+print(earned.loc[:, "closed_pnl":"net"].round(2).to_string(index=False))  # parts of net, and net
 tk.plots.waterfall(earned).figure.savefig("waterfall.svg")

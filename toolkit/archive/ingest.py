@@ -174,8 +174,8 @@ class RowBlock:
     def _contains_group(self, key: Key) -> bool:
         """Return whether the block has every row of this key and of later keys, up to its end.
 
-        A service may return the rows of the cursor itself or begin after them. Only if the first
-        row has the key of the cursor, the service returns them.
+        A service may repeat the rows of the cursor, or begin after them. If the first row of the
+        block has the key of the cursor, the service repeated these rows.
         """
         if self.after is None:
             return bool(key[0] >= self.start)

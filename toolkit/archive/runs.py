@@ -75,9 +75,10 @@ class RefreshRequest:
 
 
 def count_run_rows(tables: ArchiveTables, handle: Any) -> dict[str, dict[int, int]] | None:
-    """Return the lengths of all runs of a table: name of the series -> start of run -> rows.
+    """Return the number of rows of each run of a table, from the counters of the table.
 
-    They come from the counters of the table. Return None if these cannot be read.
+    The result is a nested mapping: name of the series -> start of the run -> number of rows. It is
+    None if the counters cannot be read.
     """
     counters = tables.read_counters(handle)
     if counters is None:
@@ -250,7 +251,7 @@ class PulledRows:
 def pull_rows(
     pull: RunPull, session: Session, count_rows: Callable[[int], object] = int
 ) -> PulledRows:
-    """Pull the pages of a run from its last row on, up to the end of the portion."""
+    """Pull pages of a run after its last archived row, until the portion is full."""
     series = Series(OPERATIONS[pull.type], pull.subject, pull.parameters)
     overlap, until_ms, is_end = RunOverlap(series, pull.run), None, True
     texts: list[bytes] = []

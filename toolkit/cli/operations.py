@@ -80,7 +80,7 @@ _TYPES: Final[dict[str, Any]] = {
 def add_operations(
     app: typer.Typer, command: Command, options: tuple[inspect.Parameter, ...]
 ) -> None:
-    """Add a command per operation, by its type and, hidden, by its name in snake case."""
+    """Add a command for each operation, named by its type, with a hidden alias in snake case."""
     for operation in OPERATIONS.values():
         call = _operation_command(operation, command, options)
         for name in dict.fromkeys((operation.type, operation.function)):

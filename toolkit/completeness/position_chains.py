@@ -72,7 +72,8 @@ class ChainBreak:
     expected
         The position that the fill before it left; NaN if it is not known.
     since
-        The time of the last fill of the position chain at an earlier time, in Unix milliseconds.
+        The time of the last fill of the position chain that is earlier than this fill, in Unix
+        milliseconds.
     """
 
     row: int

@@ -152,7 +152,7 @@ class AnswerTables(tuple[Sequence[Any], ...]):
 
 
 def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
-    """Return the rows of an answer's frames: one sequence for each table of the operation.
+    """Return the rows of an answer: one sequence for each table of the operation.
 
     The rows are records, or objects with the same attributes.
     """

@@ -192,7 +192,7 @@ def fetch_funding(
     end_ms: int,
     missing_reasons: dict[str, str],
 ) -> pd.DataFrame | None:
-    """Return the funding rows of an account through builders; None if no builder has any.
+    """Return the funding rows of an account, fetched by builder; None if no builder has any.
 
     Builders whose rows cannot be fetched are added to `missing_reasons`.
     """

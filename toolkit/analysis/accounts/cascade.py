@@ -148,9 +148,9 @@ def cascade(
 ) -> Cascade:
     """Compute how far liquidations carry a price after a shock, round by round.
 
-    A shock moves the price of one coin. Accounts are revalued as a whole; who lacks maintenance
-    margin is liquidated, with all cross positions. The forced trades move prices, and the next
-    round begins, until nobody more lacks margin.
+    A shock moves the price of one coin, and changes the value of all accounts. Accounts below their
+    maintenance margin are liquidated with all cross positions. The forced trades move prices. The
+    rounds repeat until no further account is below its maintenance margin.
 
     Parameters
     ----------
@@ -171,8 +171,12 @@ def cascade(
         Share of the impact that stays in the mark price. With 0 liquidations move no price.
     backstop_trades : bool, default True
         Whether positions that the backstop takes over are traded in the book, too.
-    level, draws, seed
-        Level of the intervals; number of resamples of days (at most those of a fit); their seed.
+    level : float, default 0.95
+        Level of the intervals.
+    draws : int, default 199
+        Number of bootstrap resamples of days; at most the number that the fit has.
+    seed : int, default 0
+        Seed of the resamples.
 
     Returns
     -------
@@ -194,20 +198,23 @@ def cascade(
     E: an account is liquidated if ``E + sum(v * m) < sum(maintenance(abs(v) * (1 + m)))``, with the
     margin tiers of `toolkit.rules.margin`. The forced trades of a coin add up over the rounds to Q,
     and its price is ``mark * (1 + shock) * (1 + lasting * sign(Q) * a * (abs(Q) / 100,000)**k)``.
-    The law a, k is fitted to the depth within each distance, or is the price of the last dollar of
-    a fitted cost: ``a * (1 + k)``, without the half spread.
+    So the price impact of 100,000 USD is ``a``, as a share of the price. ``a`` and ``k`` are fitted
+    to the depth within each distance. For a `SlippageFit`, the impact is the marginal cost of the
+    fitted curve, without the half spread: ``a * (1 + k)`` takes the place of ``a``.
 
-    Whole positions are liquidated in one trade, books do not refill, and nobody adds margin: the
-    result is a bound for a fast cascade. An account that lacks margin before the shock is
-    liquidated in round 1. The interval counts that the impact is estimated, not that the law or the
-    positions may be wrong.
+    Whole positions are liquidated in one trade, books do not refill, and nobody adds margin. These
+    assumptions make the cascade larger, so within this model the result is an upper bound. An
+    account that is below its maintenance margin before the shock is liquidated in round 1. The
+    interval includes only the error of the estimated impact. It does not include errors of the
+    formula or of the positions.
 
-    The time grows with the positions that a shock brings near liquidation, times shocks and draws.
+    The computing time is proportional to the number of shocks, to `draws`, and to the number of
+    positions that a shock brings near liquidation.
 
     Examples
     --------
-    A fall by 10 % takes the margin of account a. Its forced sale of 90,000 USD costs 30 bps each
-    100,000 USD, and is not enough to take that of account b.
+    A fall by 10 % liquidates account a. Its forced sale of 90,000 USD costs 30 bps per 100,000 USD.
+    This does not liquidate account b.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"user": ["a", "b"], "coin": "X", "szi": [1000.0, 1000.0],

@@ -28,9 +28,10 @@ def is_conversion(have: Sequence[str]) -> nw.Expr:
 
 
 def is_market_trade(have: Sequence[str]) -> nw.Expr:
-    """Return whether a fill is a trade: no conversion, settlement, dust or netting of vaults.
+    """Return whether a fill is a trade on the market.
 
-    Liquidations and auto-deleveraging count as market trades; `is_forced_close` finds them.
+    Conversions of outcome tokens, settlements, conversions of dust and the netting of vaults are
+    not. Liquidations and auto-deleveraging count as market trades; `is_forced_close` finds them.
     Execution quality uses market trades only. Volume and fees (`attribution`, `builders`) exclude
     only conversions, because the others have a real price.
     """

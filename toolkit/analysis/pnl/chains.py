@@ -20,8 +20,10 @@ def order_tie(edges: Sequence[Edge], before: int | None, after: set[int]) -> lis
     - ``before``: position before the tie, if it is known
     - ``after``: start positions of the fills in the next tie
 
-    Returns: indices into `edges`. This is the given order or its reverse, if one of them is a chain
-    from `before`; otherwise any chain; otherwise the smallest number of partial chains.
+    Returns: indices into `edges`. In a chain, each fill starts from the position after the fill
+    before it. The result is the given order, if it is a chain that starts at `before`. Otherwise it
+    is the reverse order, if this is such a chain; otherwise any order that is a chain. If there is
+    no chain of all fills, the result joins as few chains as possible.
 
     >>> order_tie([(4480, 731), (4623, 4480), (731, 0)], 4623, set())
     [1, 0, 2]

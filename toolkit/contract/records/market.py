@@ -116,7 +116,7 @@ class PerpAsset(Record, kw_only=True):
 
 
 class MarginTier(Record, kw_only=True):
-    """One tier of a margin table: the leverage from a notional on."""
+    """One tier of a margin table: the maximum leverage above a given notional."""
 
     lower_bound: Annotated[Text, USD("notional from which the tier applies", beyond=4)] = UNSET
     max_leverage: Annotated[Whole, COUNT("maximum leverage in the tier", beyond=4)] = UNSET

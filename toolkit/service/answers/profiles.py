@@ -147,7 +147,11 @@ def portfolio(store: Store, request: CheckedRequest) -> Response:
 
 
 def referral(store: Store, request: CheckedRequest) -> Response:
-    """Return the referral state of a user. No user here has a referrer; builders earn fees."""
+    """Return the referral state of a user.
+
+    The simulation has no referrers, so `referredBy` is null. `builderRewards` has the fees that the
+    user earned as a builder.
+    """
     volume = _total_volume(store, request["user"])
     fees = store.document("builder fees", request["user"])
     required = _REFERRER_VOLUME - volume

@@ -40,7 +40,7 @@ _WHOLE_POSITION_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class PerpIntent:
-    """A taker looks at a perp and may trade it.
+    """A possible trade of a perp by a taker, with what the taker sees.
 
     - ``time``: in milliseconds
     - ``account``, ``coin``: the account and the perp

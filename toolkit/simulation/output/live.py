@@ -230,8 +230,8 @@ def _new_twaps(
 ) -> list[TwapRow]:
     """Return the TWAPs that have begun since the end of history and still run.
 
-    Accounts with a TWAP at the end of history begin another, on the same market and at about the
-    price that they paid. If none of those has traded, no new TWAP begins.
+    Each new TWAP has the account, the market and roughly the price of a TWAP that ran at the end of
+    history. If none of the TWAPs at the end of history had a fill, the result is empty.
 
     - ``seed``: their seed
     - ``end``, ``time``: the end of history, and the present
