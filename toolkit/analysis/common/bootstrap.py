@@ -5,6 +5,7 @@ neighbouring clusters are dependent, too, they are drawn in blocks.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -78,19 +79,25 @@ def bootstrap_interval(
     values. So for fewer than ten clusters the interval is at least Student's interval around the
     median. If values are always `positive`, this interval is computed from their logarithms.
     """
-    with explain_missing("analysis"):
-        from scipy import stats
-
     kept = values[np.isfinite(values)]
     if clusters < MIN_CLUSTERS or not len(kept):
         return float("nan"), float("nan")
-    wide = stats.t.ppf((1 + level) / 2, clusters - 1) * np.sqrt(clusters / (clusters - 1))
-    tail = float(stats.norm.cdf(-wide))
+    wide, tail = _expanded_tail(clusters, level)
     low, high = np.quantile(kept, [tail, 1 - tail])
     if clusters < _FEW_CLUSTERS:
-        under, over = _student(kept, float(wide), positive)
+        under, over = _student(kept, wide, positive)
         low, high = min(low, under), max(high, over)
     return float(low), float(high)
+
+
+@lru_cache
+def _expanded_tail(clusters: int, level: float) -> tuple[float, float]:
+    """Return the half width of an interval in standard deviations, and the share beyond it."""
+    with explain_missing("analysis"):
+        from scipy import stats
+
+    wide = stats.t.ppf((1 + level) / 2, clusters - 1) * np.sqrt(clusters / (clusters - 1))
+    return float(wide), float(stats.norm.cdf(-wide))
 
 
 def _student(values: Floats, deviations: float, positive: bool) -> tuple[float, float]:

@@ -112,13 +112,15 @@ def counterparties(
     trades = _join_sides(rows, _side_names(rows, by))
     px, age = prices_after(trades, marks, span, age_ms)
     gain = trades["_sign"].to_numpy() * (px - trades["px"].to_numpy()) * trades["sz"].to_numpy()
-    trades = trades.assign(_gain=gain, _base=trades["_usd"], _age=age)
+    # Numbers alone: there may be thousands of pairs, and the rows of each one are copied.
+    figures = trades[["_cluster"]].assign(_gain=gain, _base=trades["_usd"], _age=age)
+    sides = [trades["taker"], trades["maker"]]
     made = []
-    for pair, group in trades.groupby(["taker", "maker"], sort=True, dropna=False):
+    for pair, group in figures.groupby(sides, sort=True, dropna=False):
         ((bps, low, high, usd, priced, _, count, _),) = estimate_gains(
             group, ["_gain"], level, draws, seed
         )
-        volume = float(group["_usd"].sum())
+        volume = float(group["_base"].sum())
         made.append((*pair, len(group), volume, priced, usd, bps, low, high, count))
     table = pd.DataFrame(made, columns=list(_PAIR)).astype(_PAIR)
     table = table.sort_values("volume_usd", ascending=False, kind="stable", ignore_index=True)

@@ -185,15 +185,22 @@ def estimate_gains(
     With `errors` the group has for each gain a column ``<name>_slope``, as `QuoteErrors.widen`
     needs it.
     """
-    priced = group[group[names[0]].notna()]
-    above = [1e4 * priced[name].to_numpy(dtype="float64") for name in names]
-    base = priced["_base"].to_numpy(dtype="float64")
-    codes = priced["_cluster"].to_numpy()
-    whole, values, count = bootstrap_ratios(above, base, codes, draws=draws, seed=seed)
-    usd = [float(priced[name].sum()) if len(priced) else float("nan") for name in names]
-    counts = (len(priced), len(group) - len(priced), count, float(priced["_age"].mean()))
+    gains = [group[name].to_numpy(dtype="float64") for name in names]
+    is_priced = ~np.isnan(gains[0])
+    gains = [gain[is_priced] for gain in gains]
+    base = group["_base"].to_numpy(dtype="float64")[is_priced]
+    codes = group["_cluster"].to_numpy()[is_priced]
+    age = group["_age"].to_numpy(dtype="float64")[is_priced]
+    whole, values, count = bootstrap_ratios(
+        [1e4 * gain for gain in gains], base, codes, draws=draws, seed=seed
+    )
+    nothing = float("nan")
+    usd = [float(gain.sum()) if len(gain) else nothing for gain in gains]
+    mean_age = float(age.mean()) if len(age) else nothing
+    counts = (len(base), len(group) - len(base), count, mean_age)
     intervals = [bootstrap_interval(drawn, count, level) for drawn in values.T]
-    if errors and len(priced):
+    if errors and len(base):
+        priced = group[is_priced]
         intervals = [
             errors.widen(interval, float(estimate), priced, name, level)
             for interval, estimate, name in zip(intervals, whole, names, strict=True)
