@@ -79,10 +79,10 @@ def bootstrap_interval(
     values. So for fewer than ten clusters the interval is at least Student's interval around the
     median. If values are always `positive`, this interval is computed from their logarithms.
     """
+    wide, tail = _expanded_tail(max(clusters, MIN_CLUSTERS), level)
     kept = values[np.isfinite(values)]
     if clusters < MIN_CLUSTERS or not len(kept):
         return float("nan"), float("nan")
-    wide, tail = _expanded_tail(clusters, level)
     low, high = np.quantile(kept, [tail, 1 - tail])
     if clusters < _FEW_CLUSTERS:
         under, over = _student(kept, wide, positive)
