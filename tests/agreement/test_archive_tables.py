@@ -19,5 +19,5 @@ def test_archived_history_is_served(operation: Operation) -> None:
     )
 
 
-def test_table_without_reader() -> None:
+def test_every_history_table_has_reader() -> None:
     assert set(HISTORY_READERS) == set(RECORDS)

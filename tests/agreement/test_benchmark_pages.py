@@ -50,7 +50,7 @@ def test_scale_page_recomputed():
     assert f"| {size * 5e9 / 1e9:.0f} GB |" in page
 
 
-def test_questions_are_measured():
+def test_scale_questions_have_measured_rates():
     rates = measured_rates(SECTIONS)
     assert len(QUESTIONS) == 10
     assert {question.work for question in QUESTIONS} <= rates.keys()
@@ -58,7 +58,7 @@ def test_questions_are_measured():
     assert (ACCOUNTS, PAGE_POINTS) == (2_000_000, 10)
 
 
-def test_page_without_history():
+def test_section_may_have_only_lines():
     """A section with nothing but lines is written; two empty lines never follow each other."""
     section = {"title": "t", "about": "", "date": "d", "machine": "m", "lines": ["a line"]}
     page = benchmarks_page({"test_x": {**section, "ratios": [], "growth": [], "figures": []}})
@@ -66,12 +66,12 @@ def test_page_without_history():
     assert not re.search(r"\n\n\n", page)
 
 
-def test_cost_of_few_and_many_rows():
+def test_cost_beyond_measured_rows_by_hand():
     rate = Rate([(10, 1.0, 1.0), (100, 5.0, 2.0)])
     assert rate.cost(3) == (1.0, 1e6)
     assert rate.cost(1_000) == (50.0, 2e7)
 
 
-def test_growth_exponent():
+def test_growth_exponent_of_squares_is_two():
     square = [(rows, rows**2, 0.0) for rows in (10, 100, 1_000)]
     assert growth_exponent(square) == pytest.approx(2.0)

@@ -49,7 +49,7 @@ def test_documents_are_fresh(documents: dict[str, str]) -> None:
     assert stale == [], "run: python docs/generate.py"
 
 
-def test_no_document_without_topic(documents: dict[str, str]) -> None:
+def test_reference_folder_has_only_generated_pages(documents: dict[str, str]) -> None:
     files = {f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").iterdir()}
     assert files == {path for path in documents if path.startswith("docs/reference/")}
 
@@ -85,7 +85,7 @@ def test_engine_table_lists_every_helper(documents: dict[str, str]) -> None:
                 assert f"\n| `{name}` |" in page
 
 
-def test_counts_of_helpers_and_figures() -> None:
+def test_documents_state_number_of_helpers() -> None:
     modules = [getattr(toolkit, topic) for topic in cases.topics()]
     helpers = [
         name
@@ -100,7 +100,7 @@ def test_counts_of_helpers_and_figures() -> None:
     assert f"**{len(helpers)} helpers**" in (ROOT / "docs/comparison.md").read_text("utf-8")
 
 
-def test_assumptions_in_comments_and_docstrings() -> None:
+def test_assumptions_are_found_in_comments_and_docstrings() -> None:
     source = '''
 def f():
     """Do it.
@@ -127,7 +127,7 @@ def test_assumptions_page_is_complete(documents: dict[str, str]) -> None:
     assert listed == marked
 
 
-def test_replace_block_without_markers() -> None:
+def test_block_without_markers_is_refused() -> None:
     with pytest.raises(ValueError, match="operations:begin"):
         REFERENCE_PAGES.replace_block("no markers", "operations", "table")
 
@@ -155,7 +155,7 @@ def _is_alias(value: Any) -> bool:
     return not str(getattr(value, "__module__", "")).startswith("toolkit")
 
 
-def test_public_surface() -> None:
+def test_dir_of_toolkit_lists_public_names() -> None:
     assert dir(toolkit) == toolkit.__all__
     for name in toolkit.__all__:
         assert getattr(toolkit, name) is not None

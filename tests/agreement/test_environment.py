@@ -125,7 +125,7 @@ def test_wheel_contains_package():
     }
 
 
-def test_extras_have_a_purpose():
+def test_extra_all_includes_every_extra():
     assert set(EXTRAS) | {"all", "spark", "dev", "docs"} == set(PROJECT["optional-dependencies"])
     assert {f"{item.name}" for item in requirement_names(*EXTRAS)} == {
         item.name for item in requirement_names("all")
@@ -156,7 +156,7 @@ def test_version_is_the_same_everywhere():
     assert newest[2] == str(citation["date-released"])
 
 
-def test_extra_requirements_include_extras_inside():
+def test_extra_requirements_include_nested_extras():
     names = {Requirement(text).name for text in extra_requirements("lab")}
     assert {"jupyterlab", "jinja2", "scipy", "matplotlib", "httptools"} <= names
     assert PROJECT["name"] not in names

@@ -80,7 +80,7 @@ def test_project_files_exist():
     assert [name for name in PROJECT_FILES if not (ROOT / name).is_file()] == []
 
 
-def test_recipes_are_many():
+def test_how_to_page_has_25_questions():
     headings = re.findall(r"^##+ .*\?$", (ROOT / "docs/how_to.md").read_text("utf-8"), re.M)
     assert len(set(headings)) >= 25
 

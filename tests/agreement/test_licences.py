@@ -36,7 +36,7 @@ def test_licences_are_allowed():
     assert refused == {}
 
 
-def test_licence_tables_have_no_extras():
+def test_licence_tables_name_only_locked_packages():
     assert set(NAMES.values()) <= ALLOWED
     assert READ.keys() <= set(pinned_names())
     assert set(READ.values()) <= ALLOWED
@@ -53,7 +53,7 @@ def test_licence_tables_have_no_extras():
         ([], ["not named"]),
     ],
 )
-def test_licences_from_metadata(lines: list[str], licences: list[str]):
+def test_licences_are_read_from_metadata(lines: list[str], licences: list[str]):
     assert licences_of(FakePackage(*lines)) == licences
 
 

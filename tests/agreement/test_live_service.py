@@ -70,7 +70,7 @@ BEYOND = sorted(
 
 
 @pytest.mark.parametrize(("section", "field"), BEYOND)
-def test_field_is_in_its_section(section: int, field: str) -> None:
+def test_beyond_field_is_named_in_section(section: int, field: str) -> None:
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", section_text(section)))))
     first, *rest = field.split("_")
     wire = first + "".join(part.capitalize() for part in rest)

@@ -57,7 +57,7 @@ def test_function_name_is_snake_case(operation: Operation) -> None:
     assert spelled[0] + "".join(word.capitalize() for word in spelled[1:]) == operation.type
 
 
-def test_add_ons(specification: Any) -> None:
+def test_add_ons_follow_specification(specification: Any) -> None:
     sentence = re.search(r"^6\. Add-on endpoints.*$", specification.text, re.MULTILINE)
     assert sentence
     assert {operation.type for operation in OPERATIONS.values() if operation.add_on} == set(
@@ -67,7 +67,7 @@ def test_add_ons(specification: Any) -> None:
     assert set(operation_names(sentence[0])) == set(marked)
 
 
-def test_own_operations(specification: Any) -> None:
+def test_own_operations_follow_specification(specification: Any) -> None:
     sentence = re.search(r"^7\. Endpoints that exist only.*$", specification.text, re.MULTILINE)
     assert sentence
     assert {operation.type for operation in OPERATIONS.values() if operation.own} == set(
@@ -76,7 +76,7 @@ def test_own_operations(specification: Any) -> None:
 
 
 @EVERY
-def test_points(operation: Operation, specification: Any) -> None:
+def test_points_follow_limits_table(operation: Operation, specification: Any) -> None:
     table = page_limits(specification)
     stated = table.get(("points per request", operation.type))
     weight = table.get(("request weight", operation.type))
@@ -88,7 +88,7 @@ def test_points(operation: Operation, specification: Any) -> None:
         assert operation.points == POINTS_KNOWN.get(operation.type, 2)
 
 
-def test_points_in_endpoint_sections(specification: Any) -> None:
+def test_points_follow_endpoint_sections(specification: Any) -> None:
     beside = re.findall(r"^\*\*(\w+)\*\* \((?:add-on, )?(\d+) points\)", specification.text, re.M)
     assert beside
     assert {name: OPERATIONS[name].points for name, _ in beside} == {
@@ -97,7 +97,7 @@ def test_points_in_endpoint_sections(specification: Any) -> None:
 
 
 @EVERY
-def test_page_sizes(operation: Operation, specification: Any) -> None:
+def test_page_sizes_follow_specification(operation: Operation, specification: Any) -> None:
     text = page_limits(specification).get(("page size", operation.type))
     page = operation.page
     assert (page is None) == (text is None)
@@ -113,7 +113,7 @@ def test_page_sizes(operation: Operation, specification: Any) -> None:
     assert page.least == 1
 
 
-def test_users_of_one_request(specification: Any) -> None:
+def test_most_users_follow_specification(specification: Any) -> None:
     text = page_limits(specification)["max users per request", "batchClearinghouseStates"]
     assert text == "1000; 100 when `dex` is `ALL_DEXES`"
     users = OPERATIONS["batchClearinghouseStates"].by_wire["users"]
@@ -122,7 +122,7 @@ def test_users_of_one_request(specification: Any) -> None:
 
 
 @EVERY
-def test_request_fields(operation: Operation, specification: Any) -> None:
+def test_request_fields_follow_specification(operation: Operation, specification: Any) -> None:
     ours = set(operation.by_wire)
     if operation.type in AUCTIONS:
         assert ours == set()
@@ -142,7 +142,7 @@ def test_request_fields(operation: Operation, specification: Any) -> None:
 
 
 @pytest.mark.parametrize("type_", ["currentDepth", "slippageHistory"])
-def test_tables_of_request_fields(type_: str, specification: Any) -> None:
+def test_request_fields_follow_tables_in_order(type_: str, specification: Any) -> None:
     (table,) = specification.tables(specification.endpoint(type_))
     operation = OPERATIONS[type_]
     rows = [cells for cells in table if cells[0] != "type"]
@@ -172,7 +172,7 @@ REQUIRED = {
 
 
 @EVERY
-def test_required_fields(operation: Operation) -> None:
+def test_required_fields_equal_expected(operation: Operation) -> None:
     required = {parameter.name for parameter in operation.parameters if parameter.required}
     assert required == REQUIRED.get(operation.type, set())
 
@@ -188,7 +188,7 @@ def test_cursor_replaces_start(operation: Operation) -> None:
 
 
 @EVERY
-def test_cursors(operation: Operation, specification: Any) -> None:
+def test_cursor_forms_follow_specification(operation: Operation, specification: Any) -> None:
     text = "" if operation.type in AUCTIONS else specification.endpoint(operation.type)
     forms = re.findall(r"`(<\w+>_[^`]+)`", text)
     if operation.paging not in ("cursor", "open cursor"):
@@ -205,7 +205,7 @@ def test_cursors(operation: Operation, specification: Any) -> None:
 
 
 @EVERY
-def test_dex_defaults(operation: Operation) -> None:
+def test_dex_default_is_native_or_none(operation: Operation) -> None:
     dex = operation.by_wire.get("dex")
     if dex is None:
         return
@@ -213,7 +213,7 @@ def test_dex_defaults(operation: Operation) -> None:
     assert dex.default == ("" if of_one_dex else None)
 
 
-def test_first_days(specification: Any) -> None:
+def test_first_days_follow_specification(specification: Any) -> None:
     chapter = specification.chapter("Limits")
     fills = re.search(r"Fills: complete from (\d\d)-(\d\d)-(\d{4})", chapter)
     assert fills
@@ -236,7 +236,7 @@ def test_first_days(specification: Any) -> None:
     }
 
 
-def test_latest_operations(specification: Any) -> None:
+def test_latest_operations_follow_specification(specification: Any) -> None:
     latest = {
         operation
         for operation in OPERATIONS
@@ -245,14 +245,14 @@ def test_latest_operations(specification: Any) -> None:
     assert {operation.type for operation in OPERATIONS.values() if operation.latest} == latest
 
 
-def test_binary_operations(specification: Any) -> None:
+def test_binary_operations_follow_specification(specification: Any) -> None:
     chapter = specification.section("Snapshot endpoints (compressed binary)")
     binary = {operation.type for operation in OPERATIONS.values() if operation.binary}
     assert binary == {"accountValueSnapshots", "perpTwapSnapshots"}
     assert all(name in chapter for name in binary)
 
 
-def test_omitted_fields(specification: Any) -> None:
+def test_omitted_fields_follow_specification(specification: Any) -> None:
     fills = {
         operation.type: set(operation.tables[0].omits)
         for operation in OPERATIONS.values()
@@ -280,13 +280,13 @@ def test_omitted_fields(specification: Any) -> None:
         assert sentence in text
 
 
-def test_order_states(specification: Any) -> None:
+def test_order_states_follow_specification(specification: Any) -> None:
     (table,) = specification.tables(specification.chapter("States and transitions"))
     stated = {group.lower(): tuple(operation_names(values)) for group, values in table}
     assert stated == order_states.GROUPS
 
 
-def test_slippage_amounts(specification: Any) -> None:
+def test_slippage_amounts_follow_specification(specification: Any) -> None:
     text = specification.endpoint("slippageHistory")
     sizes = re.search(r"supported sizes ([^|]+?) \|", text)
     assert sizes
@@ -294,7 +294,7 @@ def test_slippage_amounts(specification: Any) -> None:
     assert tuple(int(part[:-1]) * factor[part[-1]] for part in sizes[1].split(", ")) == AMOUNTS
 
 
-def test_native_dex_names(specification: Any) -> None:
+def test_native_dex_names_follow_specification(specification: Any) -> None:
     assert f"(native dex key `{dexes.NATIVE_NAMES['states']}`)" in specification.text
     assert f"or `{dexes.NATIVE_NAMES['fills']}`" in specification.text
     assert "empty string selects the native perp dex" in specification.text

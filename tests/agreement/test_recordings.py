@@ -50,7 +50,7 @@ def test_fills_are_newest_first() -> None:
     assert result["time"].is_monotonic_decreasing
 
 
-def test_funding_without_user_column() -> None:
+def test_recorded_funding_has_missing_user() -> None:
     rows = recorded_rows("userFunding")["response"]
     result = read_frame(FundingRow, rows)
     assert len(result) == len(rows)
@@ -76,7 +76,7 @@ def test_meta_lists_every_asset() -> None:
     assert result["only_isolated"].dtype == bool
 
 
-def test_account_state_is_complete() -> None:
+def test_recorded_state_adds_up_to_equity() -> None:
     state = recorded_rows("clearinghouseState")["response"]
     user = "0x" + "0" * 40
     answer = {"successful_states": [[user, state]], "failed_wallets": []}

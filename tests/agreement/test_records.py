@@ -185,7 +185,7 @@ def test_fields_beyond_specification_are_marked(specification: Any) -> None:
         assert all(any(path.startswith(f"{item}.") for item in outer) for path in inner)
 
 
-def test_beyond_fields_only_add(specification: Any) -> None:
+def test_beyond_fields_are_not_in_specification(specification: Any) -> None:
     """Every field in `BEYOND` is in the contract, but not in the specification."""
     for record, paths in BEYOND.items():
         assert paths <= {field.path for field in contract_fields(record)}
@@ -201,7 +201,7 @@ def specified_names(record: type[r.Record]) -> list[str]:
     ]
 
 
-def test_margin_summary(specification: Any) -> None:
+def test_margin_summary_follows_specification(specification: Any) -> None:
     row = {
         cells[0]: cells[2]
         for cells in specification.tables(specification.section("Clearinghouse state"))[0]
@@ -211,7 +211,7 @@ def test_margin_summary(specification: Any) -> None:
     assert specified_names(r.ClearinghouseState) == [*row]
 
 
-def test_position(specification: Any) -> None:
+def test_position_follows_specification(specification: Any) -> None:
     text = specification.section("Clearinghouse state")
     words = text.split("`position` with ")[1].split(" |")[0]
     order = specified_names(r.Position)
@@ -219,13 +219,13 @@ def test_position(specification: Any) -> None:
     assert sorted(order, key=words.index) == order
 
 
-def test_batch_states(specification: Any) -> None:
+def test_batch_states_follow_specification(specification: Any) -> None:
     text = specification.endpoint("batchClearinghouseStates")
     for field in msgspec.structs.fields(r.BatchStates):
         assert f"{field.encode_name}: [" in text
 
 
-def test_account_value_tuple(specification: Any) -> None:
+def test_account_value_tuple_follows_specification(specification: Any) -> None:
     (table,) = specification.tables(specification.section("Account value snapshot"))
     ours = [field.encode_name for field in msgspec.structs.fields(r.AccountValueRow)]
     assert ours[:3] == ["snapshot_id", "collateral_token", "user"]
@@ -233,7 +233,7 @@ def test_account_value_tuple(specification: Any) -> None:
     assert [int(index) for index, *_ in table] == list(range(8))
 
 
-def test_twap_tuple(specification: Any) -> None:
+def test_twap_tuple_follows_specification(specification: Any) -> None:
     (table,) = specification.tables(specification.section("TWAP snapshot"))
     ours = [field.encode_name for field in msgspec.structs.fields(r.TwapRow)]
     assert ours[:2] == ["snapshot_id", "market"]
