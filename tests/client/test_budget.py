@@ -189,7 +189,7 @@ def test_longer_lease_keeps_points(tmp_path) -> None:
 @pytest.mark.filterwarnings(
     "ignore:.*multi-threaded:DeprecationWarning"
 )  # the test forks with threads
-def test_fork_during_transaction(tmp_path) -> None:
+def test_fork_during_transaction_counts_points(tmp_path) -> None:
     """The child counts at once, in the file, although another thread of its parent wrote to it."""
     inside, may_end, main = threading.Event(), threading.Event(), threading.current_thread()
 
@@ -241,7 +241,7 @@ def test_interrupted_wait_frees_file(tmp_path) -> None:
     window.close()
 
 
-def test_damaged_file_warns(tmp_path) -> None:
+def test_damaged_points_file_warns(tmp_path) -> None:
     world = World()
     (tmp_path / "points.db").write_bytes(b"no database" * 1_000)
     window = window_at(world, tmp_path / "points.db")
@@ -297,7 +297,7 @@ def test_retry_after_blocks_all_sessions(tmp_path) -> None:
     other.close()
 
 
-def test_queue_time_leaves_retry_time(tmp_path) -> None:
+def test_waits_for_points_do_not_end_retries(tmp_path) -> None:
     world, answers = World(), [200, 502, 200]
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -457,7 +457,7 @@ def test_snapshots_without_quota_are_unlimited() -> None:
             assert spending.waited == 0
 
 
-def test_provenance_says_snapshot_wait(tmp_path) -> None:
+def test_session_counts_snapshot_wait(tmp_path) -> None:
     world = World()
     none = {"error": "No snapshots are available yet"}
     (session,) = sessions(world, tmp_path, lambda request: httpx.Response(404, json=none), 1)
@@ -471,7 +471,7 @@ def test_provenance_says_snapshot_wait(tmp_path) -> None:
     session.close()
 
 
-def test_cost_of_all_dexes(tmp_path) -> None:
+def test_cost_of_all_dexes_follows_answers(tmp_path) -> None:
     """The cost assumes 20 dexes until an answer shows how many there are."""
     world = World()
     state = {
@@ -507,7 +507,7 @@ def test_cost_of_all_dexes(tmp_path) -> None:
     session.close()
 
 
-def test_counts_of_pull_count_for_session() -> None:
+def test_pull_counts_are_added_to_session() -> None:
     session = Counts()
     pull = Counts(session=session)
     pull.add_request(10, 0.0)
@@ -606,7 +606,7 @@ def test_short_wait_for_snapshot_has_no_warning() -> None:
     ],
     ids=["end of block", "short wait"],
 )
-def test_points_count_after_wait(
+def test_points_count_from_end_of_wait(
     begin: Callable[[Budget], None], pause: float, waited: float
 ) -> None:
     world = World()

@@ -239,7 +239,7 @@ def test_exposed_key_warns(
         assert "pass@" not in str(one.message)
 
 
-def test_own_machine_has_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_address_uses_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.test:3128")
     for address in ("http://127.0.0.1:8787", "http://localhost:1", "http://[::1]:9"):
         session = connect(address, PLAIN, default=False)

@@ -46,7 +46,7 @@ def _slow_down(seconds: float | None) -> RateLimited:
         (ValueError("ours"), False),
     ],
 )
-def test_failures_that_may_pass_are_retried(error: Exception, is_retried: bool) -> None:
+def test_only_temporary_failures_are_retried(error: Exception, is_retried: bool) -> None:
     assert RULES.pause_after(error, 0.0) is is_retried
 
 
@@ -56,14 +56,14 @@ def test_no_retry_after_timeout(elapsed: float, is_retried: bool) -> None:
 
 
 @pytest.mark.parametrize(("elapsed", "is_retried"), [(0.0, True), (2.0, True), (2.1, False)])
-def test_missing_local_service_ends_retries(elapsed: float, is_retried: bool) -> None:
+def test_missing_local_service_is_retried_two_seconds(elapsed: float, is_retried: bool) -> None:
     error = Unreachable("nothing listens")
     error.has_no_service = True
     assert RULES.pause_after(error, elapsed) is is_retried
 
 
 @pytest.mark.parametrize(("seconds", "pause"), [(7.0, 0.0), (100.0, 0.0), (100.5, False)])
-def test_named_wait_belongs_to_budget(seconds: float, pause: float | bool) -> None:
+def test_requested_wait_adds_no_retry_pause(seconds: float, pause: float | bool) -> None:
     """The budget waits, so the retry itself has no pause; a wait beyond the timeout ends it."""
     found = RULES.pause_after(_slow_down(seconds), 3.0)
     assert (found, type(found)) == (pause, type(pause))
@@ -87,7 +87,7 @@ def test_requested_wait_is_limited(timeout: float, error: Exception, wait: float
 
 
 @pytest.mark.usefixtures("_waiting")
-def test_requested_wait_without_waits_of_stamina() -> None:
+def test_requested_wait_is_zero_without_stamina_waits() -> None:
     error = _slow_down(7.0)
     stamina.set_active(False)
     assert RULES.requested_wait(error) == 0.0

@@ -99,7 +99,7 @@ def test_permanent_errors_are_not_retried(status, error) -> None:
         httpx.RemoteProtocolError("cut"),
     ],
 )
-def test_passing_failures_are_retried(failure) -> None:
+def test_temporary_failures_are_retried(failure) -> None:
     session = session_of(answers_in_turn(failure, failure, (200, UNIVERSE)))
     assert tk.meta(session=session)["name"].tolist() == ["BTC"]
     assert (session.counts.requests, session.counts.retries) == (3, 2)
@@ -121,7 +121,7 @@ def test_lasting_failure_is_raised(failure, error) -> None:
     assert session.counts.requests == 4
 
 
-def test_retry_after_is_kept() -> None:
+def test_rate_limit_error_has_retry_after() -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         return httpx.Response(429, json={"error": "slow down"}, headers={"Retry-After": "7"})
 
@@ -177,14 +177,14 @@ def test_unreachable_error_has_no_request() -> None:
         pickle.dumps(session.key)
 
 
-def test_missing_local_service_is_named() -> None:
+def test_missing_local_service_has_advice() -> None:
     session = tk.connect("http://127.0.0.1:9", default=False)
     with pytest.raises(tk.Unreachable, match="start one with toolkit serve") as caught:
         tk.meta(session=session)
     assert caught.value.has_no_service
 
 
-def test_failed_handshake_is_an_answer() -> None:
+def test_failed_handshake_is_not_missing_service() -> None:
     failure = httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number")
     transport = httpx.MockTransport(answers_in_turn(failure))
     session = connect("https://127.0.0.1:9", transport=transport, default=False)
@@ -192,7 +192,7 @@ def test_failed_handshake_is_an_answer() -> None:
         tk.meta(session=session)
 
 
-def test_local_service_may_restart() -> None:
+def test_answered_service_is_not_called_missing() -> None:
     answers = answers_in_turn((200, UNIVERSE), httpx.ConnectError("refused"))
     session = connect("http://127.0.0.1:9", transport=httpx.MockTransport(answers), default=False)
     tk.meta(session=session)
@@ -201,7 +201,7 @@ def test_local_service_may_restart() -> None:
     assert not caught.value.has_no_service
 
 
-def test_address_is_checked() -> None:
+def test_invalid_address_or_key_is_refused() -> None:
     for wrong in ("service.example", "ftp://service.example", "https://"):
         with pytest.raises(ValueError, match="is not an address"):
             connect(wrong, default=False)
@@ -213,13 +213,13 @@ def test_address_is_checked() -> None:
     assert connect("https://service.example/info/", default=False).base_url.endswith("example")
 
 
-def test_connect_without_address() -> None:
+def test_call_without_address_has_advice() -> None:
     forget()
     with pytest.raises(tk.NotConnected, match=r"tk\.connect.*TOOLKIT_BASE_URL.*tk\.local"):
         tk.meta()
 
 
-def test_environment_names_address_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_reads_address_and_key_from_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLKIT_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     assert repr(connect(default=False)).startswith("<Session http://127.0.0.1:1, with key")
@@ -341,7 +341,7 @@ def test_damaged_compression_is_error() -> None:
             tk.user_fills("0x" + "1" * 40, session=session)
 
 
-def test_cut_checksum_of_json_is_error() -> None:
+def test_answer_with_cut_checksum_is_refused() -> None:
     """The library returns the content of a zstd frame whose checksum is cut."""
     import zstandard
 

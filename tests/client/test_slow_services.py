@@ -65,7 +65,7 @@ def address(request) -> Iterator[str]:
         server.shutdown()
 
 
-def test_slow_answer_ends_in_time(address: str) -> None:
+def test_slow_answer_times_out(address: str) -> None:
     with (
         stamina.set_testing(True, attempts=1),
         connect(address, timeout=60, now_ms=lambda: 0, default=False) as session,

@@ -50,7 +50,7 @@ def session_of(service: Service, address: str) -> tk.Session:
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1:8787", "http://localhost:8787", "http://[::1]:8787"]
 )
-def test_local_service_is_asked_once(address: str) -> None:
+def test_local_service_gets_one_health_request(address: str) -> None:
     service = Service(TOLD)
     session = session_of(service, address)
     assert service.asked == []
@@ -61,7 +61,7 @@ def test_local_service_is_asked_once(address: str) -> None:
     assert session.counts.requests == 0
 
 
-def test_remote_service_is_not_asked() -> None:
+def test_remote_service_gets_no_health_request() -> None:
     service = Service({})
     session = session_of(service, "https://service.test")
     tk.user_fills_by_time(USER, "7d", session=session)
@@ -70,7 +70,7 @@ def test_remote_service_is_not_asked() -> None:
     assert (session.label, session.simulated) == ("https://service.test", False)
 
 
-def test_answered_service_is_not_asked() -> None:
+def test_answer_headers_replace_health_request() -> None:
     service = Service(TOLD)
     session = session_of(service, "http://127.0.0.1:8787")
     tk.delegations(USER, session=session)
@@ -79,7 +79,7 @@ def test_answered_service_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("health", [0, 404, 500])
-def test_silent_service_has_wall_clock(health: int) -> None:
+def test_present_without_health_is_wall_clock(health: int) -> None:
     service = Service({}, health)
     session = session_of(service, "http://127.0.0.1:8787")
     assert abs(session.now_ms() - time.time() * 1_000) < 60_000
@@ -110,7 +110,7 @@ def test_malformed_present_is_ignored(now: str) -> None:
     assert (source.stated_now_ms(), source.label, source.simulated) == (None, "given", False)
 
 
-def test_label_is_short_line() -> None:
+def test_source_label_has_one_short_line() -> None:
     source = DataSource("given", simulated=False)
     source.update_from_headers({**TOLD, "x-toolkit-source": "one%0Atwo"})
     assert source.label == "given"
@@ -145,14 +145,14 @@ def test_refresh_ends_before_running_present(clock: str | None, later: int) -> N
 
 
 @pytest.mark.parametrize(("clock", "later"), [("fixed", 0), ("live", 1)])
-def test_refresh_of_local_service(clock: str, later: int) -> None:
+def test_local_refresh_ends_before_live_present(clock: str, later: int) -> None:
     session = tk.local(seed=7, size="tiny", clock=clock, default=False)
     request = prepare_refresh(tk.user_fills_by_time, (USER, 0), {}, session.now_ms())
     pull = HistoryPull(request, session)
     assert pull.origin.fetched_ms - pull.until_ms == later
 
 
-def test_users_clock_counts_as_running() -> None:
+def test_refresh_with_users_clock_ends_before_present() -> None:
     service = httpx.MockTransport(Service({}))
     session = connect("http://s", "key", transport=service, now_ms=lambda: NOW, default=False)
     request = prepare_refresh(tk.user_fills_by_time, (USER, 0), {}, NOW)
