@@ -55,7 +55,9 @@ def test_enclosing_range_contains_request(ranges: list[TimeRange], one: int, two
         (100, 10_000, True),  # an end after the present stands for the end of what is known
     ],
 )
-def test_covered_range_of_request(start: int | None, end: int | None, is_covered: bool) -> None:
+def test_covered_range_must_contain_whole_request(
+    start: int | None, end: int | None, is_covered: bool
+) -> None:
     coverage = make_coverage([(FIRST_DAY, FIRST_DAY + 200)])
     found = find_covered_range(
         coverage,

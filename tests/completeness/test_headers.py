@@ -36,7 +36,7 @@ def test_source_survives_headers(
     assert read_source(headers) == stated
 
 
-def test_complete_source_writes_no_headers() -> None:
+def test_complete_answer_has_no_headers() -> None:
     assert write_completeness(Completeness()) == {}
     assert read_completeness({}) == Completeness()
 
@@ -46,7 +46,7 @@ def test_malformed_range_is_ignored(covered: str) -> None:
     assert read_completeness({"x-toolkit-covered": covered}).covered is None
 
 
-def test_long_and_odd_reasons_are_readable() -> None:
+def test_long_reasons_are_shortened_to_one_line() -> None:
     reason = read_completeness({"x-toolkit-incomplete": "a%0Ab" + "c" * 5_000}).missing_reason
     assert reason.startswith("a b")
     assert len(reason) == 1_000

@@ -41,7 +41,7 @@ def test_counts_are_summed() -> None:
     assert "rows" not in merged
 
 
-def test_differing_facts_are_merged_carefully() -> None:
+def test_differing_sources_are_joined_or_left_out() -> None:
     other = part(source="two", simulated=True, asked_at="2026-01-01", numbers="exact")
     merged = merge_provenance([part(), other], parameters={}, states={}, failed={})
     assert merged["source"] == "one, two"
@@ -50,7 +50,7 @@ def test_differing_facts_are_merged_carefully() -> None:
     assert "numbers" not in merged
 
 
-def test_failures_and_remarks_are_kept() -> None:
+def test_merge_keeps_failures_and_remarks() -> None:
     merged = merge_provenance(
         [part(history="x"), part(history="y"), part(history="x")],
         parameters={"coins": ["BTC"]},
@@ -64,7 +64,7 @@ def test_failures_and_remarks_are_kept() -> None:
 
 
 @given(STATES)
-def test_states_survive_merge(states: dict[str, str]) -> None:
+def test_merge_keeps_state_of_each_subject(states: dict[str, str]) -> None:
     merged = merge_provenance([part()], parameters={}, states=states, failed={})
     assert subject_states(list(states), merged) == states
 
@@ -75,7 +75,7 @@ def test_overall_state_is_yes_only_if_all_are(states: dict[str, str]) -> None:
     assert (complete == "yes") == (set(states.values()) <= {"yes"})
 
 
-def test_common_covered_is_intersection() -> None:
+def test_common_covered_range_is_intersection() -> None:
     parts = [{"covered": [("2026-01-01", "2026-01-09")]}, {}, {"covered": [("2026-01-03", "b")]}]
     assert common_covered(parts) == {"covered": [("2026-01-03", "2026-01-09")]}
     assert common_covered([{}, {}]) == {}

@@ -105,7 +105,7 @@ def test_recorded_funding_has_no_break() -> None:
 
 
 @given(st.randoms(use_true_random=False))
-def test_ties_may_have_any_order(draw: random.Random) -> None:
+def test_fills_of_one_time_may_have_any_order(draw: random.Random) -> None:
     """Fills of one millisecond: no field says their order."""
     position, rows = 0.0, []
     for tid in range(1, 40):
@@ -125,7 +125,7 @@ def test_oldest_tie_of_latest_fills_may_be_cut() -> None:
     assert [found.kind for found in breaks_of(FILLS, rows[::-1])] == ["chain"]
 
 
-def test_large_positions_have_no_noise() -> None:
+def test_rounding_of_large_positions_is_no_break() -> None:
     rows, position = [], 1e9
     for tid in range(1, 500):
         rows.append(make_fill(tid, position, sz=0.1))
@@ -133,7 +133,7 @@ def test_large_positions_have_no_noise() -> None:
     assert breaks_of(FILLS, rows) == []
 
 
-def test_missing_positions_prove_nothing() -> None:
+def test_missing_start_positions_warn_without_break() -> None:
     rows = [make_fill(1, 0.0), make_fill(2, 0.0, startPosition=None), make_fill(3, 7.0)]
     with pytest.warns(UserWarning, match="startPosition"):
         assert breaks_of(FILLS, rows) == []
@@ -157,7 +157,7 @@ def test_every_inner_gap_of_perps_is_found(pages: int) -> None:
     assert undetected == 0
 
 
-def test_break_has_its_place() -> None:
+def test_break_names_coin_time_and_fill() -> None:
     (found,) = breaks_of(FILLS, [make_fill(1, 0.0), make_fill(7, 3.0)])
     assert (found.kind, found.is_certain, found.row) == ("chain", True, 1)
     assert (found.coin, found.time, found.id) == ("BTC", NOW + 7, 7)
@@ -176,7 +176,7 @@ def test_break_with_damaged_time_has_text() -> None:
     ("operation", "coin", "cause"),
     [(FILLS, "@107", "transferred"), (FILLS, "#12", "transferred"), (OF_BUILDER, "BTC", "revoked")],
 )
-def test_gap_with_another_cause_is_no_proof(operation: Operation, coin: str, cause: str) -> None:
+def test_gap_with_another_cause_proves_no_loss(operation: Operation, coin: str, cause: str) -> None:
     rows = [make_fill(1, 0.0, coin=coin), make_fill(7, 3.0, coin=coin)]
     if operation is OF_BUILDER:
         rows = [row | {"user": "0x" + "1" * 40} for row in rows]
@@ -185,14 +185,14 @@ def test_gap_with_another_cause_is_no_proof(operation: Operation, coin: str, cau
     assert cause in found.fault
 
 
-def test_gap_without_approval_is_usual() -> None:
+def test_gap_without_approval_proves_no_loss() -> None:
     """A builder has no fills of an account that revoked its approval."""
     rows = [make_fill(1, 0.0), make_fill(7, 3.0, time=NOW + HOUR + 1)]
     rows = [row | {"user": "0x" + "1" * 40} for row in rows]
     assert [found.group for found in breaks_of(OF_BUILDER, rows)] == ["unproved"]
 
 
-def test_filter_of_fills_breaks_no_chain() -> None:
+def test_filtered_fills_are_no_chain() -> None:
     assert row_proof(FILLS, {}).proved.startswith("between two fills of a perp")
     assert row_proof(FILLS, {"builder": "0x0"}).proved == "no fill came twice"
     fills = {"coin": ["BTC"] * 2, "side": ["B"] * 2, "sz": [1.0] * 2, "start_position": [0.0, 9.0]}
@@ -245,7 +245,7 @@ def test_missing_funding_hour_is_found() -> None:
     assert breaks_of(FUNDING, [*hours[:2], make_payment(3, nSamples=2)]) == []
 
 
-def test_total_of_positions_is_checked() -> None:
+def test_missing_position_is_found_by_total() -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     users = session.world["users"][:5]
     transport = tk.testing.faulty(session, {1: "row dropped"}, seed=1)
@@ -258,7 +258,7 @@ def test_total_of_positions_is_checked() -> None:
         assert "gaps" not in tk.provenance(accounts)
 
 
-def test_several_hours_without_payment_are_usual() -> None:
+def test_hours_without_payment_prove_no_loss() -> None:
     """An approval was revoked, or the position was closed and opened again."""
     gap = [make_payment(0), make_payment(4)]
     assert [found.group for found in breaks_of(FUNDING, gap)] == ["unproved"]

@@ -19,7 +19,7 @@ def parameters_of(operation: Operation) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.type)
-def test_names_begin_with_operation(operation: Operation) -> None:
+def test_evidence_names_begin_with_operation(operation: Operation) -> None:
     names = evidence_names(operation, parameters_of(operation))
     assert names
     for name in names:
@@ -30,13 +30,13 @@ def test_names_begin_with_operation(operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.type)
-def test_names_ignore_requested_part(operation: Operation) -> None:
+def test_evidence_names_ignore_requested_part(operation: Operation) -> None:
     parameters = parameters_of(operation)
     parts = {parameter.python: 7 for parameter in operation.parameters if parameter.selects_part}
     assert evidence_names(operation, parameters | parts) == evidence_names(operation, parameters)
 
 
-def test_filtered_answer_has_own_name() -> None:
+def test_filtered_answer_has_own_evidence_name() -> None:
     operation = OPERATIONS["userFills"]
     request = parameters_of(operation)
     (every,) = evidence_names(operation, request)
@@ -46,13 +46,13 @@ def test_filtered_answer_has_own_name() -> None:
     assert alternative_names(filtered) == [filtered, every]
 
 
-def test_states_have_name_per_user() -> None:
+def test_states_have_evidence_name_per_user() -> None:
     operation = OPERATIONS["batchClearinghouseStates"]
     names = evidence_names(operation, {"users": ["a", "b"], "dex": "main"})
     assert names == [f"batchClearinghouseStates hyperliquid {user}" for user in ("a", "b")]
 
 
-def test_histories_grow_at_their_end() -> None:
+def test_histories_are_operations_with_time_range() -> None:
     histories = {operation.type for operation in OPERATIONS.values() if is_history(operation)}
     assert {"userFillsByTime", "slippageHistory", "userNonFundingLedgerUpdates"} <= histories
     assert histories.isdisjoint({"userFills", "meta", "validatorAprHistory"})
