@@ -143,7 +143,7 @@ def test_decode_inverts_encode(row: Operation, numbers: Any, data: st.DataObject
 
 
 @given(data=st.data())
-def test_states_of_all_dexes(data: st.DataObject) -> None:
+def test_states_of_all_dexes_have_dex_names(data: st.DataObject) -> None:
     row, asked = get_operation("batchClearinghouseStates"), {"dex": ALL_DEXES}
     written = data.draw(example_answer(row, asked))
     read = decode(row, 200, {}, encode(written), parameters=asked)
@@ -177,12 +177,12 @@ def test_answer_rows_have_every_column(row: Operation, data: st.DataObject) -> N
 
 
 @EVERY
-def test_empty_list_has_no_rows(row: Operation) -> None:
+def test_empty_answer_has_no_rows(row: Operation) -> None:
     if get_origin(row.answer) is list:
         assert answer_rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
 
 
-def test_dex_without_limits() -> None:
+def test_null_dex_limits_have_no_rows() -> None:
     row = get_operation("perpDexLimits")
     assert decode(row, 200, {}, b"null") is None
     assert answer_rows(row, None, {}) == ([], [])
@@ -212,7 +212,7 @@ def read_fills(*fills: Any) -> Any:
     return decode(get_operation("userFills"), 200, {}, json.dumps(fills).encode())
 
 
-def test_optional_field_absent_or_null() -> None:
+def test_absent_and_null_fields_are_equal() -> None:
     absent, null = read_fills(FILL, FILL | {"cloid": None, "builder": None})
     assert absent.cloid is None
     assert null.cloid is None
@@ -304,7 +304,7 @@ def test_values_of_unknown_fields_are_checked() -> None:
             read(value)
 
 
-def test_deviations_of_operations_differ() -> None:
+def test_each_operation_has_its_own_warning() -> None:
     """Each operation has its own decoder and its own warning."""
     forget_deviations()
     strange = json.dumps([FILL | {"zNew": 1}]).encode()
@@ -318,7 +318,7 @@ def test_deviations_of_operations_differ() -> None:
     ]
 
 
-def test_answer_types() -> None:
+def test_answer_type_depends_on_dex() -> None:
     batch = get_operation("batchClearinghouseStates")
     assert answer_type(batch, {"dex": ALL_DEXES}) is batch.answer_by_dex is not None
     assert answer_type(batch, {"dex": "flx"}) is answer_type(batch, {}) is batch.answer
@@ -331,7 +331,7 @@ def test_rows_keep_their_answer() -> None:
     assert (tables, tables.answer) == (([],), read)
 
 
-def test_decoder_types() -> None:
+def test_decoder_types_are_strict_or_liberal() -> None:
     """Structs are named, are not tracked, and take unknown fields only where it is said."""
     (strict,) = get_args(decoder_type(list[r.Fill], "exact", NO_DEVIATIONS, ("cloid",)))
     (liberal,) = get_args(decoder_type(list[r.Fill], "exact", LIBERAL))
@@ -347,7 +347,7 @@ def test_decoder_types() -> None:
     assert decoder_type(int | None, "float", NO_DEVIATIONS) == int | None
 
 
-def test_odd_value_in_odd_record() -> None:
+def test_invalid_value_keeps_rest_of_record() -> None:
     """Of a liquidation only the value that cannot be read is missing."""
     forget_deviations()
     liquidation = {"liquidatedUser": "0x00", "markPx": [1], "method": "market"}
@@ -365,13 +365,13 @@ def test_null_of_required_field_warns() -> None:
     assert (fill.hash, fill.px) == (None, FILL["px"])
 
 
-def test_encoders() -> None:
+def test_encoders_keep_decimal_digits() -> None:
     assert encode([Decimal("1.50"), None]) == b"[1.50,null]"
     assert encode_lines([{"a": Decimal("0.1")}, 2]) == b'{"a":0.1}\n2\n'
     assert encode_error("no") == b'{"error":"no"}'
 
 
-def test_omitted_field_is_unknown() -> None:
+def test_user_of_own_fills_is_unknown() -> None:
     """`userFills` has no user; `builderApprovedFillsByTime` has one."""
     forget_deviations()
     with pytest.warns(UnknownField, match="userFills: .*user"):
@@ -382,7 +382,7 @@ def test_omitted_field_is_unknown() -> None:
     assert fill.user == "0x00"
 
 
-def test_numbers_of_each_form() -> None:
+def test_numbers_have_requested_form() -> None:
     content = json.dumps([FILL]).encode()
     for form, px in (("float", 100_000.5), ("exact", "100000.5"), ("text", "100000.5")):
         (fill,) = decode(get_operation("userFills"), 200, {}, content, numbers=form)
@@ -390,7 +390,7 @@ def test_numbers_of_each_form() -> None:
         assert (fill.time, fill.crossed, fill.twap_id) == (1_756_684_800_000, True, None)
 
 
-def test_rows_of_single_records() -> None:
+def test_single_records_become_rows() -> None:
     spot = EXTRA_OPERATIONS["spotMeta"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingField)
@@ -435,7 +435,7 @@ def test_error_has_start_of_answer() -> None:
     assert "the answer cannot be read: JSON is malformed" in str(caught.value)
 
 
-def test_headers_count_snapshots() -> None:
+def test_headers_announce_several_snapshots() -> None:
     """The headers say that the body has several snapshots."""
     row = get_operation("accountValueSnapshots")
     users = {"0x" + "a" * 40: (1.5, 2.5, 3.5, True, 3)}
@@ -444,7 +444,7 @@ def test_headers_count_snapshots() -> None:
     assert decode(row, 200, headers, body)["snapshot_id"].to_pylist() == ["s1", "s2"]
 
 
-def test_web_page_for_snapshot() -> None:
+def test_web_page_is_no_snapshot() -> None:
     row = get_operation("perpTwapSnapshots")
     with pytest.raises(AnswerInvalid, match=r"perpTwapSnapshots.*web page.*cloudflare"):
         decode(row, 200, {"server": "cloudflare"}, b"<html>")
@@ -475,7 +475,7 @@ def test_status_selects_error_class(status: int, kind: type[ServiceError]) -> No
     assert str(caught.value).startswith(f"userFills: the reason (status {status})")
 
 
-def test_404_with_and_without_snapshots() -> None:
+def test_404_of_snapshots_is_not_ready() -> None:
     content = encode_error("No snapshots are available yet")
     with pytest.raises(NotReady, match="Wait and try again"):
         decode(get_operation("perpTwapSnapshots"), 404, {}, content)
@@ -501,7 +501,7 @@ def test_429_has_retry_after(header: dict[str, str], seconds: float | None) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"oops", b"[]", b"{}", b'{"error": {"code": 7}}', b"7"])
-def test_error_answer_without_message(content: bytes) -> None:
+def test_error_without_message_gets_one(content: bytes) -> None:
     with pytest.raises(ServiceDown) as caught:
         decode(get_operation("meta"), 500, {}, content)
     assert caught.value.message

@@ -32,7 +32,7 @@ def test_nested_columns_have_short_names() -> None:
     assert (rate.path, rate.wire) == ("delta.funding_rate", "delta.fundingRate")
 
 
-def test_clashing_columns_have_prefixes() -> None:
+def test_clashing_column_names_have_prefixes() -> None:
     names = [column.name for column in record_columns(PositionRow)]
     assert {"type", "leverage_type", "leverage_value"} <= set(names)
 

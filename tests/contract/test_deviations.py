@@ -213,7 +213,7 @@ ODD: list[Any] = ["abc", "nan", "", -7, 1.5, True, [], ["x"], [[1]], {}, {"a": {
 
 
 @pytest.mark.parametrize("case", [name for name in CASES if name not in EXTRA_OPERATIONS])
-def test_odd_value_beyond_is_missing(case: str) -> None:
+def test_invalid_unspecified_value_is_missing(case: str) -> None:
     """A value of a field beyond the specification never costs the other columns. Section 1."""
     operation, parameters = CASES[case]
     answer = full_answer(operation, parameters)
@@ -238,7 +238,7 @@ def test_odd_value_beyond_is_missing(case: str) -> None:
                 pd.testing.assert_frame_equal(item[kept], other[kept])
 
 
-def test_odd_value_has_one_warning() -> None:
+def test_invalid_unspecified_value_warns_once() -> None:
     meta = full_answer(OPERATIONS["meta"], {})
     meta["universe"][0]["marginTableId"] = meta["universe"][1]["marginTableId"] = "many"
     forget_deviations()
@@ -251,7 +251,7 @@ def test_odd_value_has_one_warning() -> None:
     assert result["margin_table_id"].fillna(-1).tolist() == [-1, 7]
 
 
-def test_number_beyond_without_quotes() -> None:
+def test_unspecified_field_accepts_json_number() -> None:
     meta = full_answer(OPERATIONS["meta"], {})
     meta["universe"][0]["deployerFeeScale"] = 0.25
     for form, read in (("float", 0.25), ("exact", Decimal("0.25")), ("text", "0.25")):
@@ -331,7 +331,7 @@ def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 50])
-def test_null_margin_of_branch(others: int) -> None:
+def test_null_margin_of_branch_is_missing(others: int) -> None:
     usual = SNAPSHOT["accountValueSnapshots"]
     branches = [("USDC", 4.5), ("HYPE", None)]
     changed = (*usual[:6], branches, usual[7])
@@ -398,7 +398,7 @@ def test_no_unknown_field_is_lost(case: str) -> None:
         assert ("planted" in texts) != (unplaced == {place: ["planted"]}), path
 
 
-def test_unknown_field_around_no_row() -> None:
+def test_unknown_field_without_rows_is_in_provenance() -> None:
     """An answer without rows has no column for it, so it is in the provenance."""
     forget_deviations()
     with pytest.warns(UnknownField):
@@ -425,7 +425,7 @@ def key_fields(operation: Operation, parameters: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def test_key_fields_of_operations() -> None:
+def test_key_fields_equal_expected() -> None:
     """The keys of the operations of the specification, which every row must have."""
     events = ["status", "statusTimestamp", "order", "order.coin", "order.side", "order.oid"]
     position = "successful_states.assetPositions.position"

@@ -11,7 +11,7 @@ ALIASES = ["", "native", "main_dex", "main", "hyperliquid"]
 
 @pytest.mark.parametrize("name", ALIASES)
 @pytest.mark.parametrize("place", dexes.NATIVE_NAMES)
-def test_native_dex_aliases(name: str, place: str) -> None:
+def test_native_dex_aliases_are_one_dex(name: str, place: str) -> None:
     assert dexes.canonical_dex(name) == ""
     assert dexes.dex_name_in(place, name) == dexes.NATIVE_NAMES[place]
 

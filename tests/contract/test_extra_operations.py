@@ -26,14 +26,14 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def test_tables_do_not_overlap() -> None:
+def test_extra_operations_are_not_in_specification() -> None:
     assert not OPERATIONS.keys() & EXTRA_OPERATIONS.keys()
     assert len(OPERATIONS) == 22
     assert len(EXTRA_OPERATIONS) == 31
 
 
 @EVERY
-def test_request_round_trip(operation: Operation) -> None:
+def test_extra_requests_round_trip(operation: Operation) -> None:
     given = {parameter.python: GIVEN[parameter.python] for parameter in operation.parameters}
     assert check_request(operation, request_body(operation, given)) == given
 
@@ -46,17 +46,17 @@ def test_columns_have_unique_names(operation: Operation) -> None:
 
 
 @EVERY
-def test_find_operation_strict(operation: Operation) -> None:
+def test_strict_search_finds_no_extra_operation(operation: Operation) -> None:
     assert find_operation(operation.type) is operation
     assert find_operation(operation.type, strict=True) is None
 
 
-def test_find_operation_unknown() -> None:
+def test_unknown_operation_is_not_found() -> None:
     assert find_operation("nothing") is None
     assert find_operation("meta", strict=True) is OPERATIONS["meta"]
 
 
-def test_candle_request_nests() -> None:
+def test_candle_request_nests_its_parameters() -> None:
     asked = {"coin": "BTC", "interval": "1h", "start": 5}
     assert request_body(EXTRA_OPERATIONS["candleSnapshot"], asked) == {
         "type": "candleSnapshot",
@@ -73,7 +73,7 @@ def test_candle_request_nests() -> None:
         ({"req": {"coin": "BTC", "interval": "1h"}}, "startTime parameter is required"),
     ],
 )
-def test_candle_request_refused(request_: dict[str, Any], message: str) -> None:
+def test_invalid_candle_request_is_refused(request_: dict[str, Any], message: str) -> None:
     with pytest.raises(BadRequest, match=message):
         check_request(EXTRA_OPERATIONS["candleSnapshot"], request_)
 
@@ -81,13 +81,13 @@ def test_candle_request_refused(request_: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("oid", "read"), [(17, 17), (17.0, 17), ("0x" + "AB" * 16, "0x" + "ab" * 16)]
 )
-def test_order_id_forms(oid: Any, read: Any) -> None:
+def test_order_id_is_number_or_client_id(oid: Any, read: Any) -> None:
     asked = {"user": USER, "oid": oid}
     assert check_request(EXTRA_OPERATIONS["orderStatus"], asked)["oid"] == read
 
 
 @pytest.mark.parametrize("oid", ["17", "0x12", 1.5, True, []])
-def test_order_id_refused(oid: Any) -> None:
+def test_invalid_order_id_is_refused(oid: Any) -> None:
     with pytest.raises(BadRequest):
         check_request(EXTRA_OPERATIONS["orderStatus"], {"user": USER, "oid": oid})
 
@@ -102,7 +102,7 @@ def test_order_id_refused(oid: Any) -> None:
         ({"nSigFigs": 5, "mantissa": 3}, "mantissa must be 1, 2 or 5"),
     ],
 )
-def test_book_request_refused(given: dict[str, Any], message: str) -> None:
+def test_invalid_book_request_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(BadRequest, match=message):
         check_request(EXTRA_OPERATIONS["l2Book"], {"coin": "BTC", **given})
 
@@ -123,7 +123,7 @@ def test_book_becomes_rows() -> None:
     assert list(none) == []
 
 
-def test_candle_is_read() -> None:
+def test_candle_fields_have_full_names() -> None:
     wire = (
         b'[{"t":60000,"T":119999,"s":"BTC","i":"1m","o":"1.5","c":"2","h":"3","l":"1",'
         b'"v":"10","n":4}]'

@@ -35,7 +35,7 @@ def test_nested_beyond_fields_are_dropped() -> None:
     assert encode(drop_beyond_fields(META)) == BARE
 
 
-def test_drop_beyond_keeps_input() -> None:
+def test_drop_beyond_fields_copies_input() -> None:
     before = encode(META)
     drop_beyond_fields([{"": META}])
     assert encode(META) == before
@@ -48,7 +48,7 @@ def test_collections_keep_their_type(holder: typing.Any) -> None:
     assert BARE in encode(bare)
 
 
-def test_record_without_beyond_fields() -> None:
+def test_record_without_beyond_fields_is_not_copied() -> None:
     bare = drop_beyond_fields(META)
     assert drop_beyond_fields(bare) is bare
     rows = [r.Delegation(validator="0x1", amount="1", locked_until_timestamp=0)]

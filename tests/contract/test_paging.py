@@ -135,7 +135,7 @@ def test_range_includes_both_ends(
 
 @READINGS
 @pytest.mark.parametrize("size", [7, 2000])
-def test_many_fills_with_ties(inclusive: bool, size: int) -> None:
+def test_pages_of_many_tied_fills_are_complete(inclusive: bool, size: int) -> None:
     row, draw = get_operation("userFillsByTime"), random.Random(7)
     parts: list[tuple[int, ...]] = []
     time = 0
@@ -158,7 +158,7 @@ def _without_index(rows: Rows, every: int) -> Rows:
 
 
 @pytest.mark.parametrize("every", [1, 3], ids=["all lack it", "some lack it"])
-def test_rows_without_transaction_index(every: int) -> None:
+def test_rows_without_index_page_by_time(every: int) -> None:
     row, asked = get_operation("userFillsByTime"), {"start": 0, "page_size": 4}
     rows = make_rows(row, [(1, 1), (1, 2), (2, 1), (3, 5), (3, 6), (3, 7), (4, 1), (9, 2), (9, 3)])
     where, got = page_reader(row, asked), []
@@ -173,7 +173,7 @@ def test_rows_without_transaction_index(every: int) -> None:
     assert (where.by_time, asked.get("cursor")) == (True, None)
 
 
-def test_later_page_lacks_transaction_index() -> None:
+def test_later_page_without_index_is_refused() -> None:
     row, asked = get_operation("userFillsByTime"), {"start": 0, "page_size": 3}
     rows = make_rows(row, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)])
     where = page_reader(row, asked)
@@ -191,7 +191,7 @@ def test_large_tie_doubles_page_size(inclusive: bool) -> None:
 
 
 @READINGS
-def test_tie_larger_than_any_page(inclusive: bool) -> None:
+def test_tie_larger_than_any_page_raises(inclusive: bool) -> None:
     row = get_operation("userFillsByTime")
     rows = make_rows(row, [(1, 1)] * 3 + [(2, 2)] * 2001 + [(3, 3)])
     with pytest.raises(Incomplete, match=r"2_2\. No cursor leads past it") as caught:
@@ -200,7 +200,7 @@ def test_tie_larger_than_any_page(inclusive: bool) -> None:
 
 
 @READINGS
-def test_two_large_ties(inclusive: bool) -> None:
+def test_two_ties_of_one_page_are_complete(inclusive: bool) -> None:
     row = get_operation("userFillsByTime")
     rows = make_rows(row, [(1, 1)] * 1_500 + [(2, 2)] * 1_200 + [(3, 3)] * 7)
     got, _ = read_all_pages(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
@@ -209,7 +209,7 @@ def test_two_large_ties(inclusive: bool) -> None:
 
 @READINGS
 @pytest.mark.parametrize("seed", range(5))
-def test_orders_with_unknown_page_size(inclusive: bool, seed: int) -> None:
+def test_orders_of_unknown_page_size_are_complete(inclusive: bool, seed: int) -> None:
     row, draw = get_operation("builderOrdersByTime"), random.Random(seed)
     parts: list[tuple[int, ...]] = []
     while len(parts) < 2_500:
@@ -223,7 +223,7 @@ def test_orders_with_unknown_page_size(inclusive: bool, seed: int) -> None:
 
 @pytest.mark.parametrize("cut", [500, 2000])
 @pytest.mark.parametrize("seed", range(5))
-def test_ledger_with_silent_cut(cut: int, seed: int) -> None:
+def test_silently_cut_ledger_is_complete(cut: int, seed: int) -> None:
     row, draw = get_operation("userNonFundingLedgerUpdates"), random.Random(seed)
     rows = make_rows(row, [(draw.randint(0, 400),) for _ in range(3_000)])
     got, _ = read_all_pages(row, rows, {"start": 0}, cut=cut)
@@ -232,7 +232,7 @@ def test_ledger_with_silent_cut(cut: int, seed: int) -> None:
     assert got == [row.number for row in rows if 100 <= row.time <= 300]
 
 
-def test_full_answer_of_one_millisecond() -> None:
+def test_full_page_of_one_time_raises() -> None:
     row = get_operation("userNonFundingLedgerUpdates")
     rows = make_rows(row, [(1,)] * 10 + [(2,)] * 600 + [(3,)])
     with pytest.raises(Incomplete, match="userNonFundingLedgerUpdates"):
@@ -240,7 +240,7 @@ def test_full_answer_of_one_millisecond() -> None:
 
 
 @given(st.sets(st.integers(0, 5_000), max_size=40), st.integers(1, 12))
-def test_slippage_samples(times: set[int], size: int) -> None:
+def test_slippage_pages_have_every_row(times: set[int], size: int) -> None:
     row = get_operation("slippageHistory")
     rows = make_rows(row, [(time,) for time in times])
     got, _ = read_all_pages(row, rows, {"start": 0, "end": 5_000, "page_size": size})
@@ -248,7 +248,7 @@ def test_slippage_samples(times: set[int], size: int) -> None:
 
 
 @given(st.sets(st.integers(0, 300), max_size=40), st.integers(1, 12), st.integers(0, 100))
-def test_weeks_page_backward(weeks: set[int], size: int, start: int) -> None:
+def test_weeks_page_backward_to_start(weeks: set[int], size: int, start: int) -> None:
     row = get_operation("validatorAprHistory")
     rows = make_rows(row, [(week,) for week in weeks])
     got, _ = read_all_pages(row, rows, {"start": start, "page_size": size})
@@ -301,7 +301,7 @@ ORDERS, LEDGER, WEEKS = "builderOrdersByTime", "userNonFundingLedgerUpdates", "v
         (WEEKS, {"end": 5}, [(5,)], {"end": 4}),
     ],
 )
-def test_request_after_single_tie(
+def test_first_key_decides_request_after_single_tie(
     type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]], after: dict[str, Any] | None
 ) -> None:
     operation = get_operation(type_)
@@ -385,7 +385,7 @@ def test_unordered_week_is_named() -> None:
     assert refused.value.row == 2
 
 
-def test_page_size_of_reader() -> None:
+def test_reader_starts_with_given_page_size() -> None:
     assert page_reader(get_operation("userFillsByTime"), {}).size == 2000
     assert page_reader(get_operation("userFillsByTime"), {"page_size": 7}).size == 7
     assert page_reader(get_operation(LEDGER), {"end": 9}).parameters == {"end": 9}
@@ -403,7 +403,7 @@ def test_page_size_of_reader() -> None:
         (LEDGER, [(1,), (2,), (2,)], [(2,), (2,), (2,)], PageDecision(0, 0, {"start": 1})),
     ],
 )
-def test_only_last_tie_ends_reading(
+def test_only_last_tie_ends_paging(
     type_: str, keys: list[tuple[int, ...]], again: list[tuple[int, ...]], decision: PageDecision
 ) -> None:
     """The page of a cut tie has no other new rows: it is the last one, unless the tie grew."""
@@ -450,7 +450,7 @@ class WrongService:
     cap=st.one_of(st.integers(1, 9), st.just(2000)),
     pages=st.sampled_from([1, 2]),
 )
-def test_wrong_pages_are_never_complete_in_silence(
+def test_wrong_pages_are_never_silently_complete(
     type_: str, fault: str, inclusive: bool, data: st.DataObject, size: int, cap: int, pages: int
 ) -> None:
     """Rows may be missing only if no other row of the range shows it: see docs/faults.md."""
@@ -504,7 +504,7 @@ def read_with_arrivals(
 
 @pytest.mark.parametrize("confirm_pages", [1, 2])
 @READINGS
-def test_proof_that_ends_before_tie(inclusive: bool, confirm_pages: int) -> None:
+def test_proof_ending_before_tie_loses_nothing(inclusive: bool, confirm_pages: int) -> None:
     """The proof of the last tie begins so early that one page does not contain the tie."""
     keys = [(time, 0) for time in range(10, 49)] + [(50, index) for index in range(12)]
     got, _ = read_with_arrivals(
@@ -521,7 +521,9 @@ def test_proof_that_ends_before_tie(inclusive: bool, confirm_pages: int) -> None
 @pytest.mark.parametrize("arrive_before", range(2, 7))
 @pytest.mark.parametrize("count", range(3996, 4001))
 @READINGS
-def test_rows_that_arrive_after_large_hour(inclusive: bool, count: int, arrive_before: int) -> None:
+def test_rows_arriving_after_large_hour_lose_nothing(
+    inclusive: bool, count: int, arrive_before: int
+) -> None:
     """A page cannot contain all rows of the hour: as a proof it ends before the last of them."""
     hour = [(10, user, 0) for user in range(count)]
     later = [(20, user, 0) for user in range(count)]
@@ -537,7 +539,7 @@ def test_rows_that_arrive_after_large_hour(inclusive: bool, count: int, arrive_b
 
 @pytest.mark.parametrize("confirm_pages", [1, 2])
 @READINGS
-def test_proof_page_filled_by_arrival(inclusive: bool, confirm_pages: int) -> None:
+def test_arrival_that_fills_proof_loses_nothing(inclusive: bool, confirm_pages: int) -> None:
     """One row that arrived is the last of a full proof page: it may be cut, and comes again."""
     keys = [(10, user, 0) for user in range(1999)]
     for arrive_before in range(2, 6):
@@ -557,7 +559,7 @@ def test_proof_page_filled_by_arrival(inclusive: bool, confirm_pages: int) -> No
 @pytest.mark.parametrize("size", [1000, 1500, 1998, 1999])
 @pytest.mark.parametrize("before", [1, 5])
 @READINGS
-def test_last_transaction_as_large_as_page(
+def test_last_transaction_of_page_size_is_complete(
     inclusive: bool, before: int, size: int, confirm_pages: int
 ) -> None:
     keys = [(time, 0) for time in range(10, 10 + before)] + [(50, 1)] * size
@@ -631,7 +633,7 @@ def test_end_of_two_ties_is_confirmed() -> None:
     assert where.last_kept_key == (2, 1)
 
 
-def test_confirmation_that_brings_rows_goes_on() -> None:
+def test_new_rows_lead_to_another_confirmation() -> None:
     """The end is not confirmed: the same tie grew, and the pull asks again."""
     where = page_reader(get_operation("userFillsByTime"), {"page_size": 5}, 10)
     pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1)], [(3, 1), (3, 1)], []]
@@ -668,7 +670,7 @@ def test_rows_after_single_tie_need_one_proof() -> None:
     ]
 
 
-def test_rows_of_cursor_as_long_as_any_page() -> None:
+def test_full_page_of_cursor_rows_skips_millisecond() -> None:
     """They may have filled the page: the next request begins 1 ms after them."""
     tie = [(1, 7)] * 3
     pages = [tie, tie, tie, [(4, 2)], [*tie, (4, 2)]]
@@ -683,7 +685,7 @@ def test_rows_of_cursor_as_long_as_any_page() -> None:
     assert last == PageDecision(3, 3, None, is_confirmed=True)
 
 
-def test_tie_that_began_a_page_is_the_last() -> None:
+def test_tie_that_began_page_skips_millisecond() -> None:
     """Its cursor was requested before, so that the next request begins 1 ms after it."""
     page = [(1, 1), (1, 1), (2, 7)]
     for end, after in ((9, {"start": 3, "cursor": None}), (2, None)):
@@ -694,7 +696,7 @@ def test_tie_that_began_a_page_is_the_last() -> None:
         ]
 
 
-def test_proof_of_tie_behind_rows_of_cursor() -> None:
+def test_proof_of_single_row_starts_earlier() -> None:
     """The tie has one row: the row before it is that of the cursor."""
     first, second, last = (1, 1), (2, 7), (3, 1)
     pages = [[(0, 0), (0, 0), first, second], [first, second], [second, last], [second, last]]
@@ -746,7 +748,7 @@ def test_proof_without_the_tie_is_refused() -> None:
         read_fills(5, full, [(1, 7)] * 3, later, [*[(1, 7)] * 2, *later])
 
 
-def test_proof_with_rows_of_larger_page_than_500() -> None:
+def test_600_rows_of_known_page_are_not_full() -> None:
     """The page size is known, so that only a page of 2000 rows is full."""
     first, tie, later = [*[(9, 0)] * 699, (10, 1)], [(10, 1)] * 600, [(10, 2)]
     assert read_fills(700, first, tie, later, [*tie, *later])[2:] == [
@@ -755,7 +757,7 @@ def test_proof_with_rows_of_larger_page_than_500() -> None:
     ]
 
 
-def test_proof_begins_before_earlier_request() -> None:
+def test_proof_starts_before_first_request() -> None:
     """The request from 5 was the first one, so that the proof begins 1 ms earlier."""
     where = page_reader(get_operation(LEDGER), {"start": 5})
     tie, later = [(5,), (5,)], [(7,), (8,)]
@@ -767,7 +769,7 @@ def test_proof_begins_before_earlier_request() -> None:
 
 
 @pytest.mark.parametrize(("count", "after"), [(7, {"page_size": 10}), (8, {"cursor": "6_1"})])
-def test_only_tie_of_nearly_full_page(count: int, after: dict[str, Any]) -> None:
+def test_only_tie_of_nearly_full_page_is_uncertain(count: int, after: dict[str, Any]) -> None:
     where = page_reader(get_operation(FILLS), {"start": 5, "page_size": 9}, 10, confirm_pages=1)
     certain = 0 if "page_size" in after else count
     assert read_keys(where, [(6, 1)] * count) == [
@@ -800,7 +802,7 @@ def test_rows_without_index_need_no_confirmation() -> None:
     assert where.read(rows[1:]) == PageDecision(0, 1, None)
 
 
-def test_parameters_of_next_request() -> None:
+def test_cursor_replaces_start_in_next_request() -> None:
     """A cursor replaces the start; a time replaces a cursor; the end stays."""
     where = page_reader(get_operation("userFillsByTime"), {"start": 1, "end": 9, "page_size": 2})
     read_keys(where, [(1, 1), (2, 1)])
@@ -839,7 +841,7 @@ def test_row_outside_of_request_is_refused(
         (WEEKS, {"start": 7, "end": 9}, [(9,), (7,)]),
     ],
 )
-def test_rows_at_edge_of_request_are_kept(
+def test_rows_at_bounds_of_request_are_kept(
     type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]]
 ) -> None:
     operation = get_operation(type_)
@@ -855,7 +857,7 @@ def test_lost_rows_of_cut_tie_are_refused(again: list[tuple[int, ...]], count: i
         read_keys(where, [(1, 1), (2, 1), (2, 1)], again)
 
 
-def test_late_rows_cut_a_tie_again() -> None:
+def test_rows_arriving_before_tie_cut_it_again() -> None:
     """Rows that arrive before the cut tie fill the page, so that it is cut earlier."""
     where = page_reader(get_operation("userFillsByTime"), {"page_size": 3})
     pages = [[(1, 1), (2, 1), (2, 1)], [(1, 2), (1, 3), (2, 1)]]
@@ -883,7 +885,7 @@ def test_late_rows_cut_a_tie_again() -> None:
         (WEEKS, {"start": 5, "end": 9}, 10, None),
     ],
 )
-def test_empty_range_is_requested_with_other_words(
+def test_empty_range_is_confirmed_by_another_request(
     type_: str, asked: dict[str, Any], until: int | None, after: dict[str, Any] | None
 ) -> None:
     where = page_reader(get_operation(type_), asked, until, confirm_pages=1)
@@ -941,7 +943,7 @@ def test_rows_of_users_cursor_are_dropped() -> None:
     assert read_keys(alone, [(5, 2)]) == [PageDecision(1, 1, None)]
 
 
-def test_rows_of_users_cursor_fill_a_page() -> None:
+def test_page_of_users_cursor_rows_raises() -> None:
     """With 500 of them the service may have cut the page, and no cursor leads past them."""
     operation, tie = get_operation(ORDERS), [(5, 2)] * 499
     assert read_keys(page_reader(operation, {"cursor": "5_2"}), tie) == [
@@ -951,7 +953,7 @@ def test_rows_of_users_cursor_fill_a_page() -> None:
         read_keys(page_reader(operation, {"cursor": "5_2"}), [*tie, (5, 2)])
 
 
-def test_keys_of_rows() -> None:
+def test_key_of_row_by_operation() -> None:
     row = SimpleNamespace(time=3, tx_index=7, user="0xa", week=9, delta=SimpleNamespace(coin="C"))
     keys = {"meta": (), LEDGER: (3,), WEEKS: (9,), FILLS: (3, 7)}
     keys["builderApprovedFundingByTime"] = (3, "0xa", "C")

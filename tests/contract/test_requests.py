@@ -135,7 +135,9 @@ EVERY_WHOLE = pytest.mark.parametrize(
 
 @EVERY_WHOLE
 @pytest.mark.parametrize("text", ["1756684800000", "1756684800000.0", "1.7566848e12"])
-def test_whole_number_forms(row: Operation, parameter: Parameter, text: str) -> None:
+def test_whole_numbers_are_read_in_any_form(
+    row: Operation, parameter: Parameter, text: str
+) -> None:
     if parameter.kind == "whole":
         text = text.replace("1756684800000", "12").replace("1.7566848e12", "1.2e1")
     request = {"startTime": 0} | smallest_request(row) | {parameter.name: json.loads(text)}
@@ -163,7 +165,7 @@ LIMITED = [row for row in OPERATIONS.values() if row.page is not None]
 
 
 @pytest.mark.parametrize("row", LIMITED, ids=[row.type for row in LIMITED])
-def test_page_size_limits(row: Operation) -> None:
+def test_page_size_outside_limits_is_refused(row: Operation) -> None:
     assert row.page is not None
     assert row.page.most is not None
     for good in (1, row.page.most):
@@ -224,7 +226,7 @@ def test_refusals_have_hints(type: str, parameters: dict[str, Any], hint: str) -
 
 
 @given(addresses)
-def test_addresses_of_any_case(address: str) -> None:
+def test_addresses_become_lower_case(address: str) -> None:
     row = get_operation("delegations")
     upper = "0x" + address[2:].upper()
     assert check_request(row, {"user": upper}) == {"user": address}
@@ -239,7 +241,7 @@ def test_addresses_of_any_case(address: str) -> None:
         ("startTime", "startTime parameter is required"),
     ],
 )
-def test_slippage_history_missing_parameters(missing: str, words: str) -> None:
+def test_slippage_history_requires_its_parameters(missing: str, words: str) -> None:
     row = get_operation("slippageHistory")
     request = smallest_request(row)
     del request[missing]
@@ -250,14 +252,14 @@ def test_slippage_history_missing_parameters(missing: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("amount", [0, -1_000, "1000", True, float("nan"), float("inf"), [], 0.0])
-def test_slippage_history_invalid_amounts(amount: Any) -> None:
+def test_slippage_history_refuses_invalid_amounts(amount: Any) -> None:
     row = get_operation("slippageHistory")
     with pytest.raises(BadRequest) as caught:
         check_request(row, smallest_request(row) | {"amount": amount})
     assert caught.value.message == "amount parameter is required (positive USD notional)"
 
 
-def test_slippage_history_empty_coin() -> None:
+def test_slippage_history_refuses_empty_coin() -> None:
     row = get_operation("slippageHistory")
     with pytest.raises(BadRequest, match="coin parameter is required"):
         check_request(row, smallest_request(row) | {"coin": ""})
@@ -345,7 +347,7 @@ def test_venues_are_2_to_4_letters(venue: Any) -> None:
     ("count", "dex", "fits"),
     [(1000, "", True), (1001, "", False), (100, ALL_DEXES, True), (101, ALL_DEXES, False)],
 )
-def test_users_of_one_request(count: int, dex: str, fits: bool) -> None:
+def test_too_many_users_are_refused(count: int, dex: str, fits: bool) -> None:
     row = get_operation("batchClearinghouseStates")
     request = {"users": [USER] * count, "dex": dex}
     if fits:
@@ -369,7 +371,7 @@ def test_reversed_weeks_are_refused() -> None:
     [("accountValueSnapshots", "collateral_tokens"), ("perpTwapSnapshots", "market_names")],
 )
 @pytest.mark.parametrize("value", ["ALL", [], [""], [1], {}, None])
-def test_lists_of_names(type_: str, name: str, value: Any) -> None:
+def test_invalid_lists_are_refused(type_: str, name: str, value: Any) -> None:
     with pytest.raises(BadRequest, match=name):
         check_request(get_operation(type_), {name: value})
 
@@ -502,7 +504,7 @@ def test_refusal_before_sending_has_no_status() -> None:
     assert "status" not in str(caught.value)
 
 
-def test_get_operation_unknown_type() -> None:
+def test_unknown_operation_raises_key_error() -> None:
     with pytest.raises(KeyError, match="there is no operation 'nope'; there are spotPair"):
         get_operation("nope")
 
@@ -525,16 +527,16 @@ BATCH = get_operation("batchClearinghouseStates")
         ({"dex": ALL_DEXES}, 8),
     ],
 )
-def test_points_of_a_batch(request_: dict[str, Any], points: int) -> None:
+def test_batch_points_depend_on_users_and_dexes(request_: dict[str, Any], points: int) -> None:
     """Two points for each user, at most 100, times the dexes: here four with the native one."""
     assert request_points(BATCH, request_, dexes=4) == points
 
 
-def test_points_of_other_operations() -> None:
+def test_points_of_other_operations_ignore_users() -> None:
     assert request_points(get_operation("userFills"), {"users": [USER] * 3, "dex": ALL_DEXES}) == 10
 
 
-def test_addresses_of_a_list_become_lower_case() -> None:
+def test_addresses_in_lists_become_lower_case() -> None:
     assert request_body(BATCH, {"users": ["0x" + "AB" * 20]})["users"] == [USER]
 
 
@@ -548,7 +550,7 @@ def test_empty_list_of_users_is_valid() -> None:
     assert request_body(BATCH, {"users": []}) == {"type": BATCH.type, "users": []}
 
 
-def test_whole_numbers_end_at_2_to_the_53() -> None:
+def test_whole_numbers_of_2_to_53_are_refused() -> None:
     """JSON readers that use floats confuse larger ones with their neighbours."""
     operation = get_operation("userFillsByTime")
     request = {"user": USER, "startTime": 2**53 - 1}
@@ -570,12 +572,12 @@ def test_long_values_are_echoed_shortened(length: int) -> None:
 
 
 @pytest.mark.parametrize("mantissa", [1, 2, 5])
-def test_mantissa_of_book(mantissa: int) -> None:
+def test_book_accepts_mantissa_1_2_5(mantissa: int) -> None:
     asked = {"coin": "BTC", "nSigFigs": 5, "mantissa": mantissa}
     assert check_request(EXTRA_OPERATIONS["l2Book"], asked)["mantissa"] == mantissa
 
 
-def test_amount_is_one_of_the_samples() -> None:
+def test_slippage_amount_must_be_recorded_size() -> None:
     operation = get_operation("slippageHistory")
     request = smallest_request(operation)
     (name,) = (parameter.name for parameter in operation.parameters if parameter.kind == "usd")

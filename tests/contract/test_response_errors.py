@@ -39,7 +39,7 @@ def test_code_1010_is_not_permitted(content: bytes) -> None:
     assert "<" not in str(error)
 
 
-def test_missing_add_on_hint() -> None:
+def test_denied_permission_hints_at_add_on() -> None:
     error = raised_error(403, b'{"error":"Permission denied"}', {})
     assert (type(error), error.message) == (NotPermitted, "Permission denied")
     assert "add-on that the key must have bought" in error.hint
@@ -52,7 +52,7 @@ def test_gateway_failures_are_service_down(status: int, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("status", [501, 505, 511])
-def test_lasting_gateway_failures(status: int) -> None:
+def test_permanent_gateway_failures_are_service_error(status: int) -> None:
     assert type(raised_error(status, b"")) is ServiceError
 
 
@@ -91,7 +91,7 @@ def test_message_has_status_once() -> None:
 
 @pytest.mark.parametrize("content", [PAGE, b"\n  <html>", b"\xef\xbb\xbf<html>"])
 @pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots", "meta"])
-def test_web_page_with_status_200(content: bytes, type_: str) -> None:
+def test_web_page_with_status_200_is_refused(content: bytes, type_: str) -> None:
     with pytest.raises(AnswerInvalid, match=r"is a web page \(from cloudflare, cf-ray") as caught:
         decode(get_operation(type_), 200, CLOUDFLARE, content)
     assert "<" not in str(caught.value)

@@ -139,7 +139,7 @@ def test_twaps_round_trip(snapshots: list[WireTwapSnapshot]) -> None:
     ]
 
 
-def test_headers_for_snapshot_count() -> None:
+def test_headers_differ_for_several_snapshots() -> None:
     one = WireAccountSnapshot("s", "USDC", {USER: PLAIN})
     headers, content = encode(ACCOUNTS, [one])
     assert headers["x-payload-format"] == "msgpack"
@@ -164,7 +164,7 @@ def test_encode_refuses_invalid_entries() -> None:
 
 
 @pytest.mark.parametrize("operation", [ACCOUNTS, TWAPS], ids=lambda one: one.type)
-def test_empty_snapshot_column_types(operation: Any) -> None:
+def test_empty_snapshots_have_same_column_types(operation: Any) -> None:
     some = {"accountValueSnapshots": {USER: MARGIN}, "perpTwapSnapshots": [TWAP]}[operation.type]
     full = decode(operation, {}, msgpack.packb(["s", "n", some]))
     empty = decode(operation, {}, msgpack.packb(["s", "n", type(some)()]))
@@ -182,7 +182,7 @@ def test_empty_snapshot_column_types(operation: Any) -> None:
     "headers", [{}, {"X-Payload-Format": "msgpack"}, {"x-payload-format": "?"}]
 )
 @pytest.mark.parametrize("decoded", [False, True])
-def test_snapshot_with_or_without_compression(headers: Any, decoded: bool) -> None:
+def test_uncompressed_snapshots_are_read(headers: Any, decoded: bool) -> None:
     raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
     content = raw if decoded else zstandard.compress(raw)
     assert rows(decode(ACCOUNTS, headers, content))[0]["account_value"] == 150.5
@@ -196,7 +196,7 @@ def test_several_snapshots_are_detected(headers: Any) -> None:
     ]
 
 
-def test_zstd_frame_variants() -> None:
+def test_concatenated_zstd_frames_are_read() -> None:
     raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
     writer = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
     content = writer.compress(raw[:30]) + writer.compress(raw[30:])
@@ -249,7 +249,7 @@ def test_object_form_has_same_rows() -> None:
 
 
 @pytest.mark.parametrize("value", [2, 2.0, "2", "2.0", 2**62, -(2**40), 0.5, -7])
-def test_number_forms(value: Any) -> None:
+def test_numbers_of_every_form_are_read(value: Any) -> None:
     for single in (False, True):
         raw = msgpack.packb(["s", "USDC", {USER: (value, *PLAIN[1:])}], use_single_float=single)
         assert decode(ACCOUNTS, {}, raw)["account_value"][0] == float(value)
@@ -306,7 +306,7 @@ def read_with_warnings(read: Callable[[], dict[str, Any]]) -> tuple[LazyColumns,
 
 
 @pytest.mark.parametrize("count", [1, 25, 70_000])
-def test_usual_twaps_are_scanned(count: int) -> None:
+def test_several_twap_snapshots_are_scanned_together(count: int) -> None:
     payloads = [memoryview(msgpack.packb(["s", "BTC", [TWAP] * rows])) for rows in (count, 0, 3)]
     found = scan_twaps(TWAPS.type, payloads)
     assert found is not None
@@ -322,7 +322,7 @@ def test_twap_scan_refuses_wrong_counts(change: bytes) -> None:
 
 
 @pytest.mark.parametrize("length", range(17, 22))
-def test_older_twaps_are_shorter(length: int) -> None:
+def test_older_twaps_have_missing_last_fields(length: int) -> None:
     (row,) = read_rows(TWAPS, ["s", "BTC", [TWAP[:length]]])
     last = (65_000.0, True, False)
     expected = (None, *last)[: length - 17] + (None, None, None, False)[length - 17 :]
@@ -342,7 +342,7 @@ def test_unknown_snapshot_value_warns_once() -> None:
     assert row == usual_row | {"entry.value_21": "new"}
 
 
-def test_unknown_keys_of_object_form() -> None:
+def test_unknown_keys_of_objects_become_columns() -> None:
     values = dict(zip("vlsm", PLAIN, strict=False)) | {"am": 0}
     with pytest.warns(UnknownField, match="later"):
         (row,) = read_rows(ACCOUNTS, {"i": "s", "t": "U", "u": {USER: values | {"later": 1}}})
@@ -354,7 +354,7 @@ def test_unknown_keys_of_object_form() -> None:
 
 @pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
 @pytest.mark.parametrize("others", [0, 60])
-def test_unknown_values_of_several_snapshots(others: int) -> None:
+def test_unknown_values_stay_in_their_rows(others: int) -> None:
     """Each value stands in its own row, also if most entries are read at once."""
     users = {f"0x{number:040x}": PLAIN for number in range(others)}
     first = ["s", "USDC", users | {USER: (*MARGIN, 7)}, "note"]
@@ -382,7 +382,7 @@ def test_unknown_values_of_several_snapshots(others: int) -> None:
         ("\u00e9", "\u00e9"),
     ],
 )
-def test_unknown_value_of_any_type(value: Any, text: str | None) -> None:
+def test_unknown_values_become_text(value: Any, text: str | None) -> None:
     raw = msgpack.packb(value)
     (row,) = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, value)}])
     assert row["entry.value_8"] == (text or repr(raw))
@@ -610,7 +610,7 @@ def test_values_of_short_tuples_are_unknown(others: int, further: tuple[Any, ...
     assert row.get("entry.value_6") == (None if len(further) == 1 else '[["USDC"]]')
 
 
-def test_unknown_values_of_many_twaps() -> None:
+def test_unknown_twap_values_stay_in_rows() -> None:
     """Unknown values that some snapshots have, and others do not, stand in their rows."""
     with pytest.warns(UnknownField) as warned:
         got = read_rows(
@@ -658,7 +658,7 @@ def test_absent_keys_of_accounts_are_missing(others: int, at: int, name: str) ->
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_null_entries_keep_scan(keyed: bool) -> None:
+def test_entries_with_null_keep_their_place(keyed: bool) -> None:
     """Entries with a null are read one by one, and then put between the scanned ones."""
     nulls = [msgpack.packb(item) for item in (None, 7.0, 8.0, None, None)]
     users = [[packed_values(), nulls, packed_values()][number % 3] for number in range(9)]
@@ -680,7 +680,7 @@ def test_null_entries_keep_scan(keyed: bool) -> None:
     assert result["total_long_notional"].tolist() == [100.0] * 90 + [100.0, 7.0, 100.0] * 3
 
 
-def test_missing_and_unknown_values_together() -> None:
+def test_missing_and_unknown_values_warn_separately() -> None:
     with (
         pytest.warns(UnknownField, match="value_8"),
         pytest.warns(MissingField, match="is_unified"),
