@@ -17,7 +17,7 @@ def users(session) -> list[str]:
     return list(session.world["users"][:5])
 
 
-def test_describe_operations_and_frames(session, users) -> None:
+def test_describe_lists_columns_of_operations_and_frames(session, users) -> None:
     assert tk.describe()["operation"].tolist() == list(OPERATIONS)
     columns = tk.describe(tk.batch_clearinghouse_states)
     assert columns["frame"].unique().tolist() == ["accounts", "positions", "failed"]
@@ -34,7 +34,7 @@ def test_describe_operations_and_frames(session, users) -> None:
     pd.testing.assert_frame_equal(tk.describe(fit.params).set_index("column"), words)
 
 
-def test_describe_several_frames(session, users) -> None:
+def test_describe_names_frame_of_each_column(session, users) -> None:
     states = tk.batch_clearinghouse_states(users, session=session)
     words = tk.describe(states)
     assert words["frame"].unique().tolist() == list(states._fields)
@@ -45,7 +45,7 @@ def test_describe_several_frames(session, users) -> None:
         tk.describe(tuple(states))
 
 
-def test_describe_extra_operation() -> None:
+def test_describe_knows_extra_operations() -> None:
     columns = tk.describe("userFunding").set_index("column")
     assert columns.index.tolist() == tk.frame("userFunding", []).columns.tolist()
     assert columns.loc["usdc", "unit"] == "USD"

@@ -37,7 +37,7 @@ def test_20_000_fills_are_complete(fills, cursors, page_size, share) -> None:
         assert len(network.failed) == 9  # each kind of failure occurred
 
 
-def test_history_has_ties(fills) -> None:
+def test_recorded_history_has_tied_fills(fills) -> None:
     keys = [(fill.time, fill.tx_index) for fill in fills]
     assert len(set(keys)) < len(keys) / 2
     edges = [keys[i - 1] == keys[i] for i in range(2_000, ROWS, 2_000)]
@@ -45,7 +45,7 @@ def test_history_has_ties(fills) -> None:
     assert max(keys.count(key) for key in set(keys[::7])) > 7
 
 
-def test_broken_pull_has_rows(fills) -> None:
+def test_incomplete_pull_keeps_its_rows(fills) -> None:
     session, _ = pulling(fills, "exclusive", 0.0)
     with session:
         session.budget.most = 35

@@ -35,7 +35,7 @@ def test_code_of_page_runs(page: str, tmp_path, monkeypatch) -> None:
         forget()
 
 
-def test_service_keys_file(tmp_path) -> None:
+def test_keys_file_of_docs_is_valid(tmp_path) -> None:
     page = (ROOT / "docs/service.md").read_text()
     text, _ = re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "keys.toml").write_text(text)
@@ -43,7 +43,7 @@ def test_service_keys_file(tmp_path) -> None:
     assert (key.name, key.add_ons, key.points_per_minute) == ("desk", {"currentDepth"}, 1_000)
 
 
-def test_readme_connect_example(tmp_path, monkeypatch) -> None:
+def test_readme_connect_example_makes_session(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("TOOLKIT_API_KEY", "a-key")
     blocks = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)

@@ -13,7 +13,7 @@ from toolkit.service.access import Access, Key
 from toolkit.simulation.output.live import DEPTH_HALF_LIFE_SECONDS
 
 
-def test_half_life_from_archived_batches(tmp_path: Path) -> None:
+def test_archived_batches_have_known_half_life(tmp_path: Path) -> None:
     """Twenty minutes of one dex, a batch every ten seconds: three markets, two shocks each.
 
     One of the six leaves too few batches before the end.

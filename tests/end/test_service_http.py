@@ -31,12 +31,12 @@ def address(world: World) -> Iterator[str]:
     store.close()
 
 
-def test_health(address: str) -> None:
+def test_health_is_ok(address: str) -> None:
     got = httpx.get(f"{address}/healthz")
     assert (got.status_code, got.json()) == (200, {"status": "ok"})
 
 
-def test_request_over_http(address: str) -> None:
+def test_http_answer_is_compressed_json(address: str) -> None:
     got = httpx.post(
         f"{address}/info", json={"type": "meta"}, headers={"Authorization": "Bearer s3cret"}
     )
@@ -103,7 +103,7 @@ def test_age_counts_from_service_present(served: tk.Session, world: World) -> No
     assert served.now_ms() == world.sources.now_ms
 
 
-def test_answer_states_present(served: tk.Session, world: World) -> None:
+def test_session_takes_present_from_answer(served: tk.Session, world: World) -> None:
     meta = tk.meta(session=served)
     assert tk.provenance(meta)["simulated"] is True
     assert (served.simulated, served.label) == (True, world.sources.label)
@@ -121,7 +121,7 @@ def test_user_choice_overrides_service(address: str, world: World) -> None:
         assert (session.label, session.now_ms(), session.simulated) == ("mine", later, True)
 
 
-def test_many_counts_from_service_present(served: tk.Session, world: World) -> None:
+def test_many_counts_ages_from_service_present(served: tk.Session, world: World) -> None:
     users = [world.examples["WHALE"], world.examples["BUILDER"]]
     fills = tk.many(tk.user_fills_by_time, users, "7d", session=served)
     assert users[0] in set(fills["user"])

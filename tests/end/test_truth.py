@@ -53,7 +53,7 @@ def by_user(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
     return grouped
 
 
-def test_fills_of_every_account(sources, session, users) -> None:
+def test_fills_of_accounts_equal_simulation(sources, session, users) -> None:
     fills = by_user(sources.fills)
     assert sum(map(len, fills.values())) > 10_000
     for user in users:
@@ -65,7 +65,7 @@ def test_fills_of_every_account(sources, session, users) -> None:
         assert_frame_equal(latest, expected("userFills", newest, "venue"))
 
 
-def test_orders_of_every_account_and_builder(sources, session, users) -> None:
+def test_orders_equal_simulation(sources, session, users) -> None:
     orders = by_user(sources.orders)
     for user in users:
         got = tk.historical_orders(user, numbers="exact", session=session)
@@ -79,14 +79,14 @@ def test_orders_of_every_account_and_builder(sources, session, users) -> None:
         assert_frame_equal(got, expected("builderOrdersByTime", rows, "builder"))
 
 
-def test_ledgers_of_every_account(sources, session, users) -> None:
+def test_ledgers_equal_simulation(sources, session, users) -> None:
     ledger = by_user(sources.ledger)
     for user in users:
         got = tk.user_non_funding_ledger_updates(user, numbers="exact", session=session)
         assert_frame_equal(got, expected("userNonFundingLedgerUpdates", ledger[user]))
 
 
-def test_fills_of_every_builder(sources, session) -> None:
+def test_builder_fills_and_funding_equal_simulation(sources, session) -> None:
     for builder in session.world["builders"]:
         approved = spans(sources.approvals, builder)
         fills = [
@@ -104,7 +104,7 @@ def test_fills_of_every_builder(sources, session) -> None:
         assert len(got) > 0
 
 
-def test_states_of_every_account_and_dex(sources, session, users) -> None:
+def test_states_of_every_dex_equal_simulation(sources, session, users) -> None:
     for dex, states in sources.states.items():
         got = tk.batch_clearinghouse_states(users, dex=dex, numbers="exact", session=session)
         served = [user for user in users if user not in sources.unavailable]
@@ -125,7 +125,7 @@ def test_states_of_every_account_and_dex(sources, session, users) -> None:
         assert set(got.positions["user"]) <= held.keys()
 
 
-def test_stakes_and_loans_of_every_account(sources, session, users) -> None:
+def test_stakes_and_loans_equal_simulation(sources, session, users) -> None:
     for user in users:
         got = tk.delegations(user, numbers="exact", session=session)
         assert_frame_equal(got, expected("delegations", sources.delegations.get(user, ())))
@@ -135,7 +135,7 @@ def test_stakes_and_loans_of_every_account(sources, session, users) -> None:
         assert len(lent.tokens) == (len(want.token_to_state) if want else 0)
 
 
-def test_markets(sources, session) -> None:
+def test_market_tables_equal_simulation(sources, session) -> None:
     for dex, meta in sources.metas.items():
         got = tk.meta(dex=dex, numbers="exact", session=session)
         # Values of the whole dex are on each row, so the complete answer is compared.
@@ -152,7 +152,7 @@ def test_markets(sources, session) -> None:
         assert pairs == [(c, Decimal(cap)) for c, cap in (want.coin_to_oi_cap if want else ())]
 
 
-def test_slippage_of_every_market_and_size(sources, session) -> None:
+def test_slippage_samples_equal_simulation(sources, session) -> None:
     series: dict[tuple[str, float], list[Any]] = defaultdict(list)
     for item in sources.slippage:
         series[item.coin, item.amount_usd].append(item)
@@ -164,7 +164,7 @@ def test_slippage_of_every_market_and_size(sources, session) -> None:
         assert_frame_equal(got, expected("slippageHistory", samples))
 
 
-def test_weekly_apr_formula(sources, session) -> None:
+def test_weekly_apr_follows_daily_rewards(sources, session) -> None:
     for validator in session.world["validators"]:
         weeks: dict[int, list[Any]] = defaultdict(list)
         for reward in sources.rewards:
@@ -183,7 +183,7 @@ def test_weekly_apr_formula(sources, session) -> None:
             assert row.total_delegator_rewards == pytest.approx(float(net), rel=1e-12)
 
 
-def test_latest_snapshots(sources, session) -> None:
+def test_latest_snapshots_equal_simulation(sources, session) -> None:
     latest = sources.account_snapshots[-1]
     got = tk.account_value_snapshots(["ALL"], session=session)
     want = [row for rows in latest.values.values() for row in rows]

@@ -34,7 +34,7 @@ def _matrix() -> Iterator[Matrix]:
 
 
 @pytest.mark.parametrize("fault", tk.testing.FAULTS)
-def test_cells_are_those_of_docs(matrix: Matrix, fault: str) -> None:
+def test_silent_cells_equal_documented(matrix: Matrix, fault: str) -> None:
     """Exactly the listed cells are silent; none is endless or raises a foreign error."""
     cells = {name: outcome.name for name, outcome in run_cells(matrix, fault).items()}
     assert any(cells.values()), "the fault was never injected"
@@ -52,7 +52,7 @@ def _default_matrix() -> Iterator[Matrix]:
 
 
 @pytest.mark.parametrize("fault", UNCONFIRMED_FAULTS)
-def test_default_misses_only_first_pages(default_matrix: Matrix, fault: str) -> None:
+def test_unconfirmed_pulls_miss_only_documented_faults(default_matrix: Matrix, fault: str) -> None:
     """By default the end of one page is not confirmed: docs/faults.md names what this leaves."""
     cells = {name: default_matrix.worst_outcome(name, fault).name for name in HISTORIES}
     silent = {name for name, outcome in cells.items() if outcome in ("silent", "endless")}
@@ -62,26 +62,28 @@ def test_default_misses_only_first_pages(default_matrix: Matrix, fault: str) -> 
 
 
 @pytest.mark.parametrize("fault", tk.testing.FAULTS)
-def test_next_pull_is_right(matrix: Matrix, fault: str) -> None:
+def test_pull_after_fault_is_correct(matrix: Matrix, fault: str) -> None:
     assert {name: matrix.pull_again(name, fault) for name in matrix.calls} == dict.fromkeys(
         matrix.calls, ""
     )
 
 
 @pytest.mark.parametrize("fault", RETRIED)
-def test_retry_comes_right(matrix: Matrix, fault: str) -> None:
+def test_retry_after_fault_is_correct(matrix: Matrix, fault: str) -> None:
     names = [name for name in matrix.calls if name not in SNAPSHOT]
     assert {name: matrix.retry(name, fault) for name in names} == dict.fromkeys(names, "")
 
 
 @pytest.mark.parametrize("fault", tk.testing.FAULTS)
-def test_resumed_pull_is_right(matrix: Matrix, fault: str) -> None:
+def test_resumed_pull_is_correct(matrix: Matrix, fault: str) -> None:
     """The rows of `Incomplete` and those after its cursor are all rows."""
     assert {name: matrix.resume(name, fault) for name in CURSORS} == dict.fromkeys(CURSORS, "")
 
 
 @pytest.mark.parametrize("fault", tk.testing.FAULTS)
-def test_refreshed_archive_is_right(matrix: Matrix, fault: str, tmp_path: Path) -> None:
+def test_archive_refreshed_after_fault_is_correct(
+    matrix: Matrix, fault: str, tmp_path: Path
+) -> None:
     """After a fault, the next refresh makes the archive right, or `complete` is not yes."""
     listed = {name for of_fault, name in undetected_cells() if of_fault == fault}
     for name in ARCHIVED:
