@@ -38,7 +38,7 @@ def inside_a_moment(fills: pd.DataFrame) -> tuple[int, str]:
     return moment, f"{moment}_{row['tx_index']}"
 
 
-def test_concat_sums_certificates(session: tk.Session) -> None:
+def test_concat_sums_costs_of_parts(session: tk.Session) -> None:
     coins, amounts = session.world["perp_coins"][:2], (1_000, 5_000)
     parts = [tk.slippage_history(c, a, "1d", session=session) for c in coins for a in amounts]
     before = [tk.provenance(part) for part in parts]
@@ -85,7 +85,7 @@ def test_cursor_range_repeats_no_row(session: tk.Session, user: str) -> None:
     assert len(apart) == len(early) + len(two)
 
 
-def test_gap_is_stated(session: tk.Session, user: str, middle: int) -> None:
+def test_gap_between_parts_is_incomplete(session: tk.Session, user: str, middle: int) -> None:
     one = tk.user_fills_by_time(user, 0, middle, session=session)
     two = tk.user_fills_by_time(user, middle + 2, session=session)
     facts = tk.provenance(tk.concat([one, two]))
@@ -140,7 +140,7 @@ def test_pull_continues_after_max_rows(session: tk.Session, user: str, rows: int
     assert "Continue from the time of the last row" in facts["why"]
 
 
-def test_two_cut_parts_stay_cut(session: tk.Session, user: str) -> None:
+def test_two_cut_parts_are_incomplete(session: tk.Session, user: str) -> None:
     cut = tk.user_fills_by_time(user, 0, max_rows=50, session=session)
     more = tk.user_fills_by_time(user, cut["time"].max(), max_rows=70, session=session)
     both = tk.concat([cut, more])
@@ -153,7 +153,7 @@ def test_two_cut_parts_stay_cut(session: tk.Session, user: str) -> None:
     assert len(both) == (cut["time"] < cut["time"].max()).sum() + len(more)
 
 
-def test_cut_part_needs_all_later_rows(session: tk.Session, user: str) -> None:
+def test_cut_part_without_later_rows_is_incomplete(session: tk.Session, user: str) -> None:
     """Another frame must reach as far as the pull that `max_rows` ended, not only beyond its rows.
 
     Here the transaction at the end of the cut pull has more rows than it.
@@ -281,7 +281,7 @@ def test_funding_continues_after_max_rows(session: tk.Session) -> None:
     pd.testing.assert_frame_equal(whole, all_of_it)
 
 
-def test_concat_of_many_subjects(session: tk.Session, middle: int) -> None:
+def test_concat_of_many_equals_one_pull(session: tk.Session, middle: int) -> None:
     users = session.world["users"][:4]
     all_of_it = tk.many(tk.user_fills_by_time, users, 0, session=session)
     early = tk.many(tk.user_fills_by_time, users, 0, middle, session=session)
@@ -348,7 +348,7 @@ def test_concat_refuses_other_records(session: tk.Session, user: str) -> None:
         tk.concat(fills)
 
 
-def test_concat_of_operations_and_dexes(session: tk.Session) -> None:
+def test_concat_joins_operations_and_dexes(session: tk.Session) -> None:
     status = [
         tk.perp_deploy_auction_status(session=session),
         tk.spot_pair_deploy_auction_status(session=session),
@@ -361,7 +361,7 @@ def test_concat_of_operations_and_dexes(session: tk.Session) -> None:
     assert tk.provenance(markets)["parameters"]["dexes"] == dexes
 
 
-def test_archived_range_ends_at_proof(
+def test_concat_uses_proved_end_of_archive(
     session: tk.Session, user: str, middle: int, tmp_path: Path
 ) -> None:
     kept = archive.open(tmp_path)
@@ -389,7 +389,9 @@ def test_concat_of_concat_is_refused(session: tk.Session) -> None:
 
 
 @pytest.mark.parametrize("late", [0, HOUR])
-def test_range_ends_before_request(session: tk.Session, user: str, middle: int, late: int) -> None:
+def test_covered_range_ends_at_request_time(
+    session: tk.Session, user: str, middle: int, late: int
+) -> None:
     """Its `end` may be later. Rows that came during the request are not repeated."""
     one = tk.user_fills_by_time(user, 0, middle + late, session=session)
     one.attrs["toolkit"]["parameters"]["end"] = session.now_ms() + DAY

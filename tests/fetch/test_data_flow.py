@@ -32,7 +32,7 @@ def height(module: str) -> int:
     return HEIGHTS.get(module.partition("/")[0], 0)
 
 
-def test_call_visits_few_modules(session, users) -> None:
+def test_one_call_uses_few_modules(session, users) -> None:
     tk.user_fills_by_time(users[0], "3d", session=session)  # decoders are made with the first call
     visited: set[str] = set()
     climbs: set[tuple[str, str]] = set()

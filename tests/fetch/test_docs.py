@@ -41,7 +41,7 @@ def test_docs_commands_run(tmp_path, monkeypatch) -> None:
     assert len(pd.read_parquet("fills.parquet")) > 0
 
 
-def test_docs_errors_exist() -> None:
+def test_documented_errors_exist() -> None:
     import toolkit as tk
 
     rows = re.findall(
@@ -83,5 +83,5 @@ def test_data_flow_names_existing_functions(functions: str, modules: str) -> Non
         assert function in defined, f"docs/data_flow.md: {modules} has no {name}"
 
 
-def test_data_flow_has_three_ways() -> None:
+def test_data_flow_page_has_18_steps() -> None:
     assert len(STEPS) > 18

@@ -304,7 +304,7 @@ def test_frames_have_provenance(row: Operation) -> None:
         assert "a-key" not in repr(said)
 
 
-def test_fill_values() -> None:
+def test_fill_values_have_documented_types() -> None:
     _, frame = call(OPERATIONS["userFillsByTime"], ANSWERS)
     row = frame.iloc[0]
     assert (row["px"], row["sz"], row["start_position"]) == (3500.25, 0.1, -0.2)
@@ -314,7 +314,7 @@ def test_fill_values() -> None:
     assert frame["twap_id"].isna().all()
 
 
-def test_account_states_have_frames() -> None:
+def test_account_states_fill_three_frames() -> None:
     _, states = call(OPERATIONS["batchClearinghouseStates"], ANSWERS)
     assert states.accounts["user"].tolist() == [USER]
     assert states.positions["leverage_value"].tolist() == [20]
@@ -381,7 +381,7 @@ def test_max_rows_limits_total(row: Operation) -> None:
 
 @pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
 @pytest.mark.parametrize("bad", [0, -1, 1.5, "10"])
-def test_max_rows_is_checked(row: Operation, bad: Any) -> None:
+def test_invalid_max_rows_is_refused(row: Operation, bad: Any) -> None:
     with pytest.raises(ValueError, match="max_rows"):
         call(row, ANSWERS, max_rows=bad)
 
@@ -419,7 +419,7 @@ def test_missing_start_is_refused() -> None:
         fetch.user_fills_by_time(USER, session=Service(ANSWERS).session())
 
 
-def test_page_of_one_key_is_incomplete() -> None:
+def test_full_page_of_one_key_raises() -> None:
     service = Service({"userFillsByTime": [FILL] * 2000})
     with pytest.raises(Incomplete) as caught:
         fetch.user_fills_by_time(USER, 0, session=service.session())

@@ -116,7 +116,7 @@ def test_cursor_continues_after_rows(name: str, session: tk.Session, subjects: A
     assert_frame_equal(rest, whole[after].reset_index(drop=True), check_flags=False)
 
 
-def test_latest_fills_end_history(session: tk.Session, subjects: Any) -> None:
+def test_latest_fills_are_end_of_history(session: tk.Session, subjects: Any) -> None:
     user, _ = subjects["user_fills_by_time"]
     latest = fetch.user_fills(user, max_rows=50, session=session)
     assert len(latest) == 50
@@ -126,7 +126,7 @@ def test_latest_fills_end_history(session: tk.Session, subjects: Any) -> None:
     assert set(latest["time"]) == set(history["time"].iloc[-50:])
 
 
-def test_meta_of_every_dex(session: tk.Session) -> None:
+def test_meta_of_every_dex_has_unique_names(session: tk.Session) -> None:
     for dex in session.world["dexes"]:
         perps = fetch.meta(dex=dex, session=session)
         assert len(perps) > 0

@@ -124,7 +124,7 @@ def test_lost_worker_fails_its_subject_only(failure, at_submit, session, users) 
 
 
 @pytest.mark.parametrize("nonsense", ["value", "frame", "other subject", "no future", "one future"])
-def test_nonsense_of_executor_fails_its_subject_only(nonsense, session, users) -> None:
+def test_invalid_future_fails_its_subject_only(nonsense, session, users) -> None:
     class Confused(Executor):
         """Calls at once, except for the second subject."""
 
@@ -151,7 +151,7 @@ def test_nonsense_of_executor_fails_its_subject_only(nonsense, session, users) -
     assert "the executor broke: TypeError: it" in str(caught.value.failed[users[1]])
 
 
-def test_wrong_arguments_fail_at_once(session, users) -> None:
+def test_wrong_arguments_raise_before_any_request(session, users) -> None:
     with pytest.raises(ValueError, match="max_rows"):
         tk.many(tk.user_fills_by_time, users, 0, max_rows=-1, session=session)
 
@@ -241,7 +241,7 @@ class Bar:
         self.closed = True
 
 
-def test_many_has_one_bar(users) -> None:
+def test_many_shows_one_progress_bar(users) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     session.progress = Bar
     Bar.made.clear()
@@ -470,7 +470,7 @@ def test_many_keeps_user_column(session, users) -> None:
     assert set(ledger["account"]) <= set(users)
 
 
-def test_many_names_cut_subjects(session, users) -> None:
+def test_many_names_subjects_that_max_rows_ended(session, users) -> None:
     cut = tk.many(tk.user_fills_by_time, [NOBODY, *users[:2]], 0, max_rows=5, session=session)
     assert tk.provenance(cut)["complete"] == f"not of {users[0]}, {users[1]}"
     assert len(cut) == 10
@@ -559,7 +559,7 @@ def test_many_error_has_other_rows(session, users) -> None:
     assert caught.value.rows["user"].unique().tolist() == users[:2]
 
 
-def test_many_provenance_is_shortened(session) -> None:
+def test_shown_provenance_names_three_users(session) -> None:
     users = session.world["users"][:20]
     facts = tk.provenance(tk.many(tk.user_fills_by_time, users, "1d", session=session))
     assert facts["parameters"]["users"] == users

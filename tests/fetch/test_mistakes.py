@@ -73,7 +73,7 @@ def test_unknown_name_lists_related_functions() -> None:
         tk.user_funding  # noqa: B018
 
 
-def test_path_that_looks_like_freeze(tmp_path: Path) -> None:
+def test_path_with_invalid_freeze_is_refused(tmp_path: Path) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     tk.archive.open(tmp_path).refresh(tk.meta, session=session)
     with pytest.raises(tk.ArchiveError, match="'badid' is not the id of a freeze"):

@@ -60,7 +60,7 @@ def test_available_range_is_silent(fetch, type) -> None:
     assert "first available day" not in tk.provenance(frame).get("history", "")
 
 
-def test_whole_history_has_note_only(simulated) -> None:
+def test_request_of_whole_history_does_not_warn(simulated) -> None:
     for session in (live_session(), simulated):
         frame = tk.user_fills_by_time(USER, 0, session=session)
         assert (

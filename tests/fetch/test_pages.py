@@ -27,14 +27,14 @@ def test_pages_have_every_row_once(session, users) -> None:
         list(tk.pages(tk.batch_clearinghouse_states, users, session=session))
 
 
-def test_provenance_notices_removed_rows(session, users) -> None:
+def test_provenance_states_removed_rows(session, users) -> None:
     fills = tk.user_fills_by_time(users[0], 0, session=session)
     assert tk.provenance(fills)["complete"] == "yes"
     some = fills.head(3)
     assert tk.provenance(some)["complete"] == f"no longer: 3 rows, {len(fills)} were fetched"
 
 
-def test_uneven_pages_continue() -> None:
+def test_unevenly_cut_pages_are_complete() -> None:
     """The service cuts its answers anywhere: 500 rows, then 480, then 500."""
 
     times = list(range(1_600))
@@ -85,7 +85,7 @@ def test_pages_warn_if_incomplete(session, users) -> None:
     assert 0 < len(some) < 300
 
 
-def test_example_needs_world() -> None:
+def test_examples_need_simulated_exchange() -> None:
     with (
         connect("http://127.0.0.1:9", "k") as asked,
         pytest.raises(AttributeError, match=r"service at http://127\.0\.0\.1:9\. "),

@@ -44,7 +44,7 @@ def test_probed_plan_is_close(session, users) -> None:
     assert rows / 2 < plan.rows < rows * 2
 
 
-def test_plan_probes_middle(session) -> None:
+def test_plan_of_growing_history_is_near(session) -> None:
     """Users approve a builder one by one, so its first page is less dense than the rest."""
     asked = (tk.builder_approved_funding_by_time, session.world["builders"][0], "3d")
     plan = tk.plan(*asked, page_size=100, probe=True, session=session)
@@ -81,12 +81,12 @@ def test_least_plan_is_lower_bound(session, users, call) -> None:
     assert (plan.requests, plan.sure, taken) == (1, "at least", 1)
 
 
-def test_plan_of_burst_is_unsure(session, users) -> None:
+def test_plan_of_tied_fills_is_lower_bound(session, users) -> None:
     plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=3, probe=True, session=session)
     assert (plan.rows, plan.sure) == (None, "at least")
 
 
-def test_plan_has_waits_of_quota(session) -> None:
+def test_plan_counts_waits_of_quota(session) -> None:
     """The minutes of the plan are the waits of the budget."""
     now = [0.0]
 
@@ -123,7 +123,7 @@ def test_plan_has_waits_of_quota(session) -> None:
     assert "costs 10 points, more than points_per_minute" in plan.why
 
 
-def test_plan_display(session, users) -> None:
+def test_plan_shows_rows_requests_and_points(session, users) -> None:
     plan = tk.plan(tk.user_fills, users[0], session=session)
     expected = (
         "userFills: 2,000 rows, 1 request, 10 points (at most: one request for the latest rows)"
@@ -136,7 +136,7 @@ def test_plan_display(session, users) -> None:
     assert probed.minutes is not None
 
 
-def test_plan_with_max_rows(session, users) -> None:
+def test_plan_with_max_rows_is_exact(session, users) -> None:
     plan = tk.plan(
         tk.user_fills_by_time,
         users[0],

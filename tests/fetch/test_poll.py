@@ -15,7 +15,7 @@ def mock_session(status: int, content: bytes) -> tk.Session:
     return connect("https://service.test", "key", transport=transport, default=False)
 
 
-def test_poll_fetches_changes_only(session) -> None:
+def test_poll_fetches_only_after_change(session) -> None:
     waits: list[float] = []
     got = list(
         tk.poll(

@@ -130,7 +130,7 @@ def test_short_page_that_cuts_a_tie_is_incomplete() -> None:
         tk.user_fills_by_time(USER, 0, page_size=5, session=ShortPages(2).session())
 
 
-def test_vanished_rows_are_found() -> None:
+def test_vanished_rows_raise_incomplete() -> None:
     with pytest.raises(tk.Incomplete, match="2 rows with the key 1000_1 ended the page before"):
         tk.user_fills_by_time(USER, 0, page_size=5, session=ShortPages(1).session())
 
@@ -141,14 +141,14 @@ def test_single_page_needs_no_confirmation() -> None:
 
 
 @pytest.mark.parametrize(("confirm_end", "requests"), [(False, 3), (None, 4), (True, 5)])
-def test_expensive_end_is_confirmed(confirm_end: bool | None, requests: int) -> None:
+def test_confirm_end_decides_number_of_requests(confirm_end: bool | None, requests: int) -> None:
     session = Service().session(confirm_end=confirm_end)
     frame = tk.builder_approved_fills_by_time(USER, 0, page_size=4, session=session)
     assert len(frame) == 7
     assert tk.provenance(frame)["requests"] == requests
 
 
-def test_confirmation_beyond_budget_is_left_out() -> None:
+def test_end_beyond_budget_is_not_confirmed() -> None:
     session = Service().session(most_points=30)
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, page_size=4, session=session))
     assert (facts["complete"], facts["requests"], facts["rows"]) == ("yes", 3, 7)
@@ -166,7 +166,7 @@ def test_failed_confirmation_keeps_rows() -> None:
     assert len(caught.value.rows) == 7
 
 
-def test_pages_that_are_always_short_are_complete() -> None:
+def test_short_pages_alone_are_complete() -> None:
     """A service that filters or merges rows after the limit: no page is full."""
 
     class Filtering(Service):
@@ -181,7 +181,7 @@ def test_pages_that_are_always_short_are_complete() -> None:
     assert frame["tid"].tolist() == list(range(60))
 
 
-def test_arriving_rows_end_confirmation() -> None:
+def test_pull_ends_although_rows_arrive() -> None:
     """New rows with every request: the pull ends, although its end is never confirmed."""
 
     class Growing(Service):
@@ -221,7 +221,7 @@ def test_waits_are_counted() -> None:
     assert facts["waited_seconds"] == pytest.approx(180, abs=1)
 
 
-def test_asked_at_is_start_of_call() -> None:
+def test_provenance_time_is_start_of_call() -> None:
     """Rows that come during the pull may be missing."""
     clock = itertools.count(5_000, 1_000)
     session = Service().session(now_ms=lambda: next(clock))
@@ -253,7 +253,7 @@ def test_warned_rows_have_certificate() -> None:
     assert (tk.provenance(some)["complete"], tk.provenance(some)["rows"]) == ("no", 3)
 
 
-def test_empty_certificate_has_no_keys() -> None:
+def test_empty_pull_has_no_first_key() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
     session = connect("http://service.test", transport=transport, default=False)
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))

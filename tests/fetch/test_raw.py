@@ -97,7 +97,7 @@ def test_raw_refuses_invalid_answer(content) -> None:
             tk.info({"type": "meta"}, session=session)
 
 
-def test_info_refuses_ages(session, users) -> None:
+def test_info_refuses_relative_times(session, users) -> None:
     request = {"type": "userFunding", "user": users[0], "startTime": "7d"}
     with pytest.raises(BadRequest, match="startTime must be a whole number of Unix milliseconds"):
         tk.info(request, session=session)

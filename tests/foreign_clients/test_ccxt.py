@@ -36,7 +36,7 @@ def total(values: Any) -> Decimal:
     return sum((Decimal(str(value)) for value in values), Decimal(0))
 
 
-def test_markets_are_ours(found: dict[str, Any], world: World) -> None:
+def test_ccxt_markets_equal_simulation(found: dict[str, Any], world: World) -> None:
     symbols = {market["info"].get("name") for market in found["fetch_markets"]}
     coins = {asset.name for meta in world.sources.metas.values() for asset in meta.universe}
     spot = world.sources.spot_meta
@@ -50,7 +50,7 @@ def test_markets_are_ours(found: dict[str, Any], world: World) -> None:
     assert len(found["fetch_currencies"]) == len(spot.tokens)
 
 
-def test_tickers_are_the_contexts(found: dict[str, Any], world: World) -> None:
+def test_ccxt_tickers_equal_contexts(found: dict[str, Any], world: World) -> None:
     btc = world.sources.contexts[""][0]
     ticker = found["fetch_ticker"]
     assert Decimal(str(ticker["info"]["midPx"])) == Decimal(str(btc.mid_px))
@@ -59,7 +59,7 @@ def test_tickers_are_the_contexts(found: dict[str, Any], world: World) -> None:
     assert rate["fundingRate"] == pytest.approx(float(btc.funding))
 
 
-def test_order_book_is_ours(found: dict[str, Any], world: World) -> None:
+def test_ccxt_order_book_equals_simulation(found: dict[str, Any], world: World) -> None:
     bids, asks = world.sources.books["ETH"].levels
     book = found["fetch_order_book"]
     assert [[str(px), str(sz)] for px, sz in book["bids"]] == [[p(b.px), p(b.sz)] for b in bids]
@@ -72,7 +72,7 @@ def p(number: str) -> str:
     return str(float(number))
 
 
-def test_trades_sum_to_our_fills(found: dict[str, Any], world: World) -> None:
+def test_ccxt_trades_sum_to_fills(found: dict[str, Any], world: World) -> None:
     for user, answers in found["users"].items():
         mine = [fill for who, fill in world.sources.fills if who == user]
         trades = answers["fetch_my_trades"]
@@ -84,7 +84,7 @@ def test_trades_sum_to_our_fills(found: dict[str, Any], world: World) -> None:
         assert abs(total(trade["fee"]["cost"] for trade in trades) - paid) < Decimal("0.000001")
 
 
-def test_orders_are_our_events(found: dict[str, Any], world: World) -> None:
+def test_ccxt_orders_equal_order_events(found: dict[str, Any], world: World) -> None:
     open_orders = 0
     for user, answers in found["users"].items():
         mine = [event for who, event in world.sources.orders if who == user]
@@ -103,7 +103,7 @@ def test_orders_are_our_events(found: dict[str, Any], world: World) -> None:
     assert open_orders > 0
 
 
-def test_positions_are_our_state(found: dict[str, Any], world: World) -> None:
+def test_ccxt_positions_equal_account_state(found: dict[str, Any], world: World) -> None:
     for user, answers in found["users"].items():
         state = world.sources.states[""][user]
         ours = {position.position.coin: position.position for position in state.asset_positions}
@@ -116,7 +116,7 @@ def test_positions_are_our_state(found: dict[str, Any], world: World) -> None:
         assert answers["fetch_balance"]["USDC"]["total"] == pytest.approx(float(value))
 
 
-def test_funding_sums_to_our_rows(found: dict[str, Any], world: World) -> None:
+def test_ccxt_funding_sums_to_rows(found: dict[str, Any], world: World) -> None:
     rows = 0
     for user, answers in found["users"].items():
         mine = [row.delta.usdc for row in world.sources.funding if row.user == user]
@@ -128,7 +128,7 @@ def test_funding_sums_to_our_rows(found: dict[str, Any], world: World) -> None:
     assert rows > 100
 
 
-def test_ledger_is_ours(found: dict[str, Any], world: World) -> None:
+def test_ccxt_ledger_equals_simulation(found: dict[str, Any], world: World) -> None:
     seen = set()
     for user, answers in found["users"].items():
         mine = [update for who, update in world.sources.ledger if who == user]

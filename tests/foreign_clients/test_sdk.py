@@ -70,12 +70,12 @@ def call(info: Info, name: str, arguments: dict[str, Any]) -> Any:
     )
 
 
-def test_there_are_38_methods() -> None:
+def test_client_has_38_read_methods() -> None:
     assert len(set(methods())) == 38
 
 
 @pytest.mark.parametrize("name", sorted(methods()))
-def test_method_answers(info: Info, arguments: dict[str, Any], name: str) -> None:
+def test_every_method_has_answer(info: Info, arguments: dict[str, Any], name: str) -> None:
     answer = call(info, name, arguments)
     none = {
         "query_user_to_multi_sig_signers",
@@ -94,7 +94,7 @@ def plain(value: Any) -> Any:
     return json.loads(encode(value))
 
 
-def test_contents_are_our_tables(info: Info, world: World) -> None:
+def test_answers_equal_simulation(info: Info, world: World) -> None:
     user, sources = world.examples["WHALE"], world.sources
     assert info.user_state(user) == plain(sources.states[""][user])
     assert info.spot_user_state(user) == plain(sources.spot_states[user])
@@ -110,7 +110,7 @@ def test_contents_are_our_tables(info: Info, world: World) -> None:
     assert info.name_to_asset("ETH") == 1
 
 
-def test_starts_with_every_dex(address: str, world: World) -> None:
+def test_client_starts_with_every_dex(address: str, world: World) -> None:
     dexes = list(world.sources.metas)
     base = address.replace("http://", f"http://key:{KEY}@")
     info = Info(base, skip_ws=True, perp_dexs=dexes)
@@ -118,6 +118,6 @@ def test_starts_with_every_dex(address: str, world: World) -> None:
     info.session.close()
 
 
-def test_wrong_key_in_address(address: str) -> None:
+def test_wrong_key_in_address_is_refused(address: str) -> None:
     with refusal():
         Info(address.replace("http://", "http://key:wrong@"), skip_ws=True)
