@@ -56,7 +56,7 @@ def test_cumulative_funding_equals_rows(world: World) -> None:
         assert [Decimal(number) for number in said] == sums[key]
 
 
-def test_isolated_cash_and_leverage(world: World) -> None:
+def test_isolated_margin_is_value_plus_cash(world: World) -> None:
     """Margin in use is the sum of signed value and cash of an isolated position, as in 1_state."""
     most = {perp.coin: perp.max_leverage for perp in PERPS}
     kinds = set()
@@ -72,7 +72,7 @@ def test_isolated_cash_and_leverage(world: World) -> None:
     assert kinds == {"cross", "isolated"}
 
 
-def test_withdrawable_is_in_both_places(world: World) -> None:
+def test_state_and_summary_have_same_withdrawable(world: World) -> None:
     for states in world.sources.states.values():
         for state in states.values():
             assert state.withdrawable == state.cross_margin_summary.withdrawable
@@ -96,7 +96,7 @@ def test_delisted_perp_has_older_samples(world: World) -> None:
     assert 0 < ended - max(sampled) < 15 * 60_000
 
 
-def test_events_have_client_ids(world: World) -> None:
+def test_order_events_have_id_or_null(world: World) -> None:
     """The id is null if an order has none, and never absent."""
     ids = [event.order.cloid for _, event in world.sources.orders]
     assert UNSET not in ids
@@ -104,13 +104,13 @@ def test_events_have_client_ids(world: World) -> None:
     assert any(isinstance(cloid, str) for cloid in ids)
 
 
-def test_fees_include_escrow(world: World) -> None:
+def test_fee_is_at_least_its_escrow(world: World) -> None:
     fills = [f for _, f in world.sources.fills if isinstance(f.fee_trial_escrow, str)]
     assert 0 < len(fills) < 0.1 * len(world.sources.fills)
     assert all(0 <= Decimal(str(f.fee_trial_escrow)) <= Decimal(f.fee) for f in fills)
 
 
-def test_states_drop_trade_sizes() -> None:
+def test_states_without_trade_sizes_keep_others() -> None:
     """All other columns are equal, and there is at most one warning."""
     world = world_of("tiny", 7)
     users = list(world.sources.states[""])[:30]

@@ -55,7 +55,7 @@ def test_present_state_is_complete(examples: dict[str, Any]) -> None:
     assert positions["max_trade_szs"].isna().all()
 
 
-def test_states_with_and_without_summary(examples: dict[str, Any]) -> None:
+def test_state_without_summary_has_missing_value(examples: dict[str, Any]) -> None:
     """The rows of one table come from records with different fields."""
     state = examples["1_state"]
     more = state | {"marginSummary": state["marginSummary"] | {"newField": 1}}
@@ -77,7 +77,7 @@ def test_recorded_present_state_is_served(examples: dict[str, Any], tmp_path: Pa
     assert states.accounts["withdrawable"].tolist() == [75.781884]
 
 
-def test_meta_fields_and_margin_tables(examples: dict[str, Any]) -> None:
+def test_meta_and_margin_tables_become_frames(examples: dict[str, Any]) -> None:
     answer = examples["4_meta"]
     frame = tk.frame("meta", answer)
     assert frame["collateral_token"].tolist() == [0, 0]
@@ -148,7 +148,7 @@ def test_fee_scale_is_text(numbers: Any) -> None:
         assert frame["deployer_fee_scale"].isna().all()
 
 
-def test_times_in_other_forms() -> None:
+def test_unreadable_time_warns() -> None:
     """Text that is not a time does not fail, because no form is specified."""
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
     good = asset | {"lastGrowthModeChangeTime": "2025-11-23T17:37:10.033211662"}
@@ -164,7 +164,7 @@ def test_times_in_other_forms() -> None:
     assert frame["last_fee_scale_change_time"].tolist() == ["block 12"] * 4
 
 
-def test_liquidation_columns_of_fills(examples: dict[str, Any]) -> None:
+def test_liquidation_of_fill_becomes_columns(examples: dict[str, Any]) -> None:
     rows = [
         {k: v for k, v in row.items() if k != "about"} for row in examples["2_liquidation_fills"]
     ]
@@ -182,7 +182,7 @@ def test_liquidation_columns_of_fills(examples: dict[str, Any]) -> None:
     assert frame["fee_trial_escrow"].fillna(0).tolist() == [0, 0, 0, 0.01, 0, 0]
 
 
-def test_samples_of_funding_rows(examples: dict[str, Any]) -> None:
+def test_funding_samples_may_be_missing(examples: dict[str, Any]) -> None:
     rows = [{"user": USER} | row for row in examples["5_funding"]]
     rows.append(rows[0] | {"delta": {k: v for k, v in rows[0]["delta"].items() if k != "nSamples"}})
     frame = tk.frame("builderApprovedFundingByTime", rows)
@@ -198,7 +198,9 @@ def test_nonce_of_send_may_be_null() -> None:
 
 @pytest.mark.parametrize("section", ["2_", "3_", "6_", "7_"])
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_every_section_has_fills(section: str, numbers: Any, examples: dict[str, Any]) -> None:
+def test_fills_of_every_section_are_read(
+    section: str, numbers: Any, examples: dict[str, Any]
+) -> None:
     (rows,) = [rows for name, rows in examples.items() if name.startswith(section)]
     rows = [{k: v for k, v in row.items() if k != "about"} for row in rows]
     frame = tk.frame("userFills", rows, numbers=numbers)
@@ -350,7 +352,7 @@ def test_archive_returns_unknown_fields(examples: dict[str, Any], tmp_path: Path
     assert "new_field" not in plain
 
 
-def test_many_unknown_names_use_no_memory(examples: dict[str, Any]) -> None:
+def test_only_64_unknown_fields_are_kept(examples: dict[str, Any]) -> None:
     """A hostile service sends different names in each row: only the first few are learnt."""
     rows = fills_with(examples, *({f"name{at}": at} for at in range(500)))
     with warnings.catch_warnings(record=True) as caught:

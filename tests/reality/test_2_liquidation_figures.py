@@ -18,7 +18,7 @@ def rows(examples) -> pd.DataFrame:
     return frame.assign(user=[LIQUIDATED, LIQUIDATED, OTHER])
 
 
-def test_both_sides_are_distinguished(rows) -> None:
+def test_liquidated_and_counterparty_are_distinguished(rows) -> None:
     found = tk.liquidations.fills(rows)
     assert found["liquidation_side"].tolist() == ["liquidated", "counterparty"]
     assert found["user"].tolist() == [LIQUIDATED, OTHER]
@@ -38,7 +38,7 @@ def test_frame_names_its_account(rows) -> None:
         tk.liquidations.fills(pd.DataFrame({"px": [1.0]}))
 
 
-def test_deleveraging_is_separate(rows) -> None:
+def test_deleveraged_fills_are_returned_on_request(rows) -> None:
     odd = rows.assign(dir=["Auto-Deleveraging", "Liquidated Cross Long", "Buy"])
     odd["liquidated_user"] = None
     odd["liquidation_method"] = None

@@ -14,7 +14,7 @@ from toolkit.pnl import attribution, audit, round_trips
 OWN, OTHER = "0x" + "A" * 40, "0x" + "b" * 40
 
 
-def test_market_liquidation_forces_trip(examples: dict[str, Any], engine: Engine) -> None:
+def test_market_liquidation_marks_trip_as_forced(examples: dict[str, Any], engine: Engine) -> None:
     fills = fills_of(examples["2_liquidation_fills"][:2])
     row = engine.take(round_trips(engine.give(fills), account=OWN))[0]
     assert (row["status"], row["forced"]) == ("liquidated", True)
@@ -23,7 +23,9 @@ def test_market_liquidation_forces_trip(examples: dict[str, Any], engine: Engine
     assert row["return_"] == pytest.approx((-54.56 - 0.142848) / 186)
 
 
-def test_old_liquidation_is_ordinary(examples: dict[str, Any], engine: Engine) -> None:
+def test_close_without_liquidation_fields_is_ordinary(
+    examples: dict[str, Any], engine: Engine
+) -> None:
     """Without the liquidation object, as in older rows, the fill is an ordinary close."""
     fills = fills_of(examples["2_liquidation_fills"][:2])
     bare = fills.drop(columns=[name for name in fills if "liquidat" in name])
@@ -37,7 +39,7 @@ def test_counterparty_is_not_forced(examples: dict[str, Any], engine: Engine) ->
     assert [(row["status"], row["forced"]) for row in rows] == [("late", False), ("open", False)]
 
 
-def test_unknown_account_uses_side(examples: dict[str, Any]) -> None:
+def test_taker_of_unknown_account_is_forced(examples: dict[str, Any]) -> None:
     """Without an account column, the taker counts as liquidated and the maker does not."""
     own = fills_of(examples["2_liquidation_fills"][:2])
     assert round_trips(own)["forced"].tolist() == [True]
@@ -60,7 +62,7 @@ def test_late_trip_has_no_return(examples: dict[str, Any], engine: Engine) -> No
         assert row[name] is None or row[name] != row[name], name
 
 
-def test_liquidation_figures_add_up(examples: dict[str, Any]) -> None:
+def test_net_of_liquidation_includes_fees(examples: dict[str, Any]) -> None:
     fills = fills_of(examples["2_liquidation_fills"][:2], "exact")
     row = attribution(fills).iloc[0]
     assert row["closed_pnl"] == Decimal("-54.56")
@@ -73,7 +75,7 @@ def tables() -> Everybody:
     return everybody(world_of("tiny"))
 
 
-def test_simulated_liquidations_force_trips(tables: Everybody) -> None:
+def test_simulated_liquidations_mark_closed_trips(tables: Everybody) -> None:
     """Exactly the positions that a liquidation fill closes are forced."""
     fills = tables.fills
     trips = round_trips(fills)

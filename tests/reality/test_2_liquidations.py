@@ -54,7 +54,7 @@ def test_both_sides_name_one_liquidation(world: World) -> None:
     assert len(words) > 2
 
 
-def test_mark_price_is_near_trade(world: World) -> None:
+def test_liquidation_mark_is_near_trade_price(world: World) -> None:
     for _, (_, taker) in liquidation_trades(world).values():
         mark = Decimal(liquidation_of(taker).mark_px)
         assert abs(Decimal(taker.px) / mark - 1) < Decimal("0.05")
@@ -66,7 +66,7 @@ def test_liquidation_orders_have_tif(world: World) -> None:
     assert tifs == {"LiquidationMarket"}
 
 
-def test_partial_liquidations_occur(world: World) -> None:
+def test_some_liquidations_close_only_a_part(world: World) -> None:
     """A fifth of a large position is sold by market; the rest remains, or is sold later."""
     whole, part = set(), set()
     left: dict[tuple[str, str, int], Decimal] = {}
@@ -99,7 +99,7 @@ def test_liquidations_have_ledger_rows(world: World) -> None:
     assert {(user, taker.hash) for _, (user, taker) in liquidation_trades(world).values()} <= rows
 
 
-def test_liquidation_stories_hold(world: World) -> None:
+def test_example_accounts_are_liquidated_as_described(world: World) -> None:
     """The backstop liquidates LIQUIDATED and SQUEEZED, market orders close all of SOLD."""
     found = defaultdict(set)
     for user, fill in world.sources.fills:

@@ -95,7 +95,7 @@ def test_perp_net_equals_parts(tables: Everybody) -> None:
         assert row["funding_outside"] == 0
 
 
-def test_audit_finds_spot_rule(tables: Everybody) -> None:
+def test_audit_confirms_closed_pnl_of_spot(tables: Everybody) -> None:
     spot = tables.fills[tables.fills["coin"].str.contains("^@|/|^#")]
     audited = pnl.audit(spot, {})
     known = audited["difference"].notna()

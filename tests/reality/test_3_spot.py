@@ -44,7 +44,7 @@ def is_plain(span: list[Row]) -> bool:
     return not any(row.gap or not (row.cash or row.fill.px == "0.0") for row in span)
 
 
-def test_example_states_average_cost(examples: dict[str, Any]) -> None:
+def test_example_closed_pnl_uses_average_cost(examples: dict[str, Any]) -> None:
     """99.93 * (11 - 1000 / 99.93) = 99.23, to the last digit."""
     fills = [msgspec.convert(row, Fill) for row in examples["3_spot_fills"]]
     (chain,) = chains(("0x1", fill) for fill in fills).values()
@@ -64,7 +64,7 @@ def test_example_cash_is_closed_pnl(examples: dict[str, Any]) -> None:
     assert Decimal(sell["closedPnl"]) - Decimal(sell["fee"]) == cash - fees
 
 
-def test_sells_follow_rule(rows: Chains) -> None:
+def test_sells_close_average_cost_exactly(rows: Chains) -> None:
     """The closed PnL is exact, also with gaps between the fills."""
     stated = 0
     for chain in rows.values():
@@ -74,7 +74,7 @@ def test_sells_follow_rule(rows: Chains) -> None:
     assert stated > 100
 
 
-def test_rule_is_untruncated_average_cost(rows: Chains) -> None:
+def test_spot_pnl_uses_unrounded_cost(rows: Chains) -> None:
     """The test repeats section 3 in fractions, for chains without incoming gaps."""
     judged = 0
     for chain in rows.values():
@@ -96,7 +96,7 @@ def test_rule_is_untruncated_average_cost(rows: Chains) -> None:
     assert judged > 50
 
 
-def test_flat_cash_is_closed_pnl(rows: Chains) -> None:
+def test_closed_pnl_equals_cash_between_flats(rows: Chains) -> None:
     """It holds exactly, less the fees in USDC; the cost contains the token fees."""
     judged = 0
     for chain in rows.values():
@@ -111,7 +111,7 @@ def test_flat_cash_is_closed_pnl(rows: Chains) -> None:
     assert judged > 5
 
 
-def test_flat_spans_have_token_fees() -> None:
+def test_some_flat_spans_have_token_fees() -> None:
     """Small worlds together have some flat spans on spot pairs, with fees in tokens."""
     worlds = [chains(world_of("tiny", seed).sources.fills) for seed in (1, 2, 7)]
     found = [
@@ -125,7 +125,7 @@ def test_flat_spans_have_token_fees() -> None:
     assert sum(found) > 0
 
 
-def test_cash_with_gaps(world: World, rows: Chains) -> None:
+def test_cash_equals_pnl_less_cost_moves(world: World, rows: Chains) -> None:
     """For every account and coin: cash = closed PnL - disposed cost + moved cost.
 
     Buys add cost, and sells, gaps and swaps remove it; the rest is the cost basis. Tokens of
@@ -171,7 +171,7 @@ def test_gaps_keep_remaining_cost(rows: Chains) -> None:
     assert all(row.before.size == row.start for row in gaps)
 
 
-def test_balances_have_their_cost(world: World, rows: Chains) -> None:
+def test_entry_notional_of_balance_is_cost_basis(world: World, rows: Chains) -> None:
     """`entryNtl` is the exact cost basis after the last fill and later gaps."""
     bases = {"PURR/USDC": "PURR", "@107": "HYPE", "@142": "UBTC"}
     costs: dict[tuple[str, str], int] = {}

@@ -23,14 +23,14 @@ def test_attribution_equals_spot_cash(examples: dict[str, Any]) -> None:
     assert row["equity_change"] is None or row.isna()["equity_change"]
 
 
-def test_attribution_of_unsold_spot(examples: dict[str, Any]) -> None:
+def test_unsold_spot_has_fee_in_cost(examples: dict[str, Any]) -> None:
     """A buy realises nothing: its fee stays in the cost."""
     row = attribution(fills_of(examples["3_spot_fills"][:1], "exact")).iloc[0]
     assert (row["net"], row["trading_fee"]) == (0, 0)
     assert row["fees_in_cost"] == Decimal("-0.7")
 
 
-def test_spot_figures_on_engines(examples: dict[str, Any], engine: Engine) -> None:
+def test_engines_agree_on_spot_net(examples: dict[str, Any], engine: Engine) -> None:
     fills = fills_of(examples["3_spot_fills"])
     row = engine.take(attribution(engine.give(fills), by="dex"))[0]
     assert row["dex"] == "spot"

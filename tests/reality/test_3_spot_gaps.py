@@ -40,7 +40,7 @@ def test_gap_keeps_remaining_cost(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_gap_in_lots(kind: str) -> None:
+def test_gap_gives_lots_without_price(kind: str) -> None:
     """First in first out: 2 leave, 3 are sold at 7, the other 5 at 6, and 5 of unknown cost."""
     lots = pnl.lots(as_numbers(FILLS, kind))
     assert rounded_values(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
@@ -49,20 +49,20 @@ def test_gap_in_lots(kind: str) -> None:
     assert rounded_values(lots["realised"]) == [None, 9.0, 10.0, None]
 
 
-def test_gap_in_average_lots() -> None:
+def test_average_lots_separate_unknown_tokens() -> None:
     """The average method takes from known and unknown tokens and separates them."""
     lots = pnl.lots(FILLS, "average")
     assert rounded_values(lots["realised"]) == [None, 9.0, 10.0, None]
     assert rounded_values(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
 
 
-def test_gap_in_round_trips(engine: Engine) -> None:
+def test_round_trip_with_gap_has_no_return(engine: Engine) -> None:
     row = engine.take(pnl.round_trips(engine.give(FILLS)))[0]
     assert (row["status"], row["gross"], row["fees"]) == ("moved", 19.0, -0.75)
     assert row["return_"] is None or row["return_"] != row["return_"]
 
 
-def test_one_gap_hides_one_price(engine: Engine) -> None:
+def test_gap_hides_entry_or_exit_price(engine: Engine) -> None:
     """If tokens leave, the trip has no exit price; if tokens come in, it has no entry price."""
     left = FILLS.head(2).assign(sz=[10.0, 8.0])  # 10 at 4; 2 leave; 8 at 7
     came = FILLS.head(2).assign(sz=[10.0, 15.0], start_position=[0.0, 15.0])  # 5 come in
@@ -83,7 +83,7 @@ def test_rounding_is_no_gap(engine: Engine) -> None:
     assert [row["chain_break"] for row in rows] == [False, True]
 
 
-def test_sell_slightly_above_balance(engine: Engine) -> None:
+def test_sell_slightly_above_balance_closes_trip(engine: Engine) -> None:
     """A sell of 8.00000001 from a balance of 8 closes the trip and opens no short trip."""
     over = FILLS.head(2).assign(sz=[8.0, 8.00000001], start_position=[0.0, 8.0])
     later = FILLS.tail(1).assign(side="B", sz=[5.0], start_position=[0.0], closed_pnl=[0.0])
@@ -94,7 +94,7 @@ def test_sell_slightly_above_balance(engine: Engine) -> None:
     assert float(rows[0]["gross"]) == 9.0
 
 
-def test_sell_far_above_balance() -> None:
+def test_sell_far_above_balance_opens_short() -> None:
     """A difference larger than rounding is visible."""
     over = FILLS.head(2).assign(sz=[8.0, 8.5], start_position=[0.0, 8.0])
     assert pnl.round_trips(over)["side"].tolist() == ["long", "short"]

@@ -64,7 +64,7 @@ def test_first_tier_has_largest_leverage(world: World) -> None:
             assert known[asset.name][0] == (0, asset.max_leverage)
 
 
-def test_states_use_margin_tiers(world: World) -> None:
+def test_stated_maintenance_uses_margin_tiers(world: World) -> None:
     known, tiered = tables(world), set()
     for states in world.sources.states.values():
         for user, state in states.items():

@@ -79,7 +79,7 @@ def test_two_batches_are_refused(name: str, is_timed: bool, is_newer_first: bool
         HELPERS[name](given)
 
 
-def test_dexes_with_other_times() -> None:
+def test_states_of_dexes_add_up() -> None:
     """States of several dexes are requested one after the other, and add up."""
     first, second = states(MONDAY, 70.0, 1.0, 5.0)[0], states(MONDAY + 40, 30.0, 2.0, 6.0)[0]
     frame = pd.concat([first.assign(dex="hyperliquid"), second.assign(dex="flx")])
@@ -96,7 +96,7 @@ def test_repeated_states_count_once() -> None:
     assert [str(warning.message).split(":")[0] for warning in caught] == ["end", "end[1]"]
 
 
-def test_accounts_with_other_times() -> None:
+def test_accounts_may_have_different_times() -> None:
     """Each account has one state with its own time, so nothing is hidden."""
     mine, _ = states(MONDAY, 70.0, 1.0, 5.0)
     other, _ = states(MONDAY + DAY, 30.0, 2.0, 6.0)

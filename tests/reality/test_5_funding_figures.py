@@ -52,14 +52,14 @@ def test_oracle_price_uses_samples(examples) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_engines_use_samples(name: str, kind: str) -> None:
+def test_engines_divide_oracle_by_samples(name: str, kind: str) -> None:
     engine = Engine(name)
     rows = as_numbers(hourly_payments([1e-5, 3e-5], [None, 4], [0, 4]), kind)
     found = engine.take(tk.funding.implied_oracle(engine.give(rows)))
     assert [row["oracle_px"] for row in found] == pytest.approx([100.0, 100.0])
 
 
-def test_sums_keep_payments(examples) -> None:
+def test_sums_keep_paid_amounts(examples) -> None:
     rows = rows_of(examples["5_funding"], "exact")
     row = tk.funding.sums(rows, None).iloc[0]
     assert [str(row[name]) for name in ("paid", "net")] == ["-2.944263000000000000"] * 2
@@ -68,7 +68,7 @@ def test_sums_keep_payments(examples) -> None:
     assert total == row["net"]
 
 
-def test_samples_cover_their_hours() -> None:
+def test_mean_rate_covers_hours_of_samples() -> None:
     """Hours 1 to 4 at 3e-5 and hour 5 at 1e-5: a mean of 2.6e-5 over 5 hours, none missing."""
     result = tk.funding.annualised(hourly_payments([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
     mean = result.set_index("statistic").loc["mean"]
@@ -76,7 +76,7 @@ def test_samples_cover_their_hours() -> None:
     assert (mean["n"], mean["missing"]) == (5, 0)
 
 
-def test_eight_hour_rates() -> None:
+def test_eight_hour_rates_become_hourly() -> None:
     """Each payment of 8 hours has 0.0008, three in a row: 0.0001 an hour."""
     rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48])
     rows["time"] = times(OLD + 3 * EIGHT * k for k in range(3))
@@ -140,7 +140,7 @@ def test_oracle_check_finds_wrong_factor() -> None:
     assert late["fills"].tolist() == [0, 0]
 
 
-def test_oracle_check_of_mixed_rows() -> None:
+def test_oracle_check_by_hand() -> None:
     """ABC pays at hours 9 and 12, XYZ at 12 for three hours; the fills are at any time.
 
     XYZ: from hour 9 to 13 at a mean of (40 * 1 + 44 * 3) / 4 = 43, and an oracle price of 43.
@@ -191,7 +191,7 @@ def test_oracle_check_of_mixed_rows() -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_wrong_signs_imply_no_price(name: str) -> None:
+def test_wrong_signs_do_not_agree(name: str) -> None:
     """A long that receives a positive rate implies a price below 0, wrong by the factor -1."""
     engine = Engine(name)
     rows = hourly_payments([1e-5, -3e-5], [None, 2], [0, 4]).assign(usdc=[0.002, -0.012])
@@ -206,7 +206,7 @@ def test_wrong_signs_imply_no_price(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_position_hours_know_samples(name: str) -> None:
+def test_position_hours_count_samples(name: str) -> None:
     """A long for six full hours: one row pays three of them, one row pays one."""
     engine = Engine(name)
     fills = pd.DataFrame(
@@ -236,7 +236,7 @@ def test_simulated_samples_imply_oracle() -> None:
     assert checked["agrees"].notna().sum() > 20
 
 
-def test_recorded_rows_imply_recorded_prices() -> None:
+def test_recorded_funding_implies_market_price() -> None:
     """For one account in April and May 2023, bitcoin cost between 27,000 and 30,000 USD."""
     if not RECORDING.exists():
         pytest.skip("no recordings")
@@ -254,6 +254,6 @@ def test_recorded_rows_imply_recorded_prices() -> None:
     assert year.loc[("BTC", "mean"), "estimate"] == pytest.approx(wanted)
 
 
-def test_account_column_keeps_prices() -> None:
+def test_implied_price_ignores_account_column() -> None:
     rows = hourly_payments([1e-5], [3], [3]).assign(user=ME)
     assert tk.funding.implied_oracle(rows)["oracle_px"].item() == pytest.approx(100.0)

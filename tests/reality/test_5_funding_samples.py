@@ -19,7 +19,7 @@ def world(request: pytest.FixtureRequest) -> World:
     return world_of("tiny", request.param)
 
 
-def test_samples_have_three_forms(world: World) -> None:
+def test_samples_are_null_absent_or_three(world: World) -> None:
     """The native dex has null and the others no field, unless a row sums several payments."""
     kinds = {(":" in row.delta.coin, row.delta.n_samples) for row in world.sources.funding}
     assert kinds == {(False, None), (True, UNSET), (True, 3)}
@@ -27,7 +27,7 @@ def test_samples_have_three_forms(world: World) -> None:
     assert {coin.partition(":")[0] for coin in several} == {"pre"}
 
 
-def test_row_pays_three_hours(world: World) -> None:
+def test_row_of_three_samples_follows_gap(world: World) -> None:
     """Its dex has no rows in the two hours before, and its payments sum to zero."""
     hours, sums = set(), defaultdict(Decimal)
     for row in world.sources.funding:

@@ -21,7 +21,7 @@ def is_perp(coin: str) -> bool:
     return not set(coin) & set("/@#")
 
 
-def test_perp_fees_in_collateral(world: World) -> None:
+def test_perp_fees_are_paid_in_collateral(world: World) -> None:
     tokens = {dex: TOKENS[int(str(m.collateral_token))] for dex, m in world.sources.metas.items()}
     assert tokens == {"": "USDC", "eqx": "USDC", "pre": "USDH"}
     seen = set()
@@ -38,7 +38,7 @@ def test_snapshots_name_collateral(world: World) -> None:
         assert set(snapshot.values) == set(tokens.items())
 
 
-def test_dex_balance_pays_fees(world: World) -> None:
+def test_collateral_balance_includes_fees_and_funding(world: World) -> None:
     """On the dex of USDH: value = issued USDH + closed PnL + funding - fees + unrealised."""
     sums: dict[str, Decimal] = defaultdict(Decimal)
     for user, update in world.sources.ledger:

@@ -22,7 +22,7 @@ def numbers(request: pytest.FixtureRequest) -> str:
     return kind
 
 
-def test_collateral_counts_at_par(examples: dict[str, Any], numbers: str) -> None:
+def test_collateral_without_price_counts_at_par(examples: dict[str, Any], numbers: str) -> None:
     result = attribution(fills_of(examples["6_fee_token"], numbers))
     row = result.iloc[0]
     assert float(row["closed_pnl"]) == -4.0
@@ -32,7 +32,7 @@ def test_collateral_counts_at_par(examples: dict[str, Any], numbers: str) -> Non
     assert result.attrs["toolkit"]["at_par"] == ["USDH"]
 
 
-def test_price_applies_to_dex(examples: dict[str, Any], engine: Engine) -> None:
+def test_price_applies_to_collateral_of_dex(examples: dict[str, Any], engine: Engine) -> None:
     fills = fills_of(examples["6_fee_token"])
     paid = pd.DataFrame(
         {
@@ -50,14 +50,14 @@ def test_price_applies_to_dex(examples: dict[str, Any], engine: Engine) -> None:
     assert row["at_par"] == 0
 
 
-def test_exact_price_of_collateral(examples: dict[str, Any]) -> None:
+def test_exact_price_gives_exact_net(examples: dict[str, Any]) -> None:
     fills = fills_of(examples["6_fee_token"], "exact")
     row = attribution(fills, prices={"USDH": "0.998"}).iloc[0]
     assert row["closed_pnl"] == Decimal("-3.992")
     assert row["net"] == Decimal("-3.992") - Decimal("0.0574848")
 
 
-def test_collateral_from_meta_alone(examples: dict[str, Any]) -> None:
+def test_metadata_names_collateral_of_old_fills(examples: dict[str, Any]) -> None:
     """Old fills name no fee token, but the metadata of the dex names the collateral."""
     fills = fills_of(examples["6_fee_token"]).drop(columns=["fee_token"])
     meta = pd.DataFrame({"name": ["flx:TSLA", "BTC"], "collateral_token": [360, 0]})
@@ -80,7 +80,7 @@ def test_price_must_be_positive(examples: dict[str, Any], price: Any) -> None:
         attribution(fills_of(examples["6_fee_token"]), prices={"USDH": price})
 
 
-def test_native_fee_in_other_token(examples: dict[str, Any]) -> None:
+def test_native_perp_fee_needs_price(examples: dict[str, Any]) -> None:
     """A native perp has USDC margin: only its fee is in the token, and has no price."""
     fills = fills_of(examples["6_fee_token"]).assign(coin="ETH", fee_token="HYPE")
     row = attribution(fills).iloc[0]
@@ -94,7 +94,7 @@ def test_native_fee_in_other_token(examples: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["usdh", "UsdH"])
-def test_price_by_name_in_any_case(name: str, examples: dict[str, Any], engine: Engine) -> None:
+def test_price_name_ignores_case(name: str, examples: dict[str, Any], engine: Engine) -> None:
     """Closed PnL -4 and fees -0.0576 are in USDH at 0.75; the trips agree."""
     for kind in ("float", "exact"):
         fills = engine.give(fills_of(examples["6_fee_token"], kind))
@@ -107,7 +107,7 @@ def test_price_by_name_in_any_case(name: str, examples: dict[str, Any], engine: 
         assert not any(trip["at_par"] for trip in trips)
 
 
-def test_price_of_token_in_lower_case(examples: dict[str, Any]) -> None:
+def test_price_applies_to_lower_case_token(examples: dict[str, Any]) -> None:
     """The price also applies to funding if fills write the token in lower case."""
     fills = fills_of(examples["6_fee_token"]).assign(fee_token="usdh")
     paid = pd.DataFrame({"coin": ["flx:TSLA"], "time": times([1769178803_000]), "usdc": [-2.0]})
@@ -125,14 +125,14 @@ def test_price_of_unused_token_warns(examples: dict[str, Any], engine: Engine) -
         round_trips(fills, prices={"usddh": 0.75})
 
 
-def test_two_prices_of_one_token(examples: dict[str, Any]) -> None:
+def test_two_prices_of_token_are_refused(examples: dict[str, Any]) -> None:
     fills = fills_of(examples["6_fee_token"])
     with pytest.raises(ValueError, match="'usdh' has two prices"):
         attribution(fills, prices={"USDH": 0.75, "usdh": 0.5})
 
 
 @pytest.mark.parametrize("token", ["USDC", "usdc"])
-def test_usdc_has_no_price(token: str, examples: dict[str, Any]) -> None:
+def test_price_of_usdc_must_be_one(token: str, examples: dict[str, Any]) -> None:
     """Otherwise its fees would have a price, and its closed PnL none."""
     fills = fills_of(examples["6_fee_token"])
     with pytest.raises(ValueError, match="counts as one USD"):

@@ -53,7 +53,7 @@ def test_split_and_merge_close_nothing(examples: dict[str, Any]) -> None:
         assert (merge.closed, merge.stated, merge.after.size) == (0, 0, 0)
 
 
-def test_sold_leg_and_merge() -> None:
+def test_merge_after_sold_leg_by_hand() -> None:
     """Split 20, sell 20 No at 0.3, buy 20 No at 0.25, merge: the result is 6 - 5 USD."""
     rows = [
         fill("#10", "B", "0.5", "20.0", "Split Outcome"),
@@ -124,7 +124,7 @@ def test_conversion_legs_are_correct(world: World) -> None:
     assert set(seen) == set(CONVERSIONS)
 
 
-def test_dollars_back_tokens(world: World) -> None:
+def test_tokens_pay_the_split_dollars(world: World) -> None:
     """In every outcome, all tokens together pay exactly the dollars that were split."""
     supply: dict[str, Decimal] = defaultdict(Decimal)
     locked: dict[str, Decimal] = defaultdict(Decimal)
@@ -149,7 +149,7 @@ def test_dollars_back_tokens(world: World) -> None:
     assert supply["#2070"] > 0
 
 
-def test_split_legs_are_settled(world: World) -> None:
+def test_settled_split_legs_close_half(world: World) -> None:
     """No wins: an untraded No leg closes 0.5 a token, and the Yes leg -0.5."""
     result = chains(world.sources.fills)
     gains = []

@@ -37,7 +37,7 @@ def user(session: tk.Session) -> str:
     return str(session.world["users"][0])
 
 
-def test_rows_carry_known_names(session: tk.Session) -> None:
+def test_rows_have_known_dex_names(session: tk.Session) -> None:
     assert set(tk.current_depth(session=session)["dex"]) == {"hyperliquid", "eqx", "pre"}
     samples = tk.slippage_history("BTC", 1_000, "1d", session=session)
     assert set(samples["dex"]) == {"hyperliquid"}
@@ -148,7 +148,7 @@ def test_account_values_join_by_alias(alias: str) -> None:
     assert set(tokens["token"]) == {"USDC"}
 
 
-def test_aliases_group_together(examples: dict[str, list[dict[str, object]]]) -> None:
+def test_dex_aliases_are_one_group(examples: dict[str, list[dict[str, object]]]) -> None:
     fill = examples["2_liquidation_fills"][0]
     rows = [fill | {"coin": coin, "tid": n} for n, coin in enumerate(["HYPE", "main:HYPE"])]
     by_dex = tk.pnl.attribution(tk.frame("userFillsByTime", rows), by="dex")
@@ -169,7 +169,7 @@ STATES = OPERATIONS["batchClearinghouseStates"]
         (100, "ALL_DEXES", 9, 900),
     ],
 )
-def test_states_cost_by_user(users: int, dex: str, dexes: int, points: int) -> None:
+def test_cost_of_states_by_users_and_dexes(users: int, dex: str, dexes: int, points: int) -> None:
     request = {"type": STATES.type, "users": [USER] * users, "dex": dex}
     assert request_points(STATES, request, dexes) == points
 
@@ -196,7 +196,7 @@ def test_service_charges_known_costs(strict: bool, costs: dict[int, int]) -> Non
                 tk.batch_clearinghouse_states(accounts, session=result)
 
 
-def test_plan_says_true_cost(session: tk.Session) -> None:
+def test_plan_of_states_states_actual_cost(session: tk.Session) -> None:
     users = session.world["users"][:3]
     plan = tk.plan(tk.batch_clearinghouse_states, users, dex="ALL_DEXES", session=session)
     assert (plan.points, plan.sure) == (18, "at most")
@@ -236,7 +236,7 @@ def test_ledger_before_first_day_warns() -> None:
     assert "2025-07-28" not in tk.provenance(rows).get("history", "")
 
 
-def test_paging_with_both_cursors(session: tk.Session) -> None:
+def test_both_cursor_kinds_give_same_rows(session: tk.Session) -> None:
     builder = session.world["builders"][0]
     asked = {"page_size": 97, "numbers": "text"}
     exclusive = tk.builder_approved_fills_by_time(builder, 0, session=session, **asked)
@@ -256,7 +256,7 @@ def test_paging_with_both_cursors(session: tk.Session) -> None:
         (200, b"<html>Log in</html>", tk.AnswerInvalid, 1),
     ],
 )
-def test_gateway_answers_are_named(
+def test_gateway_errors_name_cloudflare(
     status: int, content: bytes, error: type[tk.ToolkitError], requests: int
 ) -> None:
     result = connect(
@@ -275,7 +275,7 @@ def test_gateway_answers_are_named(
     assert result.counts.requests == requests
 
 
-def test_any_operation_is_requestable(session: tk.Session) -> None:
+def test_unknown_operation_reaches_the_service(session: tk.Session) -> None:
     with pytest.raises(tk.BadRequest, match=r"Unknown type: portfolioState \(status 400\)"):
         tk.info({"type": "portfolioState", "user": USER}, session=session)
 

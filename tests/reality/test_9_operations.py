@@ -210,7 +210,7 @@ def test_funding_history_equals_payments(world: World, ask: Any) -> None:
         assert {time: history[time] for time in rates} == rates
 
 
-def test_funding_history_range(world: World, ask: Any) -> None:
+def test_funding_history_includes_both_bounds(world: World, ask: Any) -> None:
     end = world.sources.now_ms
     rows = ask("fundingHistory", coin="BTC", startTime=end - 3 * HOUR, endTime=end - HOUR)
     assert [row["time"] for row in rows] == [end - 3 * HOUR, end - 2 * HOUR, end - HOUR]
@@ -220,7 +220,7 @@ def test_funding_history_range(world: World, ask: Any) -> None:
     assert 0 < len(delisted) < len(whole)
 
 
-def test_exchange_status_is_now(world: World, ask: Any) -> None:
+def test_exchange_status_has_present_time(world: World, ask: Any) -> None:
     assert ask("exchangeStatus") == {"time": world.sources.now_ms, "specialStatuses": None}
 
 
@@ -245,7 +245,7 @@ def test_candles_equal_trades(world: World, ask: Any, interval: str) -> None:
     assert all(item["T"] < two["t"] for item, two in itertools.pairwise(rows))
 
 
-def test_candles_in_range(world: World, ask: Any) -> None:
+def test_candles_include_both_bounds(world: World, ask: Any) -> None:
     end = world.sources.now_ms
     asked = {"coin": "BTC", "interval": "1h", "startTime": end - 3 * HOUR, "endTime": end - HOUR}
     rows = ask("candleSnapshot", req=asked)
@@ -279,7 +279,7 @@ def test_state_equals_batch(world: World, ask: Any) -> None:
             assert ask("clearinghouseState", user=user, dex=dex) == batch[user]
 
 
-def test_unavailable_state_raises(world: World, session: tk.Session) -> None:
+def test_unavailable_state_is_500(world: World, session: tk.Session) -> None:
     [user] = world.sources.unavailable
     site = session.client._transport._site  # type: ignore[attr-defined]
     body = json.dumps({"type": "clearinghouseState", "user": user}).encode()
@@ -314,7 +314,7 @@ def test_sub_accounts_have_states(world: World, ask: Any) -> None:
     assert ask("subAccounts", user=NOBODY) is None
 
 
-def test_roles_of_users(world: World, ask: Any) -> None:
+def test_vaults_have_role_vault(world: World, ask: Any) -> None:
     roles = {user: ask("userRole", user=user)["role"] for user in users(world)}
     vaults = {
         update.delta.vault
@@ -326,7 +326,7 @@ def test_roles_of_users(world: World, ask: Any) -> None:
     assert ask("userRole", user=NOBODY) == {"role": "missing"}
 
 
-def test_vault_equities_add_up(world: World, ask: Any) -> None:
+def test_vault_equities_add_up_to_account_value(world: World, ask: Any) -> None:
     equities: dict[str, Decimal] = defaultdict(Decimal)
     for user in users(world):
         for row in ask("userVaultEquities", user=user):
@@ -409,7 +409,7 @@ def test_portfolio_ends_at_equity(world: World, ask: Any) -> None:
         assert day["pnlHistory"][-1][0] == world.sources.now_ms
 
 
-def test_abstraction_equals_mode(world: World, ask: Any) -> None:
+def test_abstraction_follows_account_mode(world: World, ask: Any) -> None:
     latest = max(world.sources.account_snapshots, key=lambda snapshot: snapshot.time)
     modes = {row.user: row.account_mode for rows in latest.values.values() for row in rows}
     names = ["default", "dexAbstraction", "unifiedAccount", "portfolioMargin"]
@@ -488,7 +488,7 @@ def test_order_status_is_last_event(world: World, ask: Any) -> None:
         assert answer["order"]["statusTimestamp"] == event.status_timestamp
 
 
-def test_order_status_by_client_id(world: World, ask: Any) -> None:
+def test_order_status_finds_client_id(world: World, ask: Any) -> None:
     user, event = next((user, e) for user, e in world.sources.orders if e.order.cloid)
     found = ask("orderStatus", user=user, oid=event.order.cloid)
     assert found["order"]["order"]["oid"] == event.order.oid

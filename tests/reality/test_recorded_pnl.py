@@ -41,7 +41,7 @@ def recorded(name: str, operation: str, numbers: str) -> pd.DataFrame:
 @pytest.mark.parametrize("numbers", ["float", "exact"])
 @pytest.mark.parametrize("helper", HELPERS)
 @pytest.mark.parametrize("section", SECTIONS)
-def test_hand_made_gains_follow_rules(
+def test_helpers_keep_closed_pnl_of_rows(
     examples: dict[str, Any], section: str, helper: str, numbers: str
 ) -> None:
     """The gains of helpers equal those of the rows, and the audit confirms them."""
@@ -56,7 +56,7 @@ def test_hand_made_gains_follow_rules(
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])
-def test_recorded_fills_of_2023(numbers: str) -> None:
+def test_recorded_fills_of_2023_have_known_pnl(numbers: str) -> None:
     """500 fills of five minutes lack trade ids, fee tokens and transaction indexes."""
     fills = recorded("userFills", "userFills", numbers)
     row = pnl.attribution(fills).iloc[0]
@@ -73,7 +73,7 @@ def test_recorded_fills_of_2023(numbers: str) -> None:
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])
-def test_recorded_funding_outside_fills(numbers: str) -> None:
+def test_recorded_funding_outside_fills_is_separate(numbers: str) -> None:
     """Funding of two weeks with fills of five minutes: 695 USD were once added silently."""
     fills = recorded("userFills", "userFills", numbers)
     paid = recorded("userFunding", "userFunding", numbers)

@@ -219,7 +219,7 @@ def public_helpers() -> list[str]:
     )
 
 
-def test_table_lists_every_helper() -> None:
+def test_every_helper_has_recorded_inputs() -> None:
     assert sorted([*TAKES, *NOT_RECORDED]) == public_helpers()
 
 
@@ -255,7 +255,7 @@ def is_own_error(error: BaseException) -> bool:
 
 
 @pytest.mark.parametrize("helper", TAKES)
-def test_helpers_return_or_explain(helper: str, sources: dict[str, Frames]) -> None:
+def test_helpers_return_or_raise_own_error(helper: str, sources: dict[str, Frames]) -> None:
     tried = 0
     for source, frames in sources.items():
         needed = set(TAKES[helper]) - MAY_LACK.get(helper, set())
@@ -277,7 +277,7 @@ def test_helpers_return_or_explain(helper: str, sources: dict[str, Frames]) -> N
 # Golden figures, computed by hand.
 
 
-def test_liquidated_trip_is_named(sources) -> None:
+def test_liquidated_trip_has_status_and_net(sources) -> None:
     """6.2 are opened at 30 and liquidated at 21.2: -54.56 less 0.142848 of fees."""
     trip = tk.pnl.round_trips(sources["2 liquidated"]["fills"], account=USER).iloc[0]
     assert trip["status"] == "liquidated"
@@ -290,7 +290,7 @@ def test_counterparty_is_not_liquidated(sources) -> None:
     assert "liquidated" not in set(trips["status"])
 
 
-def test_spot_cash_is_flat_to_flat(sources) -> None:
+def test_spot_net_equals_cash(sources) -> None:
     """-1000 + 1099.23 - 0.769461 = 98.460539."""
     row = tk.pnl.attribution(sources["3 spot"]["fills"]).iloc[0]
     assert row["net"] == pytest.approx(98.460539)
