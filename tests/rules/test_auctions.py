@@ -23,7 +23,7 @@ def test_price_rounds_halves_to_even() -> None:
     assert [auction_price(start, Fraction(0), 0, 7) for start in starts] == [0, 2, 2]
 
 
-def test_line_has_three_inverses() -> None:
+def test_price_floor_and_time_agree() -> None:
     """From 600 to 200 in 80 seconds: 500 after 20 seconds."""
     assert price_at(600.0, 200.0, 20, 80) == 500.0
     assert floor_price(600.0, 500.0, 20, 80) == 200.0

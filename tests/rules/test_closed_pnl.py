@@ -69,7 +69,7 @@ def test_flip_closes_and_opens() -> None:
     assert replay_perp_fills([(3, 100), (-5, 110), (2, 105)]) == [0, 30, 10]
 
 
-def test_close_down_to_one_lot() -> None:
+def test_last_lot_keeps_entry_price() -> None:
     """One lot of 3 is left, at the old entry price: 2 * 7, then 1 * 12; a short loses as much."""
     assert replay_perp_fills([(3, 100), (-2, 107), (-1, 112)]) == [0, 14, 12]
     assert replay_perp_fills([(-3, 100), (2, 107), (1, 112)]) == [0, -14, -12]
@@ -77,7 +77,7 @@ def test_close_down_to_one_lot() -> None:
     assert replay_perp_fills([(-3, 100), (4, 107), (-1, 112)]) == [0, -21, 5]
 
 
-def test_flip_of_one_lot() -> None:
+def test_flip_of_one_lot_by_hand() -> None:
     assert replay_perp_fills([(1, 100), (-3, 107), (2, 112)]) == [0, 7, -10]
     assert replay_perp_fills([(-1, 100), (3, 107), (-2, 112)]) == [0, -7, 10]
 
@@ -104,12 +104,12 @@ def test_partial_closes_keep_entry_price(lots: int, px: int, shares: list[int]) 
     assert entry_price(size, entry) == px
 
 
-def test_truncation_to_coarser_ticks() -> None:
+def test_closed_pnl_is_truncated_to_ticks() -> None:
     assert replay_perp_fills([(1, 1019), (-1, 1020)], tick=10) == [0, 10]
 
 
 @pytest.mark.parametrize(("sz_decimals", "decimals"), [(0, 6), (5, 1), (6, 0), (8, 0)])
-def test_perp_price_decimals(sz_decimals: int, decimals: int) -> None:
+def test_perp_price_decimals_follow_size_decimals(sz_decimals: int, decimals: int) -> None:
     assert price_decimals(sz_decimals) == decimals
 
 
@@ -132,7 +132,7 @@ def test_perp_price_decimals(sz_decimals: int, decimals: int) -> None:
         ((-10, 100), (11, 110, 1), (100, 1, 110)),
     ],
 )
-def test_rule_of_2023(
+def test_rule_of_2023_by_hand(
     before: tuple[int, int], fill: tuple[int, int, int], after: tuple[int, int, int]
 ) -> None:
     assert apply_perp_fill_2023(*before, *fill) == after

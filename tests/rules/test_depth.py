@@ -56,7 +56,7 @@ def test_one_sided_book_has_no_mid() -> None:
     assert depth_bands(half, (10,)) == [(10, 0.0, 0.0)]
 
 
-def test_recorded_book_by_levels(recorded: Book) -> None:
+def test_slippage_equals_walk_of_recorded_book(recorded: Book) -> None:
     """The test walks the recorded book level by level, without arrays."""
     middle = mid_price(recorded)
     assert middle == pytest.approx((2.111 + 2.1124) / 2)
@@ -83,7 +83,7 @@ def walk_levels(levels: np.ndarray, usd: float, middle: float) -> float | None:
     return None
 
 
-def test_recorded_depth_reaches_total(recorded: Book) -> None:
+def test_widest_band_has_total_depth(recorded: Book) -> None:
     result = depth_bands(recorded)
     assert [width for width, _, _ in result] == list(BANDS_BPS)
     for side in (1, 2):
@@ -126,7 +126,7 @@ def test_slippage_bounds_by_hand(sign: int) -> None:
     assert most == pytest.approx(wide)
 
 
-def test_best_price_beyond_narrow_band() -> None:
+def test_bound_is_at_least_best_price() -> None:
     """Nothing lies within 10 bps: the best price is at 15."""
     args = np.array([[0.0, 3_000.0]]), np.array([10.0, 25.0]), np.array([15.0])
     least, most = slippage_bounds(np.array([1_000.0]), *args, 1)
@@ -134,7 +134,7 @@ def test_best_price_beyond_narrow_band() -> None:
     assert most == pytest.approx([25.0])
 
 
-def test_bounds_of_empty_book_and_order() -> None:
+def test_empty_book_has_no_upper_bound() -> None:
     """No depth is known: all of the order may lie beyond the widest band."""
     widths, spread = np.array([10.0, 25.0]), np.array([4.0, 4.0])
     least, most = slippage_bounds(np.array([1_000.0, 0.0]), np.zeros((2, 2)), widths, spread, 1)

@@ -41,14 +41,14 @@ def test_rounded_payments_sum_to_zero(amounts: list[int]) -> None:
         assert abs(rounded[account] - Fraction(exact, 10**10)) < 1
 
 
-def test_samples_divide_oracle() -> None:
+def test_three_samples_imply_oracle_of_one() -> None:
     low, high = exact_oracle_range(Fraction(-6), Fraction(2), Fraction(1, 100), 3)
     assert low < 100 < high
     assert high - low == 2 * Fraction(3, 10**6) / (2 * Fraction(1, 100) * 3)
 
 
 @given(sizes, prices, rates)
-def test_both_sides_pay_same(szi: int, oracle: int, rate: int) -> None:
+def test_long_and_short_pay_opposite_amounts(szi: int, oracle: int, rate: int) -> None:
     assert funding_payment(szi, oracle, rate, 12) == -funding_payment(-szi, oracle, rate, 12)
 
 

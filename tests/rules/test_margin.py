@@ -80,7 +80,7 @@ def test_margin_rises_without_jumps(tiers: list[tuple[int, int]]) -> None:
     assert exact == sorted(exact)
 
 
-def test_one_tier_equals_none() -> None:
+def test_one_tier_equals_leverage_alone() -> None:
     notional = np.array([0.0, 7.0, 1e9, np.nan, -8.0])
     plain = maintenance(notional, [3, 10, 40, 40, 40])
     tiered = maintenance(notional, [[3], [10], [40], [40], [40]], [[0]] * 5)
@@ -122,7 +122,7 @@ def test_adverse_move_crosses_tier() -> None:
     assert prices == pytest.approx([100 * (1 - result[0]), 100 * (1 + result[1])])
 
 
-def test_moves_agree_on_one_tier() -> None:
+def test_adverse_moves_agree_on_one_tier() -> None:
     """Two accounts: one long and short of different leverage, one below its margin."""
     owner, notional = [0, 1, 0], [400.0, 90.0, -150.0]
     most, low = pad_tiers([[(0, 50)], [(0, 5)], [(0, 10)]])
@@ -149,7 +149,7 @@ def test_equity_equals_margin_at_liquidation(
     assert result[0] == pytest.approx(float(px), rel=1e-9)
 
 
-def test_moves_through_many_tiers() -> None:
+def test_adverse_moves_through_tiers_by_hand() -> None:
     """10,000 long fall to a notional in each tier, where the equity left is the margin."""
     tiers = [(0, 50), (1_000, 20), (2_000, 10), (3_000, 5), (4_000, 1)]
     ends = [200, 1_500, 2_600, 3_700, 4_800, 9_000, 11_000]
@@ -169,7 +169,7 @@ def test_margin_is_missing_without_leverage() -> None:
     assert margins[1] == 3e3 / 20 + 7e3 / 10
 
 
-def test_decimals_and_float_owners_are_read() -> None:
+def test_margin_accepts_decimals() -> None:
     assert maintenance([Decimal(1000)], [Decimal(50)]).dtype == np.float64
     assert maintenance(Decimal(3000), [[50.0, 5.0]], [[0, 2000]]).dtype == np.float64
     most, low = pad_tiers([[(0, 10)]] * 2)
@@ -180,7 +180,7 @@ def test_decimals_and_float_owners_are_read() -> None:
     assert prices == pytest.approx([50 * 80 / 95])
 
 
-def test_no_price_at_zero_or_below() -> None:
+def test_liquidation_price_at_zero_is_missing() -> None:
     """A long that is paid in full is liquidated at 0 or below, so at no price."""
     prices = liquidation_price([100.0] * 3, [1.0] * 3, [100.0, 150.0, 50.0], [[10]] * 3, [[0]] * 3)
     assert prices.dtype == np.float64
@@ -188,13 +188,13 @@ def test_no_price_at_zero_or_below() -> None:
     assert prices[2] == pytest.approx(50 / 0.95)
 
 
-def test_price_below_zero_is_of_first_tier() -> None:
+def test_liquidation_price_below_zero_uses_first_tier() -> None:
     """2,000 on a long of 1,000 at a rate of 1/80: (2,000 - 12.5) / (1 - 1/80) away."""
     away = Fraction(2000 * 80 - 1000, 79)
     assert exact_liquidation_price(1000, 1, 2000, THREE) == 1000 - away
 
 
-def test_price_of_cheap_coin() -> None:
+def test_liquidation_price_of_cheap_coin_by_hand() -> None:
     """50 long on 10: (10 - 2.5) / (50 - 2.5) of 0.5 away."""
     price = liquidation_price([0.5], [100.0], [10.0], [[10]], [[0]])
     assert price == pytest.approx([0.5 * 40 / 47.5])

@@ -19,7 +19,7 @@ def book_side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @given(LEVELS, st.floats(0.05, 0.9), st.floats(0.05, 0.9))
-def test_bound_is_at_most_cost(
+def test_lower_bound_is_at_most_cost(
     sign: int, steps: list[tuple[float, float]], one: float, two: float
 ) -> None:
     """It holds for any book, up to rounding to two decimals, which matters more for close sizes."""
@@ -37,7 +37,7 @@ def test_bound_is_at_most_cost(
     assert least <= costs[2] + 2 * rounding
 
 
-def test_bound_without_smaller_size() -> None:
+def test_bound_from_one_size_is_its_cost() -> None:
     nothing = (np.array([0.0]), np.array([0.0]))
     known = (np.array([1000.0]), np.array([20.0]))
     for sign in (1, -1):

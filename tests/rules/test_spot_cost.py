@@ -56,7 +56,7 @@ def make_rows(
     return rows
 
 
-def test_example_of_section_3() -> None:
+def test_recorded_example_by_hand() -> None:
     """99.93 * (11 - 1000 / 99.93) = 99.23, and cash -1000 + 1099.23 is the same."""
     closed, basis = apply_spot_fill(FLAT, 10_000, 100, fee=7)
     assert (closed, basis) == (0, Basis(9_993, 1_000_000, 0))
@@ -72,13 +72,13 @@ def test_partial_sell_keeps_average() -> None:
     assert apply_spot_fill(basis, -3, 11, unit=20) == (33 - 40, Basis(4, 31, 0))
 
 
-def test_fee_in_other_token_leaves_size() -> None:
+def test_only_token_fee_reduces_size() -> None:
     """Without a token fee the size stays ten; the fee in USDC is no part of the cost."""
     assert apply_spot_fill(FLAT, 10, 3) == (0, Basis(10, 30, 0))
     assert apply_spot_fill(FLAT, 10, 3, fee=1) == (0, Basis(9, 30, 0))
 
 
-def test_gap_out_takes_cost_share() -> None:
+def test_leaving_tokens_take_share_of_cost() -> None:
     """A quarter of the tokens leaves with a quarter of the cost, without proceeds."""
     assert adjust_balance(Basis(40, 100, 8), 30) == (25, Basis(30, 75, 6))
 
@@ -96,12 +96,12 @@ def test_gap_in_has_unknown_cost() -> None:
     assert average_cost(basis) == (100, 40)
 
 
-def test_sell_of_partly_unknown_tokens() -> None:
+def test_sell_of_partly_unknown_tokens_by_hand() -> None:
     """Average of the bought is 2.5; 25 of 50 sold at 4 close 25 * 1.5, half rounds up."""
     assert apply_spot_fill(Basis(50, 100, 10), -25, 4) == (37, Basis(25, 50, 5))
 
 
-def test_sell_of_unknown_tokens_only() -> None:
+def test_sell_of_unknown_tokens_has_no_pnl() -> None:
     assert apply_spot_fill(Basis(50, 0, 50), -20, 4) == (None, Basis(30, 0, 30))
 
 
@@ -132,12 +132,12 @@ def test_negation_moves_cost() -> None:
     assert came == [Basis(10, 10, 2), Basis(15, 13, 3), Basis(10, 10, 2)]
 
 
-def test_negation_beyond_balance() -> None:
+def test_negation_beyond_balance_is_partly_unknown() -> None:
     """The cost of four of ten is known: six tenths of the new tokens are of unknown cost."""
     assert swap_tokens([(Basis(4, 12, 0), 10)], [(FLAT, 10)]) == ([FLAT], [Basis(10, 12, 6)])
 
 
-def test_merge_closes_spread() -> None:
+def test_merge_closes_difference_of_leg_prices() -> None:
     """Both legs at 50, one bought at 30 instead: merging a pair closes 20 on that leg."""
     _, yes = apply_spot_fill(FLAT, 8, 50)
     _, no = apply_spot_fill(FLAT, 8, 30)
@@ -157,7 +157,7 @@ def test_closed_pnl_matches_fractions(drawn: list[tuple[str, int, int]]) -> None
 
 
 @given(moves, st.sampled_from([1, 10, 1_000]))
-def test_cash_is_closed_pnl_and_cost(drawn: list[tuple[str, int, int]], unit: int) -> None:
+def test_cash_is_closed_pnl_less_costs(drawn: list[tuple[str, int, int]], unit: int) -> None:
     """Cash = closed PnL - disposed cost + cost of unknown tokens - remaining cost, exactly."""
     cash, closed, disposed, basis = 0, 0, 0, FLAT
     for start, change, px, fee in make_rows(drawn, unknown=False):
@@ -170,7 +170,7 @@ def test_cash_is_closed_pnl_and_cost(drawn: list[tuple[str, int, int]], unit: in
 
 
 @given(moves)
-def test_basis_stays_valid(drawn: list[tuple[str, int, int]]) -> None:
+def test_cost_basis_is_never_negative(drawn: list[tuple[str, int, int]]) -> None:
     basis = FLAT
     for start, change, px, fee in make_rows(drawn, unknown=True):
         _, basis = adjust_balance(basis, start)

@@ -5,7 +5,7 @@ import pytest
 from toolkit.rules.staking import WEEKS, apr, apy, implied_fee
 
 
-def test_apr_is_a_year_of_days() -> None:
+def test_apr_is_365_daily_rewards() -> None:
     """20 on a stake of 73,000 in a day: 7,300 a year."""
     assert apr(20.0, 73_000.0) == pytest.approx(0.1)
 
