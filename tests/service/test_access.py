@@ -23,7 +23,7 @@ points_per_minute = 5000
 """
 
 
-def test_keys_file(tmp_path: Path) -> None:
+def test_keys_file_becomes_keys(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(GOOD)
     assert read_keys(file) == [
@@ -51,7 +51,7 @@ def test_keys_file(tmp_path: Path) -> None:
         (f"[[key]]\nsecret = 'hush'\n[[key]]\nsecret_sha256 = '{HASH}'", "same secret"),
     ],
 )
-def test_keys_file_with_wrong_content(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_keys_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(text)
     with pytest.raises(KeysUnreadable, match=message) as caught:
@@ -60,7 +60,7 @@ def test_keys_file_with_wrong_content(tmp_path: Path, text: str, message: str) -
 
 
 @pytest.mark.parametrize("digest", [HASH, HASH.upper()])
-def test_hashed_key(tmp_path: Path, digest: str) -> None:
+def test_hashed_key_accepts_its_secret(tmp_path: Path, digest: str) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(f'[[key]]\nname = "mine"\nsecret_sha256 = "{digest}"')
     access = Access(read_keys(file))
@@ -70,7 +70,7 @@ def test_hashed_key(tmp_path: Path, digest: str) -> None:
             access.find_key({"authorization": f"Bearer {wrong}"})
 
 
-def test_unreadable_keys_file(tmp_path: Path) -> None:
+def test_unreadable_keys_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KeysUnreadable, match="No such file"):
         read_keys(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")

@@ -41,7 +41,7 @@ SHORT = b"[1]"
         (",,gzip,", "gzip"),
     ],
 )
-def test_encoding_by_weight(accepted: str, chosen: str) -> None:
+def test_encoding_of_largest_weight_is_chosen(accepted: str, chosen: str) -> None:
     assert choose_encoding(accepted) == chosen
 
 
@@ -55,7 +55,7 @@ def test_small_response_is_uncompressed(accepted: str, compressed: bool) -> None
     assert (gzip.decompress(got.content) if compressed else got.content) == SHORT
 
 
-def test_refused_identity_without_alternative() -> None:
+def test_response_without_accepted_encoding_is_uncompressed() -> None:
     """The client accepts no encoding of ours: an uncompressed response is better than none."""
     got = compress_response(json_response(LONG), "identity;q=0, br")
     assert (got.content, "content-encoding" in got.headers) == (LONG, False)

@@ -88,7 +88,7 @@ def test_user_fills_newest_first(
     )
 
 
-def test_builder_only_in_user_fills(asker: Asker, routed_user: tuple[str, str]) -> None:
+def test_only_user_fills_name_builder(asker: Asker, routed_user: tuple[str, str]) -> None:
     user, builder = routed_user
     latest = asker.ask("userFills", user=user, builder=builder)
     assert latest
@@ -102,7 +102,7 @@ def test_builder_only_in_user_fills(asker: Asker, routed_user: tuple[str, str]) 
     assert not any(row.get("builder", "none") is None for row in everything)
 
 
-def test_dex_filter_native_names(asker: Asker, fills: dict[str, list[Fill]]) -> None:
+def test_dex_filter_selects_fills_of_dex(asker: Asker, fills: dict[str, list[Fill]]) -> None:
     user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
     by_dex = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx")
     assert by_dex
@@ -114,7 +114,9 @@ def test_dex_filter_native_names(asker: Asker, fills: dict[str, list[Fill]]) -> 
 
 
 @pytest.mark.parametrize("limit", [7, 2000])
-def test_filters_with_pages(asker: Asker, fills: dict[str, list[Fill]], limit: int) -> None:
+def test_filtered_page_has_full_size(
+    asker: Asker, fills: dict[str, list[Fill]], limit: int
+) -> None:
     user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
     expected = [sent_fill(row, TIMED) for row in fills[user] if row.coin.startswith("eqx:")]
     page = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx", limit=limit)
@@ -206,7 +208,7 @@ def test_partial_fills_are_merged() -> None:
     ]
 
 
-def test_other_fills_stay_separate() -> None:
+def test_fills_of_different_orders_stay_separate() -> None:
     rows = [
         fill(oid=1),
         fill(oid=2),
@@ -239,7 +241,7 @@ def had_approved(world: World, user: str, builder: str, time: int) -> bool:
     return bool(said) and said[-1][-1]
 
 
-def test_builder_funding_of_approving_users(asker: Asker, world: World) -> None:
+def test_builder_funding_is_of_approving_users(asker: Asker, world: World) -> None:
     for builder in world.builders:
         expected = [
             msgspec.to_builtins(row)
@@ -251,7 +253,7 @@ def test_builder_funding_of_approving_users(asker: Asker, world: World) -> None:
         assert asker.pages("builderApprovedFundingByTime", 7, builder=builder) == expected
 
 
-def test_inclusive_funding_cursor(asker: Asker, world: World) -> None:
+def test_inclusive_funding_cursor_repeats_last_row(asker: Asker, world: World) -> None:
     builder = world.builders[0]
     first = asker.ask("builderApprovedFundingByTime", builder=builder, startTime=0, limit=5)
     last = first[-1]
@@ -276,7 +278,7 @@ def test_ledger_is_complete_and_ascending(asker: Asker, world: World) -> None:
     assert later == [row for row in expected if row["time"] == middle]
 
 
-def test_slippage_by_coin_and_amount(asker: Asker, world: World) -> None:
+def test_slippage_is_of_coin_and_amount(asker: Asker, world: World) -> None:
     for coin, stored in (("BTC", "BTC"), ("main:BTC", "BTC"), ("eqx:TSLA", "eqx:TSLA")):
         expected = [
             msgspec.to_builtins(row)
@@ -290,14 +292,14 @@ def test_slippage_by_coin_and_amount(asker: Asker, world: World) -> None:
     assert asker.ask("slippageHistory", coin="NOPE", amount=1000, startTime=0) == []
 
 
-def test_meta_of_each_dex(asker: Asker, world: World) -> None:
+def test_meta_of_each_dex_equals_simulation(asker: Asker, world: World) -> None:
     for dex, meta in world.sources.metas.items():
         assert asker.ask("meta", dex=dex) == msgspec.json.decode(msgspec.json.encode(meta))
     assert asker.ask("meta") == asker.ask("meta", dex="")
     assert asker.ask("meta", dex="nowhere") == {"universe": []}
 
 
-def test_builder_fills_of_approving_users(asker: Asker, world: World) -> None:
+def test_builder_fills_are_of_approving_users(asker: Asker, world: World) -> None:
     for builder in world.builders:
         expected = [
             {**{"builder": None}, **sent_fill(row, ("venue", "user")), "user": user}

@@ -42,7 +42,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return folder
 
 
-def test_local_session() -> None:
+def test_local_session_knows_its_world() -> None:
     with local(7, "tiny", default=False) as session:
         assert session.simulated
         assert session.label == "simulated, seed 7, size tiny"
@@ -50,7 +50,7 @@ def test_local_session() -> None:
         assert session.now_ms() == session.world["now_ms"]
 
 
-def test_module_does_not_hide_function() -> None:
+def test_local_remains_function_after_import() -> None:
     with tk.local(7, "tiny", default=False) as session:
         assert session.simulated
 
@@ -79,12 +79,12 @@ def test_invalid_seed_is_refused(size: str, seed: Any, error: type[Exception]) -
         local(seed, size, default=False)
 
 
-def test_integer_types_as_seed() -> None:
+def test_numpy_integer_is_valid_seed() -> None:
     with local(np.int64(7), "tiny", default=False) as session:
         assert session.world["seed"] == 7
 
 
-def test_cache_file_name(tmp_path: Path) -> None:
+def test_cache_file_name_has_size_and_seed(tmp_path: Path) -> None:
     simulated_store(7, "tiny", tmp_path).close()
     (file,) = tmp_path.iterdir()
     assert re.fullmatch(r"tiny-7-\d+\.\d+\.\d+-[0-9a-f]{16}\.db", file.name)
@@ -265,7 +265,7 @@ except OSError as error:
 """
 
 
-def test_full_disk_warning(tmp_path: Path) -> None:
+def test_full_disk_warns_and_leaves_no_file(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
     )
@@ -302,7 +302,7 @@ def _run_without_home(folder: Path, *prefix: str, **environment: str) -> list[st
     return done.stdout.splitlines()
 
 
-def test_user_without_home_folder(tmp_path: Path) -> None:
+def test_user_without_home_folder_is_warned(tmp_path: Path) -> None:
     prefix = ("unshare", "--user", "--map-user=12345")  # no entry in the list of users
     try:
         subprocess.run([*prefix, "true"], check=True, capture_output=True)
@@ -316,7 +316,7 @@ def test_user_without_home_folder(tmp_path: Path) -> None:
     assert files == "[]"
 
 
-def test_home_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_home_warns(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     world, *_, files = _run_without_home(tmp_path, HOME=str(file))
@@ -434,7 +434,9 @@ def test_world_prints_summary() -> None:
         (["lab", "--folder", "/none"], 2, "/none"),
     ],
 )
-def test_mistake_prints_one_line(arguments: list[str], code: int, message: str) -> None:
+def test_mistake_prints_message_without_traceback(
+    arguments: list[str], code: int, message: str
+) -> None:
     result = runner.invoke(app, arguments)
     assert result.exit_code == code
     assert message in result.output
@@ -459,7 +461,7 @@ def test_warning_if_other_machines_reach_service(monkeypatch: pytest.MonkeyPatch
     assert "hush" not in output
 
 
-def test_used_port_message() -> None:
+def test_used_port_names_alternative() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         result = runner.invoke(app, ["serve", "--port", port, "--size", "tiny"])
@@ -468,7 +470,7 @@ def test_used_port_message() -> None:
     assert "--port 0 selects a free port" in result.output
 
 
-def test_serve_until_interrupt(cache: Path) -> None:
+def test_interrupt_ends_service_without_traceback(cache: Path) -> None:
     command = [sys.executable, "-c", "from toolkit.cli import app; app()"]
     command += ["serve", "--port", "0", "--size", "tiny"]
     environment = {**os.environ, "TOOLKIT_API_KEY": "s3cret", "PYTHONUNBUFFERED": "1"}

@@ -64,7 +64,7 @@ def test_null_transaction_index_is_zero(tmp_path: Path) -> None:
     assert [row["txIndex"] for row in found] == [0, 3]
 
 
-def test_aggregated_fills_with_odd_fields(tmp_path: Path) -> None:
+def test_sum_with_missing_part_is_missing(tmp_path: Path) -> None:
     """A sum of which a part is missing is missing; unknown fields are kept."""
     object_ = {"liquidatedUser": None, "markPx": "1.2", "method": None, "novelty": 1}
     odd = {**OLD_FILL, "fee": None, "liquidation": object_, "novelty": [1]}
@@ -76,7 +76,7 @@ def test_aggregated_fills_with_odd_fields(tmp_path: Path) -> None:
     assert other == {**rows[2], "txIndex": 0}
 
 
-def test_null_fields_of_recorded_event(tmp_path: Path) -> None:
+def test_event_with_null_builder_is_served(tmp_path: Path) -> None:
     """Live answers write null where a field has no value."""
     order = {"coin": "BTC", "side": "B", "oid": 1}
     event = {"status": "open", "statusTimestamp": 5, "txIndex": None, "order": order}
@@ -89,7 +89,7 @@ def test_null_fields_of_recorded_event(tmp_path: Path) -> None:
     assert len(routed) == 1
 
 
-def test_open_order_without_size_and_time(tmp_path: Path) -> None:
+def test_open_order_without_size_is_served(tmp_path: Path) -> None:
     """A later fill cannot be subtracted from a size that the recording lacks."""
     order = {"coin": "SUI", "side": "A", "oid": 1}
     events = [{"status": "open", "statusTimestamp": 5, "order": order}]
@@ -100,7 +100,7 @@ def test_open_order_without_size_and_time(tmp_path: Path) -> None:
     assert [row["oid"] for row in asker.ask("openOrders", user=USER)] == [1]
 
 
-def test_funding_of_stand_in_builder(tmp_path: Path) -> None:
+def test_recorded_funding_belongs_to_stand_in_builder(tmp_path: Path) -> None:
     delta = {
         "coin": "APE",
         "fundingRate": "-0.00029319",
@@ -193,7 +193,9 @@ def test_unserved_files_are_listed(tmp_path: Path) -> None:
         ("time", None, "row 1: time: this key field is missing; the row is useless"),
     ],
 )
-def test_odd_recorded_value_is_named(tmp_path: Path, field: str, value: Any, words: str) -> None:
+def test_invalid_recorded_value_is_named(
+    tmp_path: Path, field: str, value: Any, words: str
+) -> None:
     rows = [OLD_FILL, {**OLD_FILL, field: value}]
     record(tmp_path, "bad", {"type": "userFills", "user": USER}, rows)
     record(tmp_path, "good", {"type": "userFills", "user": USER}, [OLD_FILL])
@@ -202,7 +204,7 @@ def test_odd_recorded_value_is_named(tmp_path: Path, field: str, value: Any, wor
     assert asker.ask("userFills", user=USER) == [{**OLD_FILL, "txIndex": 0}]
 
 
-def test_odd_value_deep_in_file_is_named(tmp_path: Path) -> None:
+def test_invalid_nested_value_is_named(tmp_path: Path) -> None:
     delta = {"type": "funding", "coin": "APE", "usdc": "1..5", "szi": "4", "fundingRate": "0.1"}
     good = {"delta": {**delta, "usdc": "1.5"}, "hash": "0x0", "time": 2}
     rows = [good, {**good, "delta": delta, "time": 3}]
@@ -224,7 +226,7 @@ def test_odd_value_deep_in_file_is_named(tmp_path: Path) -> None:
     assert found.world["users"] == []  # the valid row of a damaged file is not read either
 
 
-def test_unserved_folder_names_reasons(tmp_path: Path) -> None:
+def test_folder_without_recordings_names_reasons(tmp_path: Path) -> None:
     with pytest.raises(NoRecordings, match=r"There is no folder .*nowhere$"):
         read_recordings(tmp_path / "nowhere")
     with pytest.raises(NoRecordings, match=r"no file name ends in \.json"):
@@ -325,7 +327,7 @@ def test_recorded_frame_has_history_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_unknown_fields_in_orders(tmp_path: Path, strict: bool) -> None:
+def test_unknown_fields_of_orders_are_served(tmp_path: Path, strict: bool) -> None:
     child = {
         "coin": "BTC",
         "side": "A",

@@ -36,7 +36,7 @@ def test_key_is_checked_before_body(asker: Asker) -> None:
         {"authorization": "Basic abc", "x-api-key": "s3cret"},
     ],
 )
-def test_key_headers(asker: Asker, headers: dict[str, str]) -> None:
+def test_key_is_accepted_in_each_header(asker: Asker, headers: dict[str, str]) -> None:
     assert asker.send(b'{"type":"meta"}', headers).status == 200
 
 

@@ -147,7 +147,7 @@ def test_refusals_beyond_limit_are_dropped(serve: Serve) -> None:
         assert known.send(HEALTH).read_response()[0] == 200
 
 
-def test_refusals_wait_their_turn(serve: Serve) -> None:
+def test_refusals_wait_but_keyed_requests_pass(serve: Serve) -> None:
     """The second refusal waits, requests with a key do not, and nothing is lost."""
     limits = {"refusals_at_once": 1, "refusals_per_second": 2.0}
     with serve(**limits) as address, Wire(address) as known, Wire(address) as stranger:
@@ -187,7 +187,7 @@ def test_refusal_rate_is_bounded(
         assert last - first <= at_once + rate * (sent[last] - sent[first]) + 1e-6
 
 
-def test_refusals_by_network() -> None:
+def test_refusals_are_counted_by_network() -> None:
     schedule = RefusalSchedule(ServiceLimits(refusals_at_once=1, refusal_wait_seconds=0), lambda: 0)
     neighbours = ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "fe80::1%eth0", "192.0.2.1")
     plans = [schedule.plan_refusal(address) for address in neighbours]
@@ -210,7 +210,7 @@ def test_refusals_by_network() -> None:
         ("POST //info HTTP/1.1", 404),
     ],
 )
-def test_request_target_forms(address: str, request_line: str, status: int) -> None:
+def test_request_target_decides_status(address: str, request_line: str, status: int) -> None:
     _, _, rest = GOOD.partition(b"\r\n")
     with Wire(address) as wire:
         got, headers, body = wire.send(request_line.encode() + b"\r\n" + rest).read_response()
@@ -258,7 +258,7 @@ def test_long_values_are_shortened(address: str) -> None:
         assert (status, len(got["error"]) < 200) == (400, True)
 
 
-def test_old_protocol_versions(address: str) -> None:
+def test_http_1_0_requests_are_answered(address: str) -> None:
     with Wire(address) as wire:
         assert wire.send("GET /healthz HTTP/1.0\r\n\r\n").read_response()[0] == 200
         assert wire.is_closed()
@@ -287,7 +287,7 @@ def test_offered_upgrade_is_ignored(address: str) -> None:
             )
 
 
-def test_expected_continue(address: str) -> None:
+def test_expect_header_gets_100_continue(address: str) -> None:
     head, _, body = GOOD.partition(b"\r\n\r\n")
     with Wire(address) as wire:
         wire.send(head + b"\r\nExpect: 100-continue\r\n\r\n")
@@ -299,7 +299,7 @@ def test_expected_continue(address: str) -> None:
         assert wire.read_response()[0] == 401
 
 
-def test_chunked_body(address: str) -> None:
+def test_chunked_body_is_read(address: str) -> None:
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in META)
     head = f"POST /info HTTP/1.1\r\n{HOST}{KEY}Transfer-Encoding: chunked\r\n\r\n".encode()
     with Wire(address) as wire:
@@ -307,21 +307,21 @@ def test_chunked_body(address: str) -> None:
         assert wire.send(HEALTH).read_response()[0] == 200
 
 
-def test_bytewise_request(address: str) -> None:
+def test_request_of_single_bytes_is_answered(address: str) -> None:
     with Wire(address) as wire:
         for byte in GOOD:
             wire.send(bytes([byte]))
         assert wire.read_response()[0] == 200
 
 
-def test_pipelined_requests(address: str) -> None:
+def test_pipelined_requests_are_answered_in_order(address: str) -> None:
     with Wire(address) as wire:
         wire.send((GOOD + HEALTH) * 20)
         got = [wire.read_response()[2] for _ in range(40)]
     assert got == [[], {"status": "ok"}] * 20
 
 
-def test_client_may_stop_sending(address: str) -> None:
+def test_half_closed_connection_gets_response(address: str) -> None:
     with Wire(address) as wire:
         wire.send(GOOD).socket.shutdown(socket.SHUT_WR)
         assert wire.read_response()[0] == 200
@@ -366,7 +366,7 @@ def test_foreign_host_is_refused(empty: Store, host: str, is_accepted: bool) -> 
             assert is_accepted or (status == 421 and "--allow-host" in body["error"])
 
 
-def test_any_host_off_loopback(empty: Store) -> None:
+def test_public_address_accepts_any_host(empty: Store) -> None:
     with serve_named(empty, "0.0.0.0") as address, Wire(address) as wire:
         request = "GET /healthz HTTP/1.1\r\nHost: example.org\r\n\r\n"
         assert wire.send(request).read_response()[0] == 200
@@ -389,7 +389,7 @@ def serve_named(store: Store, host: str, allowed: Collection[str] = ()) -> Itera
 # --- sizes ---
 
 
-def test_many_headers(address: str) -> None:
+def test_more_than_100_headers_are_refused(address: str) -> None:
     headers = "".join(f"x-{number}: 1\r\n" for number in range(12_000))
     with Wire(address) as wire:
         began = time.process_time()
@@ -411,7 +411,7 @@ def test_many_headers(address: str) -> None:
     ],
     ids=["address", "value", "name", "headers"],
 )
-def test_large_headers(address: str, head: str) -> None:
+def test_large_headers_are_refused(address: str, head: str) -> None:
     for piece in (len(head), 5_000):
         with Wire(address) as wire:
             for start in range(0, len(head), piece):
@@ -420,7 +420,7 @@ def test_large_headers(address: str, head: str) -> None:
             assert wire.read_error()[0] == 431
 
 
-def test_large_body(serve: Serve) -> None:
+def test_large_body_is_refused(serve: Serve) -> None:
     with serve(body_bytes=1_000) as address:
         for more, status in ((-len(META), 200), (1 - len(META), 413)):
             body = META + b" " * (1_000 + more)
@@ -434,7 +434,7 @@ def test_large_body(serve: Serve) -> None:
                     assert wire.send(head + content).read_response()[0] == status
 
 
-def test_many_pipelined_requests(serve: Serve) -> None:
+def test_too_many_pipelined_requests_are_refused(serve: Serve) -> None:
     with serve(pipelined_requests=5) as address, Wire(address) as wire:
         wire.send(GOOD * 30)
         statuses = [wire.read_response()[0]]
@@ -444,7 +444,7 @@ def test_many_pipelined_requests(serve: Serve) -> None:
         assert wire.is_closed()
 
 
-def test_long_lists(serve: Serve) -> None:
+def test_long_lists_are_refused(serve: Serve) -> None:
     with serve(list_entries=10) as address, Wire(address) as wire:
         for entries, status in ((10, 404), (11, 400)):
             body = json.dumps({"type": "perpTwapSnapshots", "market_names": ["BTC"] * entries})
@@ -488,7 +488,7 @@ def test_trickled_headers_are_closed(serve: Serve) -> None:
         assert time.monotonic() < began + 2
 
 
-def test_unread_response_is_given_up(serve: Serve) -> None:
+def test_connection_with_unread_responses_is_closed(serve: Serve) -> None:
     with (
         serve(send_seconds=SHORT) as address,
         Wire(address, receive_bytes=4_096) as wire,
@@ -502,7 +502,9 @@ def test_unread_response_is_given_up(serve: Serve) -> None:
 # --- many connections ---
 
 
-def test_silent_connections_make_room(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_silent_connections_are_closed_for_new_ones(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     with serve(connections=20) as address, contextlib.ExitStack() as stack:
         keyed = stack.enter_context(Wire(address))
         assert keyed.send(GOOD).read_response()[0] == 200
@@ -564,7 +566,7 @@ def test_keys_take_turns() -> None:
     assert [name.partition(" ")[0] for name in order] == turns
 
 
-def test_mutated_requests(address: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_mutated_requests_are_never_500(address: str, caplog: pytest.LogCaptureFixture) -> None:
     draw = random.Random(7)
     chunked = GOOD.replace(f"Content-Length: {len(META)}".encode(), b"Transfer-Encoding: chunked")
     chunked = chunked.replace(META, b"%x\r\n%b\r\n0\r\n\r\n" % (len(META), META))
@@ -600,7 +602,7 @@ def test_failing_accept_is_logged_once(empty: Store, caplog: pytest.LogCaptureFi
     assert len(caplog.records) == 1
 
 
-def test_disconnects_leave_nothing(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_disconnects_log_nothing(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     with serve() as address:
         for cut in (0, 1, 20, len(GOOD) - 1, len(GOOD)):
             for reset in (False, True):
@@ -670,7 +672,7 @@ def test_stop_has_a_time_limit(empty: Store) -> None:
     access.go_on.set()
 
 
-def test_health_beside_slow_requests(empty: Store) -> None:
+def test_health_answers_beside_slow_requests(empty: Store) -> None:
     access, server, thread, address = run_slow(empty, workers=2, workers_per_key=2)
     with contextlib.ExitStack() as stack:
         busy = [stack.enter_context(Wire(address)).send(GOOD) for _ in range(10)]

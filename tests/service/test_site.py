@@ -117,7 +117,7 @@ def _read_first_member(response: Response) -> bytes:
         ("userFillsByTime", {"startTime": 0, "aggregateByTime": True}),
     ],
 )
-def test_long_search_ends(
+def test_long_search_is_502(
     site: Site, store: Store, world: World, type: str, fields: dict[str, Any]
 ) -> None:
     body = msgspec.json.encode({"type": type, "user": world.examples["WHALE"], **fields})
@@ -231,7 +231,7 @@ def test_snapshot_ids_change(running: Running) -> None:
     assert len(set(ids)) == 6
 
 
-def test_account_values_keep_accounts(running: Running) -> None:
+def test_live_account_values_keep_their_accounts(running: Running) -> None:
     session = running.session
     before = tk.account_value_snapshots(["ALL"], session=session)
     running.clock.move(20)
@@ -268,7 +268,7 @@ def test_finished_twaps_are_removed(running: Running) -> None:
         tk.perp_twap_snapshots(sorted(gone)[:1], session=running.session)
 
 
-def test_auctions_restart(running: Running) -> None:
+def test_auctions_restart_with_higher_price(running: Running) -> None:
     """The price falls from 534 to 100 in 31 hours; the history ends after 12 of them."""
     session = running.session
 

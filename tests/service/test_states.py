@@ -39,7 +39,7 @@ def wire(value: Any) -> Any:
 # --- orders ---
 
 
-def test_historical_orders_newest_first(asker: Asker, world: World) -> None:
+def test_historical_orders_are_newest_first(asker: Asker, world: World) -> None:
     by_user = defaultdict(list)
     for user, event in world.sources.orders:
         by_user[user].append(event)
@@ -54,7 +54,7 @@ def test_historical_orders_newest_first(asker: Asker, world: World) -> None:
     assert asker.ask("historicalOrders", user=NOBODY) == []
 
 
-def test_builder_orders_name_user(asker: Asker, world: World) -> None:
+def test_builder_orders_name_user_not_builder(asker: Asker, world: World) -> None:
     for builder in world.builders:
         expected = [
             {"user": user, **msgspec.to_builtins(event)}
@@ -88,7 +88,7 @@ def test_fees_without_trades_are_lowest_tier(asker: Asker) -> None:
     assert fees["userSpotAddRate"] == schedule["spotAdd"]
 
 
-def test_depth_by_dex(asker: Asker, world: World) -> None:
+def test_dex_filter_selects_depth_of_dex(asker: Asker, world: World) -> None:
     depth = world.sources.depth
     assert depth is not None
     whole = asker.ask("currentDepth")
@@ -102,7 +102,7 @@ def test_depth_by_dex(asker: Asker, world: World) -> None:
     assert asker.ask("currentDepth", dex="nowhere")["data"] == []
 
 
-def test_depth_age(asker: Asker) -> None:
+def test_depth_is_younger_than_one_second(asker: Asker) -> None:
     for late in (0, 999, 1000, 61_234):
         later = Asker(asker.store, asker.access, asker.now_ms + late)
         got = later.ask("currentDepth")
@@ -132,7 +132,7 @@ def test_missing_limits_are_null(asker: Asker, world: World) -> None:
 # --- accounts ---
 
 
-def test_states_of_many_accounts(asker: Asker, world: World) -> None:
+def test_unknown_account_has_empty_state(asker: Asker, world: World) -> None:
     users = list(world.sources.states[""])[:5]
     got = asker.ask("batchClearinghouseStates", users=[*users, NOBODY])
     assert got["failed_wallets"] == []
@@ -157,7 +157,7 @@ def test_states_keyed_by_dex(asker: Asker, world: World) -> None:
         assert alone["successful_states"] == [[user, states[name]]]
 
 
-def test_most_accounts_per_request(asker: Asker) -> None:
+def test_too_many_accounts_are_refused(asker: Asker) -> None:
     assert asker.ask("batchClearinghouseStates", users=[]) == {
         "successful_states": [],
         "failed_wallets": [],
@@ -179,7 +179,7 @@ def test_unavailable_accounts_are_listed() -> None:
     assert [user for user, _ in got["successful_states"]] == [good]
 
 
-def test_borrowing_and_lending(asker: Asker, world: World) -> None:
+def test_borrowing_and_lending_equals_simulation(asker: Asker, world: World) -> None:
     for user, state in world.sources.borrow_lend.items():
         assert asker.ask("borrowLendUserState", user=user) == wire(state)
     assert asker.ask("borrowLendUserState", user=NOBODY) == {
@@ -192,7 +192,7 @@ def test_borrowing_and_lending(asker: Asker, world: World) -> None:
 # --- staking ---
 
 
-def test_delegations(asker: Asker, world: World) -> None:
+def test_delegations_equal_simulation(asker: Asker, world: World) -> None:
     for user, delegations in world.sources.delegations.items():
         got = asker.ask("delegations", user=user)
         assert got == [msgspec.to_builtins(delegation) for delegation in delegations]
@@ -213,7 +213,7 @@ def test_weeks_begin_on_monday() -> None:
     assert found[1].total_delegator_rewards == "27.0"
 
 
-def test_apr_history_order_and_bounds(asker: Asker, world: World) -> None:
+def test_apr_history_is_newest_first_within_bounds(asker: Asker, world: World) -> None:
     for validator in world.summary()["validators"]:
         entries = asker.ask("validatorAprHistory", validator=validator, limit=100)
         times = [entry["week"] for entry in entries]
@@ -260,7 +260,7 @@ def gas_after_end(kind: str, price: str) -> str | None:
     return price if kind == "spot" else None
 
 
-def test_latest_started_auction(asker: Asker, world: World) -> None:
+def test_auction_status_is_of_latest_auction(asker: Asker, world: World) -> None:
     for kind, type in (
         ("spot", "spotPairDeployAuctionStatus"),
         ("perp", "perpDeployAuctionStatus"),
@@ -301,7 +301,7 @@ def markets(asker: Asker, names: list[str]) -> set[str]:
     return set(columns["market"].to_pylist())
 
 
-def test_before_first_snapshot() -> None:
+def test_snapshots_are_missing_before_first() -> None:
     nothing = empty()
     for type, fields in (
         ("accountValueSnapshotTimestamp", {}),
@@ -312,14 +312,14 @@ def test_before_first_snapshot() -> None:
         assert nothing.refuse(type, **fields) == NONE
 
 
-def test_snapshot_metadata(asker: Asker, world: World) -> None:
+def test_snapshot_metadata_names_latest_snapshot(asker: Asker, world: World) -> None:
     latest = world.sources.account_snapshots[-1]
     expected = {"snapshot_id": latest.snapshot_id, "timestamp": latest.time // 1000}
     assert asker.ask("accountValueSnapshotTimestamp") == expected
     assert asker.ask("perpTwapSnapshotTimestamp") == expected
 
 
-def test_account_values_by_token_and_dex(asker: Asker, world: World) -> None:
+def test_account_values_are_selected_by_token(asker: Asker, world: World) -> None:
     every = {"hyperliquid:USDC", "eqx:USDC", "pre:USDH"}
     assert tokens(asker, ["ALL"]) == tokens(asker, ["ALL", "eqx:USDC", "ALL"]) == every
     assert tokens(asker, ["USDC"]) == {"hyperliquid:USDC", "eqx:USDC"}
@@ -361,7 +361,7 @@ def test_account_values_equal_simulation(asker: Asker, world: World) -> None:
     assert set(got) == expected
 
 
-def test_twap_market_patterns(asker: Asker, world: World) -> None:
+def test_twap_patterns_select_markets(asker: Asker, world: World) -> None:
     there = set(world.sources.twap_snapshots[-1].twaps)
     native = {name for name in there if ":" not in name}
     deployed = there - native

@@ -14,7 +14,7 @@ from toolkit.simulation import World
 EMPTY = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
 
-def test_file_equals_memory(tmp_path: Path, world: World, asker: Asker) -> None:
+def test_store_in_file_equals_memory(tmp_path: Path, world: World, asker: Asker) -> None:
     path = tmp_path / "world.db"
     build_store(world.sources, path, world={"size": "tiny"}).close()
     store = open_store(path)
@@ -94,7 +94,7 @@ def test_unwritable_file_is_named(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["world.db"]
 
 
-def test_world_function_runs_last() -> None:
+def test_world_is_computed_after_all_parts() -> None:
     taken: list[str] = []
 
     def parts() -> Iterator[Sources]:
@@ -108,7 +108,7 @@ def test_world_function_runs_last() -> None:
     store.close()
 
 
-def test_empty_store_answers(asker: Asker) -> None:
+def test_empty_store_has_empty_answers(asker: Asker) -> None:
     nothing = Asker(build_store(EMPTY), Access([Key("all", "s3cret")]), 0)
     user = "0x" + "ab" * 20
     for type in ("userFills", "userNonFundingLedgerUpdates"):

@@ -62,7 +62,7 @@ def both(request: pytest.FixtureRequest) -> Iterator[tuple[bool, Asker]]:
     store.close()
 
 
-def test_fields_beyond_the_specification(both: tuple[bool, Asker]) -> None:
+def test_strict_service_omits_unspecified_fields(both: tuple[bool, Asker]) -> None:
     strict, asker = both
     [fill] = asker.ask("userFills", user=USER)
     assert ("liquidation" in fill) != strict
@@ -74,7 +74,9 @@ def test_fields_beyond_the_specification(both: tuple[bool, Asker]) -> None:
 
 
 @pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
-def test_operations_beyond_the_specification(both: tuple[bool, Asker], type_: str) -> None:
+def test_strict_service_refuses_unspecified_operations(
+    both: tuple[bool, Asker], type_: str
+) -> None:
     strict, asker = both
     got = asker.send(json.dumps({"type": type_}).encode())
     unknown = json.loads(got.content) == {"error": f"Unknown type: {type_}"}
@@ -105,7 +107,7 @@ def test_upstream_gets_unknown_types(both: tuple[bool, Asker], body: dict[str, A
         assert (got.status, json.loads(got.content)) == (200, {"asked": body})
 
 
-def test_upstream_costs_points() -> None:
+def test_upstream_requests_cost_points() -> None:
     store = build_store(SOURCES)
     access = Access([Key("poor", "s3cret", points_per_minute=5)])
     asker = Asker(store, access, SOURCES.now_ms)
@@ -115,7 +117,7 @@ def test_upstream_costs_points() -> None:
     store.close()
 
 
-def test_local_strict_is_another_store() -> None:
+def test_strict_local_service_has_own_store() -> None:
     with tk.local(seed=7, size="tiny", strict=True, default=False) as session:
         assert session.simulated
         fills = tk.user_fills(session.world["users"][0], session=session)
@@ -127,7 +129,7 @@ def test_local_strict_is_another_store() -> None:
     usual.close()
 
 
-def test_specified_fields_are_the_same() -> None:
+def test_strict_service_keeps_specified_fields() -> None:
     bare = Sources(
         start_ms=0,
         now_ms=9_000,
