@@ -148,7 +148,7 @@ def test_closed_pnl_follows_rule(any_world: World) -> None:
         state[user, fill.coin] = (size + change, notional)
 
 
-def test_trades_have_two_sides(any_world: World) -> None:
+def test_trades_have_maker_and_taker(any_world: World) -> None:
     trades: dict[int, list[Fill]] = defaultdict(list)
     for _, fill in any_world.sources.fills:
         if fill.dir not in NOT_TRADED:

@@ -24,7 +24,7 @@ def is_perp(fill: Fill) -> bool:
     return not set(fill.coin) & set("/@#")
 
 
-def test_total_pnl_equals_truncation(any_world: World) -> None:
+def test_pnl_of_all_accounts_is_rounding(any_world: World) -> None:
     """Closed and unrealised PnL of all accounts cancel, except for truncated entry prices.
 
     A close of size c reports up to a price step times c too much or too little, and so does
@@ -112,7 +112,7 @@ def test_depth_grows_with_distance(world: World) -> None:
             assert depths[-1] > 0
 
 
-def test_commission_splits_rewards(world: World) -> None:
+def test_commission_is_fixed_share_of_rewards(world: World) -> None:
     """Rewards and commission add up, and the share is the validator's commission."""
     shares = defaultdict(set)
     days = defaultdict(list)
@@ -129,7 +129,7 @@ def test_commission_splits_rewards(world: World) -> None:
         assert {after - before for before, after in pairwise(times)} == {DAY}
 
 
-def test_samples_every_quarter_hour(world: World) -> None:
+def test_slippage_samples_every_quarter_hour(world: World) -> None:
     """A delisted perp has samples until its end: the last one is 7 minutes older.
 
     In the tiny world of three days, this is after 54 hours.
@@ -154,7 +154,7 @@ def test_no_fill_after_delisting(world: World) -> None:
     assert words == {"Settlement"}
 
 
-def test_auction_price_is_on_line(any_world: World) -> None:
+def test_auction_price_falls_in_straight_line(any_world: World) -> None:
     """A sale after 10 of 31 hours costs start - (start - floor) * 10 / 31, to eight decimals."""
     sold = [auction for auction in any_world.sources.auctions if auction.end_gas is not None]
     assert {auction.kind for auction in sold} == {"spot", "perp"}

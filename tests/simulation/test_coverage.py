@@ -175,7 +175,7 @@ def test_every_record_branch_occurs(world: World) -> None:
     assert [missing for table in tables(world) if (missing := missing_branches(table))] == []
 
 
-def test_coverage_exceptions_hold(world: World) -> None:
+def test_excepted_branches_never_occur(world: World) -> None:
     """Remove an entry of NEVER, ALWAYS, NEVER_NULL or ALWAYS_NULL when its branch occurs."""
     refuted = {
         **{(*key, "there"): "NEVER" for key in NEVER},
@@ -328,7 +328,7 @@ def test_thin_markets_reject_large_sizes(world: World) -> None:
     assert missing["PURR"] == {True, False}
 
 
-def test_builder_approvals_repeat(world: World) -> None:
+def test_builder_approvals_are_revoked_and_repeated(world: World) -> None:
     changes = defaultdict(list)
     builders = defaultdict(set)
     for approval in world.sources.approvals:

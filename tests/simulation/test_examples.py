@@ -46,7 +46,7 @@ def fills_of(user: str) -> pd.DataFrame:
     return tk.user_fills_by_time(user, 0)
 
 
-def test_every_name_has_story(session: tk.Session) -> None:
+def test_every_example_has_story_and_address(session: tk.Session) -> None:
     stories = tk.example.stories()
     assert stories["name"].tolist() == list(STORY_TEXTS)
     assert stories["story"].tolist() == list(STORY_TEXTS.values())
@@ -84,7 +84,7 @@ def test_twap_user_has_running_twap(session: tk.Session) -> None:
     assert fills["twap_id"].notna().any()
 
 
-def test_portfolio_margin_has_eight_values(account_values: pd.DataFrame) -> None:
+def test_portfolio_margin_has_ratio_and_branches(account_values: pd.DataFrame) -> None:
     (row,) = (
         account_values[account_values["user"] == tk.example.PORTFOLIO_MARGIN]
         .head(1)
@@ -193,7 +193,7 @@ def test_validator_keeps_four_percent(session: tk.Session) -> None:
     assert (1 - weeks["net_apr"] / weeks["gross_apr"]).to_numpy() == pytest.approx(0.04, abs=1e-6)
 
 
-def test_names_follow_default_session(session: tk.Session) -> None:
+def test_examples_follow_default_session(session: tk.Session) -> None:
     here = tk.example.WHALE
     with tk.local(11, "tiny", default=False) as other:
         assert here == tk.example.WHALE
@@ -219,7 +219,7 @@ def no_default_session() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_default_session")
-def test_example_without_session() -> None:
+def test_example_without_session_raises() -> None:
     with pytest.raises(tk.NotConnected, match=r"no session\. Call tk\.local\(\) first"):
         _ = tk.example.WHALE
     with pytest.raises(tk.NotConnected, match=r"no session\. Call tk\.local\(\) first"):
@@ -230,7 +230,7 @@ def test_example_without_session() -> None:
 
 
 @pytest.mark.usefixtures("no_default_session")
-def test_example_on_other_service() -> None:
+def test_example_needs_simulated_session() -> None:
     store = build_store(simulate(7, "tiny").sources)
     transport = InProcess(site_of(store, Access([Key("all", "s3cret")])))
     tk.connect("http://local", "s3cret", transport=transport, label="the desk's recordings")
@@ -248,11 +248,11 @@ def test_misspelt_name_lists_names() -> None:
         _ = tk.example.WHALES  # type: ignore[attr-defined]
 
 
-def test_dir_lists_every_name() -> None:
+def test_annotations_list_every_example() -> None:
     assert set(inspect.get_annotations(tk.example)) == set(STORY_TEXTS)
 
 
-def test_names_import_no_simulation(session: tk.Session) -> None:
+def test_examples_import_no_simulation(session: tk.Session) -> None:
     """The world comes from the cache, so that a notebook does not wait for NumPy's generators."""
     size, seed = session.world["size"], session.world["seed"]
     program = (

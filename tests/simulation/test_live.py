@@ -97,7 +97,7 @@ def new_twap_rows(world: World, snapshot: TwapSnapshot) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("seed", [7, 1, 2])
-def test_new_twaps_keep_beginning(seed: int) -> None:
+def test_new_twaps_run_until_their_end(seed: int) -> None:
     """During a day, and after a week, some new TWAPs run, each until its end."""
     sources = simulate(seed, "tiny").sources
     live, again = LiveExchange(seed, sources), LiveExchange(seed, sources)
@@ -161,7 +161,7 @@ def exchange_with_one_twap(sources: Sources, **changes: object) -> tuple[LiveExc
     return LiveExchange(7, replace(sources, twap_snapshots=[snapshot])), row
 
 
-def test_twap_by_hand(world: World) -> None:
+def test_twap_slices_by_hand(world: World) -> None:
     """6 BTC in 60 slices of 0.1: the next slice is 10 s after the end, then every 30 s."""
     live, _ = exchange_with_one_twap(world.sources)
     now = world.sources.now_ms
@@ -177,7 +177,7 @@ def test_twap_by_hand(world: World) -> None:
         assert row.slice_number == 10 + slices
 
 
-def test_twap_without_price_waits(world: World) -> None:
+def test_twap_without_price_executes_nothing(world: World) -> None:
     live, old = exchange_with_one_twap(
         world.sources, executed_sz=0.0, remaining_sz=6.0, executed_ntl=0.0, progress_pct=0.0
     )
@@ -196,7 +196,7 @@ def test_snapshot_ids_change_with_time(world: World, live: LiveExchange) -> None
     assert [live.twaps(now + ms).snapshot_id for ms in range(0, 60_000, 1_000)] == ids
 
 
-def test_account_values_move_with_total() -> None:
+def test_live_account_values_add_up() -> None:
     sources = simulate(8, "tiny").sources
     live = LiveExchange(8, sources)
     old, new = (live.account_values(sources.now_ms + late) for late in (0, MINUTE))
@@ -217,7 +217,7 @@ def test_account_values_move_with_total() -> None:
 
 
 @pytest.mark.parametrize("kind", ["spot", "perp"])
-def test_auctions_follow_each_other(world: World, live: LiveExchange, kind: str) -> None:
+def test_auctions_start_every_31_hours(world: World, live: LiveExchange, kind: str) -> None:
     def rounds(now_ms: int) -> list[Auction]:
         return [auction for auction in live.auctions(now_ms) if auction.kind == kind]
 

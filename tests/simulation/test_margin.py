@@ -45,7 +45,7 @@ def trade_purr(exchange: Exchange, change: int, px: int) -> None:
     exchange.match_orders(exchange.next_transaction(0), PURR, *tickets, abs(change))
 
 
-def test_margin_follows_position(exchange: Exchange) -> None:
+def test_isolated_margin_of_position_by_hand(exchange: Exchange) -> None:
     """Opening adds notional over leverage, closing releases its share, a flip starts again."""
     times = account_leverage(exchange.accounts[2], PURR)
     margins = exchange.margins[PURR]

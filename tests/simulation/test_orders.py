@@ -34,7 +34,7 @@ def test_events_are_sorted(each_world: World) -> None:
     assert all(e.order.timestamp <= e.status_timestamp for _, e in each_world.sources.orders)
 
 
-def test_order_ends_once(stories: dict[int, list[OrderStatus]]) -> None:
+def test_order_has_one_final_event(stories: dict[int, list[OrderStatus]]) -> None:
     for events in stories.values():
         ends = [event for event in events if order_state_group(event.status) != "active"]
         assert len(ends) <= 1

@@ -69,7 +69,7 @@ def test_every_mode_trades(seed: int) -> None:
     } == {0, 1, 2, 3}
 
 
-def test_dormant_accounts_trade_early(
+def test_dormant_accounts_stop_after_12_hours(
     each_world: World, drawn_accounts: dict[str, Account], fills: dict[str, list[Fill]]
 ) -> None:
     """Later fills of these accounts are forced."""

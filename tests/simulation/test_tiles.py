@@ -158,7 +158,7 @@ def test_validators_answer_as_in_tile(
 
 
 @pytest.mark.parametrize(("type", "fields"), OF_ALL)
-def test_market_equals_each_tile(
+def test_market_answers_are_equal_in_tiles(
     tiled_asker: Asker, tile_askers: list[Asker], type: str, fields: dict[str, Any]
 ) -> None:
     for tile_asker in tile_askers:
@@ -211,7 +211,7 @@ def test_ids_are_unique(worlds: list[World]) -> None:
     assert not orders[0] & orders[1]
 
 
-def test_tiles_share_prices(worlds: list[World]) -> None:
+def test_tiles_have_similar_prices(worlds: list[World]) -> None:
     """In one minute, prices of one market lie within the spread and depth of one book."""
     first, second = (_minutes(world) for world in worlds)
     both = first.keys() & second.keys()
@@ -271,7 +271,7 @@ def test_overlapping_parts_raise(worlds: list[World]) -> None:
         build_store([])
 
 
-def test_funding_order_is_independent(worlds: list[World]) -> None:
+def test_funding_order_is_independent_of_parts(worlds: list[World]) -> None:
     sources = worlds[0].sources
     users = worlds[0].summary()["users"][::2]
 
