@@ -34,11 +34,11 @@ def accounts(tiny: Caller) -> list[dict[str, Any]]:
 
 
 @shapes.fields(shapes.ACCOUNT_TUPLE)
-def test_account_value_tuple(accounts: list[dict[str, Any]], field: str, words: str) -> None:
+def test_account_value_tuple__types(accounts: list[dict[str, Any]], field: str, words: str) -> None:
     shapes.check_values(accounts, field, words)
 
 
-def test_account_value_tuple__length(
+def test_account_value_tuple__length_by_mode(
     accounts: list[dict[str, Any]],
 ) -> None:
     assert {(len(account), account["account_mode"] == 3) for account in accounts} == {
@@ -47,17 +47,17 @@ def test_account_value_tuple__length(
     }
 
 
-def test_account_value_tuple__account_mode(accounts: list[dict[str, Any]]) -> None:
+def test_account_value_tuple__modes_0_to_3(accounts: list[dict[str, Any]]) -> None:
     assert {account["account_mode"] for account in accounts} == {0, 1, 2, 3}
 
 
-def test_account_value_tuple__is_unified(
+def test_account_value_tuple__mode_2_is_unified(
     accounts: list[dict[str, Any]],
 ) -> None:
     assert all(account["is_unified"] == (account["account_mode"] == 2) for account in accounts)
 
 
-def test_account_value_tuple__absolute_notionals(accounts: list[dict[str, Any]]) -> None:
+def test_account_value_tuple__notionals_not_negative(accounts: list[dict[str, Any]]) -> None:
     assert all(account["total_long_notional"] >= 0 for account in accounts)
     assert all(account["total_short_notional"] >= 0 for account in accounts)
 

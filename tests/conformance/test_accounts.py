@@ -25,13 +25,13 @@ def updates(tiny: Caller, summary: Any) -> list[Row]:
 
 
 @shapes.fields(shapes.UPDATE)
-def test_ledger_update(updates: list[Row], field: str, words: str) -> None:
+def test_ledger_update__types(updates: list[Row], field: str, words: str) -> None:
     shapes.check_values(updates, field, words)
     shapes.no_other_fields(updates, shapes.UPDATE)
 
 
 @shapes.fields(shapes.DELTA)
-def test_ledger_update__delta(updates: list[Row], field: str, words: str) -> None:
+def test_ledger_update__delta_types(updates: list[Row], field: str, words: str) -> None:
     shapes.check_values([row["delta"] for row in updates], field, words)
 
 
@@ -115,7 +115,7 @@ def test_userNonFundingLedgerUpdates__inclusive_bounds(
     assert hand.ask(LEDGER, user=ALICE, **span) == [mini.LEDGER[i] for i in rows]
 
 
-def test_userNonFundingLedgerUpdates__without_startTime(hand: Caller) -> None:
+def test_userNonFundingLedgerUpdates__startTime_optional(hand: Caller) -> None:
     assert hand.ask(LEDGER, user=ALICE) == mini.LEDGER
 
 
@@ -135,14 +135,14 @@ def positions(states: list[Row]) -> list[Row]:
 
 
 @shapes.fields(shapes.STATE)
-def test_clearinghouse_state(states: list[Row], field: str, words: str) -> None:
+def test_clearinghouse_state__types(states: list[Row], field: str, words: str) -> None:
     shapes.check_values(states, field, words)
     shapes.no_other_fields(states, shapes.STATE)
 
 
 @pytest.mark.parametrize("summary_of", ["marginSummary", "crossMarginSummary"])
 @shapes.fields(shapes.MARGIN)
-def test_clearinghouse_state__margin(
+def test_clearinghouse_state__margin_types(
     states: list[Row], summary_of: str, field: str, words: str
 ) -> None:
     rows = [state[summary_of] for state in states]
@@ -151,18 +151,18 @@ def test_clearinghouse_state__margin(
 
 
 @shapes.fields(shapes.POSITION)
-def test_clearinghouse_state__position(positions: list[Row], field: str, words: str) -> None:
+def test_clearinghouse_state__position_types(positions: list[Row], field: str, words: str) -> None:
     shapes.check_values(positions, field, words)
     shapes.no_other_fields(positions, shapes.POSITION)
 
 
-def test_clearinghouse_state__assetPositions_type(states: list[Row]) -> None:
+def test_clearinghouse_state__positions_are_oneWay(states: list[Row]) -> None:
     held = [position for state in states for position in state["assetPositions"]]
     assert {tuple(key) for key in held} == {("type", "position")}
     assert {key["type"] for key in held} == {"oneWay"}
 
 
-def test_clearinghouse_state__leverage(positions: list[Row]) -> None:
+def test_clearinghouse_state__leverage_cross_or_isolated(positions: list[Row]) -> None:
     leverages = [position["leverage"] for position in positions]
     assert {frozenset(leverage.keys() - shapes.BEYOND) for leverage in leverages} == {
         frozenset(("type", "value"))
@@ -171,7 +171,7 @@ def test_clearinghouse_state__leverage(positions: list[Row]) -> None:
     assert all(shapes.is_kind("int", leverage["value"]) for leverage in leverages)
 
 
-def test_clearinghouse_state__maxTradeSzs(positions: list[Row]) -> None:
+def test_clearinghouse_state__two_maxTradeSzs(positions: list[Row]) -> None:
     for position in positions:
         assert len(position["maxTradeSzs"]) == 2
         assert all(shapes.is_kind("decimal", size) for size in position["maxTradeSzs"])
@@ -185,11 +185,11 @@ def test_batchClearinghouseStates__request_order(hand: Caller) -> None:
         assert answer["failed_wallets"] == []
 
 
-def test_batchClearinghouseStates__default_dex(hand: Caller) -> None:
+def test_batchClearinghouseStates__default_dex_is_native(hand: Caller) -> None:
     assert hand.ask(BATCH, users=[ALICE]) == hand.ask(BATCH, users=[ALICE], dex="")
 
 
-def test_batchClearinghouseStates__dex(hand: Caller) -> None:
+def test_batchClearinghouseStates__states_of_one_dex(hand: Caller) -> None:
     answer = hand.ask(BATCH, users=[ALICE], dex="eqx")
     assert answer["successful_states"] == [[ALICE, mini.STATES["eqx"][ALICE]]]
 
@@ -210,25 +210,25 @@ def test_batchClearinghouseStates__contains_all_dexes(tiny: Caller, summary: Any
 
 
 @pytest.mark.parametrize("dex", ["", "eqx", "ALL_DEXES"])
-def test_batchClearinghouseStates__failed_wallets(hand: Caller, dex: str) -> None:
+def test_batchClearinghouseStates__failed_wallets_are_listed(hand: Caller, dex: str) -> None:
     answer = hand.ask(BATCH, users=[ALICE, FAILED, BOB], dex=dex)
     assert [user for user, _ in answer["successful_states"]] == [ALICE, BOB]
     assert answer["failed_wallets"] == [FAILED]
 
 
-def test_batchClearinghouseStates__unknown_account(hand: Caller) -> None:
+def test_batchClearinghouseStates__unknown_account_has_empty_state(hand: Caller) -> None:
     [[user, state]] = hand.ask(BATCH, users=[NOBODY])["successful_states"]
     assert user == NOBODY
     assert state["assetPositions"] == []
     assert float(state["marginSummary"]["accountValue"]) == 0
 
 
-def test_batchClearinghouseStates__without_users(hand: Caller) -> None:
+def test_batchClearinghouseStates__empty_without_users(hand: Caller) -> None:
     assert hand.ask(BATCH, users=[]) == {"successful_states": [], "failed_wallets": []}
 
 
 @pytest.mark.parametrize("user", ["", "0x12", ALICE[2:], None])
-def test_batchClearinghouseStates__malformed_address(hand: Caller, user: Any) -> None:
+def test_batchClearinghouseStates__malformed_address_is_400(hand: Caller, user: Any) -> None:
     assert hand.refuse(BATCH, users=[ALICE, user])[0] == 400
 
 
@@ -241,7 +241,7 @@ def lending(tiny: Caller, summary: Any) -> list[Row]:
 
 
 @shapes.fields(shapes.LENDING)
-def test_borrow_lend_user_state(lending: list[Row], field: str, words: str) -> None:
+def test_borrow_lend_user_state__types(lending: list[Row], field: str, words: str) -> None:
     shapes.check_values(lending, field, words)
     shapes.no_other_fields(lending, shapes.LENDING)
 
@@ -249,11 +249,11 @@ def test_borrow_lend_user_state(lending: list[Row], field: str, words: str) -> N
 @pytest.mark.parametrize(
     "word", ["healthy", "atRisk", "marketLiquidatable", "backstopLiquidatable"]
 )
-def test_borrow_lend_user_state__health(lending: list[Row], word: str) -> None:
+def test_borrow_lend_user_state__health_words(lending: list[Row], word: str) -> None:
     assert any(item["health"] == word for item in lending)
 
 
-def test_borrow_lend_user_state__tokenToState(lending: list[Row]) -> None:
+def test_borrow_lend_user_state__tokenToState_types(lending: list[Row]) -> None:
     pairs = [pair for item in lending for pair in item["tokenToState"]]
     assert pairs
     for index, state in pairs:
@@ -264,7 +264,7 @@ def test_borrow_lend_user_state__tokenToState(lending: list[Row]) -> None:
             assert all(shapes.is_kind("decimal", amount) for amount in side.values())
 
 
-def test_borrow_lend_user_state__healthFactor(
+def test_borrow_lend_user_state__empty_without_healthFactor(
     lending: list[Row],
 ) -> None:
     for item in lending:
@@ -275,6 +275,6 @@ def test_borrowLendUserState__exact_values(hand: Caller) -> None:
     assert hand.ask("borrowLendUserState", user=ALICE) == mini.LENT
 
 
-def test_borrowLendUserState__unknown_account(hand: Caller) -> None:
+def test_borrowLendUserState__unknown_account_is_healthy(hand: Caller) -> None:
     answer = hand.ask("borrowLendUserState", user=NOBODY)
     assert answer == {"tokenToState": [], "health": "healthy", "healthFactor": None}

@@ -30,11 +30,11 @@ def test_aggregateByTime__false_by_default(hand: Caller, type: str) -> None:
 
 
 @BOTH
-def test_aggregateByTime__crossing_order(hand: Caller, type: str) -> None:
+def test_aggregateByTime__fills_of_crossing_order_merge(hand: Caller, type: str) -> None:
     assert sorted(_aggregated_fills(hand, type)) == [1, 4, 6, 7, 8, 9, 10, 11, 12, 13]
 
 
-def test_aggregateByTime__same_millisecond(hand: Caller) -> None:
+def test_aggregateByTime__same_millisecond_in_order(hand: Caller) -> None:
     """Rows 1, 4 and 6 belong to transactions 1, 3 and 4 of one block."""
     newest = tids(hand.ask("userFills", user=ALICE, aggregateByTime=True))
     assert newest[-3:] == [6, 4, 1]
@@ -64,14 +64,14 @@ def test_aggregateByTime__sums_and_mean_price(
 
 
 @BOTH
-def test_aggregateByTime__resting_order(hand: Caller, type: str) -> None:
+def test_aggregateByTime__resting_fills_merge_by_transaction(hand: Caller, type: str) -> None:
     merged = _aggregated_fills(hand, type)
     assert (merged[4]["sz"], merged[4]["fee"]) == ("3.0", "-0.3")
     assert (merged[6]["sz"], merged[6]["fee"]) == ("5.0", "-0.5")
 
 
 @BOTH
-def test_aggregateByTime__other_time(hand: Caller, type: str) -> None:
+def test_aggregateByTime__later_fills_stay_separate(hand: Caller, type: str) -> None:
     assert _aggregated_fills(hand, type)[7]["sz"] == "1.0"
 
 
@@ -105,7 +105,7 @@ def test_aggregateByTime__totals_unchanged(
     ("type", "shape"),
     [("userFills", shapes.LATEST_FILL), ("userFillsByTime", shapes.FILL_BY_TIME)],
 )
-def test_aggregateByTime__fill_records(
+def test_aggregateByTime__fill_types(
     aggregated_of: dict[str, dict[str, list[Row]]], type: str, shape: shapes.Shape
 ) -> None:
     rows = [row for rows in aggregated_of[type].values() for row in rows]
@@ -114,7 +114,7 @@ def test_aggregateByTime__fill_records(
         shapes.check_values(rows, field, words)
 
 
-def test_aggregateByTime__limit(hand: Caller) -> None:
+def test_aggregateByTime__limit_counts_merged_rows(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0, aggregateByTime=True, limit=2)
     assert tids(rows) == [1, 4]
 

@@ -10,12 +10,12 @@ META = {"type": "meta"}
 by_operation = pytest.mark.parametrize("type", GOOD)
 
 
-def test_authentication_1__bearer(hand: Caller) -> None:
+def test_authentication_1__bearer_is_accepted(hand: Caller) -> None:
     assert hand.post(META, headers=BEARER).status_code == 200
 
 
 @by_operation
-def test_authentication_2__x_api_key(hand: Caller, type: str) -> None:
+def test_authentication_2__x_api_key_is_accepted(hand: Caller, type: str) -> None:
     got = hand.post({"type": type, **GOOD[type]}, headers={"X-API-Key": "full-secret"})
     assert got.status_code == 200
 
@@ -60,13 +60,13 @@ def test_authentication_3__key_before_body(hand: Caller, headers: dict[str, str]
 
 
 @pytest.mark.parametrize("type", ADD_ONS)
-def test_authentication_4__add_on_without_permission(hand: Caller, type: str) -> None:
+def test_authentication_4__missing_add_on_is_403(hand: Caller, type: str) -> None:
     got = hand.using("bare-secret").refuse(type, **GOOD[type])
     assert got == (403, "Permission denied")
 
 
 @pytest.mark.parametrize("type", sorted(GOOD.keys() - set(ADD_ONS)))
-def test_general_6__operations_without_add_on(hand: Caller, type: str) -> None:
+def test_general_6__others_need_no_add_on(hand: Caller, type: str) -> None:
     body = {"type": type, **GOOD[type]}
     assert hand.using("bare-secret").post(body).status_code == 200
 

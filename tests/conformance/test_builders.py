@@ -46,7 +46,9 @@ def payments(tiny: Caller, summary: Any) -> list[Row]:
 
 
 @shapes.fields(shapes.APPROVED_FILL)
-def test_fill_record__builderApprovedFillsByTime(fills: list[Row], field: str, words: str) -> None:
+def test_fill_record__builderApprovedFillsByTime_types(
+    fills: list[Row], field: str, words: str
+) -> None:
     shapes.check_values(fills, field, words)
 
 
@@ -55,13 +57,13 @@ def test_fill_record__no_other_fields(fills: list[Row]) -> None:
 
 
 @shapes.fields(shapes.FUNDING)
-def test_funding_row(payments: list[Row], field: str, words: str) -> None:
+def test_funding_row__types(payments: list[Row], field: str, words: str) -> None:
     shapes.check_values(payments, field, words)
     shapes.no_other_fields(payments, shapes.FUNDING)
 
 
 @shapes.fields(shapes.FUNDING_DELTA)
-def test_funding_row__delta(payments: list[Row], field: str, words: str) -> None:
+def test_funding_row__delta_types(payments: list[Row], field: str, words: str) -> None:
     deltas = [row["delta"] for row in payments]
     shapes.check_values(deltas, field, words)
     shapes.no_other_fields(deltas, shapes.FUNDING_DELTA)
@@ -88,17 +90,17 @@ def test_builderApprovedFills__during_approval(hand: Caller) -> None:
     ]
 
 
-def test_builderApprovedFills__approval_block(hand: Caller) -> None:
+def test_builderApprovedFills__approval_block_is_included(hand: Caller) -> None:
     tids = [row["tid"] for row in hand.ask(FILLS, builder=B1, startTime=A - 1, endTime=A)]
     assert tids == [mini.SAME_BLOCK_EARLIER["tid"], mini.SAME_BLOCK_LATER["tid"]]
 
 
-def test_builderApprovedFills__revocation_block(hand: Caller) -> None:
+def test_builderApprovedFills__revocation_block_is_excluded(hand: Caller) -> None:
     rows = hand.ask(FILLS, builder=B1, startTime=A + 999, endTime=A + 1_999)
     assert [row["tid"] for row in rows] == [mini.LAST_MOMENT["tid"]]
 
 
-def test_builderApprovedFills__attribution_after_revocation(hand: Caller) -> None:
+def test_builderApprovedFills__earlier_fills_stay_after_revocation(hand: Caller) -> None:
     """The approval of A is revoked; its fills remain."""
     rows = hand.ask(FILLS, builder=B1, startTime=A, endTime=A + 999)
     assert {row["user"] for row in rows} == {BOB, CAROL}
@@ -109,7 +111,7 @@ def test_builderApprovedFills__second_approval(hand: Caller) -> None:
     assert [row["tid"] for row in rows] == [mini.AGAIN["tid"]]
 
 
-def test_builderApprovedFills__several_builders(hand: Caller) -> None:
+def test_builderApprovedFills__several_builders_share_fills(hand: Caller) -> None:
     first = hand.ask(FILLS, builder=B1, startTime=A + 500, endTime=A + 999)
     second = hand.ask(FILLS, builder=B2, startTime=A + 500, endTime=A + 999)
     assert first == second
@@ -126,12 +128,14 @@ def test_builderApprovedFills__several_builders(hand: Caller) -> None:
     ],
     ids=["this one", "another", "liquidation", "twap"],
 )
-def test_builderApprovedFills__routing_builder(hand: Caller, one: Row, builder: str | None) -> None:
+def test_builderApprovedFills__names_routing_builder(
+    hand: Caller, one: Row, builder: str | None
+) -> None:
     rows = {row["tid"]: row for row in hand.ask(FILLS, builder=B1, startTime=0)}
     assert rows[one["tid"]]["builder"] == builder
 
 
-def test_builderApprovedFills__null_builder(fills: list[Row]) -> None:
+def test_builderApprovedFills__builder_null_if_not_routed(fills: list[Row]) -> None:
     null = sum(row["builder"] is None for row in fills)
     assert null > len(fills) / 2
     assert all(row["builder"] is None for row in fills if row["twapId"] is not None)
@@ -209,14 +213,14 @@ def test_builderApproved__startTime_required(hand: Caller, type: str) -> None:
 
 
 @BOTH
-def test_builderApproved__endTime_default(hand: Caller, type: str) -> None:
+def test_builderApproved__endTime_default_is_now(hand: Caller, type: str) -> None:
     asked = {"builder": B1, "startTime": 0}
     assert hand.ask(type, **asked) == hand.ask(type, **asked, endTime=NOW)
 
 
 @BOTH
 @pytest.mark.parametrize("start", [0, NOW])
-def test_builderApproved__startTime_with_cursor(hand: Caller, type: str, start: int) -> None:
+def test_builderApproved__cursor_replaces_startTime(hand: Caller, type: str, start: int) -> None:
     rows = hand.ask(type, builder=B1, startTime=0, limit=6)
     got = hand.ask(type, builder=B1, startTime=start, cursor=cursor(rows[2]), limit=3)
     assert got == rows[3:6]
@@ -258,7 +262,7 @@ def test_builderApproved__inclusive_cursor(inclusive: Caller, type: str) -> None
 
 
 @pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7, [], ["1_2"]])
-def test_builderApprovedFills__malformed_cursor(hand: Caller, malformed: Any) -> None:
+def test_builderApprovedFills__malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
     assert hand.refuse(FILLS, builder=B1, cursor=malformed)[0] == 400
 
 
@@ -266,5 +270,5 @@ def test_builderApprovedFills__malformed_cursor(hand: Caller, malformed: Any) ->
     "malformed",
     ["", "1", "1_2", f"1_{BOB}", f"1_{BOB}_", f"_{BOB}_BTC", f"x_{BOB}_BTC", "1_0x12_BTC", 7, []],
 )
-def test_builderApprovedFunding__malformed_cursor(hand: Caller, malformed: Any) -> None:
+def test_builderApprovedFunding__malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
     assert hand.refuse(FUNDING, builder=B1, cursor=malformed)[0] == 400

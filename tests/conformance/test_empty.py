@@ -38,11 +38,11 @@ def test_errors__500_before_depth(empty: Caller) -> None:
         "validatorAprHistory",
     ],
 )
-def test_errors__empty_store_lists(empty: Caller, type: str) -> None:
+def test_errors__empty_store_has_empty_lists(empty: Caller, type: str) -> None:
     assert empty.ask(type, **GOOD[type]) == []
 
 
 @pytest.mark.parametrize("type", GOOD)
-def test_errors__empty_store_status(empty: Caller, type: str) -> None:
+def test_errors__empty_store_status_200_404_500(empty: Caller, type: str) -> None:
     status = empty.post({"type": type, **GOOD[type]}).status_code
     assert status in (200, 404, 500)

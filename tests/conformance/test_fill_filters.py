@@ -27,7 +27,7 @@ def test_builder_filter__routed_fills(hand: Caller, type: str) -> None:
     assert _some(hand, type, builder=B2.upper().replace("X", "x")) == [8]
 
 
-def test_builder_filter__same_millisecond(hand: Caller) -> None:
+def test_builder_filter__same_millisecond_in_order(hand: Caller) -> None:
     """Fills 1 and 2 belong to transaction 1, fill 3 to transaction 2 of the same block."""
     oldest_first = hand.ask("userFillsByTime", user=ALICE, startTime=0, builder=B1)
     assert tids(oldest_first) == [1, 2, 3]
@@ -37,13 +37,13 @@ def test_builder_filter__same_millisecond(hand: Caller) -> None:
 
 
 @BOTH
-def test_builder_filter__null(hand: Caller, type: str) -> None:
+def test_builder_filter__null_is_no_filter(hand: Caller, type: str) -> None:
     asked = {"user": ALICE, "startTime": 0}
     assert hand.ask(type, **asked, builder=None) == hand.ask(type, **asked) != []
 
 
 @BOTH
-def test_builder_filter__unknown_builder(hand: Caller, type: str) -> None:
+def test_builder_filter__unknown_builder_has_no_fills(hand: Caller, type: str) -> None:
     assert _some(hand, type, builder=mini.NOBODY) == []
 
 
@@ -72,25 +72,25 @@ MALFORMED_FILTERS = ["", " ", "0x12", "B1", B1 + "0", 0, 7, True, False, [], [B1
 
 @BOTH
 @pytest.mark.parametrize("builder", MALFORMED_FILTERS)
-def test_builder_filter__malformed(hand: Caller, type: str, builder: Any) -> None:
+def test_builder_filter__malformed_is_400(hand: Caller, type: str, builder: Any) -> None:
     body = {"user": ALICE, "startTime": 0, "builder": builder}
     assert hand.refuse(type, **body)[0] == 400
 
 
 @BOTH
-def test_dex_filter__main_dex(hand: Caller, type: str) -> None:
+def test_dex_filter__main_dex_selects_native_fills(hand: Caller, type: str) -> None:
     assert set(_some(hand, type, dex="main_dex")) >= {1, 2, 3, 4, 5, 6, 7, 13}
     assert 8 not in _some(hand, type, dex="main_dex")
 
 
 @BOTH
-def test_dex_filter__deployed_dex(hand: Caller, type: str) -> None:
+def test_dex_filter__deployed_dex_selects_its_fills(hand: Caller, type: str) -> None:
     assert _some(hand, type, dex="eqx") == [8]
 
 
 @BOTH
 @pytest.mark.parametrize("dex", ["nowhere", "eq", "eqxy"])
-def test_dex_filter__unknown_dex(hand: Caller, type: str, dex: str) -> None:
+def test_dex_filter__unknown_dex_has_no_fills(hand: Caller, type: str, dex: str) -> None:
     assert _some(hand, type, dex=dex) == []
 
 
@@ -114,7 +114,7 @@ def test_venue__fills_of_venue(hand: Caller) -> None:
 
 
 @pytest.mark.parametrize("venue", ["ZZ", "abcd"])
-def test_venue__unknown(hand: Caller, venue: str) -> None:
+def test_venue__unknown_has_no_fills(hand: Caller, venue: str) -> None:
     assert _some(hand, "userFillsByTime", venue=venue) == []
 
 
@@ -136,7 +136,7 @@ def test_venue__malformed_is_400(hand: Caller, venue: Any) -> None:
     assert hand.refuse("userFillsByTime", user=ALICE, startTime=0, venue=venue)[0] == 400
 
 
-def test_filters__combined(hand: Caller) -> None:
+def test_filters__combined_filters_apply_together(hand: Caller) -> None:
     assert _some(hand, "userFillsByTime", builder=B2, dex="eqx") == [8]
     assert _some(hand, "userFillsByTime", builder=B1, dex="eqx") == []
     assert _some(hand, "userFillsByTime", builder=B1, limit=2, endTime=T) == [1, 2]

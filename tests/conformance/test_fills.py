@@ -30,12 +30,12 @@ def by_time(by_time_of: dict[str, list[Row]]) -> list[Row]:
 
 
 @shapes.fields(shapes.LATEST_FILL)
-def test_fill_record__userFills(latest: list[Row], field: str, words: str) -> None:
+def test_fill_record__userFills_types(latest: list[Row], field: str, words: str) -> None:
     shapes.check_values(latest, field, words)
 
 
 @shapes.fields(shapes.FILL_BY_TIME)
-def test_fill_record__userFillsByTime(by_time: list[Row], field: str, words: str) -> None:
+def test_fill_record__userFillsByTime_types(by_time: list[Row], field: str, words: str) -> None:
     shapes.check_values(by_time, field, words)
 
 
@@ -57,20 +57,20 @@ def test_fill_record__deployed_dex_prefix(by_time: list[Row], summary: Any) -> N
         assert any(coin.startswith(f"{dex}:") for coin in coins)
 
 
-def test_fill_record__deployerFee(by_time: list[Row]) -> None:
+def test_fill_record__deployerFee_on_deployed_dexes_only(by_time: list[Row]) -> None:
     deployed = [row for row in by_time if "deployerFee" in row]
     assert deployed
     assert all(":" in row["coin"] for row in deployed)
 
 
-def test_fill_record__venue(by_time: list[Row]) -> None:
+def test_fill_record__venue_on_outcomes_only(by_time: list[Row]) -> None:
     on_a_venue = [row for row in by_time if "venue" in row]
     assert on_a_venue
     assert all(row["coin"].startswith("#") for row in on_a_venue)
     assert all(2 <= len(row["venue"]) <= 4 for row in on_a_venue)
 
 
-def test_fill_record__validator_deployed_outcomes(hand: Caller) -> None:
+def test_fill_record__no_venue_on_validator_outcomes(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0)
     venues = {row["coin"]: row.get("venue", "absent") for row in rows}
     assert (venues["#1230"], venues["#90"], venues["#2070"]) == ("PMX", "absent", "KX")
@@ -100,14 +100,14 @@ def test_userFills__execution_order(hand: Caller) -> None:
     assert tids(rows) == [13, 12, 11, 10, 9, 8, 7, 6, 4, 5, 3, 1, 2]
 
 
-def test_userFills__latest_rows(hand: Caller) -> None:
+def test_userFills__only_latest_2000_rows(hand: Caller) -> None:
     rows = hand.ask("userFills", user=mini.ERIN)
     times = sorted({row["time"] for row in mini.ERINS})
     assert len(rows) == 2000
     assert rows[0]["time"] == times[-1]
 
 
-def test_userFills__limit(hand: Caller) -> None:
+def test_userFills__limit_keeps_newest(hand: Caller) -> None:
     assert tids(hand.ask("userFills", user=ALICE, limit=3)) == [13, 12, 11]
 
 
@@ -143,7 +143,7 @@ def test_userFillsByTime__inclusive_bounds(
     assert tids(rows) == found
 
 
-def test_userFillsByTime__endTime_default(hand: Caller) -> None:
+def test_userFillsByTime__endTime_default_is_now(hand: Caller) -> None:
     asked = {"user": ALICE, "startTime": 0}
     assert hand.ask("userFillsByTime", **asked) == hand.ask("userFillsByTime", **asked, endTime=NOW)
 
@@ -154,12 +154,12 @@ def test_userFillsByTime__startTime_required(hand: Caller) -> None:
 
 
 @pytest.mark.parametrize("start", [0, T + 50, NOW + 1])
-def test_userFillsByTime__startTime_with_cursor(hand: Caller, start: int) -> None:
+def test_userFillsByTime__cursor_replaces_startTime(hand: Caller, start: int) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=start, cursor=f"{T + 10}_0")
     assert tids(rows) == [8, 9, 10, 11, 12, 13]
 
 
-def test_userFillsByTime__endTime_with_cursor(hand: Caller) -> None:
+def test_userFillsByTime__endTime_applies_with_cursor(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T + 10}_0", endTime=T + 30)
     assert tids(rows) == [8, 9, 10]
 
@@ -169,7 +169,7 @@ def test_userFillsByTime__exclusive_cursor(hand: Caller) -> None:
     assert tids(rows) == [3, 4, 5]
 
 
-def test_userFillsByTime__cursor_between_rows(hand: Caller) -> None:
+def test_userFillsByTime__cursor_need_not_be_a_row(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T + 5}_99")
     assert tids(rows) == [7, 8, 9, 10, 11, 12, 13]
 
@@ -198,7 +198,7 @@ def test_userFillsByTime__all_pages(hand: Caller, limit: int) -> None:
     assert len(pages[-1]) < limit
 
 
-def test_userFillsByTime__skipped_rows(
+def test_userFillsByTime__cursor_skips_rest_of_transaction(
     tiny: Caller, by_time_of: dict[str, list[Row]], world: World
 ) -> None:
     """A cursor names a transaction, and a page may end inside one."""
@@ -224,5 +224,5 @@ def test_userFillsByTime__all_pages_inclusive(inclusive: Caller) -> None:
         *("1_1 ", 5, []),
     ],
 )
-def test_userFillsByTime__malformed_cursor(hand: Caller, malformed: Any) -> None:
+def test_userFillsByTime__malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
     assert hand.refuse("userFillsByTime", user=ALICE, cursor=malformed)[0] == 400

@@ -30,7 +30,7 @@ def test_general_1__type_required(hand: Caller) -> None:
 
 
 @pytest.mark.parametrize("type", ["nothing", "", "Meta", "meta ", 7, None, ["meta"], {}])
-def test_general_1__unknown_type(hand: Caller, type: Any) -> None:
+def test_general_1__unknown_type_is_400(hand: Caller, type: Any) -> None:
     assert read_error(hand.post({"type": type}))[0] == 400
 
 
@@ -43,7 +43,7 @@ def test_general_2__invalid_json_is_400(hand: Caller, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("user", [ALICE.upper().replace("X", "x"), ALICE])
-def test_general_4__address_form(hand: Caller, user: str) -> None:
+def test_general_4__address_case_is_ignored(hand: Caller, user: str) -> None:
     assert hand.ask("userFills", user=user) == hand.ask("userFills", user=ALICE) != []
 
 
@@ -89,7 +89,7 @@ def test_errors__invalid_address_is_named(hand: Caller, type: str, field: str) -
         ("batchClearinghouseStates", "users"),
     ],
 )
-def test_endpoints__missing_required_field(hand: Caller, type: str, field: str) -> None:
+def test_endpoints__missing_required_field_is_400(hand: Caller, type: str, field: str) -> None:
     fields = {name: value for name, value in GOOD[type].items() if name != field}
     assert hand.refuse(type, **fields)[0] == 400
 
@@ -120,7 +120,9 @@ WRONG: list[tuple[str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("type", "field", "value"), WRONG)
-def test_errors__wrong_parameter_type(hand: Caller, type: str, field: str, value: Any) -> None:
+def test_errors__wrong_parameter_type_is_400(
+    hand: Caller, type: str, field: str, value: Any
+) -> None:
     assert hand.refuse(type, **GOOD[type] | {field: value})[0] == 400
 
 
@@ -134,7 +136,7 @@ def test_errors__wrong_parameter_type(hand: Caller, type: str, field: str, value
         ("1.759248e12", "1759320000000"),
     ],
 )
-def test_errors__whole_number(hand: Caller, start: str, end: str) -> None:
+def test_errors__whole_number_in_any_form(hand: Caller, start: str, end: str) -> None:
     """Alice's first fills were made 20 hours before now."""
     body = f'{{"type":"userFillsByTime","user":"{ALICE}","startTime":{start},"endTime":{end}}}'
     assert hand.post(body.encode()).json() == hand.ask(
@@ -143,7 +145,7 @@ def test_errors__whole_number(hand: Caller, start: str, end: str) -> None:
 
 
 @pytest.mark.parametrize("limit", ["3", "3.0", "0.3e1"])
-def test_errors__whole_limit(hand: Caller, limit: str) -> None:
+def test_errors__whole_limit_in_any_form(hand: Caller, limit: str) -> None:
     body = f'{{"type":"userFills","user":"{ALICE}","limit":{limit}}}'
     assert len(hand.post(body.encode()).json()) == 3
 
@@ -158,18 +160,18 @@ def test_errors__fraction_is_400(hand: Caller, field: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "type", ["userFillsByTime", "slippageHistory", "userNonFundingLedgerUpdates"]
 )
-def test_errors__start_after_end(hand: Caller, type: str) -> None:
+def test_errors__start_after_end_is_empty(hand: Caller, type: str) -> None:
     assert hand.ask(type, **GOOD[type] | {"startTime": NOW, "endTime": NOW - 1}) == []
 
 
 @pytest.mark.parametrize(
     "type", ["builderApprovedFillsByTime", "builderApprovedFundingByTime", "builderOrdersByTime"]
 )
-def test_errors__builder_start_after_end(hand: Caller, type: str) -> None:
+def test_errors__builder_start_after_end_is_empty(hand: Caller, type: str) -> None:
     assert hand.ask(type, builder=B1, startTime=NOW, endTime=NOW - 1) == []
 
 
-def test_errors__unknown_account(hand: Caller) -> None:
+def test_errors__unknown_account_has_no_rows(hand: Caller) -> None:
     nobody = mini.NOBODY
     for type, field in ADDRESSES:
         answer = hand.ask(type, **GOOD[type] | {field: nobody})
@@ -190,11 +192,11 @@ def _padded(size: int) -> bytes:
     return body + b" " * (size - len(body))
 
 
-def test_errors__too_large_body(hand: Caller) -> None:
+def test_errors__too_large_body_is_413(hand: Caller) -> None:
     assert read_error(hand.post(_padded(2**20 + 1)))[0] == 413
 
 
-def test_errors__largest_body(hand: Caller) -> None:
+def test_errors__largest_body_is_accepted(hand: Caller) -> None:
     assert hand.post(_padded(2**20)).status_code == 200
 
 
@@ -240,27 +242,27 @@ def test_errors__bad_input_never_500(hand: Caller, type: str) -> None:
 
 
 @pytest.mark.parametrize("depth", [100, 100_000])
-def test_errors__deep_nesting(hand: Caller, depth: int) -> None:
+def test_errors__deep_nesting_is_400(hand: Caller, depth: int) -> None:
     assert read_error(hand.post(b'{"type":' + b"[" * depth + b"]" * depth + b"}"))[0] == 400
 
 
 # Compression of JSON answers.
 
 
-def test_encoding__gzip(tiny: Caller) -> None:
+def test_encoding__gzip_if_accepted(tiny: Caller) -> None:
     _, headers, content = tiny.raw({"type": "metaAndAssetCtxs"}, **{"Accept-Encoding": "gzip"})
     assert headers["content-encoding"] == "gzip"
     assert json.loads(gzip.decompress(content)) == tiny.ask("metaAndAssetCtxs")
 
 
-def test_encoding__zstd(tiny: Caller) -> None:
+def test_encoding__zstd_if_accepted(tiny: Caller) -> None:
     _, headers, content = tiny.raw({"type": "metaAndAssetCtxs"}, **{"Accept-Encoding": "zstd"})
     assert headers["content-encoding"] == "zstd"
     plain = zstandard.ZstdDecompressor().decompressobj().decompress(content)
     assert json.loads(plain) == tiny.ask("metaAndAssetCtxs")
 
 
-def test_encoding__uncompressed(tiny: Caller) -> None:
+def test_encoding__uncompressed_without_accepted_encoding(tiny: Caller) -> None:
     _, headers, content = tiny.raw({"type": "metaAndAssetCtxs"}, **{"Accept-Encoding": "identity"})
     assert "content-encoding" not in headers
     assert json.loads(content) == tiny.ask("metaAndAssetCtxs")

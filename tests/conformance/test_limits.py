@@ -123,13 +123,15 @@ LIMITED: list[tuple[str, int]] = [
 
 
 @pytest.mark.parametrize(("type", "most"), LIMITED)
-def test_limits__limit_out_of_range(hand: Caller, type: str, most: int) -> None:
+def test_limits__limit_out_of_range_is_400(hand: Caller, type: str, most: int) -> None:
     for wrong in (0, -1, most + 1, 10**15, 1e300, 1.5, "5", True, [5]):
         assert hand.refuse(type, **GOOD[type], limit=wrong)[0] == 400, wrong
 
 
 @pytest.mark.parametrize(("type", "most"), LIMITED)
-def test_limits__smallest_and_largest_limit(hand: Caller, type: str, most: int) -> None:
+def test_limits__smallest_and_largest_limit_are_accepted(
+    hand: Caller, type: str, most: int
+) -> None:
     assert len(hand.ask(type, **GOOD[type], limit=1)) == 1
     rows = hand.ask(type, **GOOD[type], limit=most)
     assert len(rows) <= most
@@ -173,6 +175,6 @@ def _many(count: int) -> list[str]:
         ("eqx", 101, 200),
     ],
 )
-def test_limits__most_users(hand: Caller, dex: str, count: int, status: int) -> None:
+def test_limits__too_many_users_are_400(hand: Caller, dex: str, count: int, status: int) -> None:
     body = {"type": "batchClearinghouseStates", "users": _many(count), "dex": dex}
     assert hand.post(body).status_code == status

@@ -28,19 +28,19 @@ def depth(tiny: Caller) -> Row:
 
 
 @shapes.fields(shapes.DEPTH)
-def test_depth_response(depth: Row, field: str, words: str) -> None:
+def test_depth_response__types(depth: Row, field: str, words: str) -> None:
     shapes.check_values([depth], field, words)
     shapes.no_other_fields([depth], shapes.DEPTH)
 
 
 @shapes.fields(shapes.MARKET)
-def test_depth_response__data(depth: Row, field: str, words: str) -> None:
+def test_depth_response__data_types(depth: Row, field: str, words: str) -> None:
     shapes.check_values(depth["data"], field, words)
     shapes.no_other_fields(depth["data"], shapes.MARKET)
 
 
 @shapes.fields(shapes.LEVEL)
-def test_depth_response__levels(depth: Row, field: str, words: str) -> None:
+def test_depth_response__level_types(depth: Row, field: str, words: str) -> None:
     levels = [level for market in depth["data"] for level in market["levels"]]
     shapes.check_values(levels, field, words)
     shapes.no_other_fields(levels, shapes.LEVEL)
@@ -96,12 +96,14 @@ def test_currentDepth__exact_values(hand: Caller) -> None:
 
 
 @pytest.mark.parametrize(("dex", "count"), [("eqx", 1), ("hyperliquid", 2), ("nowhere", 0)])
-def test_currentDepth__dex(hand: Caller, dex: str, count: int) -> None:
+def test_currentDepth__dex_selects_its_markets(hand: Caller, dex: str, count: int) -> None:
     data = hand.ask("currentDepth", dex=dex)["data"]
     assert [market["dex"] for market in data] == [dex] * count
 
 
-def test_currentDepth__age(hand: Caller, later: Caller, tiny: Caller, world: World) -> None:
+def test_currentDepth__age_at_most_one_second(
+    hand: Caller, later: Caller, tiny: Caller, world: World
+) -> None:
     for item, now in ((hand, NOW), (later, NOW + 10_500), (tiny, world.sources.now_ms)):
         assert 0 <= now - item.ask("currentDepth")["timestampMs"] <= 1_000
 
@@ -126,7 +128,7 @@ def samples(histories: dict[tuple[str, float], list[Row]]) -> list[Row]:
 
 
 @shapes.fields(shapes.SLIPPAGE)
-def test_slippage_sample(samples: list[Row], field: str, words: str) -> None:
+def test_slippage_sample__types(samples: list[Row], field: str, words: str) -> None:
     shapes.check_values(samples, field, words)
     shapes.no_other_fields(samples, shapes.SLIPPAGE)
 
@@ -158,7 +160,7 @@ def test_slippageHistory__two_decimals(samples: list[Row], field: str) -> None:
     assert all(row[field] is None or row[field] == round(row[field], 2) for row in samples)
 
 
-def test_slippageHistory__common_half_spread(tiny: Caller) -> None:
+def test_slippageHistory__half_spread_is_same_for_sizes(tiny: Caller) -> None:
     def spreads(amount: float) -> list[float]:
         rows = tiny.ask("slippageHistory", coin="BTC", amount=amount, startTime=0)
         return [row["halfSpreadBps"] for row in rows]
@@ -189,7 +191,7 @@ def test_slippageHistory__inclusive_bounds(hand: Caller, start: int, end: int, c
     assert len(hand.ask("slippageHistory", **BTC, **span)) == count
 
 
-def test_slippageHistory__oldest_rows(hand: Caller) -> None:
+def test_slippageHistory__limit_keeps_oldest(hand: Caller) -> None:
     assert hand.ask("slippageHistory", **BTC, startTime=0, limit=3) == mini.SAMPLES[:3]
 
 
@@ -229,7 +231,9 @@ START = "startTime parameter is required"
     ],
     ids=str,
 )
-def test_errors__slippageHistory_missing_field(hand: Caller, fields: Row, message: str) -> None:
+def test_errors__slippageHistory_missing_field_is_400(
+    hand: Caller, fields: Row, message: str
+) -> None:
     assert hand.refuse("slippageHistory", **fields) == (400, message)
 
 
@@ -242,7 +246,7 @@ def universe(tiny: Caller) -> list[Row]:
 
 
 @shapes.fields(shapes.PERP)
-def test_perp_metadata(universe: list[Row], field: str, words: str) -> None:
+def test_perp_metadata__types(universe: list[Row], field: str, words: str) -> None:
     shapes.check_values(universe, field, words)
 
 
@@ -251,15 +255,15 @@ def test_perp_metadata__no_other_fields(universe: list[Row], tiny: Caller) -> No
     assert tiny.ask("meta").keys() - shapes.BEYOND == {"universe"}
 
 
-def test_perp_metadata__onlyIsolated(universe: list[Row]) -> None:
+def test_perp_metadata__onlyIsolated_true_or_false(universe: list[Row]) -> None:
     assert {asset["onlyIsolated"] for asset in universe} == {True, False}
 
 
-def test_meta__default_dex(hand: Caller) -> None:
+def test_meta__default_dex_is_native(hand: Caller) -> None:
     assert hand.ask("meta") == hand.ask("meta", dex="") == mini.METAS[""]
 
 
-def test_meta__dex(hand: Caller) -> None:
+def test_meta__markets_of_one_dex(hand: Caller) -> None:
     assert hand.ask("meta", dex="eqx") == mini.METAS["eqx"]
 
 
@@ -270,12 +274,12 @@ def contexts(hand: Caller, tiny: Caller) -> list[Row]:
 
 
 @shapes.fields(shapes.CONTEXT)
-def test_metaAndAssetCtxs__context(contexts: list[Row], field: str, words: str) -> None:
+def test_metaAndAssetCtxs__context_types(contexts: list[Row], field: str, words: str) -> None:
     shapes.check_values(contexts, field, words)
     shapes.no_other_fields(contexts, shapes.CONTEXT)
 
 
-def test_metaAndAssetCtxs__impactPxs(contexts: list[Row]) -> None:
+def test_metaAndAssetCtxs__impactPxs_are_bid_and_ask(contexts: list[Row]) -> None:
     pairs = [context["impactPxs"] for context in contexts if context["impactPxs"]]
     assert pairs
     for pair in pairs:
@@ -290,7 +294,7 @@ def test_metaAndAssetCtxs__joined_by_index(tiny: Caller, dex: str) -> None:
     assert len(meta["universe"]) == len(contexts) > 0
 
 
-def test_metaAndAssetCtxs__dex(hand: Caller) -> None:
+def test_metaAndAssetCtxs__contexts_of_one_dex(hand: Caller) -> None:
     assert hand.ask("metaAndAssetCtxs") == [mini.METAS[""], mini.CONTEXTS[""]]
     assert hand.ask("metaAndAssetCtxs", dex="eqx") == [mini.METAS["eqx"], mini.CONTEXTS["eqx"]]
 
@@ -299,13 +303,13 @@ def test_metaAndAssetCtxs__dex(hand: Caller) -> None:
 
 
 @shapes.fields(shapes.LIMITS)
-def test_perp_dex_limits(tiny: Caller, field: str, words: str) -> None:
+def test_perp_dex_limits__types(tiny: Caller, field: str, words: str) -> None:
     rows = [tiny.ask("perpDexLimits", dex="eqx")]
     shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.LIMITS)
 
 
-def test_perp_dex_limits__coinToOiCap(tiny: Caller) -> None:
+def test_perp_dex_limits__coinToOiCap_types(tiny: Caller) -> None:
     pairs = tiny.ask("perpDexLimits", dex="eqx")["coinToOiCap"]
     assert pairs
     for coin, cap in pairs:

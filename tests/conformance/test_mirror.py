@@ -77,11 +77,11 @@ def address_of(listener: socket.socket) -> str:
 
 
 @pytest.mark.parametrize("type", MIRRORED)
-def test_general__mirrored_operations(mirror: Caller, hand: Caller, type: str) -> None:
+def test_general__mirrored_answers_equal_upstream(mirror: Caller, hand: Caller, type: str) -> None:
     assert mirror.ask(type, **GOOD[type]) == hand.ask(type, **GOOD[type])
 
 
-def test_general_1__upstream_address(hand: Caller, serve_in_front: InFront) -> None:
+def test_general_1__upstream_address_may_have_path(hand: Caller, serve_in_front: InFront) -> None:
     with serve_in_front(f"{hand.address}/info", "full-secret") as caller:
         assert caller.ask("meta") == mini.METAS[""]
 
@@ -99,7 +99,9 @@ def test_errors__502_if_upstream_down(serve_in_front: InFront) -> None:
 
 
 @pytest.mark.parametrize("type", OWN)
-def test_general_7__own_operations(stalled_upstream: Caller, hand: Caller, type: str) -> None:
+def test_general_7__own_operations_need_no_upstream(
+    stalled_upstream: Caller, hand: Caller, type: str
+) -> None:
     body = {"type": type, **GOOD[type]}
     assert stalled_upstream.post(body).content == hand.post(body).content
 
@@ -121,7 +123,7 @@ def test_errors__same_messages_with_upstream(
 
 
 @pytest.mark.parametrize("key", [None, "no-key-of-the-upstream"])
-def test_errors__unknown_upstream_key(
+def test_errors__unknown_upstream_key_is_401(
     hand: Caller, serve_in_front: InFront, key: str | None
 ) -> None:
     with serve_in_front(hand.address, key) as caller:
@@ -168,7 +170,7 @@ def test_errors__invalid_upstream_answer(garbled_upstream: Caller, answer: str) 
 @pytest.mark.parametrize(
     "answer", [{"text": "Failed to deserialize"}, {"json": "Failed to deserialize"}]
 )
-def test_errors__upstream_422(serve_in_front: InFront, answer: dict[str, str]) -> None:
+def test_errors__upstream_422_is_forwarded(serve_in_front: InFront, answer: dict[str, str]) -> None:
     """The exchange refuses a body that it cannot read with 422 and a text."""
     transport = httpx.MockTransport(lambda _: httpx.Response(422, **answer))  # type: ignore[arg-type]
     with serve_in_front("http://upstream", transport=transport) as caller:

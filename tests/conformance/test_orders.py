@@ -46,7 +46,7 @@ def orders(historical: list[Row], routed: list[Row]) -> list[Row]:
 
 
 @shapes.fields(shapes.HISTORICAL)
-def test_order_status_record__historicalOrders(
+def test_order_status_record__historicalOrders_types(
     historical: list[Row], field: str, words: str
 ) -> None:
     shapes.check_values(historical, field, words)
@@ -54,7 +54,7 @@ def test_order_status_record__historicalOrders(
 
 
 @shapes.fields(shapes.BUILDERS)
-def test_order_status_record__builderOrdersByTime(
+def test_order_status_record__builderOrdersByTime_types(
     routed: list[Row], field: str, words: str
 ) -> None:
     shapes.check_values(routed, field, words)
@@ -62,7 +62,7 @@ def test_order_status_record__builderOrdersByTime(
 
 
 @shapes.fields(shapes.ORDER)
-def test_order_object(orders: list[Row], field: str, words: str) -> None:
+def test_order_object__types(orders: list[Row], field: str, words: str) -> None:
     shapes.check_values(orders, field, words)
     shapes.no_other_fields(orders, shapes.ORDER)
 
@@ -73,7 +73,7 @@ def test_order_object__null_cloid(hand: Caller) -> None:
     assert any(row["order"]["cloid"] for row in hand.ask("historicalOrders", user=ALICE))
 
 
-def test_order_object__children(hand: Caller, orders: list[Row]) -> None:
+def test_order_object__children_of_parent(hand: Caller, orders: list[Row]) -> None:
     parents = [order for order in orders if order["children"]]
     assert parents
     rows = hand.ask("historicalOrders", user=ALICE)
@@ -82,7 +82,7 @@ def test_order_object__children(hand: Caller, orders: list[Row]) -> None:
     ]
 
 
-def test_order_object__without_trigger(orders: list[Row]) -> None:
+def test_order_object__trigger_defaults(orders: list[Row]) -> None:
     plain = [order for order in orders if not order["isTrigger"]]
     assert {(entry["triggerCondition"], entry["triggerPx"]) for entry in plain} == {("N/A", "0.0")}
 
@@ -101,14 +101,14 @@ def test_order_object__without_trigger(orders: list[Row]) -> None:
         "Spot Dust Conversion",
     ],
 )
-def test_order_object__orderType(orders: list[Row], value: str) -> None:
+def test_order_object__every_orderType(orders: list[Row], value: str) -> None:
     assert any(order["orderType"] == value for order in orders)
 
 
 @pytest.mark.parametrize(
     "value", ["Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None]
 )
-def test_order_object__tif(orders: list[Row], value: str | None) -> None:
+def test_order_object__every_tif(orders: list[Row], value: str | None) -> None:
     assert any(order.get("tif", "absent") == value for order in orders)
 
 
@@ -128,7 +128,7 @@ def test_historicalOrders__newest_first(tiny: Caller, summary: Any) -> None:
     assert [key(row) for row in rows] == sorted(map(key, rows), reverse=True)
 
 
-def test_historicalOrders__events_of_order(hand: Caller) -> None:
+def test_historicalOrders__row_for_each_event(hand: Caller) -> None:
     assert brief(hand.ask("historicalOrders", user=ALICE)) == [
         (102, "filled"),
         (102, "open"),
@@ -138,20 +138,20 @@ def test_historicalOrders__events_of_order(hand: Caller) -> None:
     ]
 
 
-def test_historicalOrders__builder(hand: Caller) -> None:
+def test_historicalOrders__builder_on_routed_orders_only(hand: Caller) -> None:
     rows = {row["order"]["oid"]: row for row in hand.ask("historicalOrders", user=ALICE)}
     assert (rows[102]["builder"], rows[102]["builderFee"]) == (B1, 5)
     assert "builder" not in rows[101]
     assert "builderFee" not in rows[101]
 
 
-def test_historicalOrders__latest_rows(hand: Caller) -> None:
+def test_historicalOrders__only_latest_2000_rows(hand: Caller) -> None:
     rows = hand.ask("historicalOrders", user=CAROL)
     oids = [item["order"]["oid"] for _, item in mini.MANY]
     assert [row["order"]["oid"] for row in rows] == oids[::-1][:2000]
 
 
-def test_historicalOrders__limit(hand: Caller) -> None:
+def test_historicalOrders__limit_keeps_newest(hand: Caller) -> None:
     assert brief(hand.ask("historicalOrders", user=ALICE, limit=2)) == [
         (102, "filled"),
         (102, "open"),
@@ -171,7 +171,7 @@ def test_builderOrdersByTime__orders_via_builder(hand: Caller) -> None:
     ]
 
 
-def test_builderOrdersByTime__other_builders(hand: Caller) -> None:
+def test_builderOrdersByTime__no_orders_of_other_builders(hand: Caller) -> None:
     rows = hand.ask("builderOrdersByTime", builder=B2, startTime=0)
     assert brief(rows) == [(107, "open"), (106, "open")]
 
@@ -206,7 +206,7 @@ def test_builderOrdersByTime__inclusive_bounds(
     assert [row["order"]["oid"] for row in rows] == oids
 
 
-def test_builderOrdersByTime__endTime_default(hand: Caller) -> None:
+def test_builderOrdersByTime__endTime_default_is_now(hand: Caller) -> None:
     asked = {"builder": B1, "startTime": 0}
     assert hand.ask("builderOrdersByTime", **asked) == hand.ask(
         "builderOrdersByTime", **asked, endTime=mini.NOW
@@ -214,7 +214,9 @@ def test_builderOrdersByTime__endTime_default(hand: Caller) -> None:
 
 
 @pytest.mark.parametrize("start", [{}, {"startTime": 0}, {"startTime": mini.NOW}], ids=str)
-def test_builderOrdersByTime__startTime_with_cursor(hand: Caller, start: dict[str, int]) -> None:
+def test_builderOrdersByTime__cursor_replaces_startTime(
+    hand: Caller, start: dict[str, int]
+) -> None:
     rows = hand.ask("builderOrdersByTime", builder=B1, cursor=f"{T + 20}_0", **start)
     assert brief(rows) == [(102, "filled")]
 
@@ -225,7 +227,7 @@ def test_builderOrdersByTime__inclusive_cursor(inclusive: Caller) -> None:
 
 
 @pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7, []])
-def test_builderOrdersByTime__malformed_cursor(hand: Caller, malformed: Any) -> None:
+def test_builderOrdersByTime__malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
     assert hand.refuse("builderOrdersByTime", builder=B1, cursor=malformed)[0] == 400
 
 

@@ -24,18 +24,18 @@ SEVERAL = {"accountValueSnapshots": ["ALL"], "perpTwapSnapshots": ["ALL"]}
 
 @METADATA
 @shapes.fields(shapes.SNAPSHOT_METADATA)
-def test_snapshot_metadata(tiny: Caller, type: str, field: str, words: str) -> None:
+def test_snapshot_metadata__types(tiny: Caller, type: str, field: str, words: str) -> None:
     rows = [tiny.ask(type)]
     shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.SNAPSHOT_METADATA)
 
 
 @METADATA
-def test_snapshot_metadata__seconds(hand: Caller, type: str) -> None:
+def test_snapshot_metadata__timestamp_in_seconds(hand: Caller, type: str) -> None:
     assert hand.ask(type) == {"snapshot_id": mini.SNAPSHOT, "timestamp": mini.NOW // 1000}
 
 
-def test_accountValueSnapshotTimestamp__perp_snapshot(tiny: Caller, hand: Caller) -> None:
+def test_accountValueSnapshotTimestamp__equals_perp_snapshot(tiny: Caller, hand: Caller) -> None:
     for item in (tiny, hand):
         values = item.ask("accountValueSnapshotTimestamp")
         assert values == item.ask("perpTwapSnapshotTimestamp")
@@ -52,7 +52,7 @@ def test_snapshots__match_metadata(tiny: Caller, type: str) -> None:
 
 
 @BOTH
-def test_binary__one_snapshot(hand: Caller, type: str) -> None:
+def test_binary__one_snapshot_is_msgpack(hand: Caller, type: str) -> None:
     status, headers, content = hand.raw({"type": type, TYPES[type]: ONE[type]})
     assert status == 200
     assert headers["x-payload-format"] == "msgpack"
@@ -63,7 +63,7 @@ def test_binary__one_snapshot(hand: Caller, type: str) -> None:
 
 
 @BOTH
-def test_binary__several_snapshots(hand: Caller, type: str) -> None:
+def test_binary__several_snapshots_are_multi_zstd(hand: Caller, type: str) -> None:
     status, headers, content = hand.raw({"type": type, TYPES[type]: SEVERAL[type]})
     assert status == 200
     assert headers["x-payload-format"] == "multi-zstd"
@@ -76,7 +76,7 @@ def test_binary__several_snapshots(hand: Caller, type: str) -> None:
 
 
 @BOTH
-def test_binary__little_endian(hand: Caller, type: str) -> None:
+def test_binary__little_endian_count(hand: Caller, type: str) -> None:
     _, _, content = hand.raw({"type": type, TYPES[type]: SEVERAL[type]})
     assert content[1:4] == b"\0\0\0"
     assert content[0] == len(split_blobs(content))
@@ -84,7 +84,7 @@ def test_binary__little_endian(hand: Caller, type: str) -> None:
 
 @BOTH
 @pytest.mark.parametrize("accepts", ["identity", "gzip", "zstd", "*"])
-def test_binary__any_accepted_encoding(hand: Caller, type: str, accepts: str) -> None:
+def test_binary__ignores_accepted_encoding(hand: Caller, type: str, accepts: str) -> None:
     for wanted in (ONE, SEVERAL):
         _, headers, content = hand.raw(
             {"type": type, TYPES[type]: wanted[type]}, **{"Accept-Encoding": accepts}
@@ -107,6 +107,8 @@ def test_binary__any_accepted_encoding(hand: Caller, type: str, accepts: str) ->
         ("perpTwapSnapshots", ["BTC", "ETH"], "multi-zstd"),
     ],
 )
-def test_binary__format_by_matches(hand: Caller, type: str, wanted: list[str], form: str) -> None:
+def test_binary__number_of_matches_decides_format(
+    hand: Caller, type: str, wanted: list[str], form: str
+) -> None:
     _, headers, _ = hand.raw({"type": type, TYPES[type]: wanted})
     assert headers["x-payload-format"] == form

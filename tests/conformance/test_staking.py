@@ -31,12 +31,12 @@ def weeks(tiny: Caller, summary: Any) -> list[Row]:
 
 
 @shapes.fields(shapes.DELEGATION)
-def test_delegation(delegations: list[Row], field: str, words: str) -> None:
+def test_delegation__types(delegations: list[Row], field: str, words: str) -> None:
     shapes.check_values(delegations, field, words)
     shapes.no_other_fields(delegations, shapes.DELEGATION)
 
 
-def test_delegations__all_delegators(tiny: Caller, world: World) -> None:
+def test_delegations__every_delegator_has_rows(tiny: Caller, world: World) -> None:
     assert all(tiny.ask("delegations", user=user) for user in world.sources.delegations)
 
 
@@ -46,12 +46,12 @@ def test_delegations__exact_values(hand: Caller) -> None:
 
 
 @shapes.fields(shapes.WEEK)
-def test_validator_week(weeks: list[Row], field: str, words: str) -> None:
+def test_validator_week__types(weeks: list[Row], field: str, words: str) -> None:
     shapes.check_values(weeks, field, words)
     shapes.no_other_fields(weeks, shapes.WEEK)
 
 
-def test_validatorAprHistory__monday(weeks: list[Row], hand: Caller) -> None:
+def test_validatorAprHistory__weeks_begin_on_monday(weeks: list[Row], hand: Caller) -> None:
     rows = weeks + hand.ask(HISTORY, validator=V1)
     assert {(row["week"] - MONDAY) % WEEK for row in rows} == {0}
 
@@ -63,43 +63,43 @@ def test_validatorAprHistory__newest_first(hand: Caller, tiny: Caller, summary: 
         assert starts == sorted(set(starts), reverse=True) != []
 
 
-def test_validatorAprHistory__partial_week(hand: Caller) -> None:
+def test_validatorAprHistory__includes_present_week(hand: Caller) -> None:
     now, before = hand.ask(HISTORY, validator=V1, limit=2)
     assert now["week"] == MONDAY <= mini.NOW < MONDAY + WEEK
     assert 0 < float(now["totalDelegatorRewards"]) < float(before["totalDelegatorRewards"])
 
 
-def test_validatorAprHistory__default_limit(hand: Caller) -> None:
+def test_validatorAprHistory__default_limit_is_12(hand: Caller) -> None:
     rows = hand.ask(HISTORY, validator=V1)
     assert [row["week"] for row in rows] == [MONDAY - i * WEEK for i in range(12)]
 
 
-def test_validatorAprHistory__largest_limit(hand: Caller) -> None:
+def test_validatorAprHistory__largest_limit_is_100(hand: Caller) -> None:
     rows = hand.ask(HISTORY, validator=V1, limit=100)
     assert [row["week"] for row in rows] == [MONDAY - i * WEEK for i in range(100)]
 
 
-def test_validator_week__net_apr(hand: Caller) -> None:
+def test_validator_week__net_apr_by_hand(hand: Caller) -> None:
     """36,500 staked, 9 per day for delegators: 9 / 36,500 · 365."""
     row = hand.ask(HISTORY, validator=V1)[5]
     assert row["netApr"] == pytest.approx(0.09)
 
 
-def test_validator_week__gross_apr(hand: Caller) -> None:
+def test_validator_week__gross_apr_by_hand(hand: Caller) -> None:
     row = hand.ask(HISTORY, validator=V1)[5]
     assert row["grossApr"] == pytest.approx(0.1)
     assert 1 - row["netApr"] / row["grossApr"] == pytest.approx(0.1)
 
 
-def test_validator_week__commission(weeks: list[Row]) -> None:
+def test_validator_week__net_apr_below_gross(weeks: list[Row]) -> None:
     assert all(0 <= row["netApr"] <= row["grossApr"] < 1 for row in weeks)
 
 
-def test_validator_week__total(hand: Caller) -> None:
+def test_validator_week__total_of_seven_days(hand: Caller) -> None:
     assert float(hand.ask(HISTORY, validator=V1)[5]["totalDelegatorRewards"]) == 63
 
 
-def test_validator_week__missing_days(hand: Caller) -> None:
+def test_validator_week__apr_of_known_days(hand: Caller) -> None:
     """Days with 0.1 and with 0.3 on a stake of 73; the total is exact."""
     rows = hand.ask(HISTORY, validator=V2)
     assert [row["totalDelegatorRewards"] for row in rows] == ["0.4", "1.2"]
@@ -127,9 +127,9 @@ def test_validatorAprHistory__inclusive_bounds(
     assert [row["week"] for row in rows] == [MONDAY - i * WEEK for i in weeks]
 
 
-def test_validatorAprHistory__endTime_before_startTime(hand: Caller) -> None:
+def test_validatorAprHistory__endTime_before_startTime_is_400(hand: Caller) -> None:
     assert hand.refuse(HISTORY, validator=V1, startTime=MONDAY, endTime=MONDAY - 1)[0] == 400
 
 
-def test_validatorAprHistory__endTime_at_startTime(hand: Caller) -> None:
+def test_validatorAprHistory__endTime_may_equal_startTime(hand: Caller) -> None:
     assert len(hand.ask(HISTORY, validator=V1, startTime=MONDAY, endTime=MONDAY)) == 1

@@ -61,7 +61,9 @@ def test_strict__extra_operations_unknown(hand: Caller, strict: bool, type_: str
     assert (got.status_code == 400 and unknown) == strict
 
 
-def test_strict__whole_tables(tiny: Caller, traders: list[str], strict: bool) -> None:
+def test_strict__only_specified_fields_in_tables(
+    tiny: Caller, traders: list[str], strict: bool
+) -> None:
     """The simulation has fields beyond the specification, unless it is strict."""
     found = beyond(
         [

@@ -34,7 +34,7 @@ def twaps(tiny: Caller, hand: Caller) -> list[dict[str, Any]]:
 
 
 @shapes.fields(shapes.TWAP_TUPLE)
-def test_twap_tuple(twaps: list[dict[str, Any]], field: str, words: str) -> None:
+def test_twap_tuple__types(twaps: list[dict[str, Any]], field: str, words: str) -> None:
     kind, *more = words.split(", ")
     values = [twap[field] for twap in twaps]
     assert all(
@@ -44,25 +44,25 @@ def test_twap_tuple(twaps: list[dict[str, Any]], field: str, words: str) -> None
         assert {value is None for value in values} == {True, False}
 
 
-def test_twap_tuple__remaining(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__remaining_is_total_less_executed(twaps: list[dict[str, Any]]) -> None:
     for twap in twaps:
         assert twap["remaining_sz"] == pytest.approx(twap["total_sz"] - twap["executed_sz"])
 
 
-def test_twap_tuple__progress(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__progress_0_to_100(twaps: list[dict[str, Any]]) -> None:
     assert all(0 <= twap["progress_pct"] <= 100 for twap in twaps)
 
 
-def test_twap_tuple__next_slice_time(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__next_slice_time_is_iso(twaps: list[dict[str, Any]]) -> None:
     assert all(datetime.datetime.fromisoformat(twap["next_slice_time"]) for twap in twaps)
 
 
 @pytest.mark.parametrize("field", ["is_buy", "reduce_only", "randomize", "waiting"])
-def test_twap_tuple__flags(twaps: list[dict[str, Any]], field: str) -> None:
+def test_twap_tuple__flags_true_and_false(twaps: list[dict[str, Any]], field: str) -> None:
     assert {twap[field] for twap in twaps} == {True, False}
 
 
-def test_twap_tuple__waiting_for_trigger(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__waiting_has_trigger_price(twaps: list[dict[str, Any]]) -> None:
     for twap in twaps:
         assert twap["waiting"] == (twap["trigger_px"] is not None)
         assert (twap["trigger_above"] is None) == (twap["trigger_px"] is None)
@@ -93,7 +93,9 @@ def test_twap_snapshot__array_form(hand: Caller) -> None:
     ],
     ids=case_name,
 )
-def test_perpTwapSnapshots__market_names(hand: Caller, wanted: list[str], found: set[str]) -> None:
+def test_perpTwapSnapshots__market_names_select_markets(
+    hand: Caller, wanted: list[str], found: set[str]
+) -> None:
     assert markets(hand, *wanted) == found
 
 
@@ -116,7 +118,7 @@ def test_perpTwapSnapshots__all_dexes(hand: Caller, others: list[str]) -> None:
     ],
     ids=case_name,
 )
-def test_perpTwapSnapshots__overlapping_patterns(
+def test_perpTwapSnapshots__overlapping_patterns_are_joined(
     hand: Caller, wanted: list[str], found: set[str]
 ) -> None:
     assert markets(hand, *wanted) == found
@@ -132,5 +134,7 @@ def test_perpTwapSnapshots__overlapping_patterns(
     ],
     ids=case_name,
 )
-def test_perpTwapSnapshots__duplicates(hand: Caller, wanted: list[str], found: set[str]) -> None:
+def test_perpTwapSnapshots__duplicate_names_are_ignored(
+    hand: Caller, wanted: list[str], found: set[str]
+) -> None:
     assert markets(hand, *wanted) == found
