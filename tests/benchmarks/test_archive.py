@@ -96,7 +96,7 @@ def scan_ms(file: Path, number: str) -> float:
     return statistics.median(taken) * 1e3
 
 
-def test_forms_of_numbers(
+def test_archive_size_by_form_of_numbers(
     simulated: list[bytes], tmp_path: Path, report: Callable[[object], None]
 ) -> None:
     size = sum(map(len, simulated)) / len(simulated)

@@ -143,7 +143,7 @@ def test_fills_with_other_numbers(numbers: Numbers, report: Callable[[Ratio], No
     )
 
 
-def test_limit_of_decoding(report: Callable[[Ratio], None]) -> None:
+def test_decoding_beside_fastest_possible(report: Callable[[Ratio], None]) -> None:
     """What no decoder can beat: a copy of the bytes, and JSON without a frame."""
     page = page_of_fills(2_000)
     ours: Way = ("bytes -> frame", lambda: as_the_toolkit_does([page]))
@@ -155,7 +155,7 @@ def test_limit_of_decoding(report: Callable[[Ratio], None]) -> None:
         report(side_by_side("2,000 fills, against a limit", *ours, *way, rounds=20))
 
 
-def test_steps_of_a_page(report: Callable[[str], None]) -> None:
+def test_share_of_each_step_of_page(report: Callable[[str], None]) -> None:
     """The share of each step of a page; they add up to the whole way."""
     page = page_of_fills(2_000)
     shares: list[list[float]] = []

@@ -52,7 +52,7 @@ def pull(session: Session, rows: int) -> pd.DataFrame:
     return frame
 
 
-def test_decode(sizes: list[int], report: Report) -> None:
+def test_growth_of_decoding(sizes: list[int], report: Report) -> None:
     pages = [page_of_fills(1_000, 1_000 * number) for number in range(20)]
     report(
         measure_growth(
@@ -64,7 +64,7 @@ def test_decode(sizes: list[int], report: Report) -> None:
     )
 
 
-def test_fetch(session: Session, sizes: list[int], report: Report) -> None:
+def test_growth_of_fetching(session: Session, sizes: list[int], report: Report) -> None:
     report(
         measure_growth(
             "fetch from a service in the same process, rows checked",
@@ -76,7 +76,7 @@ def test_fetch(session: Session, sizes: list[int], report: Report) -> None:
     )
 
 
-def test_service_page(tmp_path: Path, sizes: list[int], report: Report) -> None:
+def test_growth_of_service_page(tmp_path: Path, sizes: list[int], report: Report) -> None:
     """A page in the middle of a store of so many rows."""
 
     def prepare(rows: int) -> Callable[[], object]:
@@ -97,7 +97,9 @@ def test_service_page(tmp_path: Path, sizes: list[int], report: Report) -> None:
     )
 
 
-def test_archive(session: Session, tmp_path: Path, sizes: list[int], report: Report) -> None:
+def test_growth_of_archive(
+    session: Session, tmp_path: Path, sizes: list[int], report: Report
+) -> None:
     folders = itertools.count()
 
     def refresh(archive: tk.archive.Archive, rows: int) -> None:
@@ -131,7 +133,7 @@ def test_archive(session: Session, tmp_path: Path, sizes: list[int], report: Rep
         report(measure_growth_alone(what, lambda rows: places[rows], open_archive, work, sizes))
 
 
-def test_many_accounts(tmp_path: Path, report: Report) -> None:
+def test_archive_size_of_many_accounts(tmp_path: Path, report: Report) -> None:
     """The archive of a simulated exchange, whose rows differ as those of an exchange do."""
     session = tk.local(seed=7, size="tiny", default=False)
     archive = tk.archive.open(tmp_path)
@@ -184,7 +186,9 @@ HELPERS: dict[str, Callable[[pd.DataFrame], object]] = {
 
 
 @pytest.mark.parametrize("name", HELPERS)
-def test_helper(name: str, session: Session, sizes: list[int], report: Report) -> None:
+def test_growth_of_common_helpers(
+    name: str, session: Session, sizes: list[int], report: Report
+) -> None:
     report(
         measure_growth(
             f"{name}, pandas", partial(pull_once, session), HELPERS[name], sizes, rounds=1

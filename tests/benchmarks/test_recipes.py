@@ -32,7 +32,7 @@ def fills(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
         return tk.user_fills_by_time(USER, 0, history_end(ROWS), session=session)
 
 
-def test_profit_by_day(fills: pd.DataFrame, report: Report) -> None:
+def test_profit_by_day_beside_pandas(fills: pd.DataFrame, report: Report) -> None:
     def recipe() -> pd.DataFrame:
         days = fills.groupby([fills["time"].dt.floor("D"), "coin"])[["closed_pnl", "fee"]].sum()
         return days.assign(net=days["closed_pnl"] - days["fee"])
@@ -45,7 +45,7 @@ def test_profit_by_day(fills: pd.DataFrame, report: Report) -> None:
     report(side_by_side(what, "pandas", recipe, "pnl.attribution", helper, rounds=5))
 
 
-def test_round_trips(fills: pd.DataFrame, report: Report) -> None:
+def test_round_trips_beside_pandas(fills: pd.DataFrame, report: Report) -> None:
     def recipe() -> pd.DataFrame:
         rows = fills.sort_values(["coin", "time"])
         signed = rows["sz"].where(rows["side"] == "B", -rows["sz"])
@@ -67,7 +67,7 @@ def test_round_trips(fills: pd.DataFrame, report: Report) -> None:
     report(side_by_side(what, "pandas", recipe, "pnl.round_trips", helper, rounds=3))
 
 
-def test_funding_sums(report: Report) -> None:
+def test_funding_sums_beside_pandas(report: Report) -> None:
     funding = payments(1_000_000)["funding"]
 
     def recipe() -> pd.DataFrame:
@@ -83,7 +83,7 @@ def test_funding_sums(report: Report) -> None:
     report(side_by_side(what, "pandas", recipe, "funding.sums", helper, rounds=5))
 
 
-def test_performance_figures(report: Report) -> None:
+def test_performance_figures_beside_empyrical(report: Report) -> None:
     if not (EMPYRICAL / "empyrical").is_dir():
         report("empyrical is not installed; `make test` installs it")
         return

@@ -123,7 +123,7 @@ def pages_per_second(page: Callable[[str, int, int], bytes], times: int) -> floa
     return times / (time.process_time() - began)
 
 
-def test_a_page_by_cursor(
+def test_page_by_cursor_beside_sqlite(
     store: Store, columns: sqlite3.Connection, report: Callable[[Ratio], None]
 ) -> None:
     site = Site(

@@ -57,7 +57,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def test_the_tiny_exchange(report: Report, tmp_path: Path) -> None:
+def test_time_of_tiny_exchange(report: Report, tmp_path: Path) -> None:
     drawn = seconds(lambda: simulate(7, "tiny"))
     kept = seconds(lambda: simulated_store(7, "tiny", tmp_path).close())
     report(f"tiny exchange: drawn in {drawn:.2f} s; drawn and kept on disk in {kept:.2f} s")
@@ -74,7 +74,7 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return dict.fromkeys(names, folder)
 
 
-def test_the_demo_exchange(report: Report, tmp_path: Path) -> None:
+def test_time_of_demo_exchange(report: Report, tmp_path: Path) -> None:
     drawn = seconds(lambda: simulate(7, "demo"))
     kept = seconds(lambda: simulated_store(7, "demo", tmp_path).close())
     (file,) = tmp_path.iterdir()
@@ -85,7 +85,7 @@ def test_the_demo_exchange(report: Report, tmp_path: Path) -> None:
     assert drawn < kept
 
 
-def test_the_first_frame_of_a_kept_exchange(report: Report, cached: dict[str, str]) -> None:
+def test_time_of_first_frame(report: Report, cached: dict[str, str]) -> None:
     imported, first = min((run(FIRST_FRAME, **cached) for _ in range(3)), key=sum)
     report(
         f"first frame of a kept demo exchange: {first:.2f} s from tk.local() on, "
