@@ -53,7 +53,7 @@ def by_user(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
     return grouped
 
 
-def test_fills_of_accounts_equal_simulation(sources, session, users) -> None:
+def test_account_fills_equal_simulation(sources, session, users) -> None:
     fills = by_user(sources.fills)
     assert sum(map(len, fills.values())) > 10_000
     for user in users:

@@ -191,7 +191,7 @@ def test_oracle_check_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_wrong_signs_do_not_agree(name: str) -> None:
+def test_wrong_signs_imply_negative_price(name: str) -> None:
     """A long that receives a positive rate implies a price below 0, wrong by the factor -1."""
     engine = Engine(name)
     rows = hourly_payments([1e-5, -3e-5], [None, 2], [0, 4]).assign(usdc=[0.002, -0.012])
@@ -236,7 +236,7 @@ def test_simulated_samples_imply_oracle() -> None:
     assert checked["agrees"].notna().sum() > 20
 
 
-def test_recorded_funding_implies_market_price() -> None:
+def test_recorded_rows_imply_market_price() -> None:
     """For one account in April and May 2023, bitcoin cost between 27,000 and 30,000 USD."""
     if not RECORDING.exists():
         pytest.skip("no recordings")
@@ -254,6 +254,6 @@ def test_recorded_funding_implies_market_price() -> None:
     assert year.loc[("BTC", "mean"), "estimate"] == pytest.approx(wanted)
 
 
-def test_implied_price_ignores_account_column() -> None:
+def test_oracle_price_ignores_account_column() -> None:
     rows = hourly_payments([1e-5], [3], [3]).assign(user=ME)
     assert tk.funding.implied_oracle(rows)["oracle_px"].item() == pytest.approx(100.0)

@@ -57,7 +57,7 @@ def test_exact_price_gives_exact_net(examples: dict[str, Any]) -> None:
     assert row["net"] == Decimal("-3.992") - Decimal("0.0574848")
 
 
-def test_metadata_names_collateral_of_old_fills(examples: dict[str, Any]) -> None:
+def test_meta_alone_names_collateral(examples: dict[str, Any]) -> None:
     """Old fills name no fee token, but the metadata of the dex names the collateral."""
     fills = fills_of(examples["6_fee_token"]).drop(columns=["fee_token"])
     meta = pd.DataFrame({"name": ["flx:TSLA", "BTC"], "collateral_token": [360, 0]})

@@ -256,7 +256,7 @@ def test_both_cursor_kinds_give_same_rows(session: tk.Session) -> None:
         (200, b"<html>Log in</html>", tk.AnswerInvalid, 1),
     ],
 )
-def test_gateway_errors_name_cloudflare(
+def test_gateway_error_names_cloudflare(
     status: int, content: bytes, error: type[tk.ToolkitError], requests: int
 ) -> None:
     result = connect(
