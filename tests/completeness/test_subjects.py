@@ -52,7 +52,7 @@ def test_states_have_evidence_name_per_user() -> None:
     assert names == [f"batchClearinghouseStates hyperliquid {user}" for user in ("a", "b")]
 
 
-def test_histories_are_operations_with_time_range() -> None:
+def test_operations_that_grow_are_histories() -> None:
     histories = {operation.type for operation in OPERATIONS.values() if is_history(operation)}
     assert {"userFillsByTime", "slippageHistory", "userNonFundingLedgerUpdates"} <= histories
     assert histories.isdisjoint({"userFills", "meta", "validatorAprHistory"})

@@ -151,7 +151,7 @@ def test_invalid_future_fails_its_subject_only(nonsense, session, users) -> None
     assert "the executor broke: TypeError: it" in str(caught.value.failed[users[1]])
 
 
-def test_wrong_arguments_raise_before_any_request(session, users) -> None:
+def test_wrong_arguments_raise_value_error(session, users) -> None:
     with pytest.raises(ValueError, match="max_rows"):
         tk.many(tk.user_fills_by_time, users, 0, max_rows=-1, session=session)
 

@@ -245,7 +245,7 @@ def test_candles_equal_trades(world: World, ask: Any, interval: str) -> None:
     assert all(item["T"] < two["t"] for item, two in itertools.pairwise(rows))
 
 
-def test_candles_include_both_bounds(world: World, ask: Any) -> None:
+def test_candles_are_in_requested_range(world: World, ask: Any) -> None:
     end = world.sources.now_ms
     asked = {"coin": "BTC", "interval": "1h", "startTime": end - 3 * HOUR, "endTime": end - HOUR}
     rows = ask("candleSnapshot", req=asked)

@@ -219,7 +219,7 @@ def public_helpers() -> list[str]:
     )
 
 
-def test_every_helper_has_recorded_inputs() -> None:
+def test_input_table_lists_every_helper() -> None:
     assert sorted([*TAKES, *NOT_RECORDED]) == public_helpers()
 
 

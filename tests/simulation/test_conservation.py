@@ -24,7 +24,7 @@ def is_perp(fill: Fill) -> bool:
     return not set(fill.coin) & set("/@#")
 
 
-def test_pnl_of_all_accounts_is_rounding(any_world: World) -> None:
+def test_total_pnl_is_at_most_rounding(any_world: World) -> None:
     """Closed and unrealised PnL of all accounts cancel, except for truncated entry prices.
 
     A close of size c reports up to a price step times c too much or too little, and so does
@@ -112,7 +112,7 @@ def test_depth_grows_with_distance(world: World) -> None:
             assert depths[-1] > 0
 
 
-def test_commission_is_fixed_share_of_rewards(world: World) -> None:
+def test_commission_share_is_that_of_validator(world: World) -> None:
     """Rewards and commission add up, and the share is the validator's commission."""
     shares = defaultdict(set)
     days = defaultdict(list)

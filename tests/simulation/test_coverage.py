@@ -175,7 +175,7 @@ def test_every_record_branch_occurs(world: World) -> None:
     assert [missing for table in tables(world) if (missing := missing_branches(table))] == []
 
 
-def test_excepted_branches_never_occur(world: World) -> None:
+def test_coverage_exceptions_are_never_refuted(world: World) -> None:
     """Remove an entry of NEVER, ALWAYS, NEVER_NULL or ALWAYS_NULL when its branch occurs."""
     refuted = {
         **{(*key, "there"): "NEVER" for key in NEVER},
