@@ -1,19 +1,17 @@
 """JupyterLab in Chromium: all tests share one lab and one browser, and each has a page."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
+from tests.notebooks.runs import CHROMIUM
 from toolkit.local_service import simulated_store
 
 from .lab import Lab, run_lab
 from .service import Service
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 FLAGS = [
     "--no-sandbox",

@@ -160,7 +160,8 @@ def not_run(cells: list[dict[str, Any]]) -> list[str]:
 def run_lab(root: Path, private: Path) -> Iterator[Lab]:
     """Run `toolkit lab` on the notebooks in `root`; Jupyter writes its files into `private`."""
     token = secrets.token_hex(16)
-    environment = os.environ | _folders(private) | {"JUPYTER_TOKEN": token}
+    quiet = {"TQDM_DISABLE": "1"}  # a slow machine shows progress bars
+    environment = os.environ | _folders(private) | {"JUPYTER_TOKEN": token} | quiet
     process, log, port = _start_lab(root, environment)
     try:
         yield Lab(f"http://127.0.0.1:{port}", token, root, log.lines)

@@ -7,6 +7,7 @@ import nbformat.v4 as nb
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.notebooks.runs import IN_BROWSER, NOTEBOOKS, check_outputs
 from toolkit.lab.contents import NOTE
 
 from .conftest import open_page
@@ -15,7 +16,6 @@ from .lab import THEME, Lab, errors, not_run, run_lab
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 SOON = 60_000  # ms; other tests may use the processors
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
 def save(path: Path, *sources: str) -> str:
@@ -38,17 +38,13 @@ def test_service_in_kernel(lab: Lab, page: Page):
     assert cells[1]["outputs"][0]["data"]["text/plain"] == "True"
 
 
-def browser_notebooks() -> list[Path]:
-    """Return the notebooks for the browser: the first one, and those with widgets."""
-    return [p for p in NOTEBOOKS if p == NOTEBOOKS[0] or "tk.widgets" in p.read_text()]
-
-
-@pytest.mark.parametrize("path", browser_notebooks(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", IN_BROWSER, ids=lambda path: path.stem)
 def test_notebook_runs(lab: Lab, page: Page, path: Path):
     shutil.copy(path, lab.root)
     cells = lab.run_all(page, path.name)
     assert errors(cells) == []
     assert not_run(cells) == []
+    check_outputs(cells)
 
 
 TABS = """async () => {

@@ -1,4 +1,7 @@
-"""Every notebook runs offline in its own kernel; its cells are short."""
+"""Every notebook runs offline; its cells are short.
+
+Notebooks with widgets run in JupyterLab: tests/browser/test_lab.py. The others run here.
+"""
 
 import os
 from pathlib import Path
@@ -8,10 +11,9 @@ import nbformat
 import pytest
 
 import toolkit as tk
+from tests.notebooks.runs import IN_KERNEL, NOTEBOOKS, check_outputs
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-PAIRS = sorted(NOTEBOOKS.glob("*.ipynb"))
-EVERY = pytest.mark.parametrize("path", PAIRS, ids=lambda path: path.stem)
+EVERY = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,7 @@ def world_on_disk():
     tk.local(seed=7, size="demo", default=False).close()
 
 
-@EVERY
+@pytest.mark.parametrize("path", IN_KERNEL, ids=lambda path: path.stem)
 @pytest.mark.usefixtures("world_on_disk")
 # A kernel warns on its own ports; the message is the kernel's, not the notebook's.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -32,12 +34,9 @@ def test_notebook_runs(path: Path):
         timeout=300,
         startup_timeout=180,  # beside other tests a kernel takes its time
         record_timing=False,
-        resources={"metadata": {"path": str(NOTEBOOKS)}},
+        resources={"metadata": {"path": str(path.parent)}},
     ).execute(env={**os.environ, "TQDM_DISABLE": "1"})  # a slow machine shows progress bars
-    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert [output for output in shown if output.get("name") == "stderr"] == []
-    pictures = [item.data["text/html"] for item in shown if "text/html" in item.get("data", {})]
-    assert all('alt="' in html for html in pictures if "<img" in html)
+    check_outputs(notebook.cells)
 
 
 @EVERY
