@@ -134,14 +134,25 @@ def _flip_one_bit(file: Path) -> None:
     file.write_bytes(content)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    """Return the name and the content of a complete store."""
+    folder = tmp_path_factory.mktemp("whole")
+    simulated_store(7, "tiny", folder).close()
+    (file,) = folder.iterdir()
+    return file.name, file.read_bytes()
+
+
 @pytest.mark.parametrize(
     "damage",
     [_truncate, _garble, _empty, _other_tables, _unfinished, _flip_bytes, _flip_one_bit],
 )
-def test_damaged_store_is_rebuilt(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    simulated_store(7, "tiny", tmp_path).close()
-    (file,) = tmp_path.iterdir()
-    whole = file.read_bytes()
+def test_damaged_store_is_rebuilt(
+    tmp_path: Path, damage: Callable[[Path], None], whole: tuple[str, bytes]
+) -> None:
+    name, content = whole
+    file = tmp_path / name
+    file.write_bytes(content)
     damage(file)
     with pytest.raises(StoreDamaged):
         open_store(file)
@@ -150,7 +161,7 @@ def test_damaged_store_is_rebuilt(tmp_path: Path, damage: Callable[[Path], None]
     assert len(issued) == 1
     assert len(store.about["world"]["users"]) == 40
     store.close()
-    assert file.read_bytes() == whole
+    assert file.read_bytes() == content
     assert list(tmp_path.iterdir()) == [file]
 
 
