@@ -26,7 +26,9 @@ def __getattr__(name: str) -> object:
     if name not in __all__ and not name.startswith("_"):
         near = get_close_matches(name, __all__, n=3)
         last = name.rpartition("_")[2]
-        near = list(dict.fromkeys([*near, *(each for each in __all__ if last in each.split("_"))]))
+        near = list(
+            dict.fromkeys([*near, *(public for public in __all__ if last in public.split("_"))])
+        )
         hint = (
             f"Did you mean {' or '.join(near[:5])}?"
             if near

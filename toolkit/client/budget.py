@@ -40,7 +40,7 @@ class Counts:
     waited : float
         Seconds of these delays.
     session : Counts, optional
-        The counts of the session, of which these are a part: it counts the same.
+        The counts of the session: they also count what these count.
     """
 
     requests: int = 0

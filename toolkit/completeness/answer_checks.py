@@ -22,7 +22,7 @@ __all__ = ["check_answer"]
 _ROUNDING: Final = 1e-4  # USD; totals and values have six decimals
 _NOISE: Final = 1e-9  # relative error of a sum of floats, with a margin
 
-# Record of an answer that is no history -> the columns of which each combination exists once.
+# Record of an answer that is no history -> columns whose values together exist once.
 _IDENTITY: Final[Mapping[type[Record], tuple[str, ...]]] = {
     DepthRow: ("dex", "coin", "bps"),
     MetaRow: ("name",),

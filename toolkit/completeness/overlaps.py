@@ -183,7 +183,7 @@ def _check_complete(content: str, group: Sequence[FramePart]) -> None:
             raise ValueError(
                 f"{content}: ranges overlap from {to_iso(part.start)} to {to_iso(reach)} and are "
                 "not all complete, so rows may be repeated. Fetch one of the ranges again"
-                + (", without max_rows" if any("first " in one.state for one in group) else "")
+                + (", without max_rows" if any("first " in other.state for other in group) else "")
             )
         reach = max(reach, part.end)
 

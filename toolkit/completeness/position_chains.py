@@ -177,7 +177,7 @@ def _token_breaks(
     """Yield the breaks of a spot or outcome coin; less than a unit of the balances is rounding."""
     starts = fills.start[rows]
     scaled = (starts * 10.0**decimals for decimals in range(_FINEST_DECIMALS))
-    is_whole = (bool(np.all(np.abs(each - np.rint(each)) < _ROUNDING)) for each in scaled)
+    is_whole = (bool(np.all(np.abs(values - np.rint(values)) < _ROUNDING)) for values in scaled)
     unit = 10.0 ** -next(itertools.compress(itertools.count(), is_whole), _FINEST_DECIMALS)
     far = differs & (np.abs(starts - expected) > (1 + _ROUNDING) * unit)
     for row, before in zip(rows[far].tolist(), expected[far].tolist(), strict=True):

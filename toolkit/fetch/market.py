@@ -180,7 +180,7 @@ def meta(
     Parameters
     ----------
     dex : str
-        The dex; by default the native one, of which every name is accepted.
+        The dex. The default is the native dex; each of its names is accepted.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
@@ -222,7 +222,7 @@ def margin_tables(
     Parameters
     ----------
     dex : str
-        The dex; by default the native one, of which every name is accepted.
+        The dex. The default is the native dex; each of its names is accepted.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
@@ -263,7 +263,7 @@ def meta_and_asset_ctxs(
     Parameters
     ----------
     dex : str
-        The dex; by default the native one, of which every name is accepted.
+        The dex. The default is the native dex; each of its names is accepted.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}

@@ -131,7 +131,7 @@ def _draw_rows(ax: Axes, theme: Theme, names: list[str], rows: pd.DataFrame, col
     """Draw one estimate with its interval for each name, the first on top."""
     style.style_axes(ax, theme, grid="x")
     places = np.arange(len(names))[::-1]
-    value, low, high = (rows[each].to_numpy(np.float64) for each in ("estimate", "low", "high"))
+    value, low, high = (rows[column].to_numpy(np.float64) for column in ("estimate", "low", "high"))
     known = np.where(np.isfinite(value), value, np.nan)
     top = np.nanmax(np.where(np.isfinite(high), high, known), initial=0.0)
     # An interval without an end continues to the edge of the panel.

@@ -154,7 +154,7 @@ def _draw_band(
     ax: Axes, lags: pd.DataFrame, column: str, name: str, line: axes.LineStyle, label: str
 ) -> None:
     at, values, low, high = (
-        lags[each].to_numpy(np.float64) for each in ("lag", column, f"{name}_low", f"{name}_high")
+        lags[part].to_numpy(np.float64) for part in ("lag", column, f"{name}_low", f"{name}_high")
     )
     ax.plot(
         at, values, color=line.colour, linestyle=line.dashes, marker=line.marker, markersize=3,

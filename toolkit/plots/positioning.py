@@ -87,7 +87,7 @@ def positioning(
     )  # fmt: skip
     words = "Positioning: no data."
     if has_values:
-        name = axes.group_name(tuple(rows[each].iloc[0] for each in groups)) or "all coins"
+        name = axes.group_name(tuple(rows[group].iloc[0] for group in groups)) or "all coins"
         sizes = [size for size in dict.fromkeys(rows["size"]) if size != _ALL] or [_ALL]
         axes.check_count(len(sizes), axes.MAX_LINES, "size classes")
         is_series = "time" in rows and rows["time"].nunique() > 1
@@ -105,7 +105,7 @@ def _draw_series(panels: list[Axes], theme: Theme, rows: pd.DataFrame, sizes: li
     for number, size in enumerate(sizes):
         own = rows[rows["size"] == size].sort_values("time")
         line = axes.line_style(theme, number)
-        low, high = (100 * own[each].to_numpy(np.float64) for each in ("low", "high"))
+        low, high = (100 * own[bound].to_numpy(np.float64) for bound in ("low", "high"))
         panels[0].fill_between(own["time"], low, high, color=line.colour, alpha=0.12, linewidth=0)
         columns = zip(panels, (100 * own["net_share"], own["gain_bps"] / 100), strict=False)
         for panel, values in columns:
@@ -120,7 +120,7 @@ def _draw_series(panels: list[Axes], theme: Theme, rows: pd.DataFrame, sizes: li
 def _draw_moment(panels: list[Axes], theme: Theme, rows: pd.DataFrame, sizes: list[str]) -> None:
     table = rows.set_index("size").loc[sizes]
     share, low, high = (
-        100 * table[each].to_numpy(np.float64) for each in ("net_share", "low", "high")
+        100 * table[column].to_numpy(np.float64) for column in ("net_share", "low", "high")
     )
     places = np.arange(len(sizes))
     panels[0].errorbar(

@@ -160,9 +160,9 @@ def fetch_comparison(
     if not 2 <= len(chosen) <= _MOST:
         raise ReportFailed(f"a comparison is of 2 to {_MOST} accounts, not {len(chosen)}")
     frames = [fetch_wallet(session, user, start, end, (), with_slippage=False) for user in chosen]
-    if all(each.is_empty for each in frames):
+    if all(wallet.is_empty for wallet in frames):
         raise ReportFailed("there is no data of these accounts in this period: check the addresses")
-    return Comparison([WalletPerformance(WalletResults(each)) for each in frames])
+    return Comparison([WalletPerformance(WalletResults(wallet)) for wallet in frames])
 
 
 def _example_accounts(session: Session) -> list[str]:
@@ -174,7 +174,7 @@ def _example_accounts(session: Session) -> list[str]:
 def make_title(comparison: Comparison) -> TitleBlock:
     """Return the title of the report."""
     frames = [wallet.results.frames for wallet in comparison.wallets]
-    times = (each.fills["time"] for each in frames)
+    times = (wallet.fills["time"] for wallet in frames)
     period = tables.period_text(frames[0].start_ms, frames[0].end_ms, *times)
     return blocks.title(
         "Comparison",

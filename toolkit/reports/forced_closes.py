@@ -173,7 +173,7 @@ def _capital_before(frames: WalletFrames, rows: pd.DataFrame) -> float | None:
     if rows.empty or frames.start_ms > 0:
         return None
     begin = rows["time"].iloc[0]
-    fills, ledger = (each[each["time"] < begin] for each in (frames.fills, frames.ledger))
+    fills, ledger = (table[table["time"] < begin] for table in (frames.fills, frames.ledger))
     return _sum_net(frames, fills, ledger)
 
 

@@ -105,7 +105,7 @@ def apply_spot_fill(
     -------
     closed_pnl : int or None
         In price units times size units; positive is a gain. 0 for a buy; None for a sell of
-        tokens of which none was bought.
+        tokens that were never bought.
     basis : Basis
         The balance after the fill.
 

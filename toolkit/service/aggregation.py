@@ -68,7 +68,7 @@ def _merge_group(group: Sequence[Fill]) -> Fill:
     changes: dict[str, Any] = {"px": _mean_price(group)}
     for name in _SUMMED:
         amounts = [value for fill in group if (value := getattr(fill, name)) is not msgspec.UNSET]
-        if None in amounts:  # a sum of which a part is missing is missing
+        if None in amounts:  # a sum is missing if a part of it is missing
             changes[name] = None
         elif amounts:
             changes[name] = format_decimal(_exact_sum(map(Decimal, amounts)))

@@ -34,7 +34,7 @@ def comparison_html(view: ComparisonView) -> str:
         bars = draw_svg(plots.waterfall, view.total)
         figures.append(f"<div>{bars}{view_html.note(f'All accounts. {coverage}')}</div>")
     table = view_html.table("By account", _account_rows(view), _ACCOUNTS)
-    reasons = dict.fromkeys(each.missing_reason for each in view.compared.accounts.values())
+    reasons = dict.fromkeys(account.missing_reason for account in view.compared.accounts.values())
     parts += [
         view_html.note(f"Positions and equity cannot be fetched: {reason}")
         for reason in filter(None, reasons)
@@ -69,8 +69,8 @@ def _headline_text(view: ComparisonView) -> str:
     known = earned.dropna(subset="net")
     if len(known) > 1:
         best, worst = (
-            f"{formats.short_address(each['user'])} with {signed_usd(each['net'])}"
-            for each in (known.iloc[0], known.iloc[-1])
+            f"{formats.short_address(row['user'])} with {signed_usd(row['net'])}"
+            for row in (known.iloc[0], known.iloc[-1])
         )
         text += f"; best: {best}; worst: {worst}"
     if empty := count - len(earned):

@@ -116,7 +116,7 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
         one of them, or ``"all"`` to compare them.
         """
         if user is not None and len(self._users) > 1:
-            known = {ALL_ACCOUNTS: None, **{each: each for each in self._users}}
+            known = {ALL_ACCOUNTS: None, **{address: address for address in self._users}}
             if (name := user.strip().lower()) not in known:
                 raise ValueError(f"user must be one of the accounts or 'all', not {user!r}")
             self._account.value = known[name]
@@ -297,7 +297,7 @@ def wallet_explorer(
         if not world.get("users"):
             raise ValueError("This source does not name its accounts: pass an address")
         address = str(world["users"][0])
-    users = [address] if isinstance(address, str) else [str(each) for each in address]
+    users = [address] if isinstance(address, str) else [str(name) for name in address]
     if not users:
         raise ValueError("address is empty: pass an address, or a list of addresses")
     if builders is None:

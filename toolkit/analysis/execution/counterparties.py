@@ -260,7 +260,7 @@ def _join_sides(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
         trades["taker"] = sides[True]
     if False in sides:
         trades["maker"] = sides[False]
-    # A trade of which only the maker is in the frame is seen from the other side.
+    # If only the maker of a trade is in the frame, the trade is seen from the maker's side.
     trades["_sign"] = trades["_sign"].where(trades["_taken"], -trades["_sign"])
     trades = trades.reset_index()
     order = ["_ms", "coin", "_id"]

@@ -325,5 +325,5 @@ def _compare_sides(
     dearer = float(((gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)).mean()) if len(gap) else np.nan
     missing = int(buy.isna().sum()), int(sell.isna().sum())
     means = buy.to_numpy()[both], sell.to_numpy()[both]
-    buy_mean, sell_mean = (float(one.mean()) if len(one) else np.nan for one in means)
+    buy_mean, sell_mean = (float(costs.mean()) if len(costs) else np.nan for costs in means)
     return len(gap), *missing, len(np.unique(day)), buy_mean, sell_mean, mean, low, high, dearer

@@ -74,12 +74,14 @@ def figure_table(
     }
     figures = [figure for _, _, figure in made]
     numbers = {
-        name: pa.array([getattr(each, name) for each in figures], pa.float64(), from_pandas=True)
+        name: pa.array(
+            [getattr(figure, name) for figure in figures], pa.float64(), from_pandas=True
+        )
         for name in ("value", "low", "high")
     }
     basis = engines.text_column([basis for _, basis, _ in made])
     texts = {
-        name: engines.text_column([getattr(each, attribute) for each in figures])
+        name: engines.text_column([getattr(figure, attribute) for figure in figures])
         for name, attribute in (("figure", "name"), ("unit", "unit"), ("method", "method"))
     }
     count = pa.array([figure.n for figure in figures], type=pa.int64())

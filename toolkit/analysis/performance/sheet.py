@@ -173,12 +173,12 @@ def sheet(
     made: list[tuple[tuple[object, ...], str, Figure]] = []
     for group, part in iterate_groups(rows, keys):
         named = dict(zip(keys, group, strict=True))
-        figures = [("returns", each) for each in _return_figures(part, periods, risk_free, how)]
+        figures = [("returns", item) for item in _return_figures(part, periods, risk_free, how)]
         if closed is not None:
             own = _select(closed, named)
-            figures += [("trips", each) for each in trip_figures(own, how)]
+            figures += [("trips", item) for item in trip_figures(own, how)]
         if paid is not None:
-            figures += [("costs", each) for each in _cost_figures(_select(paid, named), part)]
+            figures += [("costs", item) for item in _cost_figures(_select(paid, named), part)]
         made += [(group, basis, figure) for basis, figure in figures]
     table = figure_table(made, keys)
     result: IntoFrameT = engines.result_from_table(

@@ -99,7 +99,7 @@ class EntryLayouts:
             self._attempts -= 1
             layout = _learn_layout(self._payload, int(place), keyed=self._keyed)
             if layout and layout not in self.known:
-                unknown = {name for one in (*self.known, layout) for name in one.unknown}
+                unknown = {name for item in (*self.known, layout) for name in item.unknown}
                 if len(unknown) <= MOST_UNKNOWN:
                     self.known.append(layout)
                     return True
