@@ -55,7 +55,7 @@ def test_values_of_three_accounts_by_hand(kind: str) -> None:
     }
 
 
-def test_values_without_optional_columns() -> None:
+def test_absent_optional_columns_are_none() -> None:
     bare = snapshot()[["user", "collateral_token", "account_value"]]
     found = read_values(pl.from_pandas(bare), "end")
     assert found.worth["0xb"] == AccountValue(100.5, None, None)
@@ -69,7 +69,7 @@ def test_values_without_optional_columns() -> None:
     assert held["0xb", "X"] == OpenPosition(None, -3.5)
 
 
-def test_time_of_values() -> None:
+def test_passed_time_replaces_time_of_values() -> None:
     """A passed time replaces those of the frame; a missing time is that of the other rows."""
     for at in (
         MONDAY + 9,
@@ -92,7 +92,7 @@ def test_time_of_values() -> None:
     }  # fmt: skip
 
 
-def test_two_batches_of_values_are_named() -> None:
+def test_values_of_two_times_are_refused() -> None:
     rows = snapshot()
     twice = pd.concat([rows, rows[2:3].assign(account_value=31.0)])
     text = "^end: 0xb pre:USDH has several rows with different values, and it is not known which"

@@ -47,7 +47,7 @@ def test_repeated_snapshot_rows_count_once() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_values_by_mode(kind: str) -> None:
+def test_portfolio_margin_total_counts_once(kind: str) -> None:
     """The repeated total of portfolio margin is not part of the sum."""
     rows = values(as_numbers(snapshot(), kind))
     assert rows["value"].tolist() == [100, 300, 600, -5]
@@ -193,7 +193,7 @@ def test_values_of_states_by_dex() -> None:
     assert all(list(each["inputs"]) == ["snapshot"] for each in facts)
 
 
-def test_missing_columns_of_values() -> None:
+def test_missing_columns_are_named() -> None:
     bare = pd.DataFrame({"account_value": [1.0]})
     full = snapshot()
     for frame, call, missing in (
@@ -304,7 +304,7 @@ def test_levels_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_levels_of_computed_prices(kind: str) -> None:
+def test_levels_computed_from_other_margins(kind: str) -> None:
     """The equity behind a cross position is the account's less the margin of its other positions.
 
     0xa has 100, and X and Y use 25 each: 75 + 10 (p - 100) = 0.25 p, 75 - 5 (p - 100) = 0.25 p, and
@@ -372,7 +372,7 @@ def test_levels_add_up_to_notional(tables: Everybody) -> None:
     assert rows["accounts"].sum() <= len(positions)
 
 
-def test_buffers_of_two_dexes() -> None:
+def test_buffers_of_two_dexes_by_hand() -> None:
     """Cross: 100 - 1500 d = 50 - 25 d + 25 d; with a stated 9 for 8: 39 - 80 d = 8 - 8 d.
 
     Isolated: 60 - 400 d = 10 + 10 d for the short, 45 - 300 d = 15 - 15 d for the long.

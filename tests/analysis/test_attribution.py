@@ -89,7 +89,7 @@ def test_uncovered_sources_are_missing() -> None:
 
 
 @pytest.mark.parametrize("name", ["px", "sz"])
-def test_fill_without_price_or_size(engine, name: str) -> None:
+def test_unpriced_fill_is_not_in_volume(engine, name: str) -> None:
     """Null or NaN, it is counted, and the volume is that of the others."""
     gone = fills()
     whole = gone["px"] * gone["sz"]
@@ -140,7 +140,7 @@ def test_parts_of_unknown_fee(engine, kind: str) -> None:
     assert float(rows["ETH"]["rebate"]) == pytest.approx(0.3)
 
 
-def test_warning_of_fees_without_parts() -> None:
+def test_warning_names_no_absent_fee_parts() -> None:
     """Frames without builder and deployer fees are told nothing of them."""
     gone = fills().drop(columns=["builder_fee", "deployer_fee"])
     gone.loc[0, "fee"] = np.nan
@@ -150,7 +150,7 @@ def test_warning_of_fees_without_parts() -> None:
     assert (row["rebate"], row["builder_fee"]) == (pytest.approx(0.3), 0)
 
 
-def test_change_of_unrealised_pnl(engine) -> None:
+def test_unrealised_is_change_between_positions(engine) -> None:
     """BTC went from -5 to +7, ETH was opened at a loss of 2; another's 100 are not ours."""
     before = pd.DataFrame({"user": [ME], "coin": ["BTC"], "unrealized_pnl": [-5.0]})
     after = pd.DataFrame(
@@ -173,7 +173,7 @@ def test_change_of_unrealised_pnl(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_fills_without_funding_rows(engine, kind: str) -> None:
+def test_funding_without_rows_is_not_covered(engine, kind: str) -> None:
     """Nor is one account among others; an account that did not trade has no funding to miss."""
     rows = [as_numbers(frame, kind) for frame in (fills(), funding().iloc[:0])]
     seen = engine.take(attribution(*map(engine.give, rows)))
@@ -190,7 +190,7 @@ def test_fills_without_funding_rows(engine, kind: str) -> None:
     assert engine.take(attribution(*map(engine.give, idle)))[0]["funding"] == 0
 
 
-def test_sources_without_group_columns() -> None:
+def test_sources_without_group_column_are_named() -> None:
     by_coin = attribution(fills(), funding(), ledger(), by="coin", account=ME)
     assert set(by_coin[by_coin["coin"] != "ETH"]["covers"]) == {
         "fills, funding, not ledger (it has no coin)"
@@ -202,7 +202,7 @@ def test_sources_without_group_columns() -> None:
     assert by_side["net"].sum() == pytest.approx(8.07)
 
 
-def test_coin_with_only_funding() -> None:
+def test_coin_with_only_funding_has_row() -> None:
     rows = attribution(fills(), funding(), by="coin").set_index("coin")
     assert list(rows.index) == ["@107", "BTC", "ETH", "PURR/USDC", "SOL", "flx:TSLA"]
     assert rows.loc["SOL", ["fills", "closed_pnl", "funding", "net"]].tolist() == [0, 0, 0.5, 0.5]
@@ -258,7 +258,7 @@ def same_rows(seen: list[dict], expected: list[dict]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_dtypes_of_empty_sources(kind: str) -> None:
+def test_empty_sources_keep_dtypes(kind: str) -> None:
     frames = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
     full = attribution(*frames, by=["user", "day"], account=ME)
     for rows in (slice(0, 0), slice(0, 1)):
@@ -272,7 +272,7 @@ def test_dtypes_of_empty_sources(kind: str) -> None:
     assert nothing["fills"] == nothing["net"] == nothing["equity_change"] == 0
 
 
-def test_input_order_and_index() -> None:
+def test_input_order_does_not_matter() -> None:
     frame = exact(fills())
     shuffled = frame.sample(frac=1, random_state=3)
     shuffled.index = [0] * len(shuffled)
@@ -287,7 +287,7 @@ def test_each_repeated_row_counts() -> None:
     assert attribution(twice)["net"].item() == pytest.approx(2 * 8.07)
 
 
-def test_fills_without_optional_columns() -> None:
+def test_absent_fee_columns_count_as_zero() -> None:
     bare = fills()[["coin", "px", "sz", "side", "time", "closed_pnl", "fee"]].head(2)
     row = attribution(bare).iloc[0]
     assert row["trading_fee"] == pytest.approx(-0.11)
@@ -321,7 +321,7 @@ def test_errors_name_missing_columns() -> None:
         attribution(fills(), None, ledger(), by="user")
 
 
-def test_ledger_account_sources() -> None:
+def test_transfers_need_known_account() -> None:
     """Named, in a column, by provenance, or unknown: then transfers are not counted as zero."""
     named = one(attribution(fills(), funding(), ledger(), account=ME))
     column = one(attribution(fills(), funding(), ledger().assign(account=ME)))
@@ -335,7 +335,7 @@ def test_ledger_account_sources() -> None:
     assert away["ledger"] == 1000 - 51 - 5 + 20 - 7
 
 
-def test_ledger_of_many_accounts_by_user() -> None:
+def test_ledger_is_split_by_user() -> None:
     rows = pd.concat([ledger().assign(account=ME), ledger().assign(account="0xother")])
     frame = attribution(fills(), None, rows, by="user").set_index("user")
     assert frame.loc[ME, "ledger"] == 930
@@ -365,7 +365,7 @@ def test_other_accounts_are_excluded(engine, kind: str) -> None:
 
 
 @pytest.mark.parametrize("user", [str, pd.ArrowDtype(pa.string()), object], ids=str)
-def test_account_from_provenance(user: object) -> None:
+def test_account_is_taken_from_provenance(user: object) -> None:
     """By what was asked of the service, unless rows of an answer for many are gone."""
     paid = pd.concat([funding(), funding().assign(user=OTHER)]).astype({"user": user})
     bare = fills().drop(columns="user")
@@ -381,7 +381,7 @@ def test_account_from_provenance(user: object) -> None:
     assert by_user["funding"].tolist() == [Decimal("-0.75")] * 2
 
 
-def test_funding_without_fills() -> None:
+def test_funding_of_one_account_needs_no_fills() -> None:
     """Its user column is empty: one account's funding is its own, of several nobody knows."""
     none = fills().iloc[:0]
     assert attribution(none, funding())["funding"].item() == -0.75
@@ -441,7 +441,7 @@ SENDS = [
 @pytest.mark.parametrize(
     ("row", "flow"), [*FLOWS, *(({**SEND, **more}, flow) for more, flow in SENDS)]
 )
-def test_ledger_types(kind: str, row: dict, flow: float | None) -> None:
+def test_each_ledger_type_has_its_flow(kind: str, row: dict, flow: float | None) -> None:
     frame = as_numbers(pd.DataFrame([{"time": times([MONDAY])[0], **row}]), kind)
     result = one(attribution(as_numbers(fills(), kind).head(1), None, frame, account=ME))
     assert result["ledger"] == (flow or 0)
@@ -472,7 +472,7 @@ def test_fee_parts_sum_to_fee(rows: list[tuple]) -> None:
         assert row["rebate"] >= 0 >= row["trading_fee"]
 
 
-def test_a_million_fills() -> None:
+def test_million_fills_sum_to_net() -> None:
     rng = np.random.default_rng(5)
     n = 1_000_000
     frame = pd.DataFrame(
@@ -515,7 +515,7 @@ def test_simulated_accounts_add_up(world, rows_of) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_payment_without_amount(engine, kind: str) -> None:
+def test_payment_without_amount_is_not_summed(engine, kind: str) -> None:
     """-1 + 0.5 without the third one, which is not 0: it is not known."""
     paid = funding()
     paid.loc[2, "usdc"] = None
@@ -537,7 +537,7 @@ def test_funding_without_account_is_refused(engine) -> None:
     assert engine.take(attribution(one_account, engine.give(paid)))[0]["funding"] == -0.75
 
 
-def test_funding_of_third_account(engine) -> None:
+def test_funding_of_other_account_is_excluded(engine) -> None:
     mine, paid = fills().assign(user=ME), funding().assign(user=OTHER)
     row = engine.take(attribution(engine.give(mine), engine.give(paid)))[0]
     assert row["covers"] == "fills, not funding (no rows)"
@@ -546,7 +546,7 @@ def test_funding_of_third_account(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_amounts_missing_in_all_fills(engine, kind: str) -> None:
+def test_figures_without_any_amount_are_missing(engine, kind: str) -> None:
     """BTC alone lacks both: its figures are missing, those of ETH are not."""
     gone = fills()
     btc = gone["coin"] == "BTC"
@@ -578,7 +578,7 @@ def test_nullable_group_keeps_type(kind: str) -> None:
     assert crossed.dtype == "boolean"
 
 
-def test_column_of_mixed_values_is_allowed() -> None:
+def test_unused_column_may_have_mixed_values() -> None:
     frame = fills()
     mixed = frame.assign(note=[{"a": 1} if n % 2 else "text" for n in range(len(frame))])
     pd.testing.assert_frame_equal(attribution(mixed), attribution(frame))

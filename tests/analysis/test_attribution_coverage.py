@@ -86,7 +86,7 @@ def test_coverage_by_account_and_coin(kind: str) -> None:
 
 
 @KINDS
-def test_coverage_of_calendar_groups(kind: str) -> None:
+def test_each_day_states_hours_of_account(kind: str) -> None:
     """Each row states the hours of its account. A day without rows lacks them if any is missing."""
     rows = mark(kind, ["user", "day"], ALL, make_hours(["user"]))
     some = "funding (10 of 17 position hours in all)"
@@ -106,7 +106,7 @@ def test_coverage_of_calendar_groups(kind: str) -> None:
 
 
 @KINDS
-def test_coverage_without_position_hours(kind: str) -> None:
+def test_unknown_hours_need_any_payment(kind: str) -> None:
     """Rows of an account with perp fills are missing if they have no payment."""
     rows = mark(kind, ["user"], ALL, None)
     words = ["funding", "funding", GONE, GONE, GONE, GONE, "funding", GONE]
@@ -115,7 +115,7 @@ def test_coverage_without_position_hours(kind: str) -> None:
 
 
 @KINDS
-def test_coverage_of_missing_sources(kind: str) -> None:
+def test_sources_without_columns_are_not_covered(kind: str) -> None:
     covers = {"fills": "fills", "funding": source_state("funding", ["px", "sz"], ("user",))}
     rows = mark(kind, ["user"], covers, None)
     assert set(rows["covers"]) == {"fills, not funding (it has no px, sz)"}
@@ -131,7 +131,7 @@ FEES = ["trading_fee", "builder_fee", "deployer_fee", "rebate", "fees_in_cost"]
 
 
 @KINDS
-def test_unknown_amounts_of_groups(kind: str) -> None:
+def test_groups_state_share_of_known_amounts(kind: str) -> None:
     """A sum is missing if no fill has the amount; otherwise the share of the fills is stated."""
     counts = pd.DataFrame({"_rows": [4, 4, 4, 4, 0, 5, 5], "_no_closed_pnl": [0, 1, 4, 3, 0, 0, 1]})
     frame = counts.assign(_no_fee=[0, 2, 3, 4, 0, 1, 0], covers="fills, funding")

@@ -136,7 +136,7 @@ def test_missing_group_is_last() -> None:
     assert result["fee_token"].isna().tolist() == [False, True]
 
 
-def test_payment_is_nan() -> None:
+def test_nan_payment_counts_as_missing() -> None:
     """In Polars a NaN is no null, and it is not known either."""
     paid = pl.from_pandas(two_payments()).with_columns(pl.col("usdc").fill_null(float("nan")))
     frames = [pl.from_pandas(as_numbers(frame, "exact")) for frame in (two_fills(), two_payments())]

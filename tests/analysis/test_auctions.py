@@ -64,13 +64,13 @@ def test_premium_of_sold_auction() -> None:
     assert unknown["over"]
 
 
-def test_premium_without_buyer() -> None:
+def test_premium_without_buyer_is_zero() -> None:
     row = auctions.decay(status_after(ROUND, 40 * 3600), floor=100.0).iloc[0]
     assert row["premium"] == 0.0
     assert pd.isna(row["bought_at"])
 
 
-def test_missing_figures_of_running_auction() -> None:
+def test_running_auction_has_no_sale_figures() -> None:
     status = status_after(ROUND, 3600)
     running = auctions.decay(status).iloc[0]
     assert not running["over"]
@@ -87,7 +87,7 @@ def test_missing_figures_of_running_auction() -> None:
     st.integers(1, 10**6).map(lambda x: x / 100),
     st.integers(0, 10**6).map(lambda x: x / 100),
 )
-def test_line_equals_prices_of_service(seconds: int, floor: float, fall: float) -> None:
+def test_line_equals_price_at_every_second(seconds: int, floor: float, fall: float) -> None:
     """The line is exact at every second, to the eighth decimal, and its inverse is that second."""
     auction = Auction("perp", 1_759_104_000, 111_600, f"{floor + fall:.2f}", f"{floor:.2f}")
     status = status_after(auction, seconds)
@@ -101,7 +101,7 @@ def test_line_equals_prices_of_service(seconds: int, floor: float, fall: float) 
         assert now["gas_seconds"].item() == pytest.approx(0.0, abs=0.01)
 
 
-def test_simulated_auctions_through_service(world) -> None:
+def test_decay_matches_simulated_auctions(world) -> None:
     """The exchange's own table has the floors and the time of the purchase."""
     session = tk.local(seed=7, size="tiny", default=False)
     truth = {auction.kind: auction for auction in world.sources.auctions}  # the latest of each kind
@@ -118,7 +118,7 @@ def test_simulated_auctions_through_service(world) -> None:
     assert auctions.decay(spot).attrs["toolkit"]["simulated"]
 
 
-def test_decay_with_several_request_times() -> None:
+def test_polls_of_two_times_agree() -> None:
     begin = ROUND.start_seconds * SECOND
     polls = [status_after(ROUND, h * 3600).assign(asked_at=begin + h * HOUR) for h in (1, 20)]
     result = auctions.decay(pd.concat(polls))
@@ -157,7 +157,7 @@ def test_two_auctions_by_hand() -> None:
         auctions.decay(pd.concat([two_auctions(), two_auctions()[:1]]), at=2_050_000)
 
 
-def test_points_of_two_auctions() -> None:
+def test_points_of_two_auctions_by_hand() -> None:
     """To 400: the sold one falls 2 a second, the running one 3."""
     result = auctions.decay(two_auctions(), at=2_050_000, floor=400.0, gas=550.0, points=3)
     begin = pd.Timestamp(0, tz="UTC")

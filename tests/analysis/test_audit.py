@@ -57,23 +57,23 @@ def test_audit_by_hand(kind: str) -> None:
     assert list(result[NEW].dtypes.astype(str)) == [str(dtype), str(dtype), "bool"]
 
 
-def test_floats_read_as_text() -> None:
+def test_floats_are_averaged_as_decimals() -> None:
     """0.1 + 0.2 in floats is above 0.3: an average in floats truncates to the wrong tick."""
     rows = [("B", 0.1, 0.29), ("B", 0.2, 0.29), ("A", 0.3, 0.3)]
     assert expected(audit(chain(rows), {"BTC": 4}))[-1] == 0.003
 
 
-def test_history_without_flat_start() -> None:
+def test_entry_is_unknown_until_flip() -> None:
     rows = [("B", 1, 100.0), ("A", 3, 110.0), ("B", 2, 100.0), ("A", 2, 105.0)]
     assert expected(audit(chain(rows, start=2.0), {"BTC": 5})) == [None, None, 0.0, 10.0]
 
 
-def test_position_through_zero() -> None:
+def test_flip_starts_known_entry() -> None:
     rows = [("A", 3, 110.0), ("B", 1, 100.0)]
     assert expected(audit(chain(rows, start=2.0), {"BTC": 5})) == [None, 10.0]
 
 
-def test_break_until_flat() -> None:
+def test_entry_after_break_is_unknown_until_flat() -> None:
     fills = chain([("B", 1, 100.0), ("B", 1, 100.0), ("A", 1, 101.0), ("A", 1, 102.0)] * 2)
     result = audit(fills.drop(index=1).assign(user="0xa"), {"BTC": 5})
     assert list(result.index[result["chain_break"]]) == [2]
@@ -83,7 +83,7 @@ def test_break_until_flat() -> None:
     assert expected(audit(fetched, {"BTC": 5})) == expected(result)
 
 
-def test_break_with_flat_start() -> None:
+def test_entry_after_break_while_flat_is_known() -> None:
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0), ("B", 1, 100.0), ("A", 1, 103.0)])
     result = audit(fills.drop(index=1).assign(user="0xa"), {"BTC": 5})
     assert list(result.index[result["chain_break"]]) == [2]
@@ -96,7 +96,7 @@ def test_repeated_row_breaks_chain() -> None:
     assert result["chain_break"].sum() == 1
 
 
-def test_accounts_and_coins_separate() -> None:
+def test_accounts_are_audited_apart() -> None:
     mine, yours = chain([("B", 1, 100.0)] * 2), chain([("A", 1, 100.0)] * 2)
     both = pd.concat([mine.assign(user="0xa"), yours.assign(user="0xb")])
     assert not audit(both, {"BTC": 5})["chain_break"].any()
@@ -104,13 +104,13 @@ def test_accounts_and_coins_separate() -> None:
         audit(both.drop(columns="user"), {"BTC": 5})
 
 
-def test_perps_without_decimals() -> None:
+def test_perp_without_decimals_has_no_expectation() -> None:
     """Spot and outcome tokens need none: their average cost is not truncated."""
     for coin, wanted in {"PURR/USDC": 0.0, "@107": 0.0, "#12": 0.0, "ETH": None}.items():
         assert expected(audit(chain([("B", 1, 2.0)], coin=coin), {"BTC": 5})) == [wanted]
 
 
-def test_spot_fee_in_token() -> None:
+def test_spot_fee_in_token_keeps_chain() -> None:
     fills = chain([("B", 10, 2.0), ("A", 9.99, 2.0)], coin="@107")
     fills = fills.assign(fee=[0.01, 0.005], fee_token=["HYPE", "USDC"])
     fills["start_position"] = [0.0, 9.99]
@@ -118,7 +118,7 @@ def test_spot_fee_in_token() -> None:
     assert audit(fills.drop(columns="fee"), {})["chain_break"].tolist() == [False, True]
 
 
-def test_order_of_ties() -> None:
+def test_ties_are_ordered_by_chain() -> None:
     rows = [("B", 2, 100.0), ("A", 1, 101.0), ("A", 1, 102.0), ("B", 3, 100.0), ("A", 3, 99.0)]
     fills = chain(rows, step=0).assign(tx_index=[1, 2, 2, 3, 4])
     for seed in range(10):
@@ -126,7 +126,7 @@ def test_order_of_ties() -> None:
         assert expected(audit(shuffled, {"BTC": 5}).sort_index()) == [0.0, 1.0, 2.0, 0.0, -3.0]
 
 
-def test_rows_and_index_unchanged() -> None:
+def test_audit_keeps_rows_and_index() -> None:
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0), ("B", 1, 100.0)]).iloc[::-1]
     fills.index = ["x", "x", "y"]
     fills.attrs["toolkit"] = {"source": "here"}
@@ -139,7 +139,7 @@ def test_rows_and_index_unchanged() -> None:
     assert expected(result) == [0.0, 1.0, 0.0]
 
 
-def test_polars_frames() -> None:
+def test_polars_audit_equals_pandas() -> None:
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0)])
     for kind in KINDS:
         given_ = as_numbers(fills, kind)
@@ -150,7 +150,7 @@ def test_polars_frames() -> None:
 
 
 @pytest.mark.parametrize("name", ["polars lazy", "duckdb"])
-def test_lazy_frames_by_account(name: str) -> None:
+def test_lazy_frames_are_audited_by_account(name: str) -> None:
     """Each account is audited alone, by the chosen rule: a close moves the average of 2023."""
     rows = [("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)]
     both = pd.concat([chain(rows).assign(user="0xa"), chain(rows[:2], 1.0).assign(user="0xb")])
@@ -180,7 +180,7 @@ def test_meta_frame_equals_mapping() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_empty_and_one_row(kind: str) -> None:
+def test_empty_fills_keep_dtypes(kind: str) -> None:
     fills = as_numbers(chain([("B", 1, 100.0)]), kind)
     full, empty = audit(fills, {"BTC": 5}), audit(fills.iloc[:0], {"BTC": 5})
     assert expected(full) == [0.0]
@@ -188,7 +188,7 @@ def test_empty_and_one_row(kind: str) -> None:
     assert list(full.dtypes) == list(empty.dtypes)
 
 
-def test_errors() -> None:
+def test_errors_of_audit() -> None:
     fills = chain([("B", 1, 100.0)])
     with pytest.raises(MissingColumns, match=r"^fills: columns px, start_position missing"):
         audit(fills.drop(columns=["px", "start_position"]), {})
@@ -242,7 +242,7 @@ def test_generated_fills_in_any_order(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_simulated_fill(world, rows_of, kind: str) -> None:
+def test_simulated_fills_have_no_difference(world, rows_of, kind: str) -> None:
     meta = {a.name: a.sz_decimals for m in world.sources.metas.values() for a in m.universe}
     every = pd.concat(
         [rows_of("userFillsByTime", user, kind).assign(user=user) for user in world.expected],
@@ -254,7 +254,7 @@ def test_every_simulated_fill(world, rows_of, kind: str) -> None:
     assert not result["chain_break"].any()
 
 
-def test_a_million_fills() -> None:
+def test_million_fills_have_no_difference() -> None:
     n = 1_000_000
     up = np.tile([True, False], n // 2)
     fills = pd.DataFrame(
@@ -278,7 +278,7 @@ def recorded_fills(recorded) -> tuple[pd.DataFrame, dict[str, int]]:
     return fills.assign(user="0x" + "a" * 40), meta  # one account, with holes
 
 
-def test_recorded_fills(recorded) -> None:
+def test_recorded_breaks_are_found(recorded) -> None:
     """500 fills of May 2023, newest first, with holes.
 
     Their closed PnL follows the rule of 2023, so few agree with today's: see the next test. The
@@ -297,7 +297,7 @@ def test_recorded_fills(recorded) -> None:
     assert (result.loc[opening, "difference"] == 0).all()
 
 
-def test_recorded_closes_by_rule(recorded) -> None:
+def test_recorded_closes_follow_rule_of_2023(recorded) -> None:
     """All 29 closing fills whose entry is known: from a flip on, for none starts flat in there."""
     fills, meta = recorded_fills(recorded)
     result = audit(fills, meta, rule="2023")
@@ -355,7 +355,7 @@ def matched(possible: dict[int, list[int]], rows: int) -> int:
 
 
 @pytest.mark.parametrize("coin", ["APE", "ATOM", "BNB", "DOGE"])
-def test_recorded_coins_in_fractions(recorded, coin: str) -> None:
+def test_recorded_coins_match_rule_in_fractions(recorded, coin: str) -> None:
     """Coins without holes: every order of their ties is tried, the rule taken from its words."""
     fills, meta = recorded_fills(recorded)
     result = audit(fills, meta)

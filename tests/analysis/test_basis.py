@@ -41,7 +41,7 @@ class TestHalfLife:
         assert found.loc["mean_bps", "estimate"] == pytest.approx(2.0)
         assert found.loc["half_life_hours", "estimate"] == 0.0
 
-    def test_growing_deviation_is_infinite(self) -> None:
+    def test_growing_deviation_has_infinite_half_life(self) -> None:
         found = figures(contexts([1.2**hour for hour in range(20)]))
         assert np.isinf(found.loc["half_life_hours", "estimate"])
 
@@ -205,7 +205,7 @@ def fetched() -> pd.DataFrame:
 class TestSnapshot:
     """A fetched snapshot has no column of times; it counts at the time of its fetch."""
 
-    def test_time_is_that_of_the_fetch(self, fetched: pd.DataFrame) -> None:
+    def test_rows_without_time_use_fetch_time(self, fetched: pd.DataFrame) -> None:
         found = tk.funding.basis(fetched, draws=9)
         at = pd.Timestamp(tk.provenance(fetched)["asked_at"])
         timed = tk.funding.basis(fetched.assign(time=at), draws=9)

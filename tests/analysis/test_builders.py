@@ -83,7 +83,7 @@ def test_missing_price_or_size_raises(engine, kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_polars_nan_is_missing(lazy: bool) -> None:
+def test_nan_price_in_polars_raises(lazy: bool) -> None:
     gone = pl.from_pandas(fills(*SOME)).with_columns(px=pl.Series([100.0, NAN, 100.0, 100.0]))
     rows = gone.lazy() if lazy else gone
     with pytest.raises(MissingColumns, match="column px is missing in 1 of 2 rows"):
@@ -92,7 +92,7 @@ def test_polars_nan_is_missing(lazy: bool) -> None:
         builders.routing(rows, B)
 
 
-def test_fees_in_other_tokens() -> None:
+def test_fees_in_other_tokens_by_hand() -> None:
     """A spot buy of PURR pays in PURR at the price of the fill; a fee in HYPE has no price."""
     rows = fills(("u", B, 10.0, 0.02, 0), ("u", B, 10.0, 0.5, 1))
     rows["coin"], rows["px"] = ["PURR/USDC", "ETH"], [0.5, 3000.0]
@@ -104,7 +104,7 @@ def test_fees_in_other_tokens() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_revenue_of_mixed_fills(kind: str) -> None:
+def test_revenue_of_mixed_fills_by_hand(kind: str) -> None:
     """0.2 PURR at 0.5 are 10 cents; 0.3 HYPE have no price; a conversion is no trade."""
     rows = fills(
         ("u", B, 10.0, 0.01, DAY), ("u", B, 10.0, 0.2, 0), ("v", B, 2.0, 0.3, 0),
@@ -173,7 +173,7 @@ SPELL = st.tuples(
 
 @settings(max_examples=15)
 @given(st.lists(SPELL, max_size=30))
-def test_routes_add_up(rows) -> None:
+def test_routes_sum_to_all_fills(rows) -> None:
     """The routes add up to all fills, and the builders' revenues to the total."""
     result = fills(*((u, b, float(s), NAN if b is None else c / 100, c) for u, b, s, c in rows))
     row = builders.routing(result, B).iloc[0]
@@ -274,7 +274,7 @@ def crowd(seed: int, users: int = 60) -> pd.DataFrame:
     return fills(*rows)
 
 
-def test_attach_rate_interval_against_bootstrap() -> None:
+def test_attach_rate_interval_equals_bootstrap() -> None:
     rows = crowd(1)
     result = builders.attach_rate(rows, B).iloc[0]
     each = rows.assign(usd=100 * rows["sz"], mine=(rows["builder"] == B) * 100 * rows["sz"])
@@ -370,7 +370,7 @@ def test_lifetime_interval_coverage() -> None:
     assert low <= hits <= high, hits
 
 
-def test_lifetime_interval_against_bootstrap() -> None:
+def test_lifetime_interval_equals_bootstrap() -> None:
     rows = crowd(2)
     until = MONDAY + 5 * WEEK
     result = builders.lifetime_value(rows, B, weeks=4, until=until).params.iloc[3]

@@ -60,7 +60,7 @@ def rows_of(engine: Engine, result: Any) -> pd.DataFrame:
 @pytest.mark.parametrize("name", LAZY)
 @pytest.mark.parametrize("helper", CALLS)
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
-def test_few_accounts_at_once(
+def test_divided_run_equals_whole_run(
     helper: str, name: str, frames: Mapping[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A divided run gives the rows of one run over all accounts, on no more rows at once."""

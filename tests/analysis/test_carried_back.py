@@ -68,7 +68,7 @@ TRADES = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_short_of_one_account(kind: str) -> None:
+def test_curve_of_short_by_hand(kind: str) -> None:
     """A short of 2 from 66, of which 0.5 close at 60, and 2 ETH; the other account changes nothing.
 
     Without the 1 USD of before, the value is 80 + 2.925 + 6 + 1 at the marks 62 and 31.
@@ -112,7 +112,7 @@ def test_short_of_one_account(kind: str) -> None:
     assert (facts["helper"], *facts["inputs"]) == ("pnl.carried_back", *frames)
 
 
-def test_funding_after_last_fill() -> None:
+def test_funding_counts_until_state() -> None:
     """The state is of 5:15, so 0.5 at 4:00 counts (from 5:00), and 8 at 6:00 does not."""
     when = [MONDAY + hour * HOUR for hour in (2, 4, 6)]
     paid = pd.DataFrame({"coin": "BTC", "usdc": [0.0, 0.5, 8.0], "user": ME, "time": times(when)})
@@ -122,7 +122,7 @@ def test_funding_after_last_fill() -> None:
     assert curve["equity"].tolist() == pytest.approx([-0.5, 99.5, 99.4, 109.3, 109.3, 109.8, 110.8])
 
 
-def test_payment_at_the_time_of_the_state() -> None:
+def test_payment_at_state_time_counts() -> None:
     """The state of 3:00 has the payment of 3:00."""
     paid = pd.DataFrame({"coin": "BTC", "usdc": [0.0, 0.5], "user": ME})
     paid["time"] = times([MONDAY + 2 * HOUR, MONDAY + 3 * HOUR])
@@ -132,7 +132,7 @@ def test_payment_at_the_time_of_the_state() -> None:
     assert curve["equity"].tolist() == pytest.approx([-0.5, 99.5, 99.4, 110.8])
 
 
-def test_funding_before_first_fill() -> None:
+def test_funding_before_first_fill_is_excluded() -> None:
     """4 USD at 1:00 are not of the BTC of 1:30; nothing else happened before."""
     paid = pd.DataFrame({"coin": "BTC", "usdc": [4.0, 0.5], "user": ME})
     curve = made(funding=paid.assign(time=times([MONDAY + HOUR, MONDAY + 2 * HOUR])))
@@ -142,7 +142,7 @@ def test_funding_before_first_fill() -> None:
     assert curve["covers"].unique().tolist() == [f"fills, funding, ledger, {words}"]
 
 
-def test_position_without_fills() -> None:
+def test_position_without_fills_has_end_value() -> None:
     """2 ETH were held all the time; their price is not known before the end."""
     more = {"user": [ME], "coin": ["ETH"], "szi": [-2.0], "position_value": [40.0]}
     held = pd.concat([tables()["positions"], pd.DataFrame({**more, "unrealized_pnl": [3.0]})])
@@ -152,7 +152,7 @@ def test_position_without_fills() -> None:
     assert curve["equity"].tolist() == pytest.approx([3, 103, 102.9, 112.8, 113.8])
 
 
-def test_state_without_events() -> None:
+def test_curve_without_events_is_constant() -> None:
     none = {name: tables()[name].head(0) for name in ("fills", "funding", "ledger")}
     curve = made(**none)
     assert curve["time"].unique().tolist() == tables()["accounts"]["time"].tolist()
@@ -161,7 +161,7 @@ def test_state_without_events() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_state_of_empty_account(kind: str) -> None:
+def test_curve_of_empty_account_ends_at_zero(kind: str) -> None:
     """All money is gone: the curve ends at 0."""
     state = as_numbers(tables()["accounts"].assign(account_value=0.0), kind)
     curve = made(kind, accounts=state)
@@ -169,7 +169,7 @@ def test_state_of_empty_account(kind: str) -> None:
     assert equity == pytest.approx([-110.8, -10.8, -10.9, -1, 0])
 
 
-def test_period_with_open_positions() -> None:
+def test_period_begins_with_open_positions() -> None:
     curve = made(start_time=MONDAY + 2 * HOUR)
     assert curve["equity"].tolist() == pytest.approx([109.9, 109.8, 110.8])
     # Half of what is sold at 2:30 was bought before: 1 BTC, at the next price known, 60.
@@ -199,11 +199,11 @@ def test_excluded_amounts_are_counted() -> None:
     assert made(fills=fills)["covers"].iloc[0].endswith("without 1 fees in other tokens")
 
 
-def test_curve_without_funding() -> None:
+def test_absent_funding_is_not_covered() -> None:
     assert made(funding=None)["covers"].iloc[0] == "fills, ledger"
 
 
-def test_state_of_several_accounts() -> None:
+def test_state_of_several_accounts_needs_account() -> None:
     both = {name: tables()[name] for name in ("accounts", "positions")}
     both = {name: pd.concat([item, item.assign(user=OTHER)]) for name, item in both.items()}
     assert made(**both, account=ME.upper().replace("X", "x"))["equity"].iloc[-1] == 110.8
@@ -226,7 +226,7 @@ def test_curve_ends_at_state() -> None:
     assert made(accounts=untimed, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
 
 
-def test_state_without_time() -> None:
+def test_state_without_time_needs_end_time() -> None:
     """States of 2023 have no time at all; the frame has the column."""
     old = tables()["accounts"].assign(time=pd.to_datetime([None], utc=True))
     assert made(accounts=old, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
@@ -235,7 +235,7 @@ def test_state_without_time() -> None:
 
 
 @pytest.mark.parametrize("what", ["fills", "ledger"])
-def test_rows_without_time(what: str) -> None:
+def test_rows_without_time_are_refused(what: str) -> None:
     rows = tables()[what]
     gone = rows.assign(time=rows["time"].where([False] + [True] * (len(rows) - 1)))
     with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing value"):

@@ -46,13 +46,13 @@ class TestByHand:
         assert made.liquidated["equity"].tolist() == pytest.approx([2_000, 4_190])
         assert made.liquidated["method"].tolist() == ["backstop", "market"]
 
-    def test_coin_of_nobody_is_refused(self) -> None:
+    def test_coin_without_positions_is_refused(self) -> None:
         with pytest.raises(ValueError, match="No position is in 'XX'; positions are in X"):
             tk.liquidations.cascade(
                 self.rows, owners(a=12e3, b=15e3), self.depth, "XX", [-0.1], max_leverage=LEVERAGES
             )
 
-    def test_dex_without_name_falls_too(self) -> None:
+    def test_missing_dex_is_liquidated_too(self) -> None:
         rows, accounts = self.rows.assign(dex=None), owners(a=12e3, b=15e3).assign(dex=None)
         made = run(rows, accounts, self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a", "b"]
@@ -62,11 +62,11 @@ class TestByHand:
         made = run(rows, owners(a=12e3), self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a"]
 
-    def test_better_margined_account_survives(self) -> None:
+    def test_better_margined_account_is_not_liquidated(self) -> None:
         made = run(self.rows, owners(a=12e3, b=15.5e3), self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a"]
 
-    def test_backstop_may_not_trade(self) -> None:
+    def test_cascade_without_backstop_trades(self) -> None:
         made = run(
             self.rows, owners(a=12e3, b=15e3), self.depth, [-0.1], backstop_trades=False
         )  # fmt: skip
@@ -91,14 +91,14 @@ class TestByHand:
         together = run(rows, owners(a=20e3), self.depth, [-0.1], betas={"Y": 1.0})
         assert (len(alone.liquidated), len(together.liquidated)) == (1, 0)
 
-    def test_isolated_position_falls_alone(self) -> None:
+    def test_isolated_position_is_liquidated_alone(self) -> None:
         rows = held(("a", "X", 1e5), ("a", "Y", 1e5)).assign(
             leverage_type=["isolated", "cross"], margin_used=[12e3, 0.0]
         )
         made = run(rows, owners(a=11e3), self.depth, [-0.1])
         assert made.liquidated[["margin", "coin"]].values.tolist() == [["isolated", "X"]]
 
-    def test_short_squeeze_rises(self) -> None:
+    def test_short_liquidation_raises_price(self) -> None:
         made = run(held(("a", "X", -1e5)), owners(a=12e3), self.depth, [0.1])
         assert made.params["estimate"].tolist() == pytest.approx([1.1 * 1.011 - 1])
 
@@ -111,7 +111,7 @@ class TestByHand:
         made = run(self.rows, owners(a=12e3, b=15e3), books(0.01, 1.0, "Y"), [-0.1, -0.01])
         assert made.params["estimate"].isna().tolist() == [True, False]
 
-    def test_fit_gives_price_of_last_dollar(self) -> None:
+    def test_fit_gives_marginal_price(self) -> None:
         """A cost of 2 bps + 10 bps * (Q / 100,000)**0.5 has the marginal price 15 bps there."""
         usd = np.array([1e3, 1e4, 1e5, 1e6])
         bps = (2 + 10 * (usd / 1e5) ** 0.5).round(2)
@@ -123,7 +123,7 @@ class TestByHand:
         made = run(held(("a", "X", 1e5 / 0.9)), owners(a=13e3), fitted, [-0.1])
         assert made.params["estimate"].iloc[0] == pytest.approx(0.9 * (1 - 0.0015) - 1, abs=2e-6)
 
-    def test_accounts_of_two_dexes_fall_alone(self) -> None:
+    def test_account_is_liquidated_on_one_dex(self) -> None:
         """The margin of a on the dex pre holds; that on the native dex does not."""
         rows = held(("a", "X", 1e5), ("a", "pre:Y", 1e5)).assign(dex=["hyperliquid", "pre"])
         accounts = owners(a=12e3).assign(dex="hyperliquid")
@@ -142,7 +142,7 @@ class TestByHand:
             assert (facts["helper"], facts["coin"]) == ("liquidations.cascade", "X")
             assert list(facts["inputs"]) == ["positions", "accounts", "impact"]
 
-    def test_shocks_without_choice(self) -> None:
+    def test_default_shocks_go_both_ways(self) -> None:
         made = run(self.rows, owners(a=1e6, b=1e6), self.depth)
         falls, rises = made.params["shock"][:6], made.params["shock"][6:]
         assert rises.tolist() == [0.02, 0.05, 0.1, 0.15, 0.2, 0.3]
@@ -199,7 +199,7 @@ def test_rounds_agree_with_brute_force(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rounds_add_up(seed: int) -> None:
+def test_rounds_sum_to_totals(seed: int) -> None:
     positions, accounts = random_market(seed)
     made = run(positions, accounts, books(0.004, 0.6), betas=1.0)
     sums = made.rounds.groupby("shock")[["accounts", "forced_usd", "backstop_usd"]].sum()
@@ -211,7 +211,7 @@ def test_rounds_add_up(seed: int) -> None:
     assert not made.liquidated.duplicated(["shock", "user", "coin"]).any()
 
 
-def test_without_impact_buffers_say_who_falls() -> None:
+def test_liquidated_without_impact_equal_buffers() -> None:
     positions, accounts = random_market(9)
     longs = positions.assign(szi=positions["szi"].abs())
     distance = tk.liquidations.buffers(accounts, longs, LEVERAGES).set_index("user")["distance"]
@@ -241,7 +241,7 @@ def session() -> Any:
 
 
 @pytest.mark.parametrize("shock", [-0.6, 0.3])
-def test_simulated_exchange_liquidates_the_same(shock: float, session: Any) -> None:
+def test_first_round_equals_simulated_liquidations(shock: float, session: Any) -> None:
     """The margin check of the exchange, after the same shock, takes the accounts of round 1."""
     world = session.world
     states = tk.batch_clearinghouse_states(world["users"], dex="ALL_DEXES", session=session)

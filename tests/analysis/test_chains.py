@@ -52,7 +52,7 @@ def test_sorted_chains_stay_unchanged(start: int, changes: list[int]) -> None:
     assert breaks(edges[::-1], order_tie(edges[::-1], start, set()), start) == 0
 
 
-def test_pieces_keep_their_ends() -> None:
+def test_broken_tie_keeps_first_and_last() -> None:
     """One fill is missing: what continues the past comes first, what the future needs last."""
     edges = [(7, 9), (0, 1), (4, 5), (1, 2)]
     assert order_tie(edges, 0, {9}) == [1, 3, 2, 0]

@@ -16,7 +16,7 @@ from toolkit.errors import MissingColumns
 from .examples import as_numbers, exact, fills
 
 
-def test_exact_frames_with_nested_columns() -> None:
+def test_nested_column_of_exact_frame_is_dropped() -> None:
     frame = exact(fills())
     frame["legs"] = pd.array([[1]] * len(frame), dtype=pd.ArrowDtype(pa.list_(pa.int64())))
     opened = columns.open_frame(frame, "fills")
@@ -36,7 +36,7 @@ def test_mixed_numbers_are_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_pandas_columns_of_each_engine(engine, kind: str) -> None:
+def test_pandas_columns_equal_on_each_engine(engine, kind: str) -> None:
     frame = as_numbers(fills(), kind)
     names = ["coin", "px", "time", "crossed"]
     result = columns.pandas_columns(engine.give(frame), "fills", names, ["dir", "nonsense"], ["px"])
@@ -59,7 +59,7 @@ def test_nan_is_missing(engine) -> None:
     assert engine.take(nw.to_native(opened.select(nw.col("sz").sum()))) == [{"sz": 1.0}]
 
 
-def test_addresses_of_the_contract() -> None:
+def test_contract_addresses_are_known() -> None:
     found = {
         column.name
         for operation in OPERATIONS.values()

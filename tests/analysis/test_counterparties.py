@@ -39,7 +39,7 @@ MIDS = mids((60_000, 98.0), (179_000, 106.0))
 
 
 class TestCounterparties:
-    def test_gain_has_sign_of_taker(self) -> None:
+    def test_gain_is_positive_for_taker(self) -> None:
         pairs = tk.execution.counterparties(TRADES, MIDS, "1m")
         rows = pairs.set_index(["taker", "maker"])
         assert rows.loc[(A, B), "gain_usd"] == 6.0
@@ -118,7 +118,7 @@ class TestCounterparties:
         assert facts["horizon_seconds"] == 60
         assert list(facts["inputs"]) == ["fills", "prices"]
 
-    def test_wrong_spans_are_named(self) -> None:
+    def test_invalid_spans_are_refused(self) -> None:
         for helper in (tk.execution.counterparties, tk.execution.toxicity):
             with pytest.raises(ValueError, match=r"^max_age must"):
                 helper(TRADES, MIDS, max_age=0)
@@ -127,7 +127,7 @@ class TestCounterparties:
             with pytest.raises(ValueError, match="level"):
                 helper(TRADES, MIDS, level=95)
 
-    def test_columns_of_pairs_and_ranks(self) -> None:
+    def test_pairs_and_ranks_have_documented_dtypes(self) -> None:
         pairs = tk.execution.counterparties(TRADES, MIDS, "1m")
         assert {name: str(dtype) for name, dtype in pairs.dtypes.items()} == {
             "taker": "str", "maker": "str", "trades": "int64", "volume_usd": "float64",
@@ -205,7 +205,7 @@ class TestToxicity:
         assert takers[["name", "gain_usd"]].values.tolist() == [[A, 8.0]]
         assert makers.set_index("name")["gain_usd"].to_dict() == {B: -6.0, C: -2.0}
 
-    def test_error_of_clusters_by_hand(self) -> None:
+    def test_cluster_error_by_hand(self) -> None:
         # Gains of 1 and 3 on 100 in two hours: ratio 2 %, misses -1 and 1, error sqrt(2 * 2) / 200.
         fills = fills_of(
             (A, "B", True, 100.0, 1.0, 1_000, 1), (A, "B", True, 100.0, 1.0, 3_700_000, 2)
@@ -292,7 +292,7 @@ class TestCopyTrading:
         assert days["fills"].tolist() == [3, 1]
         assert str(days["day"].dtype) == "datetime64[ms, UTC]"
 
-    def test_interval_of_three_days(self) -> None:
+    def test_interval_of_three_days_by_hand(self) -> None:
         """Bought 1 at 100 on three days; the copies pay 1, 2 and 6 more: 300 bps on average."""
         day = 86_400_000
         fills = fills_of(*((A, "B", True, 100.0, 1.0, day * k + 1_000, k) for k in (1, 2, 3)))
@@ -332,7 +332,7 @@ class TestCopyTrading:
         figures = ["fills", "volume_usd", "priced", "own_usd", "delay_usd"]
         assert found[figures].tolist() == [3, 300, 1, 18, 6]
 
-    def test_wrong_arguments_are_named(self) -> None:
+    def test_invalid_arguments_are_refused(self) -> None:
         with pytest.raises(ValueError, match="each of delays"):
             tk.execution.copy_trading(TRADES, MIDS, ["soon"])
         with pytest.raises(ValueError, match=r"^max_age must"):
@@ -358,7 +358,7 @@ class TestCopyTrading:
 
 
 class TestShrinkage:
-    def test_equal_errors_by_hand(self) -> None:
+    def test_shrinkage_with_equal_errors_by_hand(self) -> None:
         # Five values with error 1: mean 2, sum of squares 10, so spread**2 = 10 / 4 - 1 = 1.5.
         found = shrink_estimates(np.arange(5.0), np.ones(5), 0.95)
         assert found.mean[0] == pytest.approx(2.0)
@@ -366,7 +366,7 @@ class TestShrinkage:
         # The shrinkage is (5 - 3) / (5 - 1) * 1 / 2.5 = 0.2.
         assert found.values == pytest.approx([0.4, 1.2, 2.0, 2.8, 3.6])
 
-    def test_few_estimates_stay_unknown(self) -> None:
+    def test_four_estimates_are_not_shrunk(self) -> None:
         found = shrink_estimates(np.arange(4.0), np.ones(4), 0.95)
         assert np.isnan(found.values).all()
         assert np.isnan(found.spread[0])
@@ -385,7 +385,7 @@ class TestShrinkage:
         assert inside.all()
 
     @pytest.mark.parametrize("spread", [0.0, 1.0, 3.0])
-    def test_intervals_hold_truth(self, spread: float) -> None:
+    def test_shrinkage_intervals_contain_truth(self, spread: float) -> None:
         """The model's own truth is inside its intervals as often as stated, or more often."""
         rng = np.random.default_rng(5)
         held, means, spreads = [], [], []

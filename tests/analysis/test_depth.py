@@ -87,14 +87,14 @@ def test_half_lives_are_recovered(half_life: float) -> None:
     assert list(result.shocks["time"]) == list(times(MONDAY + 600_000 * np.arange(1, 4)))
 
 
-def test_recovery_path_over_time() -> None:
+def test_recovery_path_follows_half_life() -> None:
     path = resilience(shocks(40.0, noise=0.01)).path
     near = path.iloc[(path["seconds"] - 40).abs().argmin()]
     assert near["q50"] == pytest.approx(1 - 2 ** (-near["seconds"] / 40), abs=0.05)
     assert (path["q10"] <= path["q90"]).all()
 
 
-def test_resilience_without_shocks() -> None:
+def test_resilience_without_shocks_is_missing() -> None:
     still = resilience(shocks(40.0, count=0))
     assert still.n == 0
     assert still.params["estimate"].isna().all()
@@ -119,7 +119,7 @@ levels = st.lists(st.tuples(st.floats(0.1, 60), st.floats(1, 1000)), min_size=1,
 
 
 @given(levels, levels, st.floats(50, 20_000))
-def test_books_are_within_bounds(
+def test_book_slippage_is_within_bounds(
     bids: list[tuple[float, float]], asks: list[tuple[float, float]], usd: float
 ) -> None:
     """The slippage of random books is between the bounds from their bands."""
@@ -179,7 +179,7 @@ def test_consistency_by_hand() -> None:
     assert frame.loc[(late, 2e3, "buy"), "age_seconds"] == 0.5
 
 
-def test_consistency_of_wide_bands() -> None:
+def test_consistency_of_wide_bands_by_hand() -> None:
     """1,000 rest within 100 bps and 1,000 more within 1,000 bps, of asks; twice as much of bids.
 
     A buy of 2,000 pays at most 1.01 and 1.1 for half of the money each, so 2,000 for 1,899.19
@@ -222,7 +222,7 @@ def test_consistency_takes_nearest_batch() -> None:
     assert list(facts["inputs"]) == ["depth", "samples"]
 
 
-def test_depth_results_say_their_origin() -> None:
+def test_depth_results_name_helper_and_inputs() -> None:
     rows = depth([batch(0, 1, 3), batch(1, NAN, 2)])
     for result, name in ((profile(rows), "profile"), (imbalance(rows), "imbalance")):
         facts = result.attrs["toolkit"]
@@ -257,7 +257,7 @@ def test_slack_extends_bounds() -> None:
         consistency(books, sample(0, 1, 1), slack=1.0)
 
 
-def test_dex_names_in_consistency() -> None:
+def test_consistency_matches_coins_without_dex() -> None:
     """Depth writes a coin with or without its dex; samples write it with the dex."""
     for coin in ("TSLA", "flx:TSLA"):
         books = depth([{**batch(0, 1e4, 1e4, coin=coin), "dex": "flx"}])

@@ -50,7 +50,7 @@ def test_old_mark_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_long_and_short_notional(kind: str) -> None:
+def test_long_and_short_notional_by_hand(kind: str) -> None:
     """3 BTC long from 100 and 2 ETH short from 50; the marks are 110 and 60."""
     frame = pd.DataFrame(
         {
@@ -78,7 +78,7 @@ def test_last_point_equals_attribution(by: str) -> None:
     assert last["flows"] == whole["ledger"]
 
 
-def test_errors() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="hour, day, week"):
         equity(fills(), by="minute")
     with pytest.raises(ValueError, match="sz_decimals="):
@@ -90,7 +90,7 @@ def test_errors() -> None:
         drawdown(pd.DataFrame({"time": times([0])}), of="realised")
 
 
-def test_curve_of_simulated_accounts(world: World) -> None:
+def test_curve_ends_at_simulated_equity(world: World) -> None:
     """Flows + realised + unrealised at the last marks is the equity of each, to the last digit."""
     tables = everybody(world)
     marks = tables.contexts[["name", "mark_px"]].assign(
@@ -133,7 +133,7 @@ def test_drawdown_by_hand(values: list[int]) -> None:
     assert ((rows["under_hours"] == 0) | (rows["drawdown"] < 0)).all()
 
 
-def test_gap_in_curve() -> None:
+def test_missing_value_has_no_drawdown() -> None:
     frame = pd.DataFrame({"time": times([0, HOUR, 2 * HOUR]), "pnl": [5.0, np.nan, 4.0]})
     rows = drawdown(frame)
     assert listed(rows["drawdown"]) == [0, None, -1]

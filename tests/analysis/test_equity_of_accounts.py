@@ -62,7 +62,7 @@ def curve(kind: str, by: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_equity_of_each_account(kind: str) -> None:
+def test_equity_of_each_account_by_hand(kind: str) -> None:
     """A broken position has no entry price, so nothing is known while it is held.
 
     The last fill of the second account is of an outcome token, which earns 1.5.
@@ -83,7 +83,7 @@ def test_equity_of_each_account(kind: str) -> None:
     }
 
 
-def test_equity_of_each_day() -> None:
+def test_last_mark_of_day_counts() -> None:
     """Of a day's marks the last one counts, and fills of spot alone make no curve of perps."""
     rows = curve("float", "day").drop(columns="covers")
     assert [row[2:] for row in listed_rows(rows)] == [
@@ -98,7 +98,7 @@ def test_equity_of_each_day() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_oracle_prices_as_marks(kind: str) -> None:
+def test_oracle_prices_serve_as_marks(kind: str) -> None:
     """3 BTC bought at 100: of an exact oracle price, eight decimals count."""
     fills = two_fills().query("coin == 'BTC' and start_position == 0")
     prices = {"coin": "BTC", "hour": times([MONDAY + 3 * HOUR]), "oracle_px": [104.123456789]}
@@ -109,7 +109,7 @@ def test_oracle_prices_as_marks(kind: str) -> None:
     assert float(row["long"]) == pytest.approx(300 + float(gain))
 
 
-def test_marks_of_another_kind() -> None:
+def test_exact_marks_value_float_fills() -> None:
     """Exact marks value float fills; a coin without any mark is not known."""
     fills = two_fills().query("coin == 'BTC' and start_position == 0")
     marked = as_numbers(marks(), "exact")
@@ -118,7 +118,7 @@ def test_marks_of_another_kind() -> None:
     assert other[["unrealised", "long"]].isna().all(axis=None)
 
 
-def test_named_account_is_not_doubted() -> None:
+def test_only_unnamed_broken_fills_warn() -> None:
     """Fills are missing, so positions break: this warns only if nothing names the account."""
     fills = two_fills().query("coin == 'BTC'").drop(columns="user")
     more: dict[str, Any] = {"marks": marks(), "sz_decimals": SIZES}

@@ -86,7 +86,7 @@ def test_fill_quality_of_mixed_fills() -> None:
         fill_quality(trades.drop(columns="side"), prices)
 
 
-def test_fills_without_price_or_size() -> None:
+def test_incomplete_fills_are_not_measured() -> None:
     """Only the complete fill counts: 10 bps effective, 10 bps realised, no impact."""
     trades = fills([(1, "B", 100.1, 2, True), (2, "B", np.nan, 2, True), (3, "B", 100, None, True)])
     prices = mids([(0, 100.0), (40, 100.0)])
@@ -100,7 +100,7 @@ def test_fills_without_price_or_size() -> None:
     assert markout(trades, prices, ["1m"], by=None).params["n"].tolist() == [1]
 
 
-def test_fill_ignores_own_quote() -> None:
+def test_quote_of_same_moment_is_ignored() -> None:
     """The price before a fill is from an earlier moment; prices of one moment are averaged."""
     tape = fills([(0, "B", 100, 1, True), (5, "B", 102, 3, True), (5, "B", 106, 1, True)])
     prices = tape.rename(columns={"px": "mid_px"})
@@ -259,7 +259,7 @@ def test_intervals_resample_clusters() -> None:
     assert one_day[["low", "high"]].isna().all().all()
 
 
-def test_sources_of_prices() -> None:
+def test_price_column_can_be_chosen() -> None:
     trade = fills([(1, "B", 100, 1, True)])
     contexts = mids([(0, 101.0)]).rename(columns={"coin": "name"}).assign(mark_px=102.0)
     assert fill_quality(trade, contexts)["improvement_usd"].iloc[0] == 1
@@ -273,7 +273,7 @@ def test_sources_of_prices() -> None:
     assert len(fill_quality(trade.drop(columns="crossed"), contexts, by="side")) == 1
 
 
-def test_spans_of_time() -> None:
+def test_invalid_spans_are_refused() -> None:
     trade, prices = fills([(1, "B", 100, 1, True)]), mids([(0, 101.0)])
     with pytest.raises(ValueError, match="max_age"):
         fill_quality(trade, prices, max_age=0)
@@ -284,7 +284,7 @@ def test_spans_of_time() -> None:
     assert markout(trade, prices, [90, "1m"]).params["seconds"].tolist() == [60, 90]
 
 
-def test_groups_of_fills() -> None:
+def test_fills_are_grouped_by_dex_and_day() -> None:
     rows = pd.concat([fills([(1, "B", 100, 1, True)]), fills([(1, "A", 9, 1, True)], "flx:ABC")])
     prices = pd.concat([mids([(0, 101.0)]), mids([(0, 9.0)], "flx:ABC")])
     result = fill_quality(rows, prices, by=["dex", "day"])
@@ -294,7 +294,7 @@ def test_groups_of_fills() -> None:
         fill_quality(rows, prices, by="fills")
 
 
-def test_types_of_group_columns() -> None:
+def test_group_columns_are_texts_and_times() -> None:
     """Names are texts and hours are times, whatever the fills have."""
     rows = fills([(1, "B", 100, 1, True), (2, "A", 9, 1, None)])
     rows = rows.assign(user=["u", None], dir=["Open Long", None], oid=[7, 8])
@@ -306,7 +306,7 @@ def test_types_of_group_columns() -> None:
     assert result["liquidity"].isna().tolist() == [False, True]
 
 
-def test_quotes_of_marks() -> None:
+def test_marks_keep_their_quotes() -> None:
     """The marks keep the quotes or mids that they come from; other prices have none."""
     signs = [1, 1, -1, -1, 1, -1, 1]
     tape = fills([(n * 1.0, "B" if s > 0 else "A", 100 + s / 99, 2, True)

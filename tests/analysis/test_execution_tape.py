@@ -116,7 +116,7 @@ def test_interval_coverage_with_lasting_news() -> None:
     assert held(found, 0.95).max() <= 0.98
 
 
-def test_variance_against_full_matrices() -> None:
+def test_variance_equals_full_matrices() -> None:
     """The definition with matrices of n rows and n columns gives the same variance.
 
     Residuals are e = M x, the variance x'Ax with A = M D K D M. If x has the variance of the model,
@@ -157,7 +157,7 @@ def test_single_turn_has_no_interval() -> None:
     assert np.isnan(found.intervals(0.95)).all()
 
 
-def test_trade_prices_raise() -> None:
+def test_trade_prices_as_quotes_are_refused() -> None:
     """At a correlation of 0.8 the last trade would show 1 - 0.8 of the half spread."""
     trades = tape(1, 0.8, 5000)
     last = trades["px"].shift(1)
@@ -174,7 +174,7 @@ def test_trade_prices_raise() -> None:
         fill_quality(trades, trades.assign(mid_px=1.0), price="px")
 
 
-def test_mids_at_fill_times() -> None:
+def test_mids_before_fills_are_accepted() -> None:
     trades = tape(1, 0.8, 50)
     mids = trades[["coin", "time"]].assign(mid_px=trades["mid_before"])
     assert fill_quality(trades, mids, by=None)["priced"].item() > 40
@@ -238,7 +238,7 @@ def true_parts(correlation: float) -> list[float]:
     ("correlation", "n"),
     [(0.8, 500), (0.95, 500), (0.8, 1500)],
 )
-def test_coverage_against_estimated_quotes(correlation: float, n: int) -> None:
+def test_interval_coverage_with_estimated_quotes(correlation: float, n: int) -> None:
     """Intervals of 95 % contain the truth for 92 to 98 % of 300 tapes, as those of the tape do.
 
     The binomial error is 1.3 %. Without the error of the quotes the coverage of the effective
@@ -403,7 +403,7 @@ def test_quote_errors_widen_intervals_of_tape(cluster: str) -> None:
         assert tuple(found.loc[name, ["low", "high"]]) == pytest.approx(ends), name
 
 
-def test_spreads_of_tape_by_coin() -> None:
+def test_spreads_ignore_maker_fills() -> None:
     """Each coin has its three figures once, whether the tape has the makers' fills or not."""
     one, other = tape(4, 0.5, 300), tape(5, 0.2, 200, "ABC").assign(sz=2.0)
     trades = pd.concat([one, other])
@@ -495,7 +495,7 @@ def test_deep_orders_are_one_trade() -> None:
     assert len(trades) == 3
 
 
-def test_deep_orders_show_best_price() -> None:
+def test_deep_orders_count_at_best_price() -> None:
     """A third of the orders fills up to five levels of 2 bps, with the figures of the best price.
 
     The rows are in any order. The order's average price would show a spread that is too wide.
@@ -515,7 +515,7 @@ def test_deep_orders_show_best_price() -> None:
     assert spreads(touch.assign(px=average))["effective"] > best["high"].iloc[0]
 
 
-def test_transaction_with_both_sides() -> None:
+def test_transaction_with_both_sides_is_unsure() -> None:
     rows = tape(8, 0.0, 5)
     rows["time"] = rows["time"].iloc[[0, 1, 1, 3, 4]].to_numpy()
     rows["side"] = list("BBABA")
@@ -548,7 +548,7 @@ def test_one_sided_tape_warns() -> None:
     assert fill_quality(rows, by=None)["priced"].item() == 0
 
 
-def test_groups_of_tape() -> None:
+def test_spreads_of_tape_by_dex_and_day() -> None:
     rows = tape(11, 0.0, 300).assign(user="0xa")
     by_day = spreads(rows, by=["dex", "day"]).params
     assert by_day["dex"].unique().tolist() == ["hyperliquid"]

@@ -39,14 +39,14 @@ def test_sums_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", GROUPS, ids=str)
-def test_sums_on_every_engine(engine, kind: str, by: str | list[str] | None) -> None:
+def test_sums_equal_on_every_engine(engine, kind: str, by: str | list[str] | None) -> None:
     rows = as_numbers(pd.concat([funding(), funding().assign(usdc=[0.5, 0.0, -0.26])]), kind)
     expected = type(engine)("pandas").take(sums(rows, by))
     assert engine.take(sums(engine.give(rows), by)) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sums_of_few_rows(kind: str) -> None:
+def test_sums_of_few_rows_keep_dtypes(kind: str) -> None:
     rows = as_numbers(funding(), kind)
     full = sums(rows, ["coin", "day"])
     for few in (rows.iloc[:0], rows.iloc[:1]):
@@ -103,7 +103,7 @@ def test_groups_add_up_to_total(rows: list[tuple]) -> None:
     assert by_coin["payments"].sum() == len(rows)
 
 
-def test_sums_of_million_rows() -> None:
+def test_sums_of_million_rows_add_up() -> None:
     rng = np.random.default_rng(3)
     n = 1_000_000
     frame = pd.DataFrame(
@@ -125,7 +125,7 @@ def test_sums_of_simulated_accounts(world, rows_of) -> None:
         )
 
 
-def test_sums_of_recorded_rows(recorded) -> None:
+def test_sums_of_recorded_rows_equal_decimals(recorded) -> None:
     """The 218 payments of one account are also summed in decimals."""
     answer = recorded("userFunding")
     frame = pd.DataFrame(
@@ -164,7 +164,7 @@ def test_times_of_first_and_last_payment() -> None:
 
 @pytest.mark.parametrize("name", ["pandas", "polars", "duckdb"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_sums_without_amount_or_coin(name: str, kind: str) -> None:
+def test_rows_without_amount_are_no_payments(name: str, kind: str) -> None:
     """Null and NaN are no payments, the unknown coin comes last, and no row sums to 0."""
     rows = pd.DataFrame(
         {
@@ -193,7 +193,7 @@ def test_sums_without_amount_or_coin(name: str, kind: str) -> None:
     assert sums(as_numbers(rows, kind))["net"].dtype == as_numbers(rows, kind)["usdc"].dtype
 
 
-def test_accrual_by_several_keys() -> None:
+def test_accrual_separates_accounts_and_coins() -> None:
     """Neither order of rows nor the same hour of another account changes a curve."""
     rows = pd.concat([UNORDERED, UNORDERED.assign(user=OTHER, usdc=UNORDERED["usdc"] * 10)])
     result = accrual(rows, ["user", "coin"], step="day")

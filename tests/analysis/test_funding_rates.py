@@ -63,7 +63,7 @@ payments = st.lists(
 
 
 @given(payments)
-def test_accrual_ends_at_sum(some: list[tuple[str, int, Decimal]]) -> None:
+def test_accrual_ends_at_sum_of_payments(some: list[tuple[str, int, Decimal]]) -> None:
     frame = pd.DataFrame(
         {
             "coin": [coin for coin, _, _ in some],
@@ -145,7 +145,7 @@ def test_empty_payments_imply_no_price() -> None:
     st.lists(st.integers(-(10**6), 10**6).filter(bool), min_size=1, max_size=6, unique=True),
     st.integers(-50_000, 50_000).filter(bool),
 )
-def test_payments_of_one_price_agree(oracle: int, sizes: list[int], rate: int) -> None:
+def test_rounded_payments_of_one_price_agree(oracle: int, sizes: list[int], rate: int) -> None:
     """Rounded payments (sizes in 0.01, prices in cents, rates in 1e-9) agree."""
     usdc = [funding_payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
     frame = paid(usdc, [szi / 100 for szi in sizes], [rate / 1e9] * len(sizes))
@@ -155,7 +155,7 @@ def test_payments_of_one_price_agree(oracle: int, sizes: list[int], rate: int) -
     assert oracle / 100 <= result["high"] * (1 + 1e-12)
 
 
-def test_simulated_accounts_agree(world, rows_of) -> None:
+def test_simulated_payments_agree(world, rows_of) -> None:
     """Payments of all accounts imply the oracle price of each coin and hour."""
     frames = [rows_of("builderApprovedFundingByTime", user) for user in world.expected]
     together = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
@@ -211,7 +211,7 @@ def test_annualised_by_hand() -> None:
     st.floats(0, 0.49),
     st.integers(1, 9),
 )
-def test_trimmed_means_of_draws(values: list[float], trim: float, block: int) -> None:
+def test_trimmed_means_equal_sorted_draws(values: list[float], trim: float, block: int) -> None:
     """Sorting the rates of each draw gives the same mean, trimmed mean and median."""
     some, hours = np.array(values), len(values)
     cut = int(trim * hours)
@@ -223,7 +223,7 @@ def test_trimmed_means_of_draws(values: list[float], trim: float, block: int) ->
     assert np.allclose(found, np.stack(wanted, axis=1), rtol=1e-12, atol=1e-19)
 
 
-def test_annualised_of_mixed_rows() -> None:
+def test_annualised_of_mixed_rows_by_hand() -> None:
     """Hour 2 has two rates, hours 4 to 6 one row of three samples, and hour 3 none."""
     frame = pd.DataFrame(
         {
@@ -322,7 +322,7 @@ def test_carry_by_hand() -> None:
 @given(
     st.floats(1e3, 1e6), st.floats(0.1, 100), st.floats(-1, 10), st.sampled_from(["long", "short"])
 )
-def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
+def test_carry_is_sum_of_parts(usd: float, days: float, fee: float, side: str) -> None:
     noisy = rates(1e-5 + 1e-5 * np.sin(np.arange(96)))
     result = carry(noisy, COSTS, usd, days=days, fee_bps=fee, side=side, draws=99).iloc[0]
     parts = result[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]].sum()
@@ -334,7 +334,7 @@ def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
 @pytest.mark.parametrize(("side", "sign", "legs"), [
     ("short", 1, ("sell", "buy")), ("long", -1, ("buy", "sell")),
 ])  # fmt: skip
-def test_carry_by_its_formula(side: str, sign: int, legs: tuple[str, str]) -> None:
+def test_carry_equals_formula_in_each_draw(side: str, sign: int, legs: tuple[str, str]) -> None:
     """Net = funding of all hours less both orders and both fees, also in each draw."""
     values = 2e-5 + 1e-5 * np.sin(np.arange(96.0))
     result = carry(
@@ -382,7 +382,7 @@ def test_carry_interval_coverage() -> None:
     assert low <= hits <= high, hits
 
 
-def test_carry_without_curve() -> None:
+def test_carry_of_coin_without_costs_is_missing() -> None:
     both = pd.concat([rates([1e-4] * 48), rates([1e-4] * 48, "ABC")])
     frame = carry(both, COSTS, 1e5, days=1, fee_bps=0, draws=99).set_index("coin")
     assert frame.loc["ABC", ["entry_bps", "net_bps", "net_usd"]].isna().all()

@@ -9,7 +9,7 @@ from toolkit.analysis.common import grouping
 from .examples import MONDAY, times
 
 
-def test_times_in_milliseconds(engine) -> None:
+def test_calendar_reads_integers_and_times(engine) -> None:
     for time in ([MONDAY + 1], times([MONDAY + 1])):
         frame = nw.from_native(engine.give(pd.DataFrame({"time": time})))
         rows = engine.take(nw.to_native(grouping.add_calendar(frame, ["week", "hour"])))

@@ -43,7 +43,7 @@ class TestParents:
         parents = tk.execution.impact(rows, self.prices).parents
         assert parents[["kind", "parent", "fills"]].values.tolist() == [["twap", 3, 2]]
 
-    def test_sale_counts_with_other_sign(self) -> None:
+    def test_impact_of_sale_is_negative(self) -> None:
         parents = tk.execution.impact(fills_of([7], [5], side="A"), self.prices).parents
         assert parents["impact_bps"].tolist() == pytest.approx([-10.0])
 
@@ -66,7 +66,7 @@ class TestParents:
         with pytest.warns(MissingDirections, match=r"^fills: column dir is missing"):
             assert len(tk.execution.impact(rows, self.prices, lags=1).parents) == 4
 
-    def test_unnamed_order_counts(self) -> None:
+    def test_order_without_user_counts(self) -> None:
         rows = fills_of([7, 8, 9], [5, 13, 50], user=["0xa", None, None])
         found = tk.execution.impact(rows, self.prices)
         assert found.parents["user"].tolist() == ["0xa", "", ""]
@@ -93,7 +93,7 @@ class TestResponse:
         assert lags["autocorrelation"].tolist() == pytest.approx([0.0, -1.0])
         assert lags["n"].tolist() == [2, 1]
 
-    def test_coins_are_apart(self) -> None:
+    def test_coins_do_not_mix(self) -> None:
         rows, prices = impact_tape(np.random.default_rng(3), days=4)
         other = [frame.assign(coin="ABC") for frame in (rows, prices)]
         other[0]["oid"] += 10**6
@@ -103,7 +103,7 @@ class TestResponse:
         names = ["response_bps", "autocorrelation", "kernel_bps"]
         pd.testing.assert_frame_equal(both.lags[names], alone.lags[names])
 
-    def test_kernel_times_sides_is_response(self) -> None:
+    def test_kernel_and_sides_give_response(self) -> None:
         """R(l) = G(l) + sum of C(n) * (G(l - n) or G(l + n) - G(n)): Bouchaud et al. (2004)."""
         rows, prices = impact_tape(np.random.default_rng(4))
         lags = tk.execution.impact(rows, prices, lags=60).lags
@@ -113,7 +113,7 @@ class TestResponse:
         made = np.cumsum(sides[places] @ kernel)
         assert lags["response_bps"].tolist() == pytest.approx(made.tolist())
 
-    def test_planted_kernel_comes_back(self) -> None:
+    def test_planted_kernel_is_recovered(self) -> None:
         rows, prices = impact_tape(np.random.default_rng(5), days=60)
         lags = tk.execution.impact(rows, prices, lags=8).lags
         wanted = np.cumsum([*KERNEL, 0.0, 0.0, 0.0, 0.0])
@@ -193,7 +193,7 @@ def test_law_of_two_coins_by_hand() -> None:
     pd.testing.assert_frame_equal(again.sizes, found.sizes)
 
 
-def test_law_of_equal_shares() -> None:
+def test_equal_shares_are_one_group() -> None:
     """Orders of one size are one group; a law of less than 1 bps is a law, too."""
     fills, prices = lawful_tape(0.5, bps=0.25)
     # The shares of 0.002 and 0.0025 become 0.0001, too, with the same prices as before.
@@ -212,7 +212,7 @@ def test_law_of_equal_shares() -> None:
     assert weak["impact_bps"] == pytest.approx(0.25, rel=1e-3)
 
 
-def test_exponent_at_end_of_search() -> None:
+def test_exponent_is_bounded_by_search() -> None:
     """Of an exponent of 3 only 2 is searched; its interval ends there, too."""
     found = tk.execution.impact(*lawful_tape(3.0), volume=VOLUMES, price="mark_px", draws=99)
     row = found.params.set_index("name").loc["exponent"]
@@ -223,7 +223,7 @@ def test_exponent_at_end_of_search() -> None:
     assert row[["estimate", "low"]].tolist() == [-0.5, -0.5]
 
 
-def test_wrong_arguments_of_impact_are_named() -> None:
+def test_invalid_arguments_are_refused() -> None:
     fills, prices = lawful_tape(0.5)
     for name, wrong in (("max_age", 0), ("horizon", "soon"), ("lags", 0), ("level", 95)):
         with pytest.raises(ValueError, match=f"^{name}.* must"):
@@ -233,7 +233,7 @@ def test_wrong_arguments_of_impact_are_named() -> None:
 
 
 @pytest.mark.parametrize("exponent", [0.3, 0.5, 1.0])
-def test_planted_exponent_comes_back(exponent: float) -> None:
+def test_planted_exponent_is_recovered(exponent: float) -> None:
     rows, prices = impact_tape(np.random.default_rng(6), exponent=exponent)
     found = tk.execution.impact(rows, prices, volume={"XYZ": 1e6}, draws=199)
     row = found.params.set_index("name").loc["exponent"]
@@ -242,7 +242,7 @@ def test_planted_exponent_comes_back(exponent: float) -> None:
     assert found["impact_bps"] == pytest.approx(10, rel=0.1)
 
 
-def test_scale_of_prices_means_nothing() -> None:
+def test_scale_of_prices_does_not_matter() -> None:
     rows, prices = impact_tape(np.random.default_rng(7), days=4)
     plain = tk.execution.impact(rows, prices).params
     scaled = tk.execution.impact(

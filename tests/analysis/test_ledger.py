@@ -70,7 +70,7 @@ SENT = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("row", "perp", "spot", "usd"), [*TYPED, *SENT])
-def test_each_type_of_update(
+def test_each_type_has_its_flows(
     kind: str, row: dict, perp: float | None, spot: float | None, usd: float | None
 ) -> None:
     frame = as_numbers(pd.DataFrame([{"time": times([MONDAY])[0], **row}]), kind)
@@ -108,7 +108,7 @@ def test_unknown_types_are_named() -> None:
     )
 
 
-def test_several_accounts_in_one_frame() -> None:
+def test_sums_separate_accounts() -> None:
     both = pd.concat([ledger().assign(account=ME), ledger().assign(account=OTHER)])
     frame = sums(both, by="account").set_index("account")
     assert frame.loc[ME, "perp"] == 930
@@ -187,7 +187,7 @@ def test_sums_of_two_accounts(kind: str) -> None:
         assert row[SUMS].astype("float64").to_numpy().tolist() == [list(wanted)]
 
 
-def test_sums_on_each_engine(engine) -> None:
+def test_sums_equal_on_each_engine(engine) -> None:
     """PURR has no amount in USD: its sums are 0 on all engines."""
     rows = engine.take(sums(engine.give(moves()), by="token"))
     assert [tuple(row[name] for name in ("token", *SUMS)) for row in rows] == [
@@ -198,7 +198,7 @@ def test_sums_on_each_engine(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_unknown_updates_of_two_accounts(kind: str) -> None:
+def test_unknown_updates_of_two_accounts_by_hand(kind: str) -> None:
     def listed(**named: str) -> list[tuple[object, ...]]:
         rows = unknown(moves(kind), **named)
         facts = rows.attrs["toolkit"]
@@ -216,7 +216,7 @@ def test_unknown_updates_of_two_accounts(kind: str) -> None:
     assert listed(account=ME.upper()) == [("new", new, 1, 27, 27)]
 
 
-def test_account_of_flows() -> None:
+def test_account_of_flows_is_stated() -> None:
     """A named account has its own rows only; without a name the column or the request counts."""
     rows = flows(moves())
     assert rows["account"].tolist() == [name.lower() for name, *_ in MOVES]
@@ -263,11 +263,11 @@ def test_errors_of_ledger() -> None:
             sums(moves(), by=name)
 
 
-def test_public_names() -> None:
+def test_dir_lists_public_names() -> None:
     assert dir(topic) == ["flows", "sums", "unknown"]
 
 
-def test_flows_of_simulated_accounts(world: World) -> None:
+def test_flows_equal_simulated_balances(world: World) -> None:
     """Perp account in USD, and every token of the wallet, to the last digit."""
     tables = everybody(world)
     rows = flows(tables.ledger)

@@ -123,7 +123,7 @@ def both_flows(frame: pd.DataFrame, kind: Any, account: str | None) -> list[list
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_flows_of_every_type(kind: str) -> None:
+def test_flows_of_every_type_by_hand(kind: str) -> None:
     """Seen from ME: fees in addition, the pool's side, and what is not known is not zero."""
     frame = all_rows()
     perp, spot = [perp for _, perp, _ in ROWS], [spot for _, _, spot in ROWS]
@@ -134,7 +134,7 @@ def test_flows_of_every_type(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_flows_without_optional_columns(kind: str) -> None:
+def test_flows_without_amount_column_are_unknown(kind: str) -> None:
     """Without fees there is none; directions and amounts without a column are not known."""
     kinds = [
         "deposit",

@@ -66,7 +66,7 @@ def held(request: pytest.FixtureRequest) -> pd.DataFrame:
     return rows
 
 
-def test_liquidation_price_ends_buffer(held: pd.DataFrame) -> None:
+def test_liquidation_price_equals_stated(held: pd.DataFrame) -> None:
     """Prices agree to the last digit; if one is missing, no price above 0 liquidates."""
     px = held["computed_px"]
     named = held["liquidation_px"].notna()

@@ -48,7 +48,7 @@ def test_lots_by_hand(kind: str, method: str) -> None:
     assert str(result["realised"].dtype) == str(dtype)
 
 
-def test_position_before_first_fill() -> None:
+def test_lot_before_first_fill_has_no_cost() -> None:
     result = lots(chain([("A", 1, 100.0), ("B", 2, 90.0), ("A", 6, 95.0)], start=5.0))
     assert result["opened"].isna().tolist() == [True, True, False]
     assert result["entry_px"].isna().tolist() == [True, True, False]
@@ -57,7 +57,7 @@ def test_position_before_first_fill() -> None:
     assert result["size"].tolist() == [1, 4, 2]
 
 
-def test_lots_after_missing_fills() -> None:
+def test_lots_after_gap_have_no_cost() -> None:
     result = lots(chain(TRADES).drop(index=1))
     assert result["size"].tolist() == [3, 1, 2]
     assert result["entry_px"].notna().tolist() == [False, False, True]
@@ -111,7 +111,7 @@ def test_methods_have_equal_totals(rows: list[tuple[int, int]], mark: int) -> No
 
 
 @given(trades, st.integers(1, 1000))
-def test_methods_agree_on_frames(rows: list[tuple[int, int]], mark: int) -> None:
+def test_methods_have_equal_totals_on_frames(rows: list[tuple[int, int]], mark: int) -> None:
     signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
     fills = chain(signed)
     cash = -sum(change * px for change, px in rows)
@@ -123,7 +123,7 @@ def test_methods_agree_on_frames(rows: list[tuple[int, int]], mark: int) -> None
 
 
 @given(trades)
-def test_average_is_exact(rows: list[tuple[int, int]]) -> None:
+def test_average_cost_equals_fractions(rows: list[tuple[int, int]]) -> None:
     """Against fractions: the average of what is open, to far below any digit shown."""
     book, size, cost = LotBook("average"), 0, Fraction(0)
     for number, (change, px) in enumerate(rows):
@@ -139,7 +139,7 @@ def test_average_is_exact(rows: list[tuple[int, int]]) -> None:
     assert abs(held - cost) < Fraction(1, 10**60)
 
 
-def test_exact_gains_of_thirds() -> None:
+def test_exact_gain_of_thirds_is_rounded() -> None:
     """3 at an average of 100 1/3: one sold at 101 gains two thirds."""
     fills = as_numbers(chain([("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0)]), "exact")
     result = lots(fills, "average")
@@ -208,7 +208,7 @@ def test_average_of_known_and_unknown_tokens() -> None:
     assert [(lot.size, lot.cost is None) for lot in book.lots] == [(10, False), (3, True)]
 
 
-def test_average_without_tokens() -> None:
+def test_tokens_of_unknown_cost_have_no_gain() -> None:
     book = LotBook("average")
     assert _whole(book.sell_tokens(2, 20)) == [(-1, 2, None, None)]
     book.add_tokens(3)
@@ -235,7 +235,7 @@ def test_rounding_is_corrected_in_largest_lot() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_position_of_unknown_cost(method: str) -> None:
+def test_position_of_unknown_cost_has_no_gain(method: str) -> None:
     """A short of 5 is bought back: nothing is known of the gain. 2 more are a new long lot."""
     book = _bought_tokens(method)
     book.set_position(-5, 9)
@@ -248,7 +248,7 @@ def test_position_of_unknown_cost(method: str) -> None:
     assert not book.lots
 
 
-def test_average_of_position_of_unknown_cost() -> None:
+def test_average_with_unknown_cost_is_unknown() -> None:
     book = LotBook("average")
     book.set_position(4, 9)
     book.apply_fill(2, 20, 10)

@@ -67,7 +67,7 @@ def two_accounts() -> pd.DataFrame:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 @pytest.mark.parametrize("method", ["fifo", "lifo", "average"])
-def test_lots_of_each_account(kind: str, method: str) -> None:
+def test_lots_of_each_account_by_hand(kind: str, method: str) -> None:
     result = lots(as_numbers(two_accounts(), kind), method, marks=MARKS)
     rows = listed_rows(result)
     mine = MINE.copy()
@@ -94,13 +94,13 @@ def test_unseen_tokens_have_no_cost() -> None:
     ]  # fmt: skip
 
 
-def test_perps_without_directions() -> None:
+def test_perps_without_dir_do_not_warn() -> None:
     """Only outcome tokens are converted, so this is no reason for a warning."""
     fills = two_accounts().query("coin == 'ETH'")
     assert lots(fills.assign(dir=pd.array([None] * 3, dtype="str")))["realised"].sum() == -8
 
 
-def test_account_in_provenance_is_not_doubted() -> None:
+def test_only_unnamed_broken_fills_warn() -> None:
     """Fills are missing, so positions break: this warns only if nothing names the account."""
     fills = two_accounts().query("coin == 'BTC'").drop(columns="user")
     with pytest.warns(UnnamedAccount, match="1 fill does not begin"):
@@ -109,7 +109,7 @@ def test_account_in_provenance_is_not_doubted() -> None:
     assert lots(fills)["size"].tolist() == [1, 2, 5]
 
 
-def test_method_of_lazy_fills() -> None:
+def test_lazy_lots_equal_eager_lots() -> None:
     frame = pl.from_pandas(two_accounts())
     lazy = lots(frame.lazy(), "lifo", marks=MARKS).collect()
     assert lazy.equals(lots(frame, "lifo", marks=MARKS))

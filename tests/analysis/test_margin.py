@@ -87,7 +87,7 @@ def test_tiers_of_several_dexes_by_hand() -> None:
     assert only.max_leverage[1, 0] == 40
 
 
-def test_leverage_of_state_counts_without_meta() -> None:
+def test_leverage_falls_back_to_state() -> None:
     """A named coin has the passed leverage, another one that of its state, a third one none."""
     held = states(("a", "X", 1.0, 1.0), ("a", "Y", 1.0, 1.0), ("a", "Z", 1.0, 1.0))
     held["max_leverage"] = [50.0, 3.0, np.nan]
@@ -114,7 +114,7 @@ def test_coins_without_tables_are_named(count: int) -> None:
     assert found.max_leverage[:, 0].tolist() == [9.0] * count
 
 
-def test_states_without_names_stay_groups() -> None:
+def test_missing_user_or_dex_is_empty_text() -> None:
     """A missing user or dex becomes the empty text, and the table of a missing dex is native."""
     rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0)).assign(dex=[None, "pre"])
     rows["user"] = pd.Series(["0xa", None], dtype="str")

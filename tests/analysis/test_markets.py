@@ -6,7 +6,7 @@ import pandas as pd
 from toolkit.analysis.common import markets
 
 
-def test_coins_and_their_dexes() -> None:
+def test_coin_name_tells_its_dex() -> None:
     coins = {
         "BTC": "hyperliquid",
         "kPEPE": "hyperliquid",

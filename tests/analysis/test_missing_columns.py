@@ -121,7 +121,7 @@ def test_spot_buy_without_token_warns(name: str, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("coin", ["XYZ", "flx:XYZ", "#70"])
-def test_other_buys_need_no_token(coin: str) -> None:
+def test_perp_and_outcome_buys_need_no_token(coin: str) -> None:
     tk.pnl.attribution(chain(coin))
     tk.pnl.attribution(chain("@7", fee_token=["HYPE", "USDC", "USDC"]))
 

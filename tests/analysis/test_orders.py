@@ -58,7 +58,7 @@ def test_transitions_by_hand() -> None:
     }
 
 
-def test_order_of_simultaneous_events() -> None:
+def test_simultaneous_events_follow_life_of_order() -> None:
     """The events are newest first, as from the service, and all in the same transaction."""
     rows = events((1, "filled", 0), (1, "triggered", 0), (1, "open", 0)).assign(tx_index=4)
     transitions = orders.transitions(rows)
@@ -141,7 +141,7 @@ def clopper(k: int, n: int) -> list[float]:
     return [found.low, found.high]
 
 
-def test_interval_at_boundary() -> None:
+def test_interval_at_boundary_is_clopper_pearson() -> None:
     """None, then all of ten orders are filled; one order is censored at 3 s."""
     filled = events(*((k, "filled", 5.0) for k in range(9)))
     lost = events((9, "open", 0.0), (9, "neverHeardOf", 3.0))
@@ -160,7 +160,7 @@ def test_interval_at_boundary() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["open", "filled", "canceled"]), st.integers(0, 3)),
                 min_size=1, max_size=8))  # fmt: skip
 @settings(deadline=None, max_examples=60)
-def test_intervals_have_width(lives: list[tuple[str, int]]) -> None:
+def test_intervals_contain_estimates(lives: list[tuple[str, int]]) -> None:
     rows = [(k, status, float(second)) for k, (status, second) in enumerate(lives)]
     result = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(0, 1, 2))
     known = result.params.dropna()
@@ -178,7 +178,7 @@ def test_window_begins_at_first_order() -> None:
     assert result["filled within 35 s"] == pytest.approx(1 / 3)
 
 
-def test_window_of_each_account() -> None:
+def test_window_begins_with_events_of_account() -> None:
     """The events of b begin a minute later: its earlier order is left out, that of a is not."""
     mine = events((1, "open", 0), (1, "filled", 90)).assign(user="a")
     other = pd.concat(
@@ -213,7 +213,7 @@ def test_market_orders_are_separate() -> None:
     assert orders.time_to_fill(rows[rows["oid"] < 3]).market is None
 
 
-def test_fill_times_by_group() -> None:
+def test_fill_times_are_grouped_by_columns() -> None:
     """The orders are of 20 and 1,000 USD, buys and sells, of two types."""
     rows = events(*((k, "open", 0) for k in range(4)), *((k, "filled", k + 1) for k in range(4)))
     rows = rows.assign(
@@ -242,7 +242,7 @@ def test_fill_times_by_group() -> None:
         orders.time_to_fill(rows.drop(columns="tif"), by="tif")
 
 
-def test_curves_after_all_ends() -> None:
+def test_curves_stay_constant_after_last_end() -> None:
     rows = events((1, "filled", 1), (2, "canceled", 2))
     result = orders.time_to_fill(rows, since=MONDAY, horizons=(1, 86_400))
     assert result["filled within 86400 s"] == pytest.approx(0.5)
@@ -330,7 +330,7 @@ def test_trigger_delay_by_hand() -> None:
 
 @settings(max_examples=20)
 @given(st.integers(6, 40), st.integers(0, 10**6))
-def test_median_interval_probability(n: int, seed: int) -> None:
+def test_median_interval_has_stated_probability(n: int, seed: int) -> None:
     """The median is between ranks k and n + 1 - k with probability 1 - 2 P(Bin(n, 1/2) < k)."""
     delays = np.sort(np.random.default_rng(seed).permutation(1000)[:n]) + 1
     rows = [(k, s, t) for k, d in enumerate(delays) for s, t in (("triggered", 0), ("filled", d))]
@@ -376,14 +376,14 @@ def test_simulated_counts_against_exchange(world, simulated) -> None:
     assert mixed.to_dict() == dict(Counter(lives[oid][-1] for oid in whole))
 
 
-def test_simulated_trigger_delays(simulated) -> None:
+def test_simulated_trigger_delays_are_short(simulated) -> None:
     result = orders.trigger_delay(simulated)
     fired = simulated.loc[simulated["is_trigger"] & (simulated["status"] == "triggered"), "oid"]
     assert result["triggered"].sum() == fired.nunique() > 10
     assert (result["delay_q90_secs"].dropna() < 1).all()
 
 
-def test_fill_times_as_html(simulated) -> None:
+def test_fill_times_are_shown_as_html(simulated) -> None:
     result = orders.time_to_fill(simulated)
     assert "filled within 60 s" in result._repr_html_()
     assert result.curves["cause"].unique().tolist() == ["filled", "canceled", "rejected"]

@@ -37,7 +37,7 @@ def trips_of(net: list[float], **more: object) -> pd.DataFrame:
 
 
 class TestReturns:
-    def test_flow_weighs_by_rest_of_day(self) -> None:
+    def test_flow_is_weighted_by_rest_of_day(self) -> None:
         # A deposit of 100 in the hour before 06:00, so at 05:30: 18.5 of 24 hours remain.
         values = [100.0] * 5 + [200.0] * 19
         values[-1] = 217.7083333333333333
@@ -64,13 +64,13 @@ class TestReturns:
         assert returns["growth"].tolist() == pytest.approx([1.1, 0.99])
         assert returns["drawdown"].tolist() == pytest.approx([0.0, -0.1])
 
-    def test_missing_value_moves_gain(self) -> None:
+    def test_gain_after_missing_value_spans_gap(self) -> None:
         returns = tk.performance.returns(curve_of([110.0, np.nan, 121.0], [0.0] * 3), start=100.0)
         assert returns["return_"].isna().tolist() == [False, True, False]
         assert returns["gain"].iloc[2] == pytest.approx(11.0)
         assert returns["growth"].tolist() == pytest.approx([1.1, 1.1, 1.21])
 
-    def test_loss_of_everything_stays(self) -> None:
+    def test_growth_stays_zero_after_total_loss(self) -> None:
         returns = tk.performance.returns(curve_of([-5.0, 20.0], [0.0, 20.0]), start=100.0)
         assert returns["growth"].tolist() == [0.0, 0.0]
         assert returns["drawdown"].tolist() == [-1.0, -1.0]
@@ -208,7 +208,7 @@ class TestReturns:
 
 
 class TestSheet:
-    def test_figures_by_hand(self) -> None:
+    def test_return_figures_by_hand(self) -> None:
         values = [0.02, -0.01, 0.03, -0.02]
         found = figures_of(tk.performance.sheet(days_of(values)))
         mean, spread = 0.005, sqrt((0.015**2 + 0.015**2 + 0.025**2 + 0.025**2) / 3)
@@ -256,7 +256,7 @@ class TestSheet:
         found = figures_of(tk.performance.sheet(rows))
         assert found["volatility"] == pytest.approx(0.01 * sqrt(365 * 24))
 
-    def test_month_splits_every_basis(self) -> None:
+    def test_sheet_by_month_splits_all_figures(self) -> None:
         returns = days_of([0.01] * 40).assign(capital=100.0)
         costs = pd.DataFrame(
             {
@@ -308,19 +308,19 @@ class TestSheet:
         assert found[["sharpe", "sortino", "calmar"]].isna().all()
         assert found["volatility"] == 0.0
 
-    def test_several_accounts_keep_apart(self) -> None:
+    def test_accounts_have_own_figures(self) -> None:
         rows = pd.concat([days_of([0.1, 0.1], "0xa"), days_of([-0.1, 0.1], "0xb")])
         result = tk.performance.sheet(rows).set_index(["user", "figure"])["value"]
         assert result["0xa", "total_return"] == pytest.approx(0.21)
         assert result["0xb", "total_return"] == pytest.approx(-0.01)
 
-    def test_unknown_group_raises(self) -> None:
+    def test_unknown_group_of_sheet_raises(self) -> None:
         with pytest.raises(ValueError, match="'month' or None"):
             tk.performance.sheet(days_of([0.1]), by="day")  # type: ignore[arg-type]  # wrong on purpose
 
 
 class TestTripSheet:
-    def test_figures_by_hand(self) -> None:
+    def test_trip_figures_by_hand(self) -> None:
         trips = trips_of([4.0, -2.0, 3.0, -1.0, 0.0])
         found = figures_of(tk.performance.trip_sheet(trips))
         assert found["trips"] == 5
@@ -344,7 +344,7 @@ class TestTripSheet:
         # P(2 <= number below the median <= 8 of 10) = 0.9785, so ranks 2 and 9.
         assert (row["value"], row["low"], row["high"]) == (5.5, 2.0, 9.0)
 
-    def test_hour_groups_by_opening(self) -> None:
+    def test_trips_are_grouped_by_opening_hour(self) -> None:
         trips = trips_of([1.0, -1.0, 1.0]).assign(
             opened=START + pd.to_timedelta([3, 3, 20], unit="h")
         )
@@ -358,7 +358,7 @@ class TestTripSheet:
             found = figures_of(tk.performance.trip_sheet(trips))
         assert found["trips"] == 1
 
-    def test_unknown_group_raises(self) -> None:
+    def test_unknown_group_of_trips_raises(self) -> None:
         with pytest.raises(ValueError, match="by must be among"):
             tk.performance.trip_sheet(trips_of([1.0]), by="size")
 
@@ -376,7 +376,7 @@ class TestLeaderboard:
             }
         )
 
-    def test_best_value_ranks_first(self) -> None:
+    def test_highest_value_ranks_first(self) -> None:
         result = tk.performance.leaderboard(self.ranked())
         assert result["user"].tolist() == ["0xb", "0xa", "0xc"]
         assert result["overlaps"].tolist() == [0, 0, 0]
@@ -422,7 +422,7 @@ class TestIntervals:
         # Four standard errors of 400 worlds around 95 % are 90.6 % and 99.4 %.
         assert all(0.906 <= share <= 0.994 for share in shares.values()), shares
 
-    def test_shortfall_interval_needs_tail(self) -> None:
+    def test_shortfall_interval_needs_many_returns(self) -> None:
         rng = np.random.default_rng(3)
         few = tk.performance.sheet(days_of(rng.normal(0, 0.02, 500).tolist()))
         many = tk.performance.sheet(days_of(rng.normal(0, 0.02, 1200).tolist()))
@@ -432,7 +432,7 @@ class TestIntervals:
 
 
 class TestSimulatedExchange:
-    def test_gain_of_days_is_pnl(self) -> None:
+    def test_gains_of_days_sum_to_pnl(self) -> None:
         session = tk.local(seed=7, size="tiny")
         user = tk.reports.example_account()
         builder = tk.user_fills(user, session=session)["builder"].dropna().iloc[0]
@@ -459,7 +459,7 @@ def accounts_of(values: np.ndarray) -> pd.DataFrame:
 
 
 class TestSkill:
-    def test_mean_by_hand(self) -> None:
+    def test_skill_of_means_by_hand(self) -> None:
         # Means of 0 to 4 per mille with the same spread: shrinkage as in tests of shrink_estimates.
         noise = np.tile([0.01, -0.01], 12)
         rows = accounts_of(noise + np.arange(5)[:, None] / 1000)
@@ -481,7 +481,7 @@ class TestSkill:
         with pytest.raises(ValueError, match="'sharpe' or 'mean'"):
             tk.performance.skill(days_of([0.1], user="a"), measure="sortino")  # type: ignore[arg-type]  # wrong on purpose
 
-    def test_persistence_has_sign(self) -> None:
+    def test_reversed_ranks_have_negative_persistence(self) -> None:
         first, second = np.arange(6) / 1000, np.arange(6)[::-1] / 1000
         noise = np.tile([0.01, -0.01], 15)
         halves = [
@@ -490,7 +490,7 @@ class TestSkill:
         found = tk.performance.skill(accounts_of(np.array(halves)))
         assert found["persistence"] == pytest.approx(-1.0)
 
-    def test_luck_alone_gives_few_discoveries(self) -> None:
+    def test_luck_gives_few_discoveries(self) -> None:
         """Without skill a discovery at q <= 0.1 happens in at most 10 % of worlds."""
         rng = np.random.default_rng(2)
         found = [

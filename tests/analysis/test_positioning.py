@@ -15,7 +15,7 @@ ROWS = pd.DataFrame(
 )  # fmt: skip
 
 
-def test_figures_by_hand() -> None:
+def test_positioning_by_hand() -> None:
     made = tk.accounts.positioning(ROWS, edges=[200]).set_index(["coin", "size"])
     whole = made.loc["X", "all"]
     assert whole[["accounts", "positions"]].tolist() == [3, 3]
@@ -33,7 +33,7 @@ def test_figures_by_hand() -> None:
     assert made.loc[("X", "below 200"), "crowded_side"] == "even"
 
 
-def test_interval_by_hand() -> None:
+def test_net_share_interval_by_hand() -> None:
     """Two equal accounts: share 0, deviations +-100 of 200, error sqrt(2 * 2e4) / 200, t of 1."""
     rows = ROWS.iloc[[2, 3]]
     made = tk.accounts.positioning(rows, edges=[1e6], level=0.5).iloc[0]
@@ -41,7 +41,7 @@ def test_interval_by_hand() -> None:
     assert (made["low"], made["high"]) == (-1.0, 1.0)
 
 
-def test_value_of_account_is_its_size() -> None:
+def test_account_value_sets_size_class() -> None:
     owners = pd.DataFrame(
         {"user": ["a", "a", "b"], "dex": ["x", "y", "x"], "account_value": [60.0, 70.0, 5.0]}
     )
@@ -50,14 +50,14 @@ def test_value_of_account_is_its_size() -> None:
     assert sizes == {"all": 3, "below 100": 1, "100 and more": 1, "unknown": 1}
 
 
-def test_missing_value_does_not_count() -> None:
+def test_position_without_value_is_missing() -> None:
     rows = ROWS.assign(position_value=[np.nan, 500.0, 110.0, 110.0])
     whole = tk.accounts.positioning(rows).set_index(["coin", "size"]).loc[("X", "all")]
     assert whole[["accounts", "positions", "missing"]].tolist() == [2, 2, 1]
     assert whole["net_share"] == 0
 
 
-def test_rows_without_names_count() -> None:
+def test_rows_without_user_or_dex_count() -> None:
     rows = ROWS.assign(user=["a", "a", None, "c"], dex=[None, "x", "x", "x"])
     made = tk.accounts.positioning(rows, by=["dex"])
     whole = made[made["size"] == "all"]
@@ -66,7 +66,7 @@ def test_rows_without_names_count() -> None:
     assert whole["dex"].isna().tolist() == [False, True]
 
 
-def test_moments_are_apart() -> None:
+def test_snapshots_are_measured_apart() -> None:
     first, last = pd.Timestamp("2025-09-01", tz="UTC"), pd.Timestamp("2025-09-02", tz="UTC")
     both = pd.concat([ROWS.assign(time=first), ROWS.iloc[:2].assign(time=last)])
     made = tk.accounts.positioning(both)
@@ -75,7 +75,7 @@ def test_moments_are_apart() -> None:
     pd.testing.assert_frame_equal(later, alone, check_names=False)
 
 
-def test_classes_add_up() -> None:
+def test_size_classes_sum_to_all() -> None:
     rng = np.random.default_rng(2)
     rows = pd.DataFrame(
         {"user": rng.integers(0, 60, 200).astype(str), "coin": rng.choice(["X", "Y", "Z"], 200),

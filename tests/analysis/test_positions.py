@@ -59,7 +59,7 @@ def test_address_case_is_ignored(engine) -> None:
     assert engine.take(unrealised(frame, {"BTC": 1.0}, SIZES, at=MONDAY + 10 * HOUR)) == []
 
 
-def test_entry_of_late_history() -> None:
+def test_entry_price_is_unknown_until_flip() -> None:
     rows = [("B", 1, 100.0), ("A", 3, 100.0), ("B", 1, 90.0), ("A", 1, 95.0)]
     result = positions(fills(rows, start=2.0), SIZES)
     assert listed(result["entry_px"]) == [None, None, 90.0, None]
@@ -95,7 +95,7 @@ def mixed_fills() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_positions_of_mixed_fills(kind: str) -> None:
+def test_positions_of_mixed_fills_by_hand(kind: str) -> None:
     result = positions(as_numbers(mixed_fills(), kind), SIZES)
     columns = ["start_position", "change", "position", "entry_px", "px", "closed_pnl"]
     columns += ["expected_closed_pnl", "gap"]
@@ -137,7 +137,7 @@ def test_positions_of_mixed_fills(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_unrealised_of_mixed_fills(kind: str) -> None:
+def test_unrealised_of_mixed_fills_by_hand(kind: str) -> None:
     rows = as_numbers(mixed_fills(), kind)
     names = ["user", "coin", "szi", "entry_px", "mark_px", "position_value", "unrealized_pnl"]
     marks = pd.DataFrame({"name": ["BTC", "ETH", "SOL", "NO"], "mark_px": [97.25, 5.125, 0, None]})
@@ -170,7 +170,7 @@ def test_unrealised_of_mixed_fills(kind: str) -> None:
         unrealised(rows, marks[["name"]], SIZES)
 
 
-def test_marks_of_several_times() -> None:
+def test_several_mark_prices_are_refused() -> None:
     marks = pd.DataFrame({"name": ["BTC", "BTC"], "mark_px": [1.0, 2.0]})
     with pytest.raises(MissingColumns, match="several mark prices"):
         unrealised(fills([("B", 2, 100.0)]), marks, SIZES)
@@ -226,7 +226,7 @@ def round_fills() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_trips_of_mixed_fills(kind: str) -> None:
+def test_trips_of_mixed_fills_by_hand(kind: str) -> None:
     """The flip closes 2 of 3 at 90 after 1 at 110, and pays 2 of its 5 parts of the fee."""
     hours = [1, 3, 4, 0]
     paid = pd.DataFrame(
@@ -296,7 +296,7 @@ def test_trips_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_funding_of_another_time(kind: str) -> None:
+def test_funding_outside_trips_is_excluded(kind: str) -> None:
     """Two payments a day after the last fill, for a coin that these fills do not show."""
     outcome = fills(FLIP, user=ME)
     day = pd.Timedelta(days=1)
@@ -320,7 +320,7 @@ def test_fills_without_time_are_refused(engine) -> None:
             helper(engine.give(result), engine.give(PAID[PAID["user"] == ME]))
 
 
-def test_trips_without_funding() -> None:
+def test_net_without_funding_excludes_it() -> None:
     result = fills(FLIP[:2], user=ME, fee=0.25)
     row = round_trips(result).iloc[0]
     assert pd.isna(row["funding"])
@@ -329,7 +329,7 @@ def test_trips_without_funding() -> None:
     assert round_trips(result, strangers)["funding"].isna().all()
 
 
-def test_late_and_broken_trips() -> None:
+def test_late_and_broken_trips_are_labelled() -> None:
     late = round_trips(fills(FLIP[:1] + FLIP[1:2], start=1.0))
     assert late["status"].tolist() == ["late"]
     assert late["opened"].isna().all()
@@ -340,12 +340,12 @@ def test_late_and_broken_trips() -> None:
     assert broken["closed"].isna().tolist() == [True, False, True]
 
 
-def test_perp_fee_in_other_token() -> None:
+def test_perp_fee_in_other_token_is_refused() -> None:
     with pytest.raises(MissingColumns, match="HYPE"):
         round_trips(fills(FLIP, fee=1.0, fee_token="HYPE"))
 
 
-def test_forced_trips_are_liquidated(engine) -> None:
+def test_only_forced_ends_are_liquidations(engine) -> None:
     """A liquidation in part, which the account then closes itself, is no end by liquidation."""
     rows = [("B", 2, 100.0), ("A", 1, 90.0), ("A", 1, 95.0), ("A", 1, 90.0), ("B", 1, 99.0)]
     long, short = "Liquidated Cross Long", "Liquidated Isolated Short"

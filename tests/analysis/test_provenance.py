@@ -22,7 +22,7 @@ def facts_of(*frames: pd.DataFrame | None) -> dict:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_one_incomplete_input(place: int) -> None:
+def test_incomplete_input_is_named(place: int) -> None:
     names = ("fills", "funding", "ledger")
     frames = [said(fills()), said(funding()), said(ledger())]
     assert facts_of(*frames)["complete"] == "yes"
@@ -35,12 +35,12 @@ def test_one_incomplete_input(place: int) -> None:
     assert facts["inputs"][names[place]]["complete"] == "no"
 
 
-def test_input_without_provenance() -> None:
+def test_complete_is_unknown_without_provenance() -> None:
     assert facts_of(fills())["complete"] == "unknown"
     assert facts_of(said(fills()), funding())["complete"] == "unknown (funding)"
 
 
-def test_rows_of_inputs() -> None:
+def test_inputs_state_rows_and_fetched_rows() -> None:
     few = said(fills()).head(2)
     facts = facts_of(few, None, said(ledger(), parameters={"user": ME}))
     assert not {"rows", "pages", "parameters"} & set(facts)
@@ -50,13 +50,13 @@ def test_rows_of_inputs() -> None:
     assert facts["source"] == "here"
 
 
-def test_helpers_with_one_input() -> None:
+def test_helper_result_keeps_simulated_flag() -> None:
     facts = fundings.sums(exact(said(funding(), simulated=True))).attrs["toolkit"]
     assert facts["simulated"] is True
     assert facts["inputs"]["funding"]["rows"] == 3
 
 
-def test_results_say_their_helper() -> None:
+def test_results_name_their_helper() -> None:
     total = fundings.sums(exact(said(funding())), ["coin", "day"]).attrs["toolkit"]
     assert (total["helper"], total["by"]) == ("funding.sums", ["coin", "day"])
     assert list(total["inputs"]) == ["funding"]

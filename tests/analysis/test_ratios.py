@@ -42,7 +42,7 @@ def missing(value: float = NAN) -> object:
     return pytest.approx([value, NAN, NAN], nan_ok=True)
 
 
-def test_chain_and_drawdown() -> None:
+def test_chained_returns_and_drawdown_by_hand() -> None:
     assert ratios.chain_returns(np.array([0.1, -0.5, -1.5, 2.0])).tolist() == pytest.approx(
         [1.1, 0.55, 0.0, 0.0]
     )
@@ -86,7 +86,7 @@ def test_sharpe_and_its_errors() -> None:
     assert np.isnan(ratios.sharpe_error(R[:1]))
 
 
-def test_long_run_error() -> None:
+def test_long_run_error_by_hand() -> None:
     assert ratios.long_run_error(R) == pytest.approx(error_of(R.tolist(), 2))
     assert ratios.long_run_error(R[:3]) == pytest.approx(error_of(R[:3].tolist(), 1))
     assert np.isnan(ratios.long_run_error(R[:2]))
@@ -99,7 +99,7 @@ def test_long_run_error() -> None:
     assert np.isnan([ratios.reach_of(0.5, n, LEVEL) for n in (0, 1)]).all()
 
 
-def test_annual_return_and_volatility() -> None:
+def test_annual_return_and_volatility_by_hand() -> None:
     growth = float(np.prod(1 + R))
     logs = [log(1 + r) for r in R]
     reach = T * error_of(logs, 2)
@@ -126,7 +126,7 @@ def test_annual_return_and_volatility() -> None:
     assert pair.value == pytest.approx(0.03 / sqrt(2) * sqrt(YEAR))
 
 
-def test_sortino_figure() -> None:
+def test_sortino_figure_by_hand() -> None:
     down = sqrt((0.01**2 + 0.04**2 + 0.02**2) / N)
     ratio = MEAN / down
     terms = [r / down - ratio / 2 * (min(r, 0) ** 2 / down**2 - 1) for r in R]
@@ -153,7 +153,7 @@ def test_value_at_risk_is_between_ranks() -> None:
     assert [half.value, half.low, half.high] == pytest.approx([0.005, sorted(R)[2], sorted(R)[6]])
 
 
-def test_expected_shortfall_of_tail() -> None:
+def test_expected_shortfall_by_hand() -> None:
     how = ratios.Sampling(LEVEL, 200, 3)
     few = ratios.expected_shortfall_figure(R, how, 2)
     assert checked(few, "expected_shortfall", "share", "bootstrap") == missing(-0.04)
@@ -171,7 +171,7 @@ def test_expected_shortfall_of_tail() -> None:
     assert checked(many, "expected_shortfall", "share", "bootstrap", 981)[0] == many.value
 
 
-def test_resampled_figure() -> None:
+def test_resampled_interval_equals_bootstrap() -> None:
     how = ratios.Sampling(LEVEL, 400, 3)
 
     def largest(values: np.ndarray) -> np.ndarray:
@@ -193,7 +193,7 @@ def test_resampled_figure() -> None:
     assert checked(nothing, "top", "USD", "bootstrap", 0) == missing()
 
 
-def test_share_median_and_mean() -> None:
+def test_share_median_and_mean_by_hand() -> None:
     z = stats.norm.ppf(0.95)
     share = 3 / 8
     middle = (share + z**2 / 16) / (1 + z**2 / 8)

@@ -88,7 +88,7 @@ def test_standard_account_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", [2, 3])
-def test_unified_account_with_wallet(kind: str, mode: int) -> None:
+def test_unified_account_with_wallet_has_no_residual(kind: str, mode: int) -> None:
     """The 50 stay its own: less 20 for PURR, plus 10 back, less 0.1; PURR's fee is in PURR."""
     row = done(example(mode, 1004.5 + 50 - 20 + 10 - 0.1), kind)
     assert float(row["spot_cash"]) == pytest.approx(39.9)
@@ -96,7 +96,7 @@ def test_unified_account_with_wallet(kind: str, mode: int) -> None:
     assert row["account_mode"] == mode
 
 
-def test_dust_has_eight_decimals() -> None:
+def test_spot_dust_is_cut_to_eight_decimals() -> None:
     """39.9 PURR less 20 make 19.9: a thousandth of them at 0.5000005 pays 0.00995000|995."""
     result = example(2, 1004.5 + 50 - 20 + 10 - 0.1 + 0.00995000)
     dust = result["fills"].iloc[3:].assign(px=0.5000005, sz=0.0199, fee=0.0, start_position=19.9)
@@ -108,7 +108,7 @@ def test_dust_has_eight_decimals() -> None:
     assert done(result)["residual"] == -Decimal("9.95E-9")
 
 
-def test_unified_account_with_zero_state() -> None:
+def test_unified_account_with_zero_state_has_residual() -> None:
     """A clearinghouse state of 0 leaves all of it as a residual, instead of hiding it."""
     row = done(example(None, 0.0))
     assert row["residual"] == -Decimal("1004.5")
@@ -117,7 +117,7 @@ def test_unified_account_with_zero_state() -> None:
     assert pd.isna(row["account_mode"])
 
 
-def test_rows_outside_the_time() -> None:
+def test_rows_outside_period_are_excluded() -> None:
     """From just after the deposit to just after the sale: 2 BTC at 100 open at first at 0."""
     result = example(0, 949.25 + 5.0)
     start = (
@@ -134,7 +134,7 @@ def test_rows_outside_the_time() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["px", "sz", "side"])
-def test_spot_fill_without_amount(engine, kind: str, name: str) -> None:
+def test_unpriced_spot_fill_hides_unified_cash(engine, kind: str, name: str) -> None:
     """A unified account's cash is then missing, and says why; a standard one does not count it."""
     for mode, value in ((2, 1044.5), (0, 1004.5)):
         odd = example(mode, value)
@@ -151,7 +151,7 @@ def test_spot_fill_without_amount(engine, kind: str, name: str) -> None:
         assert "spot_cash not known" in row["causes"]
 
 
-def test_causes_have_columns() -> None:
+def test_causes_have_own_columns() -> None:
     late = example(0, 1004.5)
     late["fills"] = late["fills"].iloc[1:]
     row = done(late)
@@ -180,7 +180,7 @@ def test_causes_have_columns() -> None:
 
 
 @pytest.mark.parametrize("name", ["closed_pnl", "px", "sz", "start_position"])
-def test_null_amount_alone(name: str) -> None:
+def test_null_amount_is_no_missing_fill(name: str) -> None:
     """Only what is missing is named: the positions of the other fills still join up."""
     odd = example(0, 1004.5)
     odd["fills"].loc[1, name] = np.nan
@@ -192,7 +192,7 @@ def test_null_amount_alone(name: str) -> None:
         assert row["causes"].startswith("1 fill, fee or flow without an amount in USD")
 
 
-def test_null_amount_beside_missing_fill() -> None:
+def test_null_amount_and_missing_fill_are_named() -> None:
     """BTC's first fill is gone and its second has no closed PnL: both causes are true."""
     odd = example(0, 1004.5)
     odd["fills"].loc[1, "closed_pnl"] = np.nan
@@ -215,7 +215,7 @@ def test_unknown_parts_are_missing() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parts_without_fills(kind: str) -> None:
+def test_parts_without_fills_are_missing(kind: str) -> None:
     """A unified account's spot cash needs fills, a standard account's is 0."""
     for mode, spot_cash in ((0, 0.0), (2, None)):
         row = done(example(mode) | {"fills": None}, kind)
@@ -228,7 +228,7 @@ def test_parts_without_fills(kind: str) -> None:
         assert spot_cash is None or row["spot_cash"] == spot_cash
 
 
-def test_state_without_time() -> None:
+def test_state_without_time_counts_all_rows() -> None:
     """States of 2023 do not say when they were taken."""
     result = example(0, 1004.5)
     result["end"]["time"] = pd.to_datetime([None], utc=True)
@@ -241,14 +241,14 @@ def test_state_without_time() -> None:
 
 
 @pytest.mark.parametrize("what", ["fills", "funding", "ledger"])
-def test_rows_without_time(what: str) -> None:
+def test_rows_without_time_are_refused(what: str) -> None:
     result = example(0, 1004.5)
     result[what]["time"] = result[what]["time"].where([False] + [True] * (len(result[what]) - 1))
     with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing value"):
         done(result)
 
 
-def test_markets_with_other_quote_token() -> None:
+def test_spot_cash_excludes_other_quote_tokens() -> None:
     """The buy of PURR/USDH says PURR alone; its sell says what both are quoted in."""
     result = example(2, 1004.5 + 50)
     result["fills"]["fee_token"] = ["USDC", "USDC", "PURR", "USDH"]
@@ -258,7 +258,7 @@ def test_markets_with_other_quote_token() -> None:
     assert row["residual"] == 0
 
 
-def test_residual_within_tolerance() -> None:
+def test_residual_within_tolerance_is_explained() -> None:
     row = done(example(0, 1004.504), "float")
     assert row["unexplained"] == 0
     assert row["residual"] == pytest.approx(0.004)
@@ -277,7 +277,7 @@ def test_errors_name_the_parameter() -> None:
         reconcile(None, result["end"].drop(columns="account_value"), result["fills"], None, None)
 
 
-def test_simulated_accounts_and_modes(tables: Everybody, world: World) -> None:
+def test_simulated_accounts_have_no_residual(tables: Everybody, world: World) -> None:
     """From nothing to the end, by snapshot and by state: no residual at all, for anybody."""
     values = (tables.snapshots[-1], tables.states.positions)
     for end in (values, tables.states):
@@ -292,7 +292,7 @@ def test_simulated_accounts_and_modes(tables: Everybody, world: World) -> None:
     assert (unified["spot_cash"] != 0).any()
 
 
-def test_change_between_two_snapshots(tables: Everybody, world: World) -> None:
+def test_change_between_snapshots_has_no_residual(tables: Everybody, world: World) -> None:
     """Twenty minutes: what was open at first is told by the fills and the marks of the moment."""
     state = run_history(world.seed, SIZES[world.size])
     prices = state.exchange.prices.mark
@@ -337,7 +337,7 @@ def test_late_history_is_named(tables: Everybody) -> None:
     assert (odd.drop(found.index)["unexplained"] != 0).all()
 
 
-def test_audit_without_differences(tables: Everybody) -> None:
+def test_audit_of_simulation_has_no_differences(tables: Everybody) -> None:
     perps = tables.fills[~tables.fills["coin"].str.contains("^@|/|^#")]
     result = audit(perps, tables.contexts)
     assert (result["difference"] == 0).all()
@@ -346,7 +346,7 @@ def test_audit_without_differences(tables: Everybody) -> None:
 
 
 @ON_DEMO
-def test_sample_of_demo_world() -> None:
+def test_demo_accounts_have_no_residual() -> None:
     """Thirty days: accounts of every mode, spot traders, vaults, the liquidated."""
     world = world_of("demo")
     modes = {row.user: row.account_mode for row in _last(world)}

@@ -82,7 +82,7 @@ def find(kind: str, start: Pair | None, end: Pair, fills: pd.DataFrame) -> list[
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_chains_of_two_accounts(kind: str) -> None:
+def test_causes_of_two_accounts_by_hand(kind: str) -> None:
     """A chain with a fill whose position is not known proves nothing about the time of it."""
     end = make_state(9, kind, ENDS)
     mine = f"fills missing of ARB, DOGE, ETH, 3 fills, fees or flows {ODD}"
@@ -92,7 +92,7 @@ def test_chains_of_two_accounts(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_chains_without_positions_of_a_state(kind: str) -> None:
+def test_causes_without_stated_positions(kind: str) -> None:
     """Without the first positions, or the last ones, only fills are compared with each other."""
     fills = make_fills([*FILLS, (ME, "OP", 2, 6, 1, 10.0, 0.0)])
     lacks = "unrealised not known"
@@ -106,7 +106,7 @@ def test_chains_without_positions_of_a_state(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_spot_fills_without_amount(kind: str) -> None:
+def test_unpriced_spot_fills_count_if_unified(kind: str) -> None:
     """They count for the unified account only, whose value contains its USDC."""
     end = make_state(9, kind, [(ME, "BTC", 3), (OTHER, "ARB", -1)])
     fills = make_fills([*SPOTS, (ME, "BTC", 1, 0, 2, NONE, NONE), *FILLS[-2:]])

@@ -59,7 +59,7 @@ CAUSES_SINCE_EVER = [
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_changes_of_two_accounts(kind: str) -> None:
+def test_changes_of_two_accounts_by_hand(kind: str) -> None:
     """Rows at the first time do not count, and those at the last time do.
 
     The state has 0.5 ETH, and the fills, which are all of whole ETH, end at 0.
@@ -82,7 +82,7 @@ def test_changes_of_two_accounts(kind: str) -> None:
     assert list(facts["inputs"]) == ["end", "fills", "funding", "ledger"]
 
 
-def test_amounts_of_one_side() -> None:
+def test_absent_frames_leave_parts_missing() -> None:
     """Without positions or funding the parts are missing; a new account has no first value."""
     frames = (two_fills(), two_payments(), two_ledgers())
     bare = reconcile(START[0].head(1), END[0], *frames)
@@ -96,7 +96,7 @@ def test_amounts_of_one_side() -> None:
     assert unpaid["ledger"].tolist() == [-3, -7]
 
 
-def test_residual_within_tolerance() -> None:
+def test_tolerance_drops_small_parts() -> None:
     """At 6:00 the second account swaps outcome tokens, which bring no USDC."""
     frames = (two_fills(), two_payments(), two_ledgers())
     end = END[0].assign(time=times([MONDAY + 7 * HOUR] * 2)), END[1]

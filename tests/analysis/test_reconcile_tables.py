@@ -41,7 +41,7 @@ def make_values(**ms: int | None) -> AccountValues:
     return AccountValues(worth, None, "float")
 
 
-def test_times_of_accounts() -> None:
+def test_bounds_of_accounts_by_hand() -> None:
     """An account without a first value has no rows; one without a second time has all of them."""
     after = make_values(me=200, other=300, third=None)
     assert account_bounds(None, after) == {
@@ -56,7 +56,7 @@ def test_times_of_accounts() -> None:
     }
 
 
-def test_rows_of_two_accounts() -> None:
+def test_rows_are_selected_by_account_bounds() -> None:
     for fills in (make_fills(), make_fills().astype({"coin": object})):
         check_rows(select_tables(BOUNDS, fills, None, None, None))
     nobody = select_tables({}, make_fills(), make_fills(), None, None)
@@ -74,7 +74,7 @@ def check_rows(tables: AccountTables) -> None:
         assert list(frame.columns) == ["user", "time", "coin", "number"]
 
 
-def test_funding_and_ledger_without_fills() -> None:
+def test_funding_and_ledger_keep_row_order() -> None:
     """A ledger needs no coin; rows keep their order."""
     paid = make_fills().iloc[::-1]
     moved = make_fills().rename(columns={"user": "account"}).drop(columns="coin")
@@ -86,7 +86,7 @@ def test_funding_and_ledger_without_fills() -> None:
     assert tables.ledger.index.tolist() == list(range(6))
 
 
-def test_tables_of_named_account() -> None:
+def test_unnamed_rows_are_of_named_account() -> None:
     """Rows without an account are of the named one, or of the only account of the values."""
     fills = make_fills().drop(columns="user")
     tables = select_tables(BOUNDS, fills, fills, fills, OTHER)

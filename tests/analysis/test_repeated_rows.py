@@ -71,7 +71,7 @@ def test_fills_without_identity_stay(engine: Engine) -> None:
     assert engine.take(tk.pnl.attribution(engine.give(pd.concat([bare, bare]))))[0]["fills"] == 6
 
 
-def test_mixed_identities_keep_theirs(engine: Engine) -> None:
+def test_only_rows_with_identity_count_once(engine: Engine) -> None:
     odd = fills().assign(tid=pd.array([0, 102, None], dtype="Int64"))
     with pytest.warns(RepeatedRows, match="1 of 6 rows"):
         result = tk.pnl.attribution(engine.give(pd.concat([odd, odd])))
@@ -84,7 +84,7 @@ def test_both_sides_of_a_trade_count() -> None:
     assert tk.pnl.attribution(both)["fills"].item() == 6
 
 
-def test_payments_of_two_accounts(engine: Engine) -> None:
+def test_equal_payments_of_two_accounts_stay(engine: Engine) -> None:
     row = engine.take(tk.funding.sums(engine.give(payments()), None))[0]
     assert (row["payments"], row["net"]) == (4, 0.25)
     twice = pd.concat([payments(), payments().iloc[[0, 3]]])
@@ -130,7 +130,7 @@ def test_unnamed_payments_stay(engine: Engine) -> None:
     assert (row["payments"], row["net"]) == (2, -1.0)
 
 
-def test_account_goes_before_user(engine: Engine) -> None:
+def test_account_column_overrides_user(engine: Engine) -> None:
     """A `user` beside an `account` may be a sender, so a row with it only is unnamed."""
     rows = fills().assign(user=ME)
     joined = pd.concat([rows.head(2), rows.assign(account=ME)])
@@ -290,7 +290,7 @@ def histories() -> dict[str, pd.DataFrame]:
     return {user: frame for user, frame in frames.items() if 3 < len(frame) < 800}
 
 
-def test_no_two_accounts_pass_for_one(histories: dict[str, pd.DataFrame]) -> None:
+def test_two_unnamed_histories_are_noticed(histories: dict[str, pd.DataFrame]) -> None:
     """Two histories without names are refused, or warned of, or have the trips of both."""
     drawn, seen = random.Random(3), Counter[str]()
     for _ in range(30):
@@ -314,7 +314,7 @@ def test_no_two_accounts_pass_for_one(histories: dict[str, pd.DataFrame]) -> Non
     assert min(seen["refused"], seen["warned"], seen["right"]) > 0
 
 
-def test_gaps_of_one_account_pass(histories: dict[str, pd.DataFrame]) -> None:
+def test_gaps_of_one_account_are_accepted(histories: dict[str, pd.DataFrame]) -> None:
     drawn = random.Random(4)
     for _ in range(30):
         history = histories[drawn.choice([*histories])]
@@ -331,7 +331,7 @@ def in_order(trips: pd.DataFrame) -> pd.DataFrame:
     return trips.sort_values(names, ignore_index=True)
 
 
-def test_weeks_of_one_validator_repeat() -> None:
+def test_repeated_week_of_validator_counts_once() -> None:
     """The history of a single validator has no column that names it."""
     weeks = pd.to_datetime(["2025-09-22", "2025-09-29"], utc=True)
     history = pd.DataFrame({"week": weeks, "net_apr": [0.02, 0.03], "gross_apr": [0.025, 0.035]})

@@ -91,7 +91,7 @@ def listed_rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_trips_of_mixed_coins(kind: str) -> None:
+def test_trips_of_mixed_coins_by_hand(kind: str) -> None:
     """Each amount of another token has its price, and no price is taken from a swap or a gap."""
     frames = (as_numbers(mixed_fills(), kind), as_numbers(payments(), kind))
     result = round_trips(*frames, account=ME, prices=PRICES | {"hype": 30})
@@ -130,7 +130,7 @@ def test_liquidated_user_marks_trips() -> None:
     assert taken["status"].tolist() == [*first, "liquidated"]
 
 
-def test_collateral_from_metadata() -> None:
+def test_collateral_is_read_from_metadata() -> None:
     """Fills of before tokens were stated: the price applies to the dex, and to nothing else."""
     rows = mixed_fills().query("coin in ['BTC', 'flx:TSLA']").drop(columns="fee_token")
     meta = pd.DataFrame({"name": ["flx:TSLA", "BTC"], "collateral_token": [360, 0]})
@@ -141,7 +141,7 @@ def test_collateral_from_metadata() -> None:
     assert round_trips(rows, meta=meta)["at_par"].tolist() == [False] * 3 + [True] * 2
 
 
-def test_funding_of_others_outside() -> None:
+def test_funding_of_others_is_excluded() -> None:
     """Neither do payments of other accounts count, nor is there a warning of them."""
     rows = mixed_fills().query("coin == 'BTC'").assign(user=ME)
     paid = payments().query("coin == 'BTC'").assign(user=ME)

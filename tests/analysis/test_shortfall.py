@@ -41,7 +41,7 @@ SOLD = fills_of(1, "A", (5_000, 99.5, 2.0, False, -0.1), (6_000, 98.5, 1.0, True
 
 
 class TestShortfall:
-    def test_sale_by_hand(self) -> None:
+    def test_shortfall_of_sale_by_hand(self) -> None:
         row = tk.execution.shortfall(SALE, SOLD, MIDS).orders.iloc[0]
         assert row["delay"] == -3.0  # 3 * (99 - 100)
         assert row["trading"] == pytest.approx(0.5)  # 2 * 0.5 - 1 * 0.5
@@ -58,7 +58,7 @@ class TestShortfall:
         row = tk.execution.shortfall(buy, bought, mids).orders.iloc[0]
         assert (row["decision_px"], row["delay"], row["trading"]) == (100.0, 0.0, -2.0)
 
-    def test_orders_of_two_days(self) -> None:
+    def test_shortfall_of_two_parents_by_hand(self) -> None:
         """A buy of 4 tokens, decided at 50: 1 rests and fills at 51, 3 take at 51.5.
 
         The fee of the first is 0.001 tokens, which are 0.051 USD.
@@ -106,7 +106,7 @@ class TestShortfall:
         found = tk.execution.shortfall(pd.concat([SALE, rejected]), SOLD, MIDS)
         assert found.orders["parent"].tolist() == [1]
 
-    def test_trigger_decides_when_it_fires(self) -> None:
+    def test_trigger_order_is_decided_when_triggered(self) -> None:
         stop = events(
             3, "A", 1.0, ("open", 1_000, 1.0), ("triggered", 4_500, 1.0), ("filled", 5_000, 0.0)
         ).assign(is_trigger=True)
@@ -117,7 +117,7 @@ class TestShortfall:
         assert found["decision_px"].tolist() == [99.0]
         assert found["maker_share"].tolist() == [0.0]
 
-    def test_order_of_no_size_is_unknown(self) -> None:
+    def test_shortfall_of_unsized_order_is_missing(self) -> None:
         """Take-profit orders of a whole position state the size 0; this is no missing fill."""
         empty = events(6, "A", 0.0, ("open", 1_000, 0.0), ("canceled", 2_000, 0.0))
         found = tk.execution.shortfall(pd.concat([SALE, empty]), SOLD, MIDS, draws=9)

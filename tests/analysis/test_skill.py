@@ -67,7 +67,7 @@ def test_means_of_accounts_by_hand() -> None:
     assert params.loc["spread"].tolist() == pytest.approx(shrunk.spread)
 
 
-def test_persistence_of_five_accounts() -> None:
+def test_persistence_of_five_accounts_by_hand() -> None:
     """Ranks 1 2 3 4 5 and 2 1 3 5 4: 1 - 6 * 4 / (5 * 24) = 0.8."""
     found = tk.performance.skill(returns(), measure="mean", level=0.9).params.set_index("name")
     reach = 1.6448536269514722 * np.sqrt((1 + 0.8**2 / 2) / 2)
@@ -80,7 +80,7 @@ def test_persistence_of_five_accounts() -> None:
     assert four.accounts["rank"].tolist()[:4] == [1, 1, 3, 3]
 
 
-def test_sharpe_ratios_of_accounts() -> None:
+def test_sharpe_ratios_of_accounts_by_hand() -> None:
     """A missing return is none, and a half needs half of the returns."""
     rows = returns()
     gone = (rows["user"] == "0xa") & (rows["time"] < START + pd.Timedelta(days=3))

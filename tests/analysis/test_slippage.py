@@ -71,13 +71,13 @@ def test_quantiles_against_numpy() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 @pytest.mark.parametrize("by", [("coin", "amount_usd"), "coin", ["day", "dex"]], ids=str)
-def test_curve_on_every_engine(engine, kind: str, by: str | list[str]) -> None:
+def test_curve_is_equal_on_every_engine(engine, kind: str, by: str | list[str]) -> None:
     frame = as_numbers(samples(), kind)
     expected = type(engine)("pandas").take(curve(frame, by=by))
     assert engine.take(curve(engine.give(frame), by=by)) == expected
 
 
-def test_curve_of_few_rows() -> None:
+def test_curve_of_few_rows_keeps_dtypes() -> None:
     full = curve(samples())
     for n in (0, 1):
         few = curve(samples().head(n))
@@ -107,7 +107,7 @@ def test_errors_of_curve() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=30))
-def test_quantiles_rise_to_missing(bps: list[int | None]) -> None:
+def test_quantiles_beyond_filled_share_are_missing(bps: list[int | None]) -> None:
     column = pd.array([NAN if b is None else float(b) for b in bps], dtype="float64")
     frame = pd.DataFrame(
         {
@@ -126,13 +126,13 @@ def test_quantiles_rise_to_missing(bps: list[int | None]) -> None:
         assert np.isnan(row[f"q{100 * q:g}"]) == beyond
 
 
-def test_curve_of_million_rows() -> None:
+def test_curve_counts_million_rows() -> None:
     result = curve(samples(1_000_000), by=["coin", "amount_usd"])
     assert result["n"].sum() == 2_000_000
     assert (result["q50"] > 0).all()
 
 
-def test_curve_says_its_origin() -> None:
+def test_curve_names_helper_and_inputs() -> None:
     result = curve(samples(), by=["coin"])
     facts = result.attrs["toolkit"]
     assert (facts["helper"], facts["by"]) == ("slippage.curve", ["coin"])
@@ -147,6 +147,6 @@ def test_curve_says_its_origin() -> None:
             assert rows["half_spread_bps"].to_list() == [median] * 2
 
 
-def test_curve_by_day() -> None:
+def test_curve_has_rows_of_each_day() -> None:
     result = curve(samples(), by="day")
     assert list(result["day"].unique()) == list(times(MONDAY + n * DAY for n in range(3)))

@@ -40,7 +40,7 @@ def samples(bps: dict[float, list[float]]) -> pd.DataFrame:
 KINKED = samples({1e3: [1, 3], 1e4: [1, 3], 1e5: [6, 10]})
 
 
-def test_cost_between_sizes() -> None:
+def test_cost_between_sizes_is_interpolated() -> None:
     """20,000 is log10(2) = 0.30103 of the way from 10,000 to 100,000: 2 * 4**0.30103 = 3.0357."""
     result = cost(KINKED, [1e3, 3e3, 1e4, 2e4, 1e5], side="buy")
     assert result["cost_bps"].tolist() == pytest.approx([2, 2, 2, 3.0357, 8], abs=1e-4)
@@ -53,7 +53,7 @@ def test_cost_between_sizes() -> None:
     assert back["range"].tolist() == ["sampled", "between"]
 
 
-def test_cost_beyond_sampled_sizes() -> None:
+def test_cost_beyond_sizes_follows_fit() -> None:
     half, a, k, _ = FITTED.params.loc[FITTED.params["side"] == "buy", "estimate"]
     rows = books(6, sigma=0.1)
     result = cost(FITTED, [500, 5e6], side="buy")
@@ -72,7 +72,7 @@ def test_cost_of_samples_equals_fit() -> None:
     pd.testing.assert_frame_equal(capacity(rows, 7.0), capacity(fit(rows), 7.0))
 
 
-def test_missing_samples_have_least_cost() -> None:
+def test_missing_samples_count_at_least_cost() -> None:
     """On the second day 10,000 is missing. 1,000 cost 3 then, and a larger size costs no less."""
     result = cost(samples({1e3: [1, 3], 1e4: [5, NAN]}), [1e3, 1e4], side="buy")
     assert result["too_thin"].tolist() == [0, 0.5]
@@ -86,7 +86,7 @@ def test_never_filled_size_is_excluded() -> None:
     assert result["cost_bps"] > 4
 
 
-def test_cost_of_single_size() -> None:
+def test_single_size_is_not_extrapolated() -> None:
     one = samples({1e4: [2, 4, 6]})
     result = cost(one, 1e4, side="buy").iloc[0]
     assert (result["cost_bps"], result["range"]) == (4, "sampled")
@@ -126,7 +126,7 @@ def test_columns_of_cost_and_capacity() -> None:
         cost(KINKED, 1e4, side="both")
 
 
-def test_range_without_curve() -> None:
+def test_only_coin_of_one_size_is_unknown() -> None:
     """ABC has one size and XYZ three: only ABC cannot be extrapolated."""
     rows = pd.concat([KINKED, samples({1e4: [2, 4]}).assign(coin="ABC")])
     frame = cost(rows, 5e4, side="buy").set_index("coin")
@@ -135,19 +135,19 @@ def test_range_without_curve() -> None:
     assert capacity(rows, 3.0, side="buy")["range"].tolist() == ["one size", "between"]
 
 
-def test_capacity_below_half_spread() -> None:
+def test_capacity_below_half_spread_is_zero() -> None:
     result = capacity(FITTED, [0.5, 5.0])
     assert result["capacity_usd"].tolist()[0] == 0
     assert result["range"].tolist() == ["below", "between"] * 2
 
 
-def test_books_with_zero_cost() -> None:
+def test_zero_costs_are_interpolated() -> None:
     result = cost(samples({1e3: [0, 0], 1e4: [0, 2]}), [1e3, 5e3, 1e4], side="buy")["cost_bps"]
     assert result.tolist()[::2] == [0, 1]
     assert 0.005 <= result.iloc[1] <= 1
 
 
-def test_too_thin_share_of_next_size() -> None:
+def test_too_thin_is_share_of_next_size() -> None:
     """Six of the 24 books of a day end before 250,000 USD, the next size above 100,001 USD."""
     rows = books(1)
     thin = (rows["amount_usd"] >= 2.5e5) & (rows["timestamp"].dt.hour < 6)
@@ -166,7 +166,7 @@ def test_capacity_inverts_cost(usd: float) -> None:
 
 
 @pytest.mark.parametrize("bound", [2.5, 6.0, 11.0, 21.0, 33.0, 90.0])
-def test_capacity_interval_of_equal_days(bound: float) -> None:
+def test_equal_days_have_narrow_interval(bound: float) -> None:
     """Ten days without noise give the same mean in every draw, up to rounding."""
     costs = {usd: [round(1 + 10 * (usd / 1e5) ** 0.5, 2)] * 10 for usd in (1e3, 1e4, 1e5, 1e6)}
     found = capacity(samples(costs), bound).iloc[0]
@@ -177,7 +177,7 @@ def test_capacity_interval_of_equal_days(bound: float) -> None:
     assert (paid["cost_bps"] <= paid["high"]).all()
 
 
-def test_misfit_in_groups() -> None:
+def test_misfit_is_worst_relative_error() -> None:
     assert fit(books(6, sigma=0.1), draws=9).groups["misfit"].max() < 0.03
     found = fit(KINKED, draws=9)
     half, a, k, sigma = found.params.loc[found.params["side"] == "buy", "estimate"]
@@ -202,7 +202,7 @@ def test_cost_interval_coverage() -> None:
 
 
 @pytest.mark.parametrize("coin", ["BTC", "FARTCOIN"])
-def test_cost_intervals_on_simulated_exchange(coin: str) -> None:
+def test_simulated_cost_intervals_contain_own_mean(coin: str) -> None:
     """Every interval contains its own mean, and less often the mean of other days.
 
     The deviation of the difference of two means is the root of 2 times that of one: three in four

@@ -80,7 +80,7 @@ def test_samples_without_size_are_ignored(nothing: float) -> None:
     pd.testing.assert_frame_equal(params(pd.concat([rows, odd])), params(rows))
 
 
-def test_rounded_values_have_bounds() -> None:
+def test_rounding_does_not_bias_the_fit() -> None:
     """The costs are a few hundredths; their rounding must not change the exponent."""
     found = params(books(30, half=0.02, a=0.3, k=0.6, sigma=0.1))
     assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.03)
@@ -127,7 +127,7 @@ def test_score_and_hessian_are_derivatives(
         assert curvature[place] == pytest.approx(bend, rel=1e-2, abs=1e-2)
 
 
-def test_fit_of_few_samples() -> None:
+def test_fit_of_one_size_is_missing() -> None:
     one_size = books()[lambda rows: rows["amount_usd"] == 1e4]
     found = fit(one_size)
     assert found.params["estimate"].isna().all()
@@ -137,7 +137,7 @@ def test_fit_of_few_samples() -> None:
     assert one_day[["low", "high"]].isna().all().all()
 
 
-def test_fit_result_object() -> None:
+def test_fit_result_is_reproducible() -> None:
     found = fit(books(sigma=0.1), level=0.9, draws=99)
     assert found.n == 2 * 96 * len(SIZES)
     assert found.level == 0.9
@@ -149,7 +149,7 @@ def test_fit_result_object() -> None:
     assert not fit(books(sigma=0.1), level=0.9, draws=99, seed=1).params.equals(same)
 
 
-def test_samples_of_fit_by_hand() -> None:
+def test_fitted_samples_and_bootstrap_by_hand() -> None:
     """Books of three days; beyond 10,000 USD the second and third one end early.
 
     The third book costs 5 bps for its only size, so a larger one costs 5 or more. In the second one
@@ -214,7 +214,7 @@ def test_samples_of_fit_by_hand() -> None:
 FITTED = fit(books(6, sigma=0.1), draws=99)
 
 
-def test_blocks_of_days() -> None:
+def test_blocks_of_days_change_only_intervals() -> None:
     """Six days in blocks of three are two blocks; one block has no interval."""
     rows = books(6, sigma=0.1, day_sigma=0.2)
     single, three, six = (fit(rows, draws=99, block_days=block) for block in (1, 3, 6))
@@ -302,7 +302,7 @@ def test_asymmetry_by_hand() -> None:
     assert asymmetry(rows.iloc[:3])[["low", "high"]].isna().all().all()
 
 
-def test_asymmetry_of_mixed_rows() -> None:
+def test_asymmetry_of_mixed_rows_by_hand() -> None:
     """Two coins and sizes, in no order; a repeated moment counts once, its cheapest buy.
 
     ABC: differences of -2, -1 and -4 on three days. XYZ: one of 0.004, which rounding explains.
@@ -367,7 +367,7 @@ def test_errors_of_asymmetry() -> None:
         heatmap(books().drop(columns="timestamp"))
 
 
-def test_heatmap_of_two_coins() -> None:
+def test_heatmap_of_two_coins_by_hand() -> None:
     """Tuesday 05:00 and Sunday 22:00; the spread of a sample may be unknown; any share counts."""
     first, second = DAY + 5 * HOUR, 6 * DAY + 22 * HOUR
     rows = pd.DataFrame(

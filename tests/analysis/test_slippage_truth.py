@@ -100,7 +100,7 @@ def alike(seed: int, days: int = 120, kept: float = 0.6) -> pd.DataFrame:
     )
 
 
-def test_block_bootstrap_of_similar_days() -> None:
+def test_only_long_blocks_cover_similar_days() -> None:
     """With single days the coverage is far too low; with blocks of ten days it is as stated.
 
     The mean cost of 100,000 USD is 11 * exp(0.2**2 / 2).
@@ -154,7 +154,7 @@ def exponents(prices: Prices, seed: int, draws: int) -> pd.DataFrame:
     return table[table["name"] == "k"].set_index(["coin", "side"])
 
 
-def test_exponents_of_simulated_books() -> None:
+def test_intervals_contain_simulated_exponents() -> None:
     hits, truths = 0, []
     for seed in range(SEEDS):
         prices = simulate_prices(seed, 24 * DAYS)

@@ -80,7 +80,7 @@ def frame_of(rows: list[tuple[Any, ...]]) -> nw.DataFrame[Any]:
     return nw.from_native(made.assign(time=times(row[6] for row in rows)))
 
 
-def test_basis_of_two_accounts() -> None:
+def test_basis_of_two_accounts_by_hand() -> None:
     read, frame = integer_rows(ROWS), frame_of(ROWS)
     walk = walk_spot_fills(read, ORDER, find_swaps(frame, read))
     spot = range(len(ROWS) - 1)
@@ -90,7 +90,7 @@ def test_basis_of_two_accounts() -> None:
     assert set(walk.basis) == set(walk.expected) == set(spot)
 
 
-def test_legs_of_swaps() -> None:
+def test_swap_legs_are_grouped() -> None:
     """Without hashes, the swaps of an account in one millisecond are one."""
     read, frame = integer_rows(ROWS), frame_of(ROWS)
     swaps = find_swaps(frame, read)

@@ -42,7 +42,7 @@ def simulated():
     return tk.many(tk.validator_apr_history, validators, session=session), validators
 
 
-def test_fees_by_week() -> None:
+def test_fees_by_week_by_hand() -> None:
     """3.65 % a year is 0.07 % a week: 1.0007 ** (365 / 7) - 1 = 3.7161 %."""
     result = staking.implied_fee(history({"v": [0.0365, 0.073]}), now=at(1) + 3 * DAY, by="week")
     assert result["whole"].tolist() == [True, False]
@@ -78,7 +78,7 @@ def test_yield_and_interval_by_hand() -> None:
     assert row["high"] == pytest.approx(np.exp(high * 365 / 7) - 1)
 
 
-def test_fee_and_cost_against_best() -> None:
+def test_fee_and_lag_behind_best_by_hand() -> None:
     """b earns 18 and a earns 20: b is 10 % behind, although both have a fee of a tenth."""
     result = staking.implied_fee(history({"a": [0.2, 0.2], "b": [0.18, 0.18]}), now=at(2))
     assert result["fee"].tolist() == pytest.approx([0.1, 0.1])
@@ -89,7 +89,7 @@ def test_fee_and_cost_against_best() -> None:
     assert [row["low"], row["fee"], row["high"]] == pytest.approx([0.1, 0.15, 0.2])
 
 
-def test_fee_without_rewards() -> None:
+def test_fee_without_rewards_is_missing() -> None:
     rows = history({"v": [0.0, 0.0]})
     result = staking.implied_fee(rows, now=at(2)).iloc[0]
     assert result["n"] == 0
@@ -125,7 +125,7 @@ def test_ranks_against_scipy(weeks: list[list[int]]) -> None:
     assert result["next_week"] == pytest.approx(np.mean(pairs))
 
 
-def test_ranks_need_every_week() -> None:
+def test_validator_without_every_week_is_unranked() -> None:
     rows = history({"a": [3, 3], "b": [2, 2], "new": [9, 9]}).drop(index=4)
     result = staking.rank_stability(rows, now=at(2))
     assert (result.left_out, set(result.ranks["validator"])) == (1, {"a", "b"})
@@ -161,7 +161,7 @@ def test_rank_interval_by_hand() -> None:
     assert two[["low", "high"]].isna().all(axis=None)
 
 
-def test_weeks_without_validator() -> None:
+def test_history_without_validator_is_one_group() -> None:
     """The frame states its time, its rows are in any order, and the last row of a week counts."""
     rows = history({"": [0.02, 0.09, 0.04]}).drop(columns="validator")
     again = rows.iloc[[1]].assign(net_apr=0.03, gross_apr=0.04)
@@ -193,7 +193,7 @@ def test_results_name_their_helper() -> None:
         assert list(facts["inputs"]) == ["history"]
 
 
-def test_simulated_commissions(simulated) -> None:
+def test_fee_equals_simulated_commission(simulated) -> None:
     """Each validator's fee is known, up to the rounding of rewards to 1e-8 tokens."""
     rows, validators = simulated
     frame = staking.implied_fee(rows).set_index("validator")
@@ -204,7 +204,7 @@ def test_simulated_commissions(simulated) -> None:
     assert (frame["n"] == 8).all()  # ten weeks, of which the first and the running one are partial
 
 
-def test_simulated_aprs_from_daily_rewards(world, simulated) -> None:
+def test_simulated_aprs_equal_daily_rewards(world, simulated) -> None:
     """The sums are computed again in decimals, from the rewards behind the service's weeks."""
     rows, _ = simulated
     sums: dict[tuple[str, int], list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 2)
@@ -224,7 +224,7 @@ def test_simulated_aprs_from_daily_rewards(world, simulated) -> None:
         assert row.apy == pytest.approx((1 + apr * 7 / 365) ** (365 / 7) - 1)
 
 
-def test_rank_stability_as_html() -> None:
+def test_rank_stability_html_is_escaped() -> None:
     result = staking.rank_stability(history({"<b>": [3, 3, 3], "b": [2, 2, 1]}), now=at(3))
     shown = result._repr_html_()
     assert "concordance" in shown

@@ -42,7 +42,7 @@ def ratios(net: np.ndarray) -> dict[str, np.ndarray]:
         return {"profit_factor": gains / losses, "payoff_ratio": (gains / wins) / (losses / lost)}
 
 
-def test_three_accounts_by_hand() -> None:
+def test_sheet_of_three_accounts_by_hand() -> None:
     table = tk.performance.trip_sheet(trips(), level=0.8, draws=150, seed=3)
     assert list(dict.fromkeys(table["user"])) == ["0xa", "0xb", "0xc"]
     rows = table.set_index(["user", "figure"])

@@ -71,7 +71,7 @@ def test_quality_by_hand() -> None:
     assert sold["vs_arrival_bps"] == pytest.approx(1500)
 
 
-def test_quality_of_mixed_orders() -> None:
+def test_quality_of_mixed_orders_by_hand() -> None:
     """Two accounts, two coins and equal TWAP ids; the rows are in no order.
 
     BTC: 100 (1), 110 (1), 120 (2) at 0, 10, 40 s. ETH: 50 (4) at 5 s and 60 (1) at 25 s.
@@ -127,7 +127,7 @@ def test_quality_of_mixed_orders() -> None:
         twaps.quality(fills, tape.drop(columns="sz"))
 
 
-def test_quality_with_missing_fill_price() -> None:
+def test_unpriced_fill_leaves_quality_missing() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
     unpriced = twaps.quality(order(tape.iloc[1:].assign(px=[110.0, NAN], sz=1.0)), tape).iloc[0]
     assert (unpriced["fills"], unpriced["sz"], unpriced["share"]) == (2, 2.0, 2 / 3)
@@ -136,7 +136,7 @@ def test_quality_with_missing_fill_price() -> None:
     assert pd.isna(unsized[["px", "sz", "share", "vs_vwap_usd"]]).all()
 
 
-def test_tape_rows_without_price() -> None:
+def test_tape_rows_without_price_are_skipped() -> None:
     """Without the row, 100 applies until 40 s, then 2 at 120; the price is not 0 in between."""
     orders = order(tape_of((10, 110, 1), (40, 120, 1)))
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2)).assign(px=[100.0, NAN, 120.0])
@@ -156,7 +156,7 @@ def test_old_price_is_not_arrival() -> None:
     assert twaps.quality(order(tape.iloc[1:]), tape, max_age_secs=400)["arrival_px"].item() == 100
 
 
-def test_quality_without_tape() -> None:
+def test_quality_without_tape_is_missing() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1))
     for other in (tape.assign(coin="ETH"), tape.iloc[:0]):
         row = twaps.quality(order(tape), other).iloc[0]
@@ -217,7 +217,7 @@ def test_other_fills_are_excluded() -> None:
         max_size=25,
     )
 )
-def test_benchmarks_against_loop(trades) -> None:
+def test_benchmarks_equal_loop_over_seconds(trades) -> None:
     """A loop over seconds, in whole numbers and without running sums, gives the same."""
     tape = tape_of(*((t, 100 + p, s) for t, p, s, _ in trades))
     mine = np.array([own for *_, own in trades])
@@ -254,7 +254,7 @@ def test_adherence_by_hand() -> None:
     assert row["avg_px"] == 102.0
 
 
-def test_adherence_of_waiting_and_late_orders() -> None:
+def test_waiting_order_has_no_adherence() -> None:
     waits = twaps.adherence(snapshot(waiting=True, executed_sz=0.0), at=MONDAY).iloc[0]
     assert pd.isna(waits[["elapsed", "behind", "behind_sz", "left_secs", "avg_px"]]).all()
     assert waits["progress"] == 0.0
@@ -287,14 +287,14 @@ def test_pressure_by_hand() -> None:
     assert by_dex["dex"].tolist() == ["flx", "hyperliquid"]
 
 
-def test_pressure_of_late_order() -> None:
+def test_pressure_of_late_order_is_finite() -> None:
     """7 at 100 within 30 s are 84,000 an hour, not infinity."""
     marks = pd.DataFrame({"name": ["BTC"], "mark_px": [100.0]})
     row = twaps.pressure(snapshot(), marks, at=MONDAY + 9999 * SECOND).iloc[0]
     assert row["net_usd_per_hour"] == pytest.approx(700 * 120)
 
 
-def test_linked_by_hand() -> None:
+def test_linked_fills_by_hand() -> None:
     """3 are executed for 306; the frame has fills of 2 for 203; a later fill does not count."""
     rows = order(tape_of((30, 101, 1), (60, 102, 1), (90, 103, 1)), twap_id=7).assign(user="0xaa")
     result = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND).iloc[0]
@@ -306,7 +306,7 @@ def test_linked_by_hand() -> None:
     assert (alone["fills"], alone["filled_sz"], alone["whole"]) == (0, 0.0, False)
 
 
-def test_linked_needs_account() -> None:
+def test_linked_fills_need_account() -> None:
     rows = order(tape_of((30, 101, 3)), twap_id=7)
     with pytest.raises(MissingColumns, match=r"column user missing.*\(account=\)"):
         twaps.linked(snapshot(), rows, at=MONDAY)
@@ -334,7 +334,7 @@ def test_simulated_orders_sum_their_fills(simulated) -> None:
     assert lost.loc[~lost["whole"], "twap_id"].tolist() == [one["twap_id"]]
 
 
-def test_simulated_sums_in_decimals(world, simulated) -> None:
+def test_executed_sizes_equal_exchange_sums(world, simulated) -> None:
     """The exchange's own tables give the same sums, without frames."""
     _, rows, _ = simulated
     sums: dict[tuple[str, int], Decimal] = {}
@@ -346,7 +346,7 @@ def test_simulated_sums_in_decimals(world, simulated) -> None:
         assert row.executed_sz == pytest.approx(float(sums.get((row.address, row.twap_id), 0)))
 
 
-def test_simulated_schedules(simulated) -> None:
+def test_only_waiting_orders_have_no_schedule(simulated) -> None:
     """Orders that never waited are at most a few slices off; waiting orders have no schedule."""
     _, rows, _ = simulated
     adherence = twaps.adherence(rows)
@@ -357,7 +357,7 @@ def test_simulated_schedules(simulated) -> None:
     )
 
 
-def test_simulated_pressure_and_quality(simulated) -> None:
+def test_pressure_and_quality_match_simulation(simulated) -> None:
     session, rows, fills = simulated
     marks = tk.meta_and_asset_ctxs(session=session)
     result = twaps.pressure(rows, marks, by=None).iloc[0]

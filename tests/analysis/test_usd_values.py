@@ -109,7 +109,7 @@ def test_price_must_be_positive(price: Any) -> None:
         usd_values.parse_prices({"USDH": 1, "HYPE": price})
 
 
-def test_two_prices_and_price_of_cash() -> None:
+def test_second_price_or_cash_price_is_refused() -> None:
     assert usd_values.parse_prices(None) == {}
     assert usd_values.parse_prices({"a": 0.5, "A": "0.50"}) == {"A": Decimal("0.5")}
     with pytest.raises(ValueError, match=r"^prices: 'A' has two prices"):
@@ -158,7 +158,7 @@ def test_tokens_at_par_by_hand() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_prices_without_effect_are_named() -> None:
+def test_unused_prices_are_named() -> None:
     prices = {"ZZZ": Decimal(1), "HYPE": Decimal(1), "USDT0": Decimal(1), "AAA": Decimal(2)}
     text = "^prices: AAA, ZZZ has no effect. The fills use HYPE, PURR, USDC, USDE, USDH, USDT0."
     with pytest.warns(usd_values.UnusedPrices, match=text):
