@@ -32,7 +32,7 @@ def append_meta(tables: ArchiveTables, body: bytes) -> tuple[int, int]:
     return done.rows, done.total
 
 
-def test_concurrent_append_of_same_answer(tmp_path: Path) -> None:
+def test_concurrent_append_keeps_equal_answer_once(tmp_path: Path) -> None:
     tables = ConcurrentWriter(str(tmp_path))
     assert (append_meta(tables, b"{}"), tables.theirs) == ((0, 1), (1, 1))
     archive = open_archive(tmp_path)
@@ -50,6 +50,6 @@ def test_concurrent_append_of_same_answer(tmp_path: Path) -> None:
         ((), {}, "userFills needs the argument user"),
     ],
 )
-def test_series_needs_known_arguments(arguments, named, message) -> None:
+def test_series_of_wrong_arguments_is_refused(arguments, named, message) -> None:
     with pytest.raises(TypeError, match=message):
         make_series(OPERATIONS["userFills"], arguments, named)

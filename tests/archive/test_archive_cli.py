@@ -43,7 +43,7 @@ def run_command(*arguments: object, code: int = 0) -> str:
 
 
 @pytest.mark.usefixtures("service")
-def test_archive_commands(tmp_path: Path) -> None:
+def test_commands_refresh_freeze_and_verify(tmp_path: Path) -> None:
     path = tmp_path / "kept"
     users = [USER, "0x" + "b" * 40]
     output = run_command(
@@ -64,7 +64,7 @@ def test_archive_commands(tmp_path: Path) -> None:
     assert "damage" in run_command("verify", path, "--json", code=1)
 
 
-def test_command_refusals(tmp_path: Path) -> None:
+def test_commands_refuse_missing_archive(tmp_path: Path) -> None:
     recorded = {"request": {"type": "meta"}, "status": 200, "response": {"universe": []}}
     (tmp_path / "meta.json").write_text(json.dumps(recorded))
     assert "meta.json: 1 row" in run_command("ingest", tmp_path / "kept", tmp_path)
@@ -80,7 +80,7 @@ def test_command_refusals(tmp_path: Path) -> None:
     assert "no freeze" in run_command("status", f"{tmp_path / 'kept'}@f{'0' * 16}", code=2)
 
 
-def test_refresh_simulated_exchange(tmp_path: Path) -> None:
+def test_command_refreshes_from_simulated_exchange(tmp_path: Path) -> None:
     result = CliRunner().invoke(
         archive_app,
         ["refresh", str(tmp_path / "kept"), "userFillsByTime", "WHALE", "--size", "tiny"],

@@ -92,7 +92,7 @@ class LateTables(ArchiveTables):
         return handle
 
 
-def test_second_compaction_refused(archive: Archive) -> None:
+def test_concurrent_compaction_is_refused(archive: Archive) -> None:
     with pytest.raises(CommitConflict):
         compact_table(LateTables(archive.tables.location), "fills", (), None)
     assert archive.verify() == []
@@ -102,7 +102,7 @@ def test_second_compaction_refused(archive: Archive) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 4, 60])
-def test_history_checks_in_parts(archive: Archive, step: int) -> None:
+def test_checks_in_parts_find_wrong_rows(archive: Archive, step: int) -> None:
     handle = archive.tables.open_table("fills")
     series = Series(OPERATIONS["userFillsByTime"], USERS[0])
     names = ["time", "tx_index", "_part", "_row", "coin", "side", "tid", "px", "sz"]

@@ -76,7 +76,7 @@ def check_complete(frame: pd.DataFrame) -> bool:
     return bool(facts["complete"] == "yes")
 
 
-def test_serve_during_refresh(tmp_path: Path) -> None:
+def test_served_rows_are_consistent_during_refresh(tmp_path: Path) -> None:
     frames = [
         fetch_served(tk.user_fills_by_time, USER, START, session=session)[1]
         for session in read_during_refreshes(tmp_path, offline_session)
@@ -86,14 +86,14 @@ def test_serve_during_refresh(tmp_path: Path) -> None:
     assert {len(frame) for frame in frames} == {rows_until(utc(MIDDLE)), len(FILLS)}
 
 
-def test_frame_during_refresh(tmp_path: Path) -> None:
+def test_frame_is_consistent_during_refresh(tmp_path: Path) -> None:
     frames = read_during_refreshes(
         tmp_path, lambda path: open_archive(path).frame(tk.user_fills_by_time, USER)
     )
     assert any(map(check_complete, frames))
 
 
-def test_status_during_refresh(tmp_path: Path) -> None:
+def test_status_is_consistent_during_refresh(tmp_path: Path) -> None:
     for status in read_during_refreshes(tmp_path, lambda path: open_archive(path).status()):
         (row,) = status.itertuples(index=False)
         assert row.rows >= rows_until(row.covered_until)

@@ -45,6 +45,6 @@ def test_sorted_parts_equal_sorted_rows(seed: int, part_rows: int) -> None:
     )
 
 
-def test_external_sort_without_rows() -> None:
+def test_sort_without_rows_has_no_parts() -> None:
     with ExternalSort(["time"], KeySample(10)) as sort:
         assert list(sort.sorted_parts()) == []

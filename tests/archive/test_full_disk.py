@@ -46,7 +46,7 @@ def _is_intact(archive: Archive) -> bool:
     return [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
-def test_refresh_on_full_disk(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_refresh_on_full_disk_loses_no_row(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
     archive, session = open_archive(small / "kept"), fill_session(FILLS, users=USERS)
     with pytest.raises(ArchiveError, match="there is no space left to write"):
         refresh_all(archive, session)
@@ -68,7 +68,7 @@ def test_refresh_on_full_disk(small: Path, capfd: pytest.CaptureFixture[str]) ->
     assert archive.verify() == []
 
 
-def test_ingest_on_full_disk(small: Path) -> None:
+def test_ingest_on_full_disk_names_files(small: Path) -> None:
     samples = Path(__file__).parents[2] / "data" / "samples"
     (small / "filler").write_bytes(bytes(290_000))  # of the 400 KB
     result = CliRunner().invoke(
@@ -87,7 +87,7 @@ def test_ingest_on_full_disk(small: Path) -> None:
     assert not kinds & {"damage", "run", "lost"}  # the samples are not complete histories
 
 
-def test_write_frame_on_full_disk(small: Path) -> None:
+def test_write_frame_on_full_disk_writes_nothing(small: Path) -> None:
     frame = pd.DataFrame({"px": range(200_000)})
     with pytest.raises(OSError, match=r"nothing was written: .*fills\.csv") as caught:
         write_frame(frame, small / "fills.csv")
@@ -95,7 +95,7 @@ def test_write_frame_on_full_disk(small: Path) -> None:
     assert list(small.iterdir()) == []
 
 
-def test_refresh_with_file_size_limit(tmp_path: Path) -> None:
+def test_refresh_with_file_limit_loses_no_row(tmp_path: Path) -> None:
     """Files may have at most 13,000 bytes; this test needs no mounted disk."""
     output = finish(run("tests.archive.disk_limit", tmp_path, 13_000))
     assert "there is no space left to write" in output

@@ -50,7 +50,7 @@ def test_ingest_recordings_unchanged(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*the archive has this history up to:toolkit.HistoryWarning")
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_ingest_frames(tmp_path: Path, numbers: str) -> None:
+def test_ingested_frame_is_read_unchanged(tmp_path: Path, numbers: str) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     user, builder = session.world["users"][0], session.world["builders"][0]
     archive = open_archive(tmp_path)
@@ -72,7 +72,7 @@ def test_ingest_frames(tmp_path: Path, numbers: str) -> None:
         assert archive.refresh(fetch, subject, session=session).rows == 0
 
 
-def test_ingest_small_decimals(tmp_path: Path) -> None:
+def test_ingest_keeps_small_decimals(tmp_path: Path) -> None:
     session = fill_session(FILLS)
     fetched = tk.user_fills_by_time(USER, START, numbers="exact", session=session)
     fees = ["0.0000000001", "0.00000000099", "-0.0000001", "0", "100", "0.000001"]
@@ -85,7 +85,7 @@ def test_ingest_small_decimals(tmp_path: Path) -> None:
     assert texts.head(len(fees)).tolist() == fees
 
 
-def test_ingest_parquet_files(tmp_path: Path) -> None:
+def test_ingest_joins_parquet_files(tmp_path: Path) -> None:
     session, folder = fill_session(FILLS), tmp_path / "frames"
     folder.mkdir()
     first = tk.user_fills_by_time(USER, START, FILLS[100].time, session=session)
@@ -108,7 +108,7 @@ def test_ingest_parquet_files(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_ingest_text_with_escapes(tmp_path: Path) -> None:
+def test_ingest_keeps_escaped_text(tmp_path: Path) -> None:
     session, archive = fill_session(FILLS), open_archive(tmp_path)
     fills = tk.user_fills_by_time(USER, START, numbers="text", session=session)
     texts = ['a"b', "c\\d", "e\tf", "\u00e9", ""]
@@ -131,7 +131,7 @@ def test_ingest_refuses_gap(tmp_path: Path) -> None:
         archive.ingest(part)
 
 
-def test_ingest_after_two_ranges(tmp_path: Path) -> None:
+def test_lost_ingest_after_two_ranges_is_found(tmp_path: Path) -> None:
     session, archive = fill_session(FILLS), open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START, FILLS[150].time, session=session)
     archive.refresh(tk.user_fills_by_time, USER, FILLS[180].time, FILLS[200].time, session=session)
@@ -177,7 +177,7 @@ def test_ingest_same_answer_once(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_ingest_command_with_left_files(tmp_path: Path) -> None:
+def test_ingest_command_names_left_files(tmp_path: Path) -> None:
     folder, arguments = tmp_path / "recordings", ["ingest", str(tmp_path / "kept")]
     folder.mkdir()
     result = CliRunner().invoke(archive_app, [*arguments, str(folder)])

@@ -75,7 +75,7 @@ def test_bulk_files_become_histories(tmp_path: Path, session: tk.Session) -> Non
     assert archive.verify() == []
 
 
-def test_bulk_files_after_archived_rows(tmp_path: Path, session: tk.Session) -> None:
+def test_bulk_leaves_out_earlier_rows(tmp_path: Path, session: tk.Session) -> None:
     """Rows that begin before the archived ones cannot be put between them."""
     users, now = session.world["users"][:2], session.now_ms()
     archive = open_archive(tmp_path / "kept")
@@ -124,7 +124,7 @@ def _made() -> Made:
     return session, frame, [to_ms(time) for time in frame["time"]]
 
 
-def test_bulk_keeps_new_rows_between(tmp_path: Path, made: Made) -> None:
+def test_bulk_keeps_new_rows_of_last_time(tmp_path: Path, made: Made) -> None:
     """The new rows of the last archived time may come before the archived ones."""
     _, frame, times = made
     tie = next(n for n in range(60) if times[n] == times[n + 1])
@@ -139,7 +139,9 @@ def test_bulk_keeps_new_rows_between(tmp_path: Path, made: Made) -> None:
 
 
 @pytest.mark.parametrize("is_later", [True, False])
-def test_bulk_leaves_contradictory_histories(tmp_path: Path, made: Made, is_later: bool) -> None:
+def test_bulk_leaves_out_contradictory_histories(
+    tmp_path: Path, made: Made, is_later: bool
+) -> None:
     """The files lack the rows of the last archived time, and have later rows or not."""
     session, frame, times = made
     last = sorted(set(times))[5]
@@ -154,7 +156,7 @@ def test_bulk_leaves_contradictory_histories(tmp_path: Path, made: Made, is_late
 
 
 @pytest.mark.parametrize("refreshed", USERS)
-def test_bulk_beside_another_writer(tmp_path: Path, made: Made, refreshed: str) -> None:
+def test_bulk_beside_writer_repeats_no_row(tmp_path: Path, made: Made, refreshed: str) -> None:
     """Another process refreshes a user after the first portion: no row is archived twice."""
     session, frame, times = made
     archive, operation = open_archive(tmp_path / "kept"), OPERATIONS["userFillsByTime"]
@@ -176,7 +178,7 @@ def test_bulk_beside_another_writer(tmp_path: Path, made: Made, refreshed: str) 
     assert kept["tid"].tolist() == frame["tid"].tolist()
 
 
-def test_bulk_stops_after_foreign_rows(tmp_path: Path, made: Made) -> None:
+def test_bulk_stops_if_another_process_writes(tmp_path: Path, made: Made) -> None:
     """Another process continues the first user, while a portion of another one is committed."""
     session, frame, times = made
     archive, operation = open_archive(tmp_path / "kept"), OPERATIONS["userFillsByTime"]
@@ -191,7 +193,9 @@ def test_bulk_stops_after_foreign_rows(tmp_path: Path, made: Made) -> None:
 
 
 @pytest.mark.parametrize("form", [float, str])
-def test_bulk_reads_forms_of_times(tmp_path: Path, made: Made, form: Callable[[int], Any]) -> None:
+def test_bulk_reads_times_as_numbers_and_text(
+    tmp_path: Path, made: Made, form: Callable[[int], Any]
+) -> None:
     session, frame, times = made
     rows = frame.assign(user=USERS[0], time=[*map(form, times)])
     rows.to_parquet(tmp_path / "f.parquet")
@@ -247,7 +251,7 @@ def test_bulk_continues_after_interrupt(tmp_path: Path, made: Made) -> None:
     assert archive.verify() == []
 
 
-def test_bulk_command(tmp_path: Path, session: tk.Session) -> None:
+def test_bulk_command_needs_all_options(tmp_path: Path, session: tk.Session) -> None:
     users, now = session.world["users"][:3], session.now_ms()
     files, path = write_files(tmp_path / "files", session, users, 0, now), tmp_path / "kept"
 

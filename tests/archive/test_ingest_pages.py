@@ -62,7 +62,7 @@ def completeness(frame: pd.DataFrame) -> str:
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_ingest_full_page_coverage(tmp_path: Path, inclusive: bool) -> None:
+def test_full_page_is_covered_before_last_time(tmp_path: Path, inclusive: bool) -> None:
     session = fill_session(FILLS, inclusive=inclusive)
     archive, last = open_archive(tmp_path / "kept"), FILLS[CUT].time
     page = recorded_page(session, startTime=START, limit=CUT)
@@ -92,7 +92,7 @@ def test_ingest_full_page_coverage(tmp_path: Path, inclusive: bool) -> None:
     assert archived_rows(archive) == archived_rows(whole)
 
 
-def test_ingest_page_of_one_time(tmp_path: Path) -> None:
+def test_page_of_one_time_covers_nothing(tmp_path: Path) -> None:
     session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
     ingest(archive, tmp_path / "pages", recorded_page(session, startTime=FILLS[CUT].time, limit=1))
     (row,) = archive.status().itertuples()
@@ -104,7 +104,7 @@ def test_ingest_page_of_one_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_ingest_next_page_by_cursor(tmp_path: Path, inclusive: bool) -> None:
+def test_only_inclusive_next_page_is_kept(tmp_path: Path, inclusive: bool) -> None:
     """With exclusive cursors, the second page lacks the rows of the cut transaction."""
     session, archive = fill_session(FILLS, inclusive=inclusive), open_archive(tmp_path / "kept")
     first = recorded_page(session, startTime=START, limit=CUT)
@@ -125,7 +125,7 @@ def test_ingest_next_page_by_cursor(tmp_path: Path, inclusive: bool) -> None:
     assert archive.verify() == []
 
 
-def test_ingest_first_page_by_cursor(tmp_path: Path) -> None:
+def test_first_page_by_cursor_covers_after_cursor(tmp_path: Path) -> None:
     session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
     cursor = FILLS[CUT]
     after = recorded_page(session, cursor=f"{cursor.time}_{cursor.tx_index}")
@@ -153,7 +153,7 @@ CALLS: list[tuple[Callable[..., Any], str, tuple[Any, ...], int | None]] = [
 
 @pytest.mark.parametrize("inclusive", [False, True])
 @pytest.mark.parametrize(("fetch", "subjects", "more", "size"), CALLS)
-def test_ingest_consecutive_pages(
+def test_consecutive_pages_join_without_gap(
     tmp_path: Path, fetch: Any, subjects: str, more: Any, size: int | None, inclusive: bool
 ) -> None:
     store = simulated_store(7, "tiny")

@@ -60,7 +60,7 @@ class InterruptAtLine:
         return self
 
 
-def test_interrupt_at_any_line(tmp_path: Path) -> None:
+def test_interrupt_at_any_line_loses_no_row(tmp_path: Path) -> None:
     session, call = fill_session(FILLS), {"page_size": 20, "rows_per_commit": 30}
     for line in itertools.count(1, 17):
         archive, press, before = (

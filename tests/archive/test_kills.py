@@ -39,7 +39,7 @@ def test_random_kills_lose_nothing(tmp_path: Path) -> None:
     assert not any(CANARY in word for word in archived_words(killed))
 
 
-def test_concurrent_refresh_with_reader(tmp_path: Path) -> None:
+def test_reader_sees_no_row_twice(tmp_path: Path) -> None:
     folder, everything = tmp_path / "shared", len(FILLS) * len(USERS)
     # They refresh the accounts in opposite orders.
     writers = [run("tests.archive.writer", folder, order) for order in (1, -1)]

@@ -78,7 +78,7 @@ def test_lost_rows_are_reported(
         tk.local(archive=tmp_path / "kept", default=False)
 
 
-def test_lost_rows_message_advice(tmp_path: Path) -> None:
+def test_lost_rows_advise_copy_or_new_archive(tmp_path: Path) -> None:
     archive = make_archive(tmp_path)
     archive.tables.open_table("fills").delete("_row >= 50 AND _row < 100")
     assert (
@@ -100,7 +100,7 @@ def test_lost_rows_fetched_again(tmp_path: Path) -> None:
     assert len(archived_rows(archive)) == 300
 
 
-def test_row_count_after_interrupted_refresh(tmp_path: Path) -> None:
+def test_interrupted_refresh_leaves_gap_only(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     stopping = fill_session(FILLS, through=lambda inner: StopsAfter(inner, 3))
     with pytest.raises(ServiceError):
@@ -121,7 +121,7 @@ def test_lost_answer_is_reported(tmp_path: Path) -> None:
         tk.local(archive=tmp_path, default=False)
 
 
-def test_verify_archive_without_digests(tmp_path: Path) -> None:
+def test_archive_without_digests_is_intact(tmp_path: Path) -> None:
     """Older versions logged new rows only, and their commits had no digest."""
     archive = make_archive(tmp_path, 200)
     for name in ("fills", "answers"):

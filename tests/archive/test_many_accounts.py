@@ -31,7 +31,7 @@ def test_refresh_opens_files_of_one_account(tmp_path: Path) -> None:
     assert len(list((tmp_path / "fills" / "_delta_log").glob("*.checkpoint.parquet"))) == 1
 
 
-def test_log_takes_entries_after_it_was_changed(tmp_path: Path) -> None:
+def test_log_entry_survives_concurrent_change(tmp_path: Path) -> None:
     """Two processes that create the log at the same moment change it under each other."""
     archive, session = open_archive(tmp_path), fill_session(FILLS, users=USERS[:2])
     archive.refresh(tk.user_fills_by_time, USERS[0], START, session=session)

@@ -43,7 +43,7 @@ def test_open_refuses_invalid_path(
 
 
 @pytest.mark.parametrize("name", ["kept@home", "kept@fund", "100%", "a b"])
-def test_open_folder_with_special_name(tmp_path: Path, name: str) -> None:
+def test_folder_with_special_name_is_archive(tmp_path: Path, name: str) -> None:
     (tmp_path / "kept").mkdir()
     archive = open_archive(tmp_path / name)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
@@ -56,9 +56,7 @@ def test_open_refuses_none() -> None:
         open_archive(None)  # type: ignore[arg-type]
 
 
-def test_environment_unchanged_after_import(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_opened_archive_keeps_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RUST_LOG", raising=False)
     archive = open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
@@ -69,7 +67,7 @@ def test_environment_unchanged_after_import(
 
 
 @pytest.mark.parametrize("damaged", [["fills", "pulls"], ["pulls"], ["answers"]])
-def test_verify_command_with_damage(tmp_path: Path, damaged: list[str]) -> None:
+def test_verify_command_reports_damage(tmp_path: Path, damaged: list[str]) -> None:
     archive = open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
     archive.refresh(tk.user_fills, USER, session=fill_session(make_fills(20)))
@@ -101,7 +99,9 @@ def test_verify_command_with_damage(tmp_path: Path, damaged: list[str]) -> None:
         ("Error performing GET: canary-secret", {"AWS_SECRET_ACCESS_KEY": "canary-secret"}, r"\*"),
     ],
 )
-def test_unreachable_store_message(native: str, options: Mapping[str, str], message: str) -> None:
+def test_unreachable_store_error_has_advice(
+    native: str, options: Mapping[str, str], message: str
+) -> None:
     with (
         pytest.raises(StoreUnreachable, match=message) as result,
         translate_errors("s3://bucket/x", options),
@@ -111,7 +111,7 @@ def test_unreachable_store_message(native: str, options: Mapping[str, str], mess
     assert "canary" not in str(result.value)
 
 
-def test_verify_command_on_unreachable_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_command_reports_unreachable_store(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
         "AWS_ALLOW_HTTP": "true",

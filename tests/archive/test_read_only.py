@@ -11,7 +11,7 @@ from tests.archive.world import START, USER, fill_session
 from toolkit.archive import open as open_archive
 
 
-def test_archive_in_read_only_folder(tmp_path: Path) -> None:
+def test_read_only_archive_refuses_writes(tmp_path: Path) -> None:
     archive, session = open_archive(tmp_path), fill_session(FILLS)
     for last in (100, 200):
         end = FILLS[last].time
@@ -38,7 +38,7 @@ def test_archive_in_read_only_folder(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_new_archive_in_read_only_folder(tmp_path: Path) -> None:
+def test_read_only_folder_gets_no_archive(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         output = finish(run_with_permissions("tests.archive.read_only", tmp_path))

@@ -32,7 +32,7 @@ MIDDLE = FILLS[700].time
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_refresh_with_both_cursor_kinds(tmp_path: Path, inclusive: bool) -> None:
+def test_refreshed_rows_equal_fetched_rows(tmp_path: Path, inclusive: bool) -> None:
     archive = open_archive(tmp_path)
     early, late = (
         fill_session(FILLS[:900], inclusive=inclusive),
@@ -58,7 +58,7 @@ def test_refresh_with_both_cursor_kinds(tmp_path: Path, inclusive: bool) -> None
     assert tk.provenance(archived)["complete"] == "yes"
 
 
-def test_frame_of_range(tmp_path: Path) -> None:
+def test_frame_of_range_equals_fetched_range(tmp_path: Path) -> None:
     archive, session = open_archive(tmp_path), fill_session(FILLS)
     archive.refresh(tk.user_fills_by_time, USER, START, session=session)
     archived = archive.frame(tk.user_fills_by_time, USER, start=MIDDLE, end=MIDDLE + 60_000)
@@ -145,7 +145,7 @@ def test_refresh_refuses_other_history(tmp_path: Path) -> None:
     assert len(archived_rows(archive)) == 900
 
 
-def test_refresh_states(tmp_path: Path) -> None:
+def test_refreshed_states_equal_fetched_states(tmp_path: Path) -> None:
     archive, session = open_archive(tmp_path), tk.local(seed=7, size="tiny", default=False)
     users = session.world["users"][:4]
     calls = [
@@ -190,7 +190,7 @@ def test_scan_engines_agree(tmp_path: Path, engine: str) -> None:
     assert read["px"].sum() == pytest.approx(64000.1 * len(read))
 
 
-def test_refusal_messages(tmp_path: Path) -> None:
+def test_refusals_say_what_to_do(tmp_path: Path) -> None:
     archive, session = open_archive(tmp_path), fill_session(FILLS[:10])
     with pytest.raises(ArchiveError, match="refresh it first"):
         archive.frame(tk.user_fills_by_time, USER)
@@ -257,7 +257,7 @@ def test_concurrent_refresh_resumes_after_conflict(
     assert [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
-def test_clock_behind_archive(tmp_path: Path) -> None:
+def test_clock_behind_archive_is_refused(tmp_path: Path) -> None:
     """A present before the archived rows would hide later answers and fetch wrong ranges."""
     archive, session = open_archive(tmp_path), fill_session(FILLS)
     refreshes = [partial(archive.refresh, tk.user_fills_by_time, USER, START)]

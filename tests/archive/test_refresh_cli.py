@@ -111,7 +111,7 @@ def test_command_continues_after_one_failure(
     ("key", "more", "why"),
     [("wrong", (), "Invalid API key"), (CANARY, ("--most-points", 1), "points")],
 )
-def test_command_stops_on_common_failure(
+def test_command_stops_if_all_would_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, more: tuple[object, ...], why: str
 ) -> None:
     requests = itertools.count()

@@ -51,7 +51,7 @@ def test_many_accounts_share_commits(tmp_path: Path) -> None:
     assert together.verify() == []
 
 
-def test_portions_of_long_histories(tmp_path: Path) -> None:
+def test_long_histories_come_in_several_commits(tmp_path: Path) -> None:
     """Histories that are longer than a portion come in several commits."""
     users, fills = USERS[:3], make_fills(17_000)
     archive, session = open_archive(tmp_path), fill_session(fills, users=users)
@@ -80,7 +80,7 @@ def test_other_history_fails_its_account_only(tmp_path: Path) -> None:
     assert len(archived_rows(archive)) == len(FILLS) * len(USERS)
 
 
-def test_service_fails_midway(tmp_path: Path) -> None:
+def test_refresh_continues_after_service_failure(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     session = fill_session(FILLS, users=USERS, through=lambda inner: StopsAfter(inner, 25))
     with pytest.raises(tk.Incomplete, match="of 40 failed"):
@@ -105,7 +105,7 @@ def test_histories_with_gaps_are_all_archived(tmp_path: Path) -> None:
     assert len(done) == len(users)
 
 
-def test_refused_key_is_reason_of_all_failures(tmp_path: Path) -> None:
+def test_refused_key_explains_all_failures(tmp_path: Path) -> None:
     def refuse(inner: httpx.BaseTransport) -> httpx.MockTransport:
         lock, answers = threading.Lock(), iter(range(10))
 
@@ -143,7 +143,7 @@ class ClientOfCluster:
         return Losing()
 
 
-def test_lost_worker_costs_its_account_only(tmp_path: Path) -> None:
+def test_lost_worker_fails_one_account(tmp_path: Path) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     users = [*session.world["users"][:2], USERS[2], *session.world["users"][2:5]]
     archive = open_archive(tmp_path)
@@ -183,7 +183,7 @@ class Confused(Executor):
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
 @pytest.mark.parametrize("fetch", [tk.user_fills_by_time, tk.user_fills])
 @pytest.mark.parametrize("nonsense", ["other answer", "value", "no future", "one future"])
-def test_nonsense_of_executor_fails_its_account_only(fetch, nonsense, tmp_path: Path) -> None:
+def test_wrong_executor_result_fails_one_account(fetch, nonsense, tmp_path: Path) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     archive, users = open_archive(tmp_path), session.world["users"][:4]
     start = (0,) if fetch is tk.user_fills_by_time else ()

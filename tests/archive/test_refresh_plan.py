@@ -148,7 +148,7 @@ def test_only_moved_accounts_are_asked(exchange: Exchange, tmp_path: Path) -> No
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
-def test_funding_asks_holders(exchange: Exchange, tmp_path: Path) -> None:
+def test_accounts_with_position_are_asked_for_funding(exchange: Exchange, tmp_path: Path) -> None:
     """Without an older snapshot every account is asked; after funding, all with a position."""
     archive, (_, before, after) = open_archive(tmp_path), exchange.times
     users = exchange.users
@@ -175,7 +175,7 @@ def test_funding_asks_holders(exchange: Exchange, tmp_path: Path) -> None:
     assert isinstance(plan.accounts["covered_until"].dtype, pd.DatetimeTZDtype)
 
 
-def test_refresh_command_moved(tmp_path: Path) -> None:
+def test_command_with_moved_asks_few_accounts(tmp_path: Path) -> None:
     words = ["refresh", str(tmp_path), "userFillsByTime", "--size", "tiny", "--moved"]
     user = tk.local(seed=7, size="tiny", default=False).world["users"][0]
     for options, message in (

@@ -86,7 +86,7 @@ def refresh_range(archive: Archive, fills: list[Fill], inclusive: bool, request:
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
 @given(groups=GROUPS, inclusive=st.booleans(), refreshes=REFRESHES)
-def test_refresh_random_ranges(
+def test_random_ranges_equal_fetched_rows(
     groups: list[tuple[int, int, int]], inclusive: bool, refreshes: list[dict[str, Any]]
 ) -> None:
     fills = make_fills_at((START + at, tx) for at, tx, size in sorted(groups) for _ in range(size))

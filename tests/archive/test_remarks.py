@@ -96,7 +96,7 @@ def test_refresh_state_warns_like_fetch(tmp_path: Path) -> None:
     assert "there is no dex 'nope'" in messages[0]
 
 
-def test_active_account_over_two_refreshes(tmp_path: Path) -> None:
+def test_active_account_warns_over_two_refreshes(tmp_path: Path) -> None:
     archive, fills = open_archive(tmp_path), make_fills(100_000)
     for rows in (fills[:60_000], fills):
         messages, _ = call_with_warnings(
@@ -105,7 +105,7 @@ def test_active_account_over_two_refreshes(tmp_path: Path) -> None:
     assert "100,000 fills of one account came" in messages[0]
 
 
-def test_active_account_of_builder(tmp_path: Path) -> None:
+def test_active_builder_does_not_warn(tmp_path: Path) -> None:
     """No account alone has 100,000 of the fills."""
     archive, users = open_archive(tmp_path), (USER, "0x" + "b" * 40)
     rows = [

@@ -54,7 +54,7 @@ def test_refresh_warns_of_missing_rows(tmp_path: Path, rows_per_commit: int) -> 
     assert archive.status()["gaps"].tolist() == [1]
 
 
-def test_archived_fills_of_builder_are_chains(tmp_path: Path) -> None:
+def test_fills_of_builder_are_checked_by_account(tmp_path: Path) -> None:
     """The checks of a refresh read the account of each fill, so accounts have their own chains."""
     session = tk.local(seed=7, size="tiny", default=False)
     builder = session.world["builders"][2]
@@ -69,7 +69,7 @@ def test_archived_fills_of_builder_are_chains(tmp_path: Path) -> None:
     assert len(checks.add_page(checked_columns(rows))) < rows.num_rows / 100
 
 
-def test_refresh_keeps_what_is_proved(tmp_path: Path) -> None:
+def test_refresh_keeps_proved_range(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     assert refresh(archive, fill_session(FILLS[:100])) == []
     assert is_complete(archive, START, FILLS[80].time) == "yes"
@@ -81,7 +81,7 @@ def test_refresh_keeps_what_is_proved(tmp_path: Path) -> None:
     assert is_complete(archive, FILLS[131].time + 1) == "yes"
 
 
-def test_refresh_asks_again_after_fault(tmp_path: Path) -> None:
+def test_dropped_row_is_requested_again(tmp_path: Path) -> None:
     """A row that is dropped once comes with the second request; nothing is missing."""
     archive = open_archive(tmp_path)
     transports: list[tk.testing.FaultyTransport] = []

@@ -99,7 +99,7 @@ def test_store_refuses_second_writer(store: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_store_concurrent_refresh() -> None:
+def test_store_reader_sees_no_row_twice() -> None:
     place = f"{bucket.BUCKET}/shared"
     writers = [run("tests.archive.writer", place, order) for order in (1, -1)]
     reader, reads = open_archive(place), 0
@@ -159,7 +159,7 @@ def test_store_hides_credentials(store: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_missing_bucket_message() -> None:
+def test_missing_bucket_is_named() -> None:
     archive = open_archive("s3://nowhere/kept")
     with pytest.raises(ArchiveError, match=r"s3://nowhere/kept.*NoSuchBucket.*check the address"):
         archive.status()
@@ -215,7 +215,7 @@ def session_texts(session: tk.Session) -> list[str]:
 
 
 @pytest.mark.usefixtures("store")
-def test_serve_store_on_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_is_served_on_port(monkeypatch: pytest.MonkeyPatch) -> None:
     place, session = f"{bucket.BUCKET}/ported", fill_session(FILLS, users=USERS)
     open_archive(place).refresh(tk.user_fills_by_time, USERS[0], START, session=session)
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)

@@ -51,7 +51,7 @@ def run_command(archive: Archive, command: str, *arguments: object, code: int = 
         ({"record": "fills", "subject": 5}, TypeError, "subject is a text, not 5"),
     ],
 )
-def test_scan_refusals(
+def test_scan_refuses_invalid_arguments(
     archive: Archive, arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -65,7 +65,7 @@ def test_frame_refuses_unknown_numbers(archive: Archive) -> None:
         archive.scan("fills", numbers="decimal")  # type: ignore[call-overload]
 
 
-def test_scan_command(archive: Archive, tmp_path: Path) -> None:
+def test_scan_command_prints_and_writes_rows(archive: Archive, tmp_path: Path) -> None:
     table = run_command(archive, "scan", "fills", "--columns", "coin, px").output
     assert "coin" in table
     assert "64000.1" in table
@@ -104,7 +104,7 @@ def test_status_command_shortens_subjects(archive: Archive) -> None:
     }
 
 
-def test_progress_counts_rows(archive: Archive) -> None:
+def test_verify_and_freeze_progress_counts_rows(archive: Archive) -> None:
     counts: list[int] = []
     archive.verify(progress=counts.append)
     assert sum(counts) >= len(FILLS)

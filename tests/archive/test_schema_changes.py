@@ -68,7 +68,7 @@ def changed_session(change: Callable[[dict[str, Any]], None]) -> Session:
     return fill_session(FILLS, through=lambda inner: ChangedAnswers(inner, rewrite))
 
 
-def test_archive_without_new_columns(tmp_path: Path) -> None:
+def test_older_archive_gets_new_columns(tmp_path: Path) -> None:
     def without(row: dict[str, Any]) -> None:
         del row["twapId"]
 
@@ -94,7 +94,7 @@ def test_archive_without_new_columns(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_field_unknown_when_archived(tmp_path: Path) -> None:
+def test_field_unknown_when_archived_is_in_frames(tmp_path: Path) -> None:
     """An older version has it in the text only: frames have the value, scans do not."""
 
     def with_venue(row: dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ def frame_of_texts(archive: Archive) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_field_unknown_now(tmp_path: Path, numbers: Any) -> None:
+def test_unknown_field_is_not_in_frames(tmp_path: Path, numbers: Any) -> None:
     def with_more(row: dict[str, Any]) -> None:
         row["newField"] = {"deep": ["1.50", None, 2]}
 
@@ -141,7 +141,7 @@ def test_field_unknown_now(tmp_path: Path, numbers: Any) -> None:
     assert archive.verify() == []
 
 
-def test_column_of_newer_version(tmp_path: Path) -> None:
+def test_column_of_newer_version_is_kept(tmp_path: Path) -> None:
     import deltalake
 
     tables = ArchiveTables(str(tmp_path))

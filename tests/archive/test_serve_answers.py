@@ -110,7 +110,9 @@ def test_serve_refuses_computed_operations(tmp_path: Path, tiny: Session) -> Non
         (tk.historical_orders, None),
     ],
 )
-def test_serve_latest_rows(tmp_path: Path, tiny: Session, fetch: Any, later: Any) -> None:
+def test_latest_rows_are_served_if_complete(
+    tmp_path: Path, tiny: Session, fetch: Any, later: Any
+) -> None:
     user, archive = tiny.world["users"][0], open_archive(tmp_path)
     archive.refresh(fetch, user, max_rows=50, session=tiny)
     session = offline_session(tmp_path)
@@ -174,7 +176,7 @@ def test_range_does_not_prove_latest_fills(tmp_path: Path, tiny: Session) -> Non
         tk.user_fills(USER, session=offline_session(tmp_path / "other"))
 
 
-def test_serve_state_after_failure(tmp_path: Path, tiny: Session) -> None:
+def test_failed_state_is_not_served(tmp_path: Path, tiny: Session) -> None:
     archive, user = open_archive(tmp_path), tiny.world["users"][0]
     state = tk.info({"type": "batchClearinghouseStates", "users": [user]}, session=tiny)
     failed = {"successful_states": [], "failed_wallets": [user]}
@@ -195,7 +197,7 @@ def test_serve_state_after_failure(tmp_path: Path, tiny: Session) -> None:
     assert keep("", failed) == "yn"
 
 
-def test_serve_meta_without_contexts(tmp_path: Path, tiny: Session) -> None:
+def test_meta_alone_proves_no_contexts(tmp_path: Path, tiny: Session) -> None:
     archive, file = open_archive(tmp_path / "kept"), tmp_path / "meta.json"
     archive.refresh(tk.meta_and_asset_ctxs, session=tiny)
     archive.refresh(tk.meta, session=tiny)
@@ -240,7 +242,7 @@ def _live(tiny: Session) -> Session:
     )
 
 
-def test_serve_answers_without_fields(tmp_path: Path, tiny: Session) -> None:
+def test_answers_without_fields_are_served(tmp_path: Path, tiny: Session) -> None:
     archive, live, users = open_archive(tmp_path), _live(tiny), tiny.world["users"]
     archive.refresh(tk.user_fills_by_time, users[0], tiny.world["start_ms"], session=live)
     archive.refresh(tk.meta, session=live)

@@ -37,7 +37,7 @@ def test_serve_clearinghouse_state(tiny: Session, archive: Path) -> None:
             tk.info({**request, "user": other}, session=session)
 
 
-def test_serve_computed_mids(tiny: Session, archive: Path) -> None:
+def test_mids_are_computed_with_warning(tiny: Session, archive: Path) -> None:
     with (
         tk.local(archive=archive, default=False) as session,
         pytest.warns(IncompleteWarning, match="allMids is computed from the rows in the archive"),

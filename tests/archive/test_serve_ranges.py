@@ -53,7 +53,7 @@ QUESTIONS: list[tuple[int, int | None, str]] = [
 
 
 @pytest.mark.parametrize("cursors", ["exclusive", "inclusive"])
-def test_complete_inside_one_range(tmp_path: Path, cursors: str) -> None:
+def test_only_archived_ranges_are_complete(tmp_path: Path, cursors: str) -> None:
     archive = archive_two_ranges(tmp_path)
     sessions = [
         offline_session(path, cursors=cursors)
@@ -77,7 +77,7 @@ def test_complete_inside_one_range(tmp_path: Path, cursors: str) -> None:
                     pd.testing.assert_frame_equal(rows, there)
 
 
-def test_incomplete_message(tmp_path: Path) -> None:
+def test_incomplete_error_states_archived_range(tmp_path: Path) -> None:
     archive_two_ranges(tmp_path)
     session = offline_session(tmp_path)
     with pytest.raises(tk.Incomplete) as caught:
@@ -99,7 +99,7 @@ def test_incomplete_message(tmp_path: Path) -> None:
         )
 
 
-def test_complete_by_cursor_time(tmp_path: Path) -> None:
+def test_cursor_time_decides_completeness(tmp_path: Path) -> None:
     archive_two_ranges(tmp_path)
     session, live = offline_session(tmp_path), fill_session(FILLS)
     for time, expected in ((A - 1, "no"), (A, "yes"), (B - 1, "yes"), (B + 1, "no")):
@@ -110,7 +110,7 @@ def test_complete_by_cursor_time(tmp_path: Path) -> None:
             pd.testing.assert_frame_equal(rows, tk.user_fills_by_time(USER, **cursor, session=live))
 
 
-def test_complete_before_first_day(tmp_path: Path) -> None:
+def test_range_before_first_day_is_complete(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, session=fill_session(FILLS))  # from the first day
     assert archived_state(archive, tk.user_fills_by_time, USER, start=0) == "yes"
@@ -121,7 +121,7 @@ def test_complete_before_first_day(tmp_path: Path) -> None:
 
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_service_and_archive_agree(
+def test_service_and_archive_agree_on_completeness(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("drawn")
@@ -159,7 +159,7 @@ def _tiny() -> Session:
     return tk.local(seed=7, size="tiny", default=False)
 
 
-def test_complete_for_each_history(tmp_path: Path, tiny: Session) -> None:
+def test_each_operation_states_completeness(tmp_path: Path, tiny: Session) -> None:
     world, archive = tiny.world, open_archive(tmp_path)
     now, middle = tiny.now_ms(), tiny.now_ms() - 30 * HOUR
     calls: list[tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = [
@@ -205,7 +205,7 @@ def test_complete_for_each_history(tmp_path: Path, tiny: Session) -> None:
         assert "history" not in tk.provenance(before)
 
 
-def test_native_dex_coin_names(tmp_path: Path, tiny: Session) -> None:
+def test_coin_of_native_dex_has_three_names(tmp_path: Path, tiny: Session) -> None:
     open_archive(tmp_path).refresh(tk.slippage_history, "main:BTC", 1_000, 0, session=tiny)
     for coin in ("BTC", "main:BTC", "hyperliquid:BTC"):
         assert (
@@ -222,7 +222,7 @@ def test_simulated_exchange_sends_no_headers(tiny: Session) -> None:
     )
 
 
-def test_fill_of_two_operations_once(tmp_path: Path, tiny: Session) -> None:
+def test_fill_of_two_operations_is_served_once(tmp_path: Path, tiny: Session) -> None:
     builder, archive = tiny.world["builders"][0], open_archive(tmp_path)
     shown = tk.builder_approved_fills_by_time(builder, 0, session=tiny)
     user = shown["user"].mode()[0]

@@ -64,7 +64,7 @@ def test_served_freeze_matches_exchange(tmp_path: Path, numbers: str) -> None:
         assert_equal_frames(here, fetch(*arguments, numbers=numbers, session=session))
 
 
-def test_serve_empty_archive(tmp_path: Path) -> None:
+def test_empty_archive_is_incomplete(tmp_path: Path) -> None:
     session = offline_session(str(tmp_path))
     with pytest.raises(tk.Incomplete, match="the archive has no rows of it") as caught:
         tk.user_fills_by_time("0x" + "a" * 40, 0, session=session)

@@ -129,7 +129,9 @@ CALLS: tuple[tuple[Any, tuple[Any, ...], dict[str, str]], ...] = (
 @pytest.mark.parametrize("archived", [False, True], ids=["service", "archive"])
 @pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
 @pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.MissingField")
-def test_serve_unknown_fields(session: Session, tmp_path: Path, call: Any, archived: bool) -> None:
+def test_unknown_fields_are_served(
+    session: Session, tmp_path: Path, call: Any, archived: bool
+) -> None:
     fetch, arguments, unknown = call
     if archived:
         archive = open_archive(tmp_path)
@@ -139,7 +141,7 @@ def test_serve_unknown_fields(session: Session, tmp_path: Path, call: Any, archi
     assert {name: decoded[name].iloc[0] for name in unknown} == unknown
 
 
-def test_join_records_with_unknown_fields() -> None:
+def test_joined_records_keep_unknown_fields() -> None:
     first = {"time": 1, "priority": "0.25", "liquidation": {"method": "market", "step": 2}}
     second = {"time": 1, "rank": 3, "liquidation": {"markPx": "5.0", "lane": [6]}, "cloid": "0x1"}
     joined = join_records(build_record(Fill, first), build_record(Fill, second))
@@ -160,7 +162,7 @@ def test_join_records_with_unknown_fields() -> None:
         {"time": 5, "liquidation": None},
     ],
 )
-def test_read_record_round_trip(change: dict[str, Any]) -> None:
+def test_decoded_record_encodes_equal(change: dict[str, Any]) -> None:
     row = FILL | change
     for order in (row, dict(reversed(row.items()))):
         decoded = read_record(Fill, json.dumps(order).encode())

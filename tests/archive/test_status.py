@@ -40,7 +40,7 @@ def refresh(archive: Archive, user: str, start: int, end: int | None = None) -> 
     archive.refresh(tk.user_fills_by_time, user, start, end, session=session)
 
 
-def test_status_of_each_subject(tmp_path: Path) -> None:
+def test_status_has_row_per_subject(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     empty = archive.status()
     refresh(archive, USER, START)
@@ -192,7 +192,7 @@ def test_verify_finds_missing_hours(
     assert json.loads(result.output)["ok"] is not errors
 
 
-def test_verify_command_exit_code(tmp_path: Path) -> None:
+def test_verify_command_fails_for_gap(tmp_path: Path) -> None:
     holed = open_archive(tmp_path)
     without = fill_session([*FILLS[:100], *FILLS[130:]])
     with pytest.warns(IncompleteWarning, match="starts from 130"):
@@ -205,7 +205,7 @@ def test_verify_command_exit_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
 @pytest.mark.parametrize("table", ["fills", "funding", "ledger", "orders", "slippage", "answers"])
-def test_scan_every_table(tmp_path: Path, engine: Any, table: str) -> None:
+def test_scan_engines_agree_on_each_table(tmp_path: Path, engine: Any, table: str) -> None:
     def frame(found: Any) -> pd.DataFrame:
         if engine == "duckdb":
             found = found.to_arrow_table()

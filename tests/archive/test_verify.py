@@ -39,7 +39,7 @@ def error_kinds(archive: Archive) -> list[str]:
     return sorted({finding.kind for finding in archive.verify() if finding.severity == "error"})
 
 
-def test_verify_simulated_exchange(tmp_path: Path) -> None:
+def test_simulated_archive_has_no_errors(tmp_path: Path) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     archive = open_archive(tmp_path)
     for user in session.world["users"][:6]:
@@ -117,7 +117,7 @@ def test_verify_finds_wrong_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a b", "100%", "ä"])
-def test_verify_folder_with_special_name(tmp_path: Path, name: str) -> None:
+def test_folder_with_special_name_is_intact(tmp_path: Path, name: str) -> None:
     archive = open_archive(tmp_path / name)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:20]))
     assert len(archive.frame(tk.user_fills_by_time, USER)) == 20
@@ -159,7 +159,7 @@ def test_freeze_refuses_empty_archive(tmp_path: Path) -> None:
         archive.freeze()
 
 
-def test_deleted_log_entry_of_freezes(archive: Archive, tmp_path: Path) -> None:
+def test_deleted_log_entry_of_freezes_is_found(archive: Archive, tmp_path: Path) -> None:
     archive.freeze()
     entries = sorted((tmp_path / "kept" / "freezes" / "_delta_log").glob("*.json"))
     assert len(entries) == 3
@@ -201,7 +201,7 @@ def test_freeze_notes_do_not_change_id(archive: Archive) -> None:
     assert open_archive(archive.tables.location, frozen=name).verify() == []
 
 
-def test_freezes_without_notes(archive: Archive, tmp_path: Path) -> None:
+def test_freeze_of_older_version_is_noticed(archive: Archive, tmp_path: Path) -> None:
     """An archive that an older version froze does not show whether a freeze was deleted."""
     name = archive.freeze()
     max((tmp_path / "kept" / "pulls" / "_delta_log").glob("*.json")).unlink()
