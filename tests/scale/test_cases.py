@@ -126,7 +126,7 @@ def test_engines_agree(case: Case, kind: str, name: str, n: int | None, engines)
 
 
 @ON_KINDS
-def test_empty_and_single_row_frames(case: Case, kind: str) -> None:
+def test_empty_and_single_rows_keep_dtypes(case: Case, kind: str) -> None:
     full = in_pandas(case, kind)
     for n in (0, 1):
         few = case.run({name: frame.iloc[:n] for name, frame in given(case, kind).items()})
@@ -168,7 +168,7 @@ def _refused(case: Case, frames: dict[str, pd.DataFrame], column: str) -> str:
 
 
 @ON_KINDS
-def test_order_of_rows(case: Case, kind: str) -> None:
+def test_order_of_rows_does_not_matter(case: Case, kind: str) -> None:
     frames = given(case, kind)
     result = in_pandas(case, kind)
     if case.helper != "pnl.audit":  # it returns the rows with the provenance that they have
@@ -195,7 +195,7 @@ def as_left_by_users(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @EVERY
-def test_index_zone_and_categories(case: Case) -> None:
+def test_index_zone_and_categories_do_not_matter(case: Case) -> None:
     frames = given(case)
     wanted = sorted_by_keys(case, in_pandas(case))
     odd = {name: as_left_by_users(frame) for name, frame in frames.items()}
@@ -244,7 +244,7 @@ def test_address_case_is_ignored(case: Case, name: str, engines) -> None:
 
 
 @EVERY
-def test_repeated_rows(case: Case) -> None:
+def test_repeated_rows_warn_or_count_twice(case: Case) -> None:
     if case.doubled is None:
         assert "twice" in (case.function.__doc__ or ""), "the docstring must say what happens"
         return
@@ -260,7 +260,7 @@ def test_repeated_rows(case: Case) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("case", [case for case in CASES if case.has_identity], ids=str)
-def test_repeated_rows_of_engines(case: Case, name: str, engines) -> None:
+def test_repeated_rows_count_once_on_engines(case: Case, name: str, engines) -> None:
     if name not in case.engines:
         return
     again = {key: pd.concat([frame, frame.iloc[::3]]) for key, frame in given(case).items()}
@@ -271,7 +271,7 @@ def test_repeated_rows_of_engines(case: Case, name: str, engines) -> None:
 
 
 @EVERY
-def test_closed_form_of_many_rows(case: Case) -> None:
+def test_many_rows_match_closed_form(case: Case) -> None:
     """`make bench` repeats this with a million rows."""
     frames = case.frames(min(case.most, 100_000))
     case.at_scale(frames, case.run(frames))
@@ -301,7 +301,7 @@ def collected_rows(
 
 
 @pytest.mark.parametrize("helper", sorted({case.helper for case in CASES}))
-def test_collected_rows(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collected_rows_match_documents(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a helper has in memory is what the documents state."""
     growth = []
     for case in (case for case in CASES if case.helper == helper):
@@ -314,7 +314,7 @@ def test_collected_rows(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("helper", sorted(BY_ACCOUNT))
-def test_collected_rows_by_account(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_account_is_collected_at_once(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_account, "ROWS_AT_ONCE", 1)
     case = next(case for case in CASES if case.helper == helper)
     frames = {

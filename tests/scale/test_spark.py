@@ -35,12 +35,12 @@ def remote(threads: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_threads_agree(case: Case, threads: Any) -> None:
+def test_threads_equal_pandas(case: Case, threads: Any) -> None:
     check_equal(case, case.numbers[-1], threads)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_connect_agrees(case: Case, remote: Any) -> None:
+def test_connect_equals_pandas(case: Case, remote: Any) -> None:
     check_equal(case, case.numbers[0], remote)
 
 
@@ -70,7 +70,7 @@ def test_unnamed_payments_stay(threads: Any) -> None:
     assert [row["payments"] for row in result.collect()] == [2]
 
 
-def test_empty_frames(remote: Any) -> None:
+def test_empty_frames_equal_pandas(remote: Any) -> None:
     spark = Engine("spark", remote)
     for helper in ("pnl.positions", "pnl.attribution", "funding.sums"):
         case = next(case for case in CASES if case.helper == helper)
@@ -78,7 +78,7 @@ def test_empty_frames(remote: Any) -> None:
         assert rows_of(case, spark, case.run(frames)) == pandas_rows(case, n=0)
 
 
-def test_archive_scan(threads: Any, remote: Any, tmp_path: Path) -> None:
+def test_spark_scan_equals_pandas_scan(threads: Any, remote: Any, tmp_path: Path) -> None:
     """Spark reads the files itself; the rows and the results are those of pandas."""
     session = tk.local(seed=7, size="tiny")
     users, archive = session.world["users"][:2], tk.archive.open(tmp_path)

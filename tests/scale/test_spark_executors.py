@@ -29,5 +29,5 @@ def test_two_executors_run(executors: Any) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_executors_agree(case: Case, executors: Any) -> None:
+def test_executors_equal_pandas(case: Case, executors: Any) -> None:
     check_equal(case, case.numbers[-1], executors)
