@@ -69,7 +69,7 @@ def test_plot_of_real_data_is_unmarked(name, results):
 
 @BOTH_THEMES
 @EVERY_PLOT
-def test_plot_without_data(name, theme, empty_results):
+def test_empty_result_says_no_data(name, theme, empty_results):
     figure = draw_figure(name, empty_results[name], theme=theme)
     assert render_png(figure)
     assert "no data" in list_texts(figure)
@@ -77,7 +77,7 @@ def test_plot_without_data(name, theme, empty_results):
 
 
 @EVERY_FRAME_PLOT
-def test_plot_of_frame_without_columns(name):
+def test_empty_frame_says_no_data(name):
     figure = draw_figure(name, pd.DataFrame())
     assert render_png(figure)
     assert "no data" in list_texts(figure)
@@ -85,7 +85,7 @@ def test_plot_of_frame_without_columns(name):
 
 
 @EVERY_FRAME_PLOT
-def test_plot_of_one_row(name, results):
+def test_single_row_is_drawn(name, results):
     assert render_png(draw_figure(name, results[name].iloc[:1]))
 
 
@@ -118,7 +118,7 @@ def test_notebook_shows_plot(name, results):
     assert "Simulated data: yes." in html
 
 
-def test_axes_of_other_figures_have_no_html(results):
+def test_own_axes_have_no_html(results):
     figure = Figure()
     drawn = tk.plots.waterfall(results["waterfall"], ax=figure.add_subplot())
     assert not hasattr(drawn, "_repr_html_")
@@ -165,7 +165,7 @@ def test_account_plots_have_axis_labels(accounts):
 
 
 @pytest.mark.parametrize("name", PLOTS_OF_ESTIMATES)
-def test_estimate_draws_its_plot(name, results):
+def test_plot_method_equals_plot_function(name, results):
     assert alt(results[name].plot()) == alt(draw_figure(name, results[name]))
     dark = results[name].plot(theme="dark")
     figure = dark if isinstance(dark, Figure) else dark.figure
@@ -188,7 +188,7 @@ def test_estimate_draws_its_plot(name, results):
         ("validator_yields", "validator"),
     ],
 )
-def test_names_are_not_mathematics(name, column, results):
+def test_markup_in_names_is_shown_as_text(name, column, results):
     rows = results[name]
     if name in ("order_mix", "twap_pressure", "validator_yields", "builder_routing"):
         rows = rows.iloc[:1]

@@ -62,7 +62,7 @@ def test_unfinished_week_is_hatched():
     assert "0%" not in list_texts(ax.figure)
 
 
-def test_activity_of_many_days_names_no_shares():
+def test_activity_hides_shares_of_many_days():
     days = pd.date_range("2025-09-01", periods=30, tz="UTC")
     counts = {"builder": "0xb", "new": 1, "returning": 2, "retention": 0.5, "volume_share": 0.5}
     rows = pd.DataFrame({"time": days, **counts, "complete": True})

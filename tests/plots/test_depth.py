@@ -7,7 +7,7 @@ import toolkit as tk
 from tests.plots.figures import list_texts
 
 
-def test_label_has_half_life(market):
+def test_resilience_label_has_half_life(market):
     found = market["resilience"]
     assert found["half_life"] == pytest.approx(30, rel=0.1)
     label = f"half-life {found['half_life']:.1f} s"

@@ -31,7 +31,7 @@ def test_smallest_positions_are_left_out():
     assert "1 smaller ones not drawn" in ax.get_xlabel()
 
 
-def test_unknown_equity_is_said():
+def test_unknown_equity_says_what_to_pass():
     rows = pd.DataFrame(
         {"time": times([MONDAY]), "realised": [1.0], "pnl": np.nan, "equity": np.nan}
     )
@@ -39,7 +39,7 @@ def test_unknown_equity_is_said():
     assert "equity is not known: pass marks to tk.pnl.equity" in list_texts(figure)
 
 
-def test_missing_pnl_is_a_gap():
+def test_missing_pnl_breaks_line():
     rows = pd.DataFrame(
         {"time": times(MONDAY + n * HOUR for n in range(3)), "realised": [1.0, 2.0, 3.0]}
         | {"pnl": [1.0, np.nan, 5.0]}
@@ -51,7 +51,7 @@ def test_missing_pnl_is_a_gap():
     assert len(figure.axes) == 2
 
 
-def test_drawdown_of_realised_pnl():
+def test_drawdown_of_realised_without_pnl():
     """PnL is not known: the drawdown is 3 below the height of 4, then 2; PnL began at 0."""
     rows = pd.DataFrame(
         {"time": times(MONDAY + n * HOUR for n in range(4)), "realised": [-1.0, 4.0, 1.0, 2.0]}

@@ -43,7 +43,7 @@ from toolkit.plots.formats import MINUS
         (formats.short_address, "0xaaaaaaaaaaaa", "0xaaaaaaaaaaaa"),
     ],
 )
-def test_format_of_value(write, value, text):
+def test_numbers_are_formatted_as_text(write, value, text):
     assert write(value) == text
 
 
@@ -57,7 +57,7 @@ def test_format_of_value(write, value, text):
         (12_345.6, False, "12,346"),
     ],
 )
-def test_format_of_amount(value, signed, text):
+def test_usd_amounts_are_formatted_as_text(value, signed, text):
     assert formats.usd_amount(value, signed=signed) == text
 
 

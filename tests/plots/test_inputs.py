@@ -14,7 +14,7 @@ def test_figure_names_its_helper(name: str) -> None:
         getattr(plots, name)(None)
 
 
-def test_other_frame_lacks_a_column() -> None:
+def test_plot_of_wrong_frame_names_helper() -> None:
     rows = pd.DataFrame({"coin": ["BTC"]})
     with pytest.raises(MissingColumns, match=r"tk\.execution\.toxicity; this DataFrame lacks"):
         plots.toxicity(rows)
@@ -27,6 +27,6 @@ def test_other_frame_lacks_a_column() -> None:
         plots.waterfall(fills)
 
 
-def test_axes_must_be_axes() -> None:
+def test_wrong_axes_argument_is_refused() -> None:
     with pytest.raises(TypeError, match="ax is the Axes of matplotlib to draw on, not 5"):
         plots.order_mix(pd.DataFrame(), ax=5)  # type: ignore[arg-type]

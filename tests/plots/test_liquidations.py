@@ -42,7 +42,7 @@ def test_lines_step_at_bin_ends():
     assert np.column_stack(shorts.get_data()) == pytest.approx(np.array([[0, 0], [15, 5e3]]))
 
 
-def test_forced_trips_are_marked():
+def test_trip_returns_mark_liquidations():
     trips = pd.DataFrame(
         {"side": ["long", "short"], "status": ["closed", "liquidated"], "forced": [False, True]}
         | {"duration_hours": [2.0, 5.0], "return_": [0.01, -0.3], "net": [5.0, -90.0]}

@@ -18,14 +18,14 @@ def test_waterfall_labels_do_not_overlap(profit):
     assert not any(a.overlaps(b) for a, b in pairs)
 
 
-def test_waterfall_without_funding(fills):
+def test_waterfall_says_funding_not_covered(fills):
     ax = tk.plots.waterfall(pnl.attribution(fills))
     assert "not\ncovered" in list_texts(ax.figure)
     assert "net, without\nfunding" in list_texts(ax.figure)
     assert "funding not covered" in alt(ax)
 
 
-def test_cumulative_pnl_without_funding(fills):
+def test_cumulative_pnl_omits_absent_funding(fills):
     ax = tk.plots.cumulative_pnl(pnl.attribution(fills, by="hour"))
     assert not any("funding" in text for text in list_texts(ax.figure))
 
@@ -41,7 +41,7 @@ def test_plot_over_time_needs_periods(profit):
             draw(profit["funding_by_coin"])
 
 
-def test_cumulative_pnl_of_accounts():
+def test_cumulative_pnl_has_line_per_account():
     """Each account has one line, which ends at its net, fees and funding included."""
     times = pd.to_datetime([0, 3600, 7200], unit="s", utc=True)
     rows = pd.DataFrame(

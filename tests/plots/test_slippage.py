@@ -30,7 +30,7 @@ def test_curve_without_thin_books_has_one_panel(profit):
     assert [ax.get_xlabel() for ax in figure.axes] == ["size, USD"]
 
 
-def test_fit_name_is_not_mathematics(market_frames):
+def test_markup_in_fit_name_is_text(market_frames):
     samples = market_frames["samples"].assign(coin=HOSTILE_NAME)
     assert render_png(tk.plots.slippage_fit(tk.slippage.fit(samples, draws=9)))
 
@@ -54,7 +54,7 @@ def test_fit_of_five_coins_is_refused(market_frames):
         tk.slippage.fit(pd.concat(many), draws=2).plot()
 
 
-def test_heatmap_refuses_unclear_rows(market, market_frames):
+def test_heatmap_of_several_coins_is_refused(market, market_frames):
     with pytest.raises(ValueError, match="one coin and amount"):
         tk.plots.slippage_heatmap(tk.slippage.heatmap(market_frames["samples"]))
     with pytest.raises(ValueError, match="side"):

@@ -8,14 +8,14 @@ import toolkit as tk
 from toolkit.plots import alt
 
 
-def test_marks_show_progress(trading):
+def test_adherence_points_show_progress(trading):
     rows = trading["twap_adherence"].dropna(subset="elapsed")
     lines = tk.plots.twap_adherence(trading["twap_adherence"]).lines[1:]
     points = sorted(point for line in lines for point in line.get_xydata().tolist())
     assert points == sorted(rows[["elapsed", "progress"]].to_numpy().tolist())
 
 
-def test_label_names_unpriced_markets(trading_frames):
+def test_pressure_label_names_unpriced_markets(trading_frames):
     unpriced = tk.twaps.pressure(trading_frames["twaps"], trading_frames["marks"].iloc[:0])
     assert "no data" in alt(tk.plots.twap_pressure(unpriced))
     priced = tk.twaps.pressure(trading_frames["twaps"], trading_frames["marks"])
@@ -47,7 +47,7 @@ def test_names_of_orders_stay_in_the_figure():
     assert places["BTC"] < 0.6
 
 
-def test_small_loss_has_no_sign():
+def test_rounded_zero_has_no_sign():
     names = ("vs_vwap_bps", "vs_twap_bps", "vs_arrival_bps")
     rows = pd.DataFrame({name: [-0.01] for name in names})
     texts = [text.get_text() for text in tk.plots.twap_quality(rows).texts]
