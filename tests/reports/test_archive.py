@@ -126,5 +126,5 @@ def test_market_report_shows_archived_positions(tmp_path: Path, live: Session) -
     assert set(named.accounts.states.accounts["user"]) == set(users[:2])
 
 
-def test_example_account_of_archive(kept: archive.Archive, live: Session) -> None:
+def test_example_account_is_found_in_archive(kept: archive.Archive, live: Session) -> None:
     assert tk.reports.example_account(session=offline(kept)) in live.world["users"]

@@ -84,7 +84,7 @@ def test_comparison_draws_known_returns(comparison):
     assert captions(comparison_report.draw_ranks(unknown)) == []
 
 
-def test_comparison_draws_ranks(comparison):
+def test_comparison_draws_ranks_of_month(comparison):
     """A month has enough days for a ranking and for skill; three days have not."""
     assert comparison.skill is None
     month = comparison_of([longer(wallet.results.frames) for wallet in comparison.wallets])
@@ -119,14 +119,14 @@ def test_performance_table_writes_units(performance):
     assert trips.caption.startswith(f"The {shown} of {len(performance.trips)} complete round trips")
 
 
-def test_trip_table_without_trips(performance):
+def test_trip_table_says_no_trips(performance):
     quiet = WalletPerformance(performance.results)
     quiet.trips = performance.trips.iloc[:0]
     made = wallet_performance.make_trip_table(quiet)
     assert (made.caption, len(made.rows)) == ("There is no complete round trip in this period.", 0)
 
 
-def test_positions_need_accounts(market):
+def test_positions_of_accounts_are_drawn(market):
     made = MarketPositions(market)
     assert len(captions(market_positions.draw_positioning(made))) == 1
     assert any(
@@ -139,7 +139,7 @@ def test_positions_need_accounts(market):
     assert "over all dexes and tokens" in classes.caption
 
 
-def test_unknown_positions_show_nothing(market):
+def test_unknown_positions_leave_no_figures(market):
     unread = PositionFrames(None, reason="the key may not read them")
     made = MarketPositions(replace(market, accounts=unread))
     assert captions(market_positions.draw_positioning(made)) == []

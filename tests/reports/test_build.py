@@ -77,7 +77,7 @@ def test_notebook_gets_parameters_and_source(made, user):
     assert "<td>3</td>" not in made.html  # three rows: 0, 1, 2
 
 
-def test_prose_becomes_sections(made):
+def test_markdown_headings_become_sections(made):
     page = PageContent(made.html)
     assert made.title == "How many fills has an account? *2 < 3*"
     assert page.links == ["#the-fills", "#the-fills-2", "#provenance"]
@@ -108,7 +108,7 @@ def test_figure_has_alternative_text(made):
     assert "body .tk-plot .tk-dark" in made.html
 
 
-def test_provenance_of_fetched_frame(made):
+def test_page_states_source_of_frame(made):
     (source,) = made.facts["sources"]
     assert source["name"] == "fills"
     assert source["operation"] == "userFillsByTime"
@@ -158,7 +158,7 @@ def test_write_replaces_page(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_failed_report_of_several(own, session, user, tmp_path):
+def test_failed_report_leaves_others_written(own, session, user, tmp_path):
     asked = [{"user": user}, {"user": "0x12"}]
     first, second = write_reports(own, asked, session_source(session), tmp_path)
     assert first.path == tmp_path / f"{user}.html"
@@ -173,7 +173,7 @@ def test_reports_of_one_name_are_refused(own, session, user, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_templates_have_tags(name):
+def test_templates_have_source_and_parameters(name):
     notebook = read_notebook(template(name))
     tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", [])]
     assert tags.count("source") == tags.count("parameters") == 1

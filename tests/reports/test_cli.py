@@ -34,7 +34,7 @@ def test_command_writes_report(run, tmp_path):
         ("--end", "1756684800", "--end: 1756684800 looks like seconds, but times are"),
     ],
 )
-def test_option_is_checked_first(run, tmp_path, option, value, message):
+def test_invalid_option_is_refused(run, tmp_path, option, value, message):
     result = run("--size", "tiny", option, value, "--out", tmp_path / "w.html")
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())

@@ -237,13 +237,13 @@ def said_by(name: str, made: Any) -> list[Sentence | Headline]:
 
 
 @EVERY
-def test_sentences_have_recomputations(report: str) -> None:
+def test_each_sentence_has_recomputation(report: str) -> None:
     for _, table, again in REPORTS[report].tables():
         assert set(table) == set(again)
 
 
 @EVERY
-def test_texts_have_no_numbers(report: str) -> None:
+def test_sentence_templates_have_no_numbers(report: str) -> None:
     """The level of intervals is the one number that a sentence writes itself."""
     for _, table, _ in REPORTS[report].tables():
         for text in table.values():
@@ -350,13 +350,13 @@ def test_tables_match_sentences(variants) -> None:
     )
 
 
-def test_spellings_are_one_account(session) -> None:
+def test_comparison_ignores_case_of_address(session) -> None:
     user = session.world["users"][5]
     with pytest.raises(ReportFailed, match="not 1"):
         comparison_report.fetch_comparison(session, [user, f"0x{user[2:].upper()}"])
 
 
-def test_within_is_a_distance(variants) -> None:
+def test_word_within_means_distance_from_mid(variants) -> None:
     """ "Within" is a distance from mid; a cost is so many bps or less."""
     words = [
         sentence.text for result in variants["market"] for sentence in said_by("market", result)

@@ -85,7 +85,7 @@ def test_market_without_samples_is_refused(session):
         market_report.fetch_report(session, "BTC", "2020-01-01", "2020-01-02")
 
 
-def test_limits_of_builder_dex(session):
+def test_report_states_limits_of_builder_dex(session):
     result = market_report.fetch_report(session, "eqx:TSLA")
     limits = tk.perp_dex_limits("eqx", session=session)
     cap = limits.coins.set_index("coin")["oi_cap"]["eqx:TSLA"]
@@ -95,7 +95,7 @@ def test_limits_of_builder_dex(session):
     assert set(result.depth["coin"]) == {"TSLA"}
 
 
-def test_dex_of_single_tiers_lacks_no_tables(session):
+def test_empty_margin_tables_need_no_remark(session):
     tables = tk.margin_tables(dex="pre", session=session)
     assert tables.empty
     positions = MarketPositions(market_report.fetch_report(session, "pre:OPENAI"))

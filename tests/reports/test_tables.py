@@ -23,7 +23,7 @@ from toolkit.reports.tables import TextColumn, table
         (tables.yes_no, False, "no"),
     ],
 )
-def test_format_of_value(write, value, written):
+def test_values_are_written_as_text(write, value, written):
     assert write(value) == written
 
 
@@ -33,7 +33,7 @@ def test_missing_value_is_dash():
     assert [row[0] for row in result.rows] == [tables.MISSING, "0"]
 
 
-def test_table_can_be_saved():
+def test_saved_table_has_all_digits():
     """The files have the digits that the table does not show."""
     frame = pd.DataFrame({"coin": ["<BTC>"], "net": [Decimal("1234.567")], "other": [1]})
     columns = [
@@ -50,7 +50,7 @@ def test_table_can_be_saved():
     assert none.tables == none.sheets == []
 
 
-def test_first_column_aligns_numbers():
+def test_number_columns_have_number_class():
     columns = [
         TextColumn("size", "size", formats.whole_number),
         TextColumn("side", "side", tables.plain_text, False),
@@ -61,7 +61,7 @@ def test_first_column_aligns_numbers():
     assert '<th scope="row">buy</th><td class="number">1,000</td>' in turned._repr_html_()
 
 
-def test_parameters_are_plain_text():
+def test_parameters_are_written_as_text():
     asked = {"dex": "", "users": ["0xa", "0xb"], "start": 0}
     frame = pd.DataFrame({"a": [1]})
     frame.attrs["toolkit"] = {"operation": "meta", "parameters": asked, "complete": "yes"}

@@ -79,7 +79,7 @@ def test_contents_link_to_sections(made):
     assert len(page.links) == 12
 
 
-def test_same_bytes_in_other_process(made, user, tmp_path):
+def test_page_is_identical_in_other_process(made, user, tmp_path):
     out = tmp_path / "again.html"
     code = (
         "import toolkit as tk, sys\n"
@@ -106,7 +106,7 @@ def test_text_of_service_is_escaped(session, user):
     assert html.count("&lt;script&gt;") > 5
 
 
-def test_totals_are_exact(results, session, user):
+def test_totals_equal_decimal_sums(results, session, user):
     fills = tk.user_fills_by_time(user, 0, numbers="text", session=session)
     closed = sum(map(Decimal, fills["closed_pnl"]))
     fees = sum(map(Decimal, fills["fee"]))
@@ -137,7 +137,7 @@ def test_example_account_search_is_cached(session, user):
     assert fresh.counts.requests > 1
 
 
-def test_without_builder_funding_is_not_covered(session, user):
+def test_funding_without_builders_is_not_covered(session, user):
     results = WalletResults(fetch_wallet(session, user, 0, None, []))
     shown = {line.label: line.value for line in list_headlines(results)}
     assert shown["funding"] == "not covered"
@@ -146,7 +146,7 @@ def test_without_builder_funding_is_not_covered(session, user):
     assert html_of(wallet_report.draw_funding(results)) == ""
 
 
-def test_other_builder_covers_nothing(session, user):
+def test_funding_of_other_builder_is_not_covered(session, user):
     stranger = "0x" + "ab" * 20
     found = WalletResults(fetch_wallet(session, user, 0, None, [stranger]))
     assert {line.label: line.value for line in list_headlines(found)}["funding"] == "not covered"
@@ -185,13 +185,13 @@ def test_missing_fill_is_chain_break(results):
     assert holed.audit["chain_break"].sum() == 1
 
 
-def test_report_of_period(session, user):
+def test_report_has_only_its_period(session, user):
     results = wallet_report.fetch_results(session, user, "2025-09-29", "2025-09-30")
     assert "2025-09-29 00:00 to 2025-09-30 00:00 UTC" in html_of(wallet_report.make_title(results))
     assert results.frames.fills["time"].max() < pd.Timestamp("2025-09-30T00:00:01Z")
 
 
-def test_report_without_fills(session, user):
+def test_report_without_fills_says_so(session, user):
     first = tk.user_fills_by_time(user, 0, session=session)["time"].iloc[0]
     parameters = {"user": user, "end": str(first - pd.Timedelta("1ms"))}
     result = build("wallet", session_source(session), parameters)
@@ -233,7 +233,7 @@ def test_summary_explains_liquidation(session):
     assert "The backstop took over all that was liquidated" in parts["forced_backstop"].text
 
 
-def test_summary_of_two_liquidations(session):
+def test_summary_of_two_liquidations_by_hand(session):
     """One order in the book is the largest; the vault took more, in two orders an hour later."""
     account = session.world["examples"]["LIQUIDATED"]
     frames = wallet_report.fetch_results(session, account, builders=[]).frames
@@ -255,7 +255,7 @@ def test_summary_of_two_liquidations(session):
     assert parts["forced_most"].values["time"] == parts["forced_largest"].values["time"] == time
 
 
-def test_liquidation_has_its_paragraph(session):
+def test_liquidation_is_first_paragraph(session):
     account = session.world["examples"]["LIQUIDATED"]
     first, second = wallet_text.list_summaries(
         wallet_report.fetch_results(session, account, builders=[])
@@ -281,7 +281,7 @@ def test_fills_of_one_order_are_one_liquidation(session):
         ("liquidation_method", {"forced_market"}),
     ],
 )  # fmt: skip
-def test_missing_column_silences_sentences(session, column, lost):
+def test_missing_column_removes_sentences(session, column, lost):
     account = session.world["examples"]["SOLD"]
     frames = wallet_report.fetch_results(session, account, builders=[]).frames
     told = set(told_of(frames))
@@ -290,7 +290,7 @@ def test_missing_column_silences_sentences(session, column, lost):
     assert {name for name in told - fewer if name.startswith("forced")} == lost
 
 
-def test_missing_rows_silence_sentences(session):
+def test_missing_rows_remove_sentences(session):
     account = session.world["examples"]["LIQUIDATED"]
     frames = wallet_report.fetch_results(session, account, builders=[]).frames
     assert "forced_leverage" not in told_of(replace(frames, start_ms=1))
@@ -316,12 +316,12 @@ def test_summary_names_deleveraging(session):
     assert f"{start} of its closed PnL." in said
 
 
-def test_example_account_closed_positions(results):
+def test_example_account_has_closed_positions(results):
     words = results.frames.fills["dir"]
     assert words.str.startswith("Close ").any()
 
 
-def test_spread_is_gain_of_matched_size():
+def test_spread_gain_by_hand():
     """By hand: 2 of 3 bought at 100 are sold at 101; the sell of the next hour does not count."""
     times = pd.to_datetime(["2025-09-01T00:10", "2025-09-01T00:50", "2025-09-01T01:10"], utc=True)
     px, sz = ([Decimal(value) for value in values] for values in (("100", "101", "99"), "321"))
@@ -333,7 +333,7 @@ def test_spread_is_gain_of_matched_size():
     assert wallet_reasons.match_within_hours(fills.assign(coin="@1")) == (0, 0)
 
 
-def test_builders_have_rows_of_fees(session, results):
+def test_builder_fees_sum_to_total(session, results):
     rows = wallet_reasons.sum_builder_fees(results)
     assert sum(rows["fee"]) == results.total["builder_fee"] < 0
     assert set(rows["builder"]) <= set(session.world["builders"])
@@ -361,7 +361,7 @@ def test_unknown_account_is_refused(session):
         wallet_report.fetch_results(session, "0x" + "00" * 20)
 
 
-def test_report_of_market_maker(session):
+def test_report_of_market_maker_is_built(session):
     account = session.world["examples"]["MARKET_MAKER"]
     result = build("wallet", session_source(session), {"user": account})
     assert result.html.endswith("</html>\n")
@@ -380,7 +380,7 @@ def test_results_do_not_change_frames(results):
     pd.testing.assert_frame_equal(results.frames.fills, before)
 
 
-def test_rows_explain_account_value(results):
+def test_account_value_has_no_residual(results):
     assert results.reconciliation["residual"] == 0
     assert "explain the value to the last digit" in wallet_text.describe_value(results)
     positions = results.frames.states.positions
@@ -399,7 +399,7 @@ def test_missing_funding_leaves_residual(results):
     ]
 
 
-def test_past_period_has_no_value(session, user):
+def test_past_report_has_no_reconciliation(session, user):
     past = wallet_report.fetch_results(session, user, 0, "2025-09-30")
     assert past.reconciliation is None
     assert "not known" in wallet_text.describe_value(past)
