@@ -49,7 +49,7 @@ def test_exported_notebook_shows_views(bundles: list[dict[str, Any]]):
     assert VIEW not in page
 
 
-def test_html_loads_nothing(bundles: list[dict[str, Any]]):
+def test_exported_html_has_no_links(bundles: list[dict[str, Any]]):
     for bundle in bundles:
         html = re.sub(r'xmlns(:xlink)?="[^"]*"', "", bundle["text/html"])
         assert re.findall(r'(?:src|href)="(?!#|data:)|@import|<script|http', html) == []

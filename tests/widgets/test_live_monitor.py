@@ -70,7 +70,7 @@ def monitor(canned: CannedFetcher) -> LiveMonitor:
 
 
 @pytest.mark.parametrize("coin", ["BTC", "ETH", "eqx:TSLA", "eqx:BTC"])
-def test_depth_of_market_on_dex(canned: CannedFetcher, coin: str):
+def test_depth_is_of_market_on_dex(canned: CannedFetcher, coin: str):
     view = monitor_view(MonitorRequest(coin), canned, NOON)
     dex, _, symbol = coin.rpartition(":")
     assert view.depth.rows["coin"].tolist() == [symbol, symbol]
@@ -107,7 +107,7 @@ def test_only_new_snapshots_are_fetched(canned: CannedFetcher):
     assert canned.names().count("perp_twap_snapshots") == 2
 
 
-def test_market_without_twaps(canned: CannedFetcher):
+def test_market_without_twaps_says_so(canned: CannedFetcher):
     canned.answers["perp_twap_snapshots"] = NotReady("No snapshots are available yet")
     view = monitor_view(MonitorRequest("BTC"), canned, NOON)
     assert view.twaps.problem == ""
@@ -132,13 +132,13 @@ def test_failed_part_keeps_old_rows(canned: CannedFetcher):
     assert well.depth.good_at == NOON + 15_000
 
 
-def test_other_market_has_no_depth(canned: CannedFetcher):
+def test_old_depth_is_not_of_other_market(canned: CannedFetcher):
     good = monitor_view(MonitorRequest("BTC"), canned, NOON)
     canned.answers["current_depth"] = Unreachable("no answer")
     assert monitor_view(MonitorRequest("ETH"), canned, NOON, good).depth.rows is None
 
 
-def test_view_before_first_answer():
+def test_view_before_first_answer_is_empty():
     view = MonitorView(MonitorRequest("BTC"), depth=ViewPart(problem="no answer", since=NOON))
     assert monitor_html(view) == ""
     assert view.good_at is None
@@ -158,7 +158,7 @@ def test_status_shows_errors(monitor: LiveMonitor, canned: CannedFetcher):
     assert 'role="alert"' not in state.value
 
 
-def test_stop_during_request(canned: CannedFetcher):
+def test_answer_after_stop_is_not_shown(canned: CannedFetcher):
     gate = Gate()
 
     def slow(**_: object) -> pd.DataFrame:

@@ -65,7 +65,7 @@ def test_headline_names_thin_book(canned: CannedFetcher):
     )
 
 
-def test_headline_without_samples(canned: CannedFetcher):
+def test_headline_says_no_samples(canned: CannedFetcher):
     canned.answers["slippage_history"] = samples("BTC", 1e4)[:0]
     view = slippage_view(SlippageRequest("BTC"), canned, NOW)
     assert view.headline == "There are no samples of 10k USD of BTC in this period."

@@ -89,7 +89,7 @@ def test_html_shows_equity_of_account(exchange: tk.Session):
     )
 
 
-def test_equity_of_one_day(exchange: tk.Session):
+def test_equity_of_day_changes_by_net(exchange: tk.Session):
     """So its change is what the day brought; the hour before the second midnight is of it."""
     account = fetched(exchange, "WHALE")
     asked = {"user": account.user, "period": "30d"}
@@ -102,7 +102,7 @@ def test_equity_of_one_day(exchange: tk.Session):
     assert f'between("{day:%Y-%m-%d}", "{day + pd.Timedelta(days=1):%Y-%m-%d}")' in view.code
 
 
-def test_equity_without_state(exchange: tk.Session):
+def test_equity_without_state_is_missing(exchange: tk.Session):
     account = fetched(exchange, "WHALE")
     refused = NotPermitted("no add-on", status=403, operation="batchClearinghouseStates")
     request = WalletRequest(account.user, period="1d", builders=())

@@ -73,7 +73,7 @@ def test_parts_of_choices_sum_to_net(whole: WalletView):
         assert view.hours["net"].sum() == view.earned["net"].iloc[0]
 
 
-def test_one_coin_on_one_day(whole: WalletView):
+def test_view_of_coin_and_day_has_own_fills(whole: WalletView):
     fills = whole.account.fills
     coin, time = fills["coin"].iloc[0], fills["time"].iloc[0]
     view = of(whole, coin=coin, day=f"{time:%Y-%m-%d}")
@@ -83,7 +83,7 @@ def test_one_coin_on_one_day(whole: WalletView):
     assert view.earned["closed_pnl"].iloc[0] == own["closed_pnl"].sum()
 
 
-def test_choice_without_rows(whole: WalletView):
+def test_choice_without_rows_says_no_data(whole: WalletView):
     view = of(whole, coin="NOPE", day="2025-09-28")
     assert len(view.earned) == 0
     assert "There is no data of" in wallet_html(view)
@@ -98,13 +98,13 @@ def test_choices_are_sorted(whole: WalletView):
     assert days == sorted(days, reverse=True)
 
 
-def test_funding_without_builders(exchange: tk.Session, user: str):
+def test_funding_without_builders_is_missing(exchange: tk.Session, user: str):
     view = wallet_view(WalletRequest(user, builders=()), bind_session(exchange), exchange.now_ms())
     assert pd.isna(view.earned["funding"].iloc[0])
     assert "net, without funding" in wallet_html(view)
 
 
-def test_default_builders_are_of_fills(exchange: tk.Session):
+def test_default_builders_are_from_fills(exchange: tk.Session):
     client = next(
         item
         for item in exchange.world["users"]
@@ -115,7 +115,7 @@ def test_default_builders_are_of_fills(exchange: tk.Session):
     assert view.account.builders == tuple(sorted(routed))
 
 
-def test_view_without_positions(exchange: tk.Session, user: str):
+def test_refused_positions_are_explained(exchange: tk.Session, user: str):
     asks = bind_session(exchange)
 
     def fetch(function, *arguments, **named):
@@ -189,7 +189,7 @@ def test_choice_on_thread_is_shown(explorer: WalletExplorer):
     assert explorer._coin.value == coin
 
 
-def test_choice_beside_new_view_is_kept(explorer: WalletExplorer):
+def test_choice_during_update_is_kept(explorer: WalletExplorer):
     """A day is picked while the worker sets the lists to those of its view, all days."""
     day = explorer._day.options[1][1]
     picked = threading.Event()
@@ -247,7 +247,7 @@ def test_several_accounts_are_compared(several: WalletExplorer, accounts: list[s
     assert html.count("<caption>By account") == 1
 
 
-def test_compared_account_is_as_alone(
+def test_compared_account_equals_single_view(
     exchange: tk.Session, several: WalletExplorer, accounts: list[str]
 ):
     several.set(user=accounts[1].upper().replace("0X", "0x"))
@@ -265,7 +265,7 @@ def test_compared_account_is_as_alone(
             assert (mine["parameters"], mine["rows"]) == (own["parameters"], own["rows"])
 
 
-def test_failed_request_of_one_account(exchange: tk.Session, accounts: list[str]):
+def test_failed_request_is_shown_by_account(exchange: tk.Session, accounts: list[str]):
     asks = bind_session(exchange)
 
     def fetch(function: Any, /, *arguments: Any, **named: Any) -> Any:
@@ -299,7 +299,7 @@ def test_chosen_account_makes_no_requests(
     assert exchange.counts.requests > before
 
 
-def test_code_of_comparison(default: tk.Session, several: WalletExplorer):
+def test_code_reproduces_comparison(default: tk.Session, several: WalletExplorer):
     cell: dict[str, object] = {}
     exec(several.set(user="all").code, cell)
     for name in ("earned", "total", "hours", "largest"):
@@ -338,7 +338,7 @@ def test_malformed_address_is_shown(explorer: WalletExplorer):
     assert explorer.error is None
 
 
-def test_default_account_of_local_source(exchange: tk.Session):
+def test_only_local_source_has_default_account(exchange: tk.Session):
     with wallet_explorer(session=exchange) as explorer:
         assert explorer.request.user == exchange.world["users"][0]
     elsewhere = tk.connect("http://127.0.0.1:9", "a-secret", default=False)
