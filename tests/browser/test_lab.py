@@ -31,7 +31,7 @@ def test_failing_cell_is_reported(lab: Lab, page: Page):
     assert not_run(cells) == ["2 + 2"]
 
 
-def test_service_in_kernel(lab: Lab, page: Page):
+def test_kernel_calls_service(lab: Lab, page: Page):
     name = save(lab.root / "asks.ipynb", "import toolkit as tk", "tk.meta().shape[0] > 0")
     cells = lab.run_all(page, name)
     assert errors(cells) == []
@@ -62,7 +62,7 @@ KERNELS = """async () => {
 }"""
 
 
-def test_initial_tabs(browser: Browser, tmp_path: Path):
+def test_each_notebook_has_tab(browser: Browser, tmp_path: Path):
     """There is one tab for each notebook; a kernel starts when its tab comes to the front."""
     root = tmp_path / "notebooks"
     root.mkdir()

@@ -117,7 +117,9 @@ def _boxes(page: Page, selector: str) -> list[Any]:
     return [element.bounding_box() for element in page.locator(selector).all()]
 
 
-def test_report_prints(reports: dict[str, Path], browser: Browser, tmp_path: Path) -> None:
+def test_report_prints_pdf_pages(
+    reports: dict[str, Path], browser: Browser, tmp_path: Path
+) -> None:
     del browser  # requested, so that the test is skipped without Chromium
     path = print_pdf(reports["wallet"], tmp_path / "wallet.pdf")
     content = path.read_bytes()

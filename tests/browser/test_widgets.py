@@ -87,7 +87,7 @@ def state(page: Page, expression: str) -> str:
     return run_code(page, expression).strip()
 
 
-def test_explorer_by_keyboard(page: Page, slippage: Locator):
+def test_explorer_works_by_keyboard(page: Page, slippage: Locator):
     slippage.get_by_label("Coin").focus()
     page.keyboard.press("e")
     expect(slippage.get_by_text("Buying 10k USD of ETH at once")).to_be_visible(timeout=SOON)
@@ -106,7 +106,7 @@ def test_explorer_by_keyboard(page: Page, slippage: Locator):
     assert state(page, "explorer") == asked
 
 
-def test_code_runs_by_keyboard(page: Page, slippage: Locator):
+def test_code_opens_by_keyboard(page: Page, slippage: Locator):
     slippage.get_by_text("Code of this view").focus()
     page.keyboard.press("Enter")
     code = slippage.locator("pre")
@@ -115,7 +115,7 @@ def test_code_runs_by_keyboard(page: Page, slippage: Locator):
     assert state(page, f"exec({code.inner_text()!r}); curve.equals(explorer.view.curve)") == "True"
 
 
-def test_wallet_by_mouse(page: Page, wallet: Locator):
+def test_wallet_works_by_mouse(page: Page, wallet: Locator):
     assert state(page, "explorer.settle(20) and wallet.settle(20)") == "True"
     coins, days = wallet.get_by_label("Coin", exact=True), wallet.get_by_label("Day", exact=True)
     expect(wallet.get_by_role("img", name="Waterfall of PnL")).to_be_visible()
@@ -132,7 +132,7 @@ def test_wallet_by_mouse(page: Page, wallet: Locator):
     assert state(page, "wallet.view.earned['day'].dt.strftime('%F').tolist()") == f"['{day}']"
 
 
-def test_column_alignment(wallet: Locator):
+def test_numbers_are_aligned_right(wallet: Locator):
     """Text is on the left and numbers are on the right, against JupyterLab's own style."""
     coins = wallet.get_by_role("table", name="By coin")
     aligned = "cell => getComputedStyle(cell).textAlign"
@@ -140,7 +140,7 @@ def test_column_alignment(wallet: Locator):
     assert coins.locator("tbody td").first.evaluate(aligned) == "right"
 
 
-def test_wallet_by_keyboard(page: Page, wallet: Locator):
+def test_wallet_works_by_keyboard(page: Page, wallet: Locator):
     wallet.get_by_label("Day", exact=True).focus()
     page.keyboard.press("Home")
     expect(wallet.get_by_text(", in 7d: net")).to_be_visible(timeout=SOON)
@@ -151,7 +151,7 @@ def test_wallet_by_keyboard(page: Page, wallet: Locator):
     assert state(page, "wallet.request.coin, wallet.request.day") == "(None, None)"
 
 
-def test_typed_address(page: Page, wallet: Locator, user: str):
+def test_typed_address_is_checked(page: Page, wallet: Locator, user: str):
     address = wallet.get_by_label("Address")
     address.fill("0xnot-an-address")
     page.keyboard.press("Enter")
@@ -163,7 +163,7 @@ def test_typed_address(page: Page, wallet: Locator, user: str):
     expect(wallet.get_by_text("By coin")).to_be_visible()
 
 
-def test_monitor_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, subshells: bool):
+def test_monitor_works_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, subshells: bool):
     done = lab.root / "done"
     done.unlink(missing_ok=True)
     switch = monitor.get_by_role("button")
