@@ -26,7 +26,7 @@ def world_on_disk():
 @pytest.mark.usefixtures("world_on_disk")
 # A kernel warns on its own ports; the message is the kernel's, not the notebook's.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_notebook_runs(path: Path):
+def test_notebook_runs_without_stderr(path: Path):
     notebook = nbformat.read(path, as_version=4)
     nbclient.NotebookClient(
         notebook,
@@ -47,7 +47,7 @@ def test_cells_are_short(path: Path):
 
 
 @EVERY
-def test_notebook_ends_in_asserts(path: Path):
+def test_notebook_asks_first_and_asserts_last(path: Path):
     cells = nbformat.read(path, as_version=4).cells
     assert cells[0].cell_type == "markdown"
     assert "?" in cells[0].source.splitlines()[0]
