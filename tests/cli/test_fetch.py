@@ -132,7 +132,7 @@ def test_text_files_keep_digits(session, user, tmp_path) -> None:
     assert isinstance(json.loads(exact.stdout)["px"], str)
 
 
-def test_several_subjects_one_file(session, tmp_path) -> None:
+def test_several_subjects_share_one_file(session, tmp_path) -> None:
     users = session.world["users"][:3]
     given = [word for item in users for word in ("--user", item)]
     out = tmp_path / "fills.parquet"
@@ -141,7 +141,7 @@ def test_several_subjects_one_file(session, tmp_path) -> None:
     pd.testing.assert_frame_equal(pd.read_parquet(out), expected)
 
 
-def test_several_frames_several_files(session, user, tmp_path) -> None:
+def test_each_frame_has_own_file(session, user, tmp_path) -> None:
     asked = ("fetch", "batchClearinghouseStates", "--users", user, *TINY)
     call(*asked, "-o", str(tmp_path / "now.csv"))
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -150,7 +150,7 @@ def test_several_frames_several_files(session, user, tmp_path) -> None:
     assert {line["frame"] for line in lines} <= {"accounts", "positions", "failed"}
 
 
-def test_rows_without_file(user) -> None:
+def test_rows_are_printed_without_file(user) -> None:
     shown = call("fetch", "meta", "--dex", "", *TINY)
     assert "BTC" in shown.stdout
     assert "complete: yes" in shown.stderr
@@ -180,7 +180,7 @@ def test_rows_without_file(user) -> None:
          "amount must be one of"),
     ],
 )  # fmt: skip
-def test_mistake_is_one_line(words, code, said) -> None:
+def test_mistake_shows_no_traceback(words, code, said) -> None:
     with stamina.set_testing(True, attempts=2):  # without waits
         found = call(*words, code=code)
     assert said in found.stderr
@@ -198,7 +198,7 @@ def test_incomplete_rows_need_partial(user, tmp_path) -> None:
     assert out.read_bytes() == b"what stood there before"
 
 
-def test_warnings_on_stderr(user) -> None:
+def test_warnings_go_to_stderr(user) -> None:
     found = call("fetch", "userFillsByTime", "--user", user, "--start", "2025-07-01", *TINY)
     assert "toolkit: warning: user_fills_by_time: the requested start (2025-07-01" in found.stderr
 
@@ -236,7 +236,7 @@ def command(*words: str, **environment: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(started, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_key_of_environment(address, user, tmp_path) -> None:
+def test_key_is_read_from_environment(address, user, tmp_path) -> None:
     out = tmp_path / "fills.parquet"
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", str(out))
     good = command(*asked, TOOLKIT_BASE_URL=address, TOOLKIT_API_KEY=CANARY)
@@ -251,7 +251,7 @@ def test_key_of_environment(address, user, tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["fills.parquet"]
 
 
-def test_incomplete_exit_code(address, user, tmp_path) -> None:
+def test_incomplete_rows_exit_with_3(address, user, tmp_path) -> None:
     out = tmp_path / "fills.jsonl"
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
     asked = (*asked, "--most-points", "20", "-o", str(out))
@@ -281,7 +281,7 @@ def test_closed_pipe_is_silent(address, user) -> None:
     assert started.wait(timeout=60) == 1
 
 
-def test_progress_on_terminal(tmp_path: Path) -> None:
+def test_progress_is_shown_on_terminal(tmp_path: Path) -> None:
     here, there = pty.openpty()
     started = [sys.executable, "-c", "from toolkit.cli import app; app()", "fetch", "meta", *TINY]
     done = subprocess.run(
@@ -342,7 +342,7 @@ def test_other_operations_are_explained(command) -> None:
 
 
 @pytest.mark.parametrize("option", [("ALL:ALL_DEXES",), ("ALL", "--market-names", "ALL:eqx")])
-def test_lists_take_one_value(option) -> None:
+def test_list_option_takes_one_value(option) -> None:
     said = call("fetch", "perpTwapSnapshots", "--market-names", *option, *TINY, "--json")
     assert json.loads(said.stdout)["parameters"]["market_names"][0] == option[0]
 

@@ -268,7 +268,7 @@ USER = "0x4a1ddfb577c46543c4485b599b97bcc3d58e77ca"
         (("archive", "verify", "kept@badid"), "'badid' is not the id of a freeze"),
     ],
 )
-def test_message_speaks_of_command_line(
+def test_messages_name_options_not_functions(
     words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -279,7 +279,7 @@ def test_message_speaks_of_command_line(
     assert "tk." not in shown.output
 
 
-def test_report_names_all_that_archive_lacks(
+def test_report_names_missing_archive_operations(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
