@@ -22,7 +22,7 @@ def test_texts_are_escaped():
     assert shown.count("&lt;script&gt;") == 5
 
 
-def test_values_are_readable():
+def test_fact_values_are_readable():
     shown = facts_table("t", {"rows": 12345, "sure": True, "end": None, "retries": {}})
     for words in ("12,345", "yes", "unknown", "none"):
         assert f">{words}</td>" in shown
@@ -52,7 +52,7 @@ def test_notebook_shows_short_frames(fills: pd.DataFrame):
     assert formatter(plain) == plain._repr_html_()
 
 
-def test_chosen_view_of_frames_stays():
+def test_own_formatter_of_frames_is_kept():
     formatter = HTMLFormatter()
     formatter.for_type(pd.DataFrame, lambda frame: "mine")
     register_view(formatter)
@@ -81,7 +81,7 @@ def test_provenance_is_dict_and_table():
     assert ">delegations</td>" in facts._repr_html_()
 
 
-def test_named_frames_html():
+def test_named_frames_show_each_table():
     with tk.local(seed=7, size="tiny", default=False) as session:
         states = tk.batch_clearinghouse_states(session.world["users"][:2], session=session)
     shown = states._repr_html_()
@@ -96,7 +96,7 @@ def fills() -> pd.DataFrame:
         return tk.user_fills_by_time(user, 0, numbers="exact", session=session)
 
 
-def test_describe_frame(fills: pd.DataFrame):
+def test_describe_explains_frame_columns(fills: pd.DataFrame):
     described = tk.describe(fills.assign(mine=1))
     assert list(described) == ["column", "dtype", "unit", "meaning"]
     assert described["column"].tolist() == [*fills.columns, "mine"]
@@ -109,7 +109,7 @@ def test_describe_frame(fills: pd.DataFrame):
 @pytest.mark.parametrize(
     ("helper", "by"), [("pnl.attribution", ["coin", "day"]), ("funding.sums", ["coin"])]
 )
-def test_describe_result(fills: pd.DataFrame, helper: str, by: list[str]):
+def test_describe_explains_result_columns(fills: pd.DataFrame, helper: str, by: list[str]):
     rows = fills.assign(usdc=fills["fee"]).drop_duplicates(["coin", "time", "usdc"])
     result = tk.pnl.attribution(rows, by=by) if helper[0] == "p" else tk.funding.sums(rows, by=by)
     described = tk.describe(result).set_index("column")
@@ -125,7 +125,7 @@ def test_meanings_are_not_cut(fills: pd.DataFrame):
     assert longest in described._repr_html_().replace("&lt;", "<").replace("&gt;", ">")
 
 
-def test_frame_without_provenance():
+def test_frame_without_provenance_is_refused():
     with pytest.raises(ValueError, match="has no provenance"):
         tk.describe(pd.DataFrame({"px": [1.0]}))
 

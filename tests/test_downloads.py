@@ -80,7 +80,7 @@ def test_equal_tables_are_equal_files():
     assert downloads("Net", frame, ["net"]) == downloads("Net", frame.copy(), ["net"])
 
 
-def test_too_many_rows_for_excel():
+def test_too_many_rows_for_excel_are_refused():
     frame = pd.DataFrame({"a": range(2**20)})
     with pytest.raises(ValueError, match="1,048,576 rows do not fit in an Excel sheet"):
         write_excel(frame, io.BytesIO())

@@ -84,12 +84,12 @@ def test_errors_survive_pickling(error: ToolkitError, clone: object) -> None:
         (ServiceDown, 500),
     ],
 )
-def test_default_statuses(kind: type[ServiceError], status: int) -> None:
+def test_each_error_has_default_status(kind: type[ServiceError], status: int) -> None:
     assert kind("why").status == status
     assert issubclass(kind, ServiceError)
 
 
-def test_service_error_message() -> None:
+def test_service_error_states_status_and_hint() -> None:
     error = InvalidKey("Invalid API key", operation="userFills")
     assert str(error) == (
         "userFills: Invalid API key (status 401). Check TOOLKIT_API_KEY or the api_key of "
@@ -98,7 +98,7 @@ def test_service_error_message() -> None:
     assert str(ServiceDown("Timeout error", status=502, hint="")) == "Timeout error (status 502)"
 
 
-def test_answer_invalid_message() -> None:
+def test_answer_invalid_states_column_and_row() -> None:
     error = AnswerInvalid(
         "not a legal time", operation="userFills", column="time", row=0, value="x"
     )

@@ -94,7 +94,7 @@ def test_column_names_are_unique(record: type[Record]) -> None:
     assert len(names) == len(set(names))
 
 
-def test_default_dtypes() -> None:
+def test_fill_columns_have_default_dtypes() -> None:
     kinds = {name: str(kind) for name, kind in frame("userFills", [FILL]).dtypes.items()}
     assert kinds["time"] == "datetime64[ms, UTC]"
     assert kinds["px"] == "float64"
@@ -104,7 +104,7 @@ def test_default_dtypes() -> None:
     assert kinds["coin"] == kinds["builder"] == "str"
 
 
-def test_values_are_unchanged() -> None:
+def test_fill_values_are_unchanged() -> None:
     fill = frame("userFills", [FILL]).iloc[0]
     assert fill["px"] == 64000.5
     assert fill["time"] == pd.Timestamp("2025-09-01T00:00:00.123Z")
@@ -113,7 +113,7 @@ def test_values_are_unchanged() -> None:
     assert bool(fill["crossed"]) is True
 
 
-def test_exact_and_text_numbers() -> None:
+def test_exact_and_text_numbers_keep_digits() -> None:
     exact = frame("userFills", [FILL, BARE], numbers="exact")
     assert exact["fee"][0] == Decimal("0.0000001")
     assert exact["fee"].sum() == Decimal("0.0000002")
@@ -167,7 +167,7 @@ def test_json_numbers_are_exact_too() -> None:
         ({"coin": 7}, "coin", "7"),
     ],
 )
-def test_invalid_value_error_message(change, column, value) -> None:
+def test_invalid_value_error_states_place(change, column, value) -> None:
     with pytest.raises(AnswerInvalid) as caught:
         frame("userFills", [FILL, FILL | change])
     error = caught.value
@@ -176,7 +176,7 @@ def test_invalid_value_error_message(change, column, value) -> None:
     assert value in str(error)
 
 
-def test_missing_key_field_error() -> None:
+def test_missing_required_field_raises() -> None:
     short = {name: value for name, value in FILL.items() if name != "px"}
     with pytest.raises(AnswerInvalid, match=r"column px, row 1"):
         frame("userFills", [FILL, short])
@@ -201,7 +201,7 @@ def test_exact_numbers_refuse_too_large(bad) -> None:
     assert (caught.value.column, caught.value.row, caught.value.value) == ("fee", 0, bad)
 
 
-def test_frame_of_unknown_operation() -> None:
+def test_unknown_operation_is_refused() -> None:
     for kind in (None, 5, dict):
         with pytest.raises(TypeError, match="kind must be the type of an operation"):
             frame(kind, [])
@@ -382,7 +382,7 @@ def test_fill_has_every_field() -> None:
 
 
 @pytest.mark.parametrize(("numbers", "available"), [("float", 12.1), ("exact", Decimal("12.1"))])
-def test_margin_branches_from_bytes(numbers, available) -> None:
+def test_snapshot_decodes_margin_fields(numbers, available) -> None:
     from toolkit.contract.answers import decode
     from toolkit.contract.snapshots import WireAccountSnapshot, encode
 
@@ -408,7 +408,7 @@ def service() -> Iterator[tk.Session]:
         yield session
 
 
-def test_answer_by_dex_has_all_states(service: tk.Session) -> None:
+def test_frame_of_answer_has_every_dex(service: tk.Session) -> None:
     users = service.world["users"][:3]
     request = {"type": "batchClearinghouseStates", "users": users, "dex": "ALL_DEXES"}
     answer = tk.info(request, session=service)
@@ -434,7 +434,7 @@ def test_request_names_user_and_dex(service: tk.Session) -> None:
     assert set(positions["dex"]) == {"eqx"}
 
 
-def test_sub_accounts_without_warning(service: tk.Session) -> None:
+def test_sub_accounts_do_not_warn(service: tk.Session) -> None:
     answers = (
         tk.info({"type": "subAccounts", "user": user}, session=service)
         for user in service.world["users"]

@@ -63,7 +63,7 @@ def test_command_installs_the_clone() -> None:
         assert f"{clone_folder()}[{extra}]" in install_command(extra)
 
 
-def test_other_import_errors_stay() -> None:
+def test_other_import_error_is_not_changed() -> None:
     with pytest.raises(ModuleNotFoundError, match="nothing"), explain_missing("lab"):
         import toolkit.nothing  # type: ignore[import-not-found]  # noqa: F401
 
@@ -85,5 +85,5 @@ def test_clone_does_not_shadow_itself() -> None:
     assert find_shadow(folder) is None
 
 
-def test_notebooks_are_found() -> None:
+def test_notebook_folder_has_notebooks() -> None:
     assert len(list(notebook_folder().glob("*.ipynb"))) >= 13

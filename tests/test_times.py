@@ -62,7 +62,7 @@ def test_time_forms_are_equal(time: Any) -> None:
         (dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), -1),
     ],
 )
-def test_moments(time: Any, expected: int) -> None:
+def test_times_become_milliseconds(time: Any, expected: int) -> None:
     assert to_ms(time) == expected
 
 
@@ -82,7 +82,7 @@ def test_ages_count_back(age: str, gap: int) -> None:
     assert to_ms(age, now_ms=NOON) == NOON - gap
 
 
-def test_age_without_present() -> None:
+def test_age_without_present_is_refused() -> None:
     with pytest.raises(ValueError, match="'7d' is an age"):
         to_ms("7d")
 
