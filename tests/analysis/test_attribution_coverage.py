@@ -106,7 +106,7 @@ def test_each_day_states_hours_of_account(kind: str) -> None:
 
 
 @KINDS
-def test_unknown_hours_need_any_payment(kind: str) -> None:
+def test_coverage_without_hours_needs_any_payment(kind: str) -> None:
     """Rows of an account with perp fills are missing if they have no payment."""
     rows = mark(kind, ["user"], ALL, None)
     words = ["funding", "funding", GONE, GONE, GONE, GONE, "funding", GONE]

@@ -173,7 +173,7 @@ SPELL = st.tuples(
 
 @settings(max_examples=15)
 @given(st.lists(SPELL, max_size=30))
-def test_routes_sum_to_all_fills(rows) -> None:
+def test_routes_add_up(rows) -> None:
     """The routes add up to all fills, and the builders' revenues to the total."""
     result = fills(*((u, b, float(s), NAN if b is None else c / 100, c) for u, b, s, c in rows))
     row = builders.routing(result, B).iloc[0]
@@ -274,7 +274,7 @@ def crowd(seed: int, users: int = 60) -> pd.DataFrame:
     return fills(*rows)
 
 
-def test_attach_rate_interval_equals_bootstrap() -> None:
+def test_attach_rate_interval_matches_bootstrap() -> None:
     rows = crowd(1)
     result = builders.attach_rate(rows, B).iloc[0]
     each = rows.assign(usd=100 * rows["sz"], mine=(rows["builder"] == B) * 100 * rows["sz"])
@@ -370,7 +370,7 @@ def test_lifetime_interval_coverage() -> None:
     assert low <= hits <= high, hits
 
 
-def test_lifetime_interval_equals_bootstrap() -> None:
+def test_lifetime_interval_matches_bootstrap() -> None:
     rows = crowd(2)
     until = MONDAY + 5 * WEEK
     result = builders.lifetime_value(rows, B, weeks=4, until=until).params.iloc[3]

@@ -142,7 +142,7 @@ def test_funding_before_first_fill_is_excluded() -> None:
     assert curve["covers"].unique().tolist() == [f"fills, funding, ledger, {words}"]
 
 
-def test_position_without_fills_has_end_value() -> None:
+def test_position_without_fills_keeps_end_value() -> None:
     """2 ETH were held all the time; their price is not known before the end."""
     more = {"user": [ME], "coin": ["ETH"], "szi": [-2.0], "position_value": [40.0]}
     held = pd.concat([tables()["positions"], pd.DataFrame({**more, "unrealized_pnl": [3.0]})])

@@ -52,7 +52,7 @@ class TestByHand:
                 self.rows, owners(a=12e3, b=15e3), self.depth, "XX", [-0.1], max_leverage=LEVERAGES
             )
 
-    def test_missing_dex_is_liquidated_too(self) -> None:
+    def test_positions_of_missing_dex_are_liquidated(self) -> None:
         rows, accounts = self.rows.assign(dex=None), owners(a=12e3, b=15e3).assign(dex=None)
         made = run(rows, accounts, self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a", "b"]
@@ -142,7 +142,7 @@ class TestByHand:
             assert (facts["helper"], facts["coin"]) == ("liquidations.cascade", "X")
             assert list(facts["inputs"]) == ["positions", "accounts", "impact"]
 
-    def test_default_shocks_go_both_ways(self) -> None:
+    def test_default_shocks_are_falls_and_rises(self) -> None:
         made = run(self.rows, owners(a=1e6, b=1e6), self.depth)
         falls, rises = made.params["shock"][:6], made.params["shock"][6:]
         assert rises.tolist() == [0.02, 0.05, 0.1, 0.15, 0.2, 0.3]
@@ -199,7 +199,7 @@ def test_rounds_agree_with_brute_force(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rounds_sum_to_totals(seed: int) -> None:
+def test_rounds_add_up(seed: int) -> None:
     positions, accounts = random_market(seed)
     made = run(positions, accounts, books(0.004, 0.6), betas=1.0)
     sums = made.rounds.groupby("shock")[["accounts", "forced_usd", "backstop_usd"]].sum()
@@ -211,7 +211,7 @@ def test_rounds_sum_to_totals(seed: int) -> None:
     assert not made.liquidated.duplicated(["shock", "user", "coin"]).any()
 
 
-def test_liquidated_without_impact_equal_buffers() -> None:
+def test_liquidations_without_impact_equal_buffers() -> None:
     positions, accounts = random_market(9)
     longs = positions.assign(szi=positions["szi"].abs())
     distance = tk.liquidations.buffers(accounts, longs, LEVERAGES).set_index("user")["distance"]

@@ -118,7 +118,7 @@ class TestCounterparties:
         assert facts["horizon_seconds"] == 60
         assert list(facts["inputs"]) == ["fills", "prices"]
 
-    def test_invalid_spans_are_refused(self) -> None:
+    def test_wrong_spans_are_named(self) -> None:
         for helper in (tk.execution.counterparties, tk.execution.toxicity):
             with pytest.raises(ValueError, match=r"^max_age must"):
                 helper(TRADES, MIDS, max_age=0)
@@ -127,7 +127,7 @@ class TestCounterparties:
             with pytest.raises(ValueError, match="level"):
                 helper(TRADES, MIDS, level=95)
 
-    def test_pairs_and_ranks_have_documented_dtypes(self) -> None:
+    def test_pairs_and_ranks_have_fixed_dtypes(self) -> None:
         pairs = tk.execution.counterparties(TRADES, MIDS, "1m")
         assert {name: str(dtype) for name, dtype in pairs.dtypes.items()} == {
             "taker": "str", "maker": "str", "trades": "int64", "volume_usd": "float64",
@@ -205,7 +205,7 @@ class TestToxicity:
         assert takers[["name", "gain_usd"]].values.tolist() == [[A, 8.0]]
         assert makers.set_index("name")["gain_usd"].to_dict() == {B: -6.0, C: -2.0}
 
-    def test_cluster_error_by_hand(self) -> None:
+    def test_error_of_clusters_by_hand(self) -> None:
         # Gains of 1 and 3 on 100 in two hours: ratio 2 %, misses -1 and 1, error sqrt(2 * 2) / 200.
         fills = fills_of(
             (A, "B", True, 100.0, 1.0, 1_000, 1), (A, "B", True, 100.0, 1.0, 3_700_000, 2)
@@ -332,7 +332,7 @@ class TestCopyTrading:
         figures = ["fills", "volume_usd", "priced", "own_usd", "delay_usd"]
         assert found[figures].tolist() == [3, 300, 1, 18, 6]
 
-    def test_invalid_arguments_are_refused(self) -> None:
+    def test_wrong_arguments_are_named(self) -> None:
         with pytest.raises(ValueError, match="each of delays"):
             tk.execution.copy_trading(TRADES, MIDS, ["soon"])
         with pytest.raises(ValueError, match=r"^max_age must"):

@@ -109,7 +109,7 @@ def test_group_without_payments_is_not_covered(engine, kind: str) -> None:
     ]
 
 
-def test_uncovered_funding_of_coin_is_missing() -> None:
+def test_uncovered_funding_is_missing() -> None:
     rows = attribution(fills(), funding(BTC={1, 2}), by="coin").set_index("coin")
     assert rows["funding"].isna().to_dict() == {"@1": False, "BTC": False, "ETH": True}
     assert rows.loc["BTC", "funding"] == -2
@@ -146,7 +146,7 @@ def test_equity_change_of_uncovered_day_is_missing() -> None:
     assert rows["equity_change"][0] == 100 - 0.5 - 1
 
 
-def test_unknown_positions_need_any_payment() -> None:
+def test_days_without_positions_need_any_payment() -> None:
     bare = two_days().drop(columns="start_position")
     rows = attribution(bare, funding(BTC={23, 24, 25}), by="day")
     assert rows["funding"].isna().tolist() == [False, False, True]
@@ -209,12 +209,12 @@ def test_sizes_as_text_are_refused() -> None:
             position_hours(fills().assign(**{name: "1"}), funding(**HELD), [], [])
 
 
-def test_without_start_positions_no_hours_are_stated() -> None:
+def test_fills_without_start_positions_state_no_hours() -> None:
     bare = fills().drop(columns="start_position")
     assert attribution(bare, funding(BTC={1}))["covers"].item() == "fills, funding"
 
 
-def test_hours_equal_those_of_report(world, rows_of) -> None:
+def test_hours_equal_the_report(world, rows_of) -> None:
     paying = list(dict.fromkeys(row.user for row in world.sources.funding))
     seen = []
     for user in paying[:8]:

@@ -63,7 +63,7 @@ payments = st.lists(
 
 
 @given(payments)
-def test_accrual_ends_at_sum_of_payments(some: list[tuple[str, int, Decimal]]) -> None:
+def test_accrual_ends_at_sum(some: list[tuple[str, int, Decimal]]) -> None:
     frame = pd.DataFrame(
         {
             "coin": [coin for coin, _, _ in some],
@@ -322,7 +322,7 @@ def test_carry_by_hand() -> None:
 @given(
     st.floats(1e3, 1e6), st.floats(0.1, 100), st.floats(-1, 10), st.sampled_from(["long", "short"])
 )
-def test_carry_is_sum_of_parts(usd: float, days: float, fee: float, side: str) -> None:
+def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
     noisy = rates(1e-5 + 1e-5 * np.sin(np.arange(96)))
     result = carry(noisy, COSTS, usd, days=days, fee_bps=fee, side=side, draws=99).iloc[0]
     parts = result[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]].sum()

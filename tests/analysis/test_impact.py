@@ -93,7 +93,7 @@ class TestResponse:
         assert lags["autocorrelation"].tolist() == pytest.approx([0.0, -1.0])
         assert lags["n"].tolist() == [2, 1]
 
-    def test_coins_do_not_mix(self) -> None:
+    def test_coins_are_apart(self) -> None:
         rows, prices = impact_tape(np.random.default_rng(3), days=4)
         other = [frame.assign(coin="ABC") for frame in (rows, prices)]
         other[0]["oid"] += 10**6
@@ -223,7 +223,7 @@ def test_exponent_is_bounded_by_search() -> None:
     assert row[["estimate", "low"]].tolist() == [-0.5, -0.5]
 
 
-def test_invalid_arguments_are_refused() -> None:
+def test_wrong_arguments_of_impact_are_named() -> None:
     fills, prices = lawful_tape(0.5)
     for name, wrong in (("max_age", 0), ("horizon", "soon"), ("lags", 0), ("level", 95)):
         with pytest.raises(ValueError, match=f"^{name}.* must"):

@@ -111,7 +111,7 @@ def test_methods_have_equal_totals(rows: list[tuple[int, int]], mark: int) -> No
 
 
 @given(trades, st.integers(1, 1000))
-def test_methods_have_equal_totals_on_frames(rows: list[tuple[int, int]], mark: int) -> None:
+def test_methods_agree_on_frames(rows: list[tuple[int, int]], mark: int) -> None:
     signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
     fills = chain(signed)
     cash = -sum(change * px for change, px in rows)

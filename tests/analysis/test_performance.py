@@ -308,7 +308,7 @@ class TestSheet:
         assert found[["sharpe", "sortino", "calmar"]].isna().all()
         assert found["volatility"] == 0.0
 
-    def test_accounts_have_own_figures(self) -> None:
+    def test_several_accounts_keep_apart(self) -> None:
         rows = pd.concat([days_of([0.1, 0.1], "0xa"), days_of([-0.1, 0.1], "0xb")])
         result = tk.performance.sheet(rows).set_index(["user", "figure"])["value"]
         assert result["0xa", "total_return"] == pytest.approx(0.21)
@@ -376,7 +376,7 @@ class TestLeaderboard:
             }
         )
 
-    def test_highest_value_ranks_first(self) -> None:
+    def test_best_value_ranks_first(self) -> None:
         result = tk.performance.leaderboard(self.ranked())
         assert result["user"].tolist() == ["0xb", "0xa", "0xc"]
         assert result["overlaps"].tolist() == [0, 0, 0]
@@ -490,7 +490,7 @@ class TestSkill:
         found = tk.performance.skill(accounts_of(np.array(halves)))
         assert found["persistence"] == pytest.approx(-1.0)
 
-    def test_luck_gives_few_discoveries(self) -> None:
+    def test_luck_alone_gives_few_discoveries(self) -> None:
         """Without skill a discovery at q <= 0.1 happens in at most 10 % of worlds."""
         rng = np.random.default_rng(2)
         found = [

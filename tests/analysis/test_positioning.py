@@ -75,7 +75,7 @@ def test_snapshots_are_measured_apart() -> None:
     pd.testing.assert_frame_equal(later, alone, check_names=False)
 
 
-def test_size_classes_sum_to_all() -> None:
+def test_classes_add_up() -> None:
     rng = np.random.default_rng(2)
     rows = pd.DataFrame(
         {"user": rng.integers(0, 60, 200).astype(str), "coin": rng.choice(["X", "Y", "Z"], 200),

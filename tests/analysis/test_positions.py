@@ -320,7 +320,7 @@ def test_fills_without_time_are_refused(engine) -> None:
             helper(engine.give(result), engine.give(PAID[PAID["user"] == ME]))
 
 
-def test_net_without_funding_excludes_it() -> None:
+def test_funding_of_trips_without_payments_is_missing() -> None:
     result = fills(FLIP[:2], user=ME, fee=0.25)
     row = round_trips(result).iloc[0]
     assert pd.isna(row["funding"])

@@ -56,7 +56,7 @@ def test_helper_result_keeps_simulated_flag() -> None:
     assert facts["inputs"]["funding"]["rows"] == 3
 
 
-def test_results_name_their_helper() -> None:
+def test_results_say_their_helper() -> None:
     total = fundings.sums(exact(said(funding())), ["coin", "day"]).attrs["toolkit"]
     assert (total["helper"], total["by"]) == ("funding.sums", ["coin", "day"])
     assert list(total["inputs"]) == ["funding"]

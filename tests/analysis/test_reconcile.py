@@ -151,7 +151,7 @@ def test_unpriced_spot_fill_hides_unified_cash(engine, kind: str, name: str) -> 
         assert "spot_cash not known" in row["causes"]
 
 
-def test_causes_have_own_columns() -> None:
+def test_causes_have_columns() -> None:
     late = example(0, 1004.5)
     late["fills"] = late["fills"].iloc[1:]
     row = done(late)

@@ -72,7 +72,7 @@ def test_cost_of_samples_equals_fit() -> None:
     pd.testing.assert_frame_equal(capacity(rows, 7.0), capacity(fit(rows), 7.0))
 
 
-def test_missing_samples_count_at_least_cost() -> None:
+def test_missing_samples_cost_at_least_smaller_size() -> None:
     """On the second day 10,000 is missing. 1,000 cost 3 then, and a larger size costs no less."""
     result = cost(samples({1e3: [1, 3], 1e4: [5, NAN]}), [1e3, 1e4], side="buy")
     assert result["too_thin"].tolist() == [0, 0.5]

@@ -42,7 +42,7 @@ def simulated():
     return tk.many(tk.validator_apr_history, validators, session=session), validators
 
 
-def test_fees_by_week_by_hand() -> None:
+def test_weekly_fees_by_hand() -> None:
     """3.65 % a year is 0.07 % a week: 1.0007 ** (365 / 7) - 1 = 3.7161 %."""
     result = staking.implied_fee(history({"v": [0.0365, 0.073]}), now=at(1) + 3 * DAY, by="week")
     assert result["whole"].tolist() == [True, False]

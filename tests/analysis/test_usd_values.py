@@ -158,7 +158,7 @@ def test_tokens_at_par_by_hand() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_unused_prices_are_named() -> None:
+def test_prices_without_effect_are_named() -> None:
     prices = {"ZZZ": Decimal(1), "HYPE": Decimal(1), "USDT0": Decimal(1), "AAA": Decimal(2)}
     text = "^prices: AAA, ZZZ has no effect. The fills use HYPE, PURR, USDC, USDE, USDH, USDT0."
     with pytest.warns(usd_values.UnusedPrices, match=text):

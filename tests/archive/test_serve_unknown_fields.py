@@ -162,7 +162,7 @@ def test_joined_records_keep_unknown_fields() -> None:
         {"time": 5, "liquidation": None},
     ],
 )
-def test_decoded_record_encodes_equal(change: dict[str, Any]) -> None:
+def test_read_record_round_trip(change: dict[str, Any]) -> None:
     row = FILL | change
     for order in (row, dict(reversed(row.items()))):
         decoded = read_record(Fill, json.dumps(order).encode())
