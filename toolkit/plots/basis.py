@@ -1,6 +1,6 @@
 """Basis and funding: how fast the basis of perps reverts, and what longs pay across dexes."""
 
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import Any, Final, overload
 
 import numpy as np
 import pandas as pd
@@ -8,12 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from toolkit.funding import PerpBasis
 from toolkit.plots import formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
-
-if TYPE_CHECKING:
-    from toolkit.funding import PerpBasis
 
 _MOST: Final = 14
 _ALL: Final = "all"
@@ -21,19 +19,19 @@ _ALL: Final = "all"
 
 @overload
 def basis(
-    basis: "PerpBasis", *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
+    basis: PerpBasis, *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Figure: ...
 
 
 @overload
 def basis(
-    basis: "PerpBasis", *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
+    basis: PerpBasis, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes: ...
 
 
 @draws_result
 def basis(
-    basis: "PerpBasis",
+    basis: PerpBasis,
     *,
     ax: Axes | None = None,
     theme: ThemeName = "auto",
@@ -145,7 +143,7 @@ def _draw_rows(ax: Axes, theme: Theme, names: list[str], rows: pd.DataFrame, col
     ax.xaxis.set_major_formatter(FuncFormatter(formats.signed_number))
 
 
-def _describe_basis(found: "PerpBasis", coins: list[str]) -> str:
+def _describe_basis(found: PerpBasis, coins: list[str]) -> str:
     table = found.params.set_index(["coin", "name"])["estimate"]
     parts = [
         f"{coin}: mean {formats.basis_points(table[coin, 'mean_bps'])} bps, half-life "

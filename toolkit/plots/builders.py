@@ -1,18 +1,16 @@
 """Builders: where their users trade, how many users stay, what a user pays."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from toolkit.builders import LifetimeValue
 from toolkit.plots import axes, formats, matrix, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
-
-if TYPE_CHECKING:
-    from toolkit.builders import LifetimeValue
 
 _ROUTES: Final = (
     ("routed_usd", "through the builder", None),
@@ -272,7 +270,7 @@ def _describe_cohorts(cohorts: pd.DataFrame) -> str:
 
 @draws_result
 def lifetime_value(
-    value: "LifetimeValue",
+    value: LifetimeValue,
     *,
     ax: Axes | None = None,
     theme: ThemeName = "auto",

@@ -1,6 +1,6 @@
 """Liquidation cascades: how far a shock carries the price, and what is liquidated on the way."""
 
-from typing import TYPE_CHECKING, Final, overload
+from typing import Final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -9,12 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from toolkit.liquidations import Cascade
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
-
-if TYPE_CHECKING:
-    from toolkit.liquidations import Cascade
 
 _OPACITIES: Final = (1.0, 0.62, 0.36, 0.16)
 """Of the rounds; the last is for all further rounds together."""
@@ -22,19 +20,19 @@ _OPACITIES: Final = (1.0, 0.62, 0.36, 0.16)
 
 @overload
 def cascade(
-    cascade: "Cascade", *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
+    cascade: Cascade, *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Figure: ...
 
 
 @overload
 def cascade(
-    cascade: "Cascade", *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
+    cascade: Cascade, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes: ...
 
 
 @draws_result
 def cascade(
-    cascade: "Cascade",
+    cascade: Cascade,
     *,
     ax: Axes | None = None,
     theme: ThemeName = "auto",

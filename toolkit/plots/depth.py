@@ -1,12 +1,11 @@
 """Depth by distance from mid, and its recovery after a shock."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
+from toolkit.depth import Resilience
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
@@ -115,7 +114,7 @@ def _describe_profile(profile: pd.DataFrame, middle: str) -> str:
 
 @draws_result
 def resilience(
-    resilience: Any,
+    resilience: Resilience,
     *,
     ax: Axes | None = None,
     theme: ThemeName = "auto",
@@ -155,7 +154,7 @@ def resilience(
     return style.finish_axes(ax, colours, _describe_recovery(resilience), simulated)
 
 
-def _draw_path(ax: Axes, theme: Theme, resilience: Any) -> None:
+def _draw_path(ax: Axes, theme: Theme, resilience: Resilience) -> None:
     path, row = resilience.path, resilience.params.set_index("name").loc["half_life"]
     seconds = np.linspace(0, path["seconds"].max(), 200)
     ax.fill_between(
@@ -176,7 +175,7 @@ def _draw_path(ax: Axes, theme: Theme, resilience: Any) -> None:
     axes.add_legend(ax, theme, ncols=3)
 
 
-def _describe_recovery(resilience: Any) -> str:
+def _describe_recovery(resilience: Resilience) -> str:
     if not len(resilience.path):
         return "Recovery of depth after shocks: no data."
     life, lost = (resilience.params.set_index("name").loc[name] for name in ("half_life", "taken"))

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
+from toolkit.execution import Markout, Spreads
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
@@ -19,7 +20,11 @@ _NAMES = ("effective", "realised", "impact")
 
 @draws_result
 def markout(
-    markout: Any, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
+    markout: Markout,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "auto",
+    transparent: bool = False,
 ) -> Axes:
     """Draw the gain of fills from later prices, with intervals.
 
@@ -69,7 +74,7 @@ def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _draw_markout(
-    ax: Axes, theme: Theme, estimate: Any, groups: list[tuple[str, pd.DataFrame]]
+    ax: Axes, theme: Theme, estimate: Markout, groups: list[tuple[str, pd.DataFrame]]
 ) -> None:
     ax.set_xscale("log")
     axes.add_zero_line(ax, theme)
@@ -129,7 +134,11 @@ def _interval_text(row: Mapping[Any, Any]) -> str:
 
 @draws_result
 def spreads(
-    spreads: Any, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
+    spreads: Spreads,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "auto",
+    transparent: bool = False,
 ) -> Axes:
     """Draw effective and realised half spreads and price impact, with intervals.
 
@@ -170,7 +179,7 @@ def spreads(
 
 
 def _draw_spreads(
-    ax: Axes, theme: Theme, estimate: Any, groups: list[tuple[str, pd.DataFrame]]
+    ax: Axes, theme: Theme, estimate: Spreads, groups: list[tuple[str, pd.DataFrame]]
 ) -> None:
     axes.add_zero_line(ax, theme)
     for number, (name, rows) in enumerate(groups):
@@ -198,12 +207,12 @@ def _draw_spreads(
     axes.add_legend(ax, theme, ncols=min(3, len(groups)))
 
 
-def _after_text(estimate: Any) -> str:
+def _after_text(estimate: Spreads) -> str:
     """Return the time after which the parts were measured; empty for parts from the tape."""
     return f" after {formats.time_span(estimate.seconds)}" if np.isfinite(estimate.seconds) else ""
 
 
-def _describe_spreads(estimate: Any, groups: list[tuple[str, pd.DataFrame]]) -> str:
+def _describe_spreads(estimate: Spreads, groups: list[tuple[str, pd.DataFrame]]) -> str:
     parts = [
         f"{name or 'all fills'}: "
         + ", ".join(

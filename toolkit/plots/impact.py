@@ -1,6 +1,6 @@
 """Price impact: the law by size of orders, the response to single orders, and their sides."""
 
-from typing import TYPE_CHECKING, Final, overload
+from typing import Final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -9,31 +9,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from toolkit.execution import Impact
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
-
-if TYPE_CHECKING:
-    from toolkit.execution import Impact
 
 _UNIT: Final = 0.01  # share of a day's volume at which the law is stated
 
 
 @overload
 def impact(
-    impact: "Impact", *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
+    impact: Impact, *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Figure: ...
 
 
 @overload
 def impact(
-    impact: "Impact", *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
+    impact: Impact, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes: ...
 
 
 @draws_result
 def impact(
-    impact: "Impact",
+    impact: Impact,
     *,
     ax: Axes | None = None,
     theme: ThemeName = "auto",
@@ -87,7 +85,7 @@ def impact(
     return panels[0] if figure is None else figure
 
 
-def _draw_law(ax: Axes, theme: Theme, found: "Impact") -> None:
+def _draw_law(ax: Axes, theme: Theme, found: Impact) -> None:
     sizes = found.sizes
     share, mean, low, high = (
         sizes[name].to_numpy(np.float64) for name in ("share", "estimate", "low", "high")
@@ -125,7 +123,7 @@ def _draw_law(ax: Axes, theme: Theme, found: "Impact") -> None:
     axes.add_legend(ax, theme, ncols=1)
 
 
-def _interval_text(found: "Impact") -> str:
+def _interval_text(found: Impact) -> str:
     row = found.params.set_index("name").loc["exponent"]
     return f" ({row['low']:.2f} to {row['high']:.2f})" if row["low"] == row["low"] else ""
 
@@ -170,7 +168,7 @@ def _set_lags(ax: Axes, theme: Theme) -> None:
     axes.add_legend(ax, theme, ncols=1)
 
 
-def _describe_impact(found: "Impact") -> str:
+def _describe_impact(found: Impact) -> str:
     rows = found.params.set_index("name")
     exponent: npt.NDArray[np.float64] = rows.loc["exponent", ["estimate", "low", "high"]].to_numpy(
         np.float64

@@ -1,7 +1,7 @@
 """Orders: transitions between statuses, last statuses, and times until orders end."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,12 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from toolkit.contract.order_states import order_state_group
+from toolkit.orders import FillTimes
 from toolkit.plots import axes, formats, matrix, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
-
-if TYPE_CHECKING:
-    from toolkit.orders import FillTimes
 
 _FIRST, _LAST = "(placed)", "(last)"
 _MAX_STATUSES = 24
@@ -235,7 +233,7 @@ def _describe_mix(rows: pd.DataFrame) -> str:
 
 @draws_result
 def fill_times(
-    times: "FillTimes",
+    times: FillTimes,
     *,
     ax: Axes | None = None,
     theme: ThemeName = "auto",
@@ -340,7 +338,7 @@ def _draw_times(
     axes.add_legend(ax, theme, ncols=3)
 
 
-def _describe_times(times: "FillTimes") -> str:
+def _describe_times(times: FillTimes) -> str:
     if not len(times.curves):
         return "Ends of orders by age: no data."
     keys = _group_columns(times.params)

@@ -1,6 +1,6 @@
 """Performance: growth and drawdown, a calendar of returns, rankings of accounts."""
 
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import Any, Final, overload
 
 import numpy as np
 import pandas as pd
@@ -8,13 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from toolkit.performance import Skill
 from toolkit.plots import axes, ranking_rows, style, themes
 from toolkit.plots.formats import MINUS
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
-
-if TYPE_CHECKING:
-    from toolkit.performance import Skill
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MAX_LABELLED_WEEKS: Final = 9
@@ -212,7 +210,7 @@ def leaderboard(
 
 @draws_result
 def skill(
-    skill: "Skill", *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
+    skill: Skill, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes:
     """Draw the performance of accounts before and after shrinkage, the best account at the top.
 

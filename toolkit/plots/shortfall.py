@@ -1,24 +1,22 @@
 """Implementation shortfall: the parts of what orders cost."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
+from toolkit.execution import Shortfall
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import ThemeName
-
-if TYPE_CHECKING:
-    from toolkit.execution import Shortfall
 
 _PARTS: Final = ("delay", "trading", "opportunity", "fees", "total")
 
 
 @draws_result
 def shortfall(
-    shortfall: "Shortfall",
+    shortfall: Shortfall,
     *,
     ax: Axes | None = None,
     theme: ThemeName = "auto",

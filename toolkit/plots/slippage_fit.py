@@ -12,6 +12,7 @@ from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, misfit_words
 from toolkit.plots import axes, formats, notebook, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
+from toolkit.slippage import SlippageFit
 
 _MAX_COINS = 4
 _SIDES = ("buy", "sell")
@@ -20,19 +21,23 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @overload
 def slippage_fit(
-    fit: Any, *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
+    fit: SlippageFit, *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
 ) -> Figure: ...
 
 
 @overload
 def slippage_fit(
-    fit: Any, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
+    fit: SlippageFit, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
 ) -> Axes: ...
 
 
 @draws_result
 def slippage_fit(
-    fit: Any, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
+    fit: SlippageFit,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "auto",
+    transparent: bool = False,
 ) -> Figure | Axes:
     """Draw the fitted cost of each size, and the medians of the samples.
 
@@ -88,7 +93,7 @@ def slippage_fit(
     return figure
 
 
-def _draw_fit(ax: Axes, theme: Theme, fit: Any, coin: str) -> None:
+def _draw_fit(ax: Axes, theme: Theme, fit: SlippageFit, coin: str) -> None:
     ax.set_xscale("log")
     ax.set_yscale("log")
     for number, side in enumerate(_SIDES):
@@ -106,7 +111,7 @@ def _draw_fit(ax: Axes, theme: Theme, fit: Any, coin: str) -> None:
     axes.add_legend(ax, theme, ncols=1)
 
 
-def _draw_side(ax: Axes, theme: Theme, fit: Any, group: Any, line: axes.LineStyle) -> None:
+def _draw_side(ax: Axes, theme: Theme, fit: SlippageFit, group: Any, line: axes.LineStyle) -> None:
     is_group = (fit.samples["coin"] == group["coin"]) & (fit.samples["side"] == group["side"])
     points = fit.samples[is_group]
     known = points[points["q50"].notna()]
@@ -141,7 +146,7 @@ def _draw_side(ax: Axes, theme: Theme, fit: Any, group: Any, line: axes.LineStyl
         ax.fill_between(sizes, low, high, color=line.colour, alpha=0.2, linewidth=0)
 
 
-def _fit_label(fit: Any, group: Any) -> str:
+def _fit_label(fit: SlippageFit, group: Any) -> str:
     params = fit.params
     is_group = (params["coin"] == group["coin"]) & (params["side"] == group["side"])
     k = params[is_group & (params["name"] == "k")].iloc[0]
@@ -156,7 +161,7 @@ def _is_misfit(group: Any) -> bool:
     return bool(group["misfit"] > LARGE_MISFIT)
 
 
-def _describe_fit(fit: Any, coins: list[str]) -> str:
+def _describe_fit(fit: SlippageFit, coins: list[str]) -> str:
     if not coins:
         return "Fitted slippage by size: no data."
     parts = []

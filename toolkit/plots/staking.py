@@ -1,7 +1,5 @@
 """Staking: yields of validators, and their ranks week by week."""
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -9,9 +7,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
-
-if TYPE_CHECKING:
-    from toolkit.staking import RankStability
+from toolkit.staking import RankStability
 
 _MAX_VALIDATORS = 20
 _DASHES = ("-", "--", "-.", ":")
@@ -84,7 +80,7 @@ def _describe_yields(rows: pd.DataFrame) -> str:
 
 @draws_result
 def validator_ranks(
-    stability: "RankStability",
+    stability: RankStability,
     *,
     ax: Axes | None = None,
     theme: ThemeName = "auto",
@@ -151,7 +147,7 @@ def _draw_ranks(ax: Axes, theme: Theme, ranks: pd.DataFrame) -> None:
     ax.set_ylabel("rank by net APR")
 
 
-def _describe_ranks(stability: "RankStability") -> str:
+def _describe_ranks(stability: RankStability) -> str:
     return (
         f"Ranks of {stability.ranks['validator'].nunique()} validators over {stability.n} weeks: "
         f"concordance {stability['concordance']:.2f}, "
