@@ -4,12 +4,8 @@ from toolkit.analysis.accounts.concentration import concentration, lorenz
 from toolkit.analysis.accounts.migration import migration
 from toolkit.analysis.accounts.positioning import positioning
 from toolkit.analysis.accounts.values import leverage, values
-from toolkit.public_path import set_public_path
+from toolkit.public_path import publish_names
 
 __all__ = ["concentration", "leverage", "lorenz", "migration", "positioning", "values"]
 
-set_public_path(globals())
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

@@ -4,7 +4,7 @@ from toolkit.analysis.builders.activity import activity
 from toolkit.analysis.builders.approvals import approval_spans
 from toolkit.analysis.builders.cohorts import LifetimeValue, cohorts, lifetime_value
 from toolkit.analysis.builders.revenue import attach_rate, revenue, routing
-from toolkit.public_path import set_public_path
+from toolkit.public_path import publish_names
 
 __all__ = [
     "LifetimeValue",
@@ -17,8 +17,4 @@ __all__ = [
     "routing",
 ]
 
-set_public_path(globals())
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

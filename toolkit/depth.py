@@ -2,12 +2,8 @@
 
 from toolkit.analysis.market.depth import consistency, imbalance, profile
 from toolkit.analysis.market.resilience import Resilience, resilience
-from toolkit.public_path import set_public_path
+from toolkit.public_path import publish_names
 
 __all__ = ["Resilience", "consistency", "imbalance", "profile", "resilience"]
 
-set_public_path(globals())
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

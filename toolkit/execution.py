@@ -8,7 +8,7 @@ from toolkit.analysis.execution.markout import Markout, markout
 from toolkit.analysis.execution.shortfall import Shortfall, shortfall
 from toolkit.analysis.execution.spreads import Spreads, spreads
 from toolkit.analysis.execution.tape import quotes
-from toolkit.public_path import set_public_path
+from toolkit.public_path import publish_names
 
 __all__ = [
     "Impact",
@@ -26,8 +26,4 @@ __all__ = [
     "toxicity",
 ]
 
-set_public_path(globals())
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

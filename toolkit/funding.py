@@ -5,7 +5,7 @@ from toolkit.analysis.funding.carry import carry
 from toolkit.analysis.funding.oracle import implied_oracle, oracle_check
 from toolkit.analysis.funding.payments import accrual, sums
 from toolkit.analysis.funding.rates import annualised
-from toolkit.public_path import set_public_path
+from toolkit.public_path import publish_names
 
 __all__ = [
     "PerpBasis",
@@ -18,8 +18,4 @@ __all__ = [
     "sums",
 ]
 
-set_public_path(globals())
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

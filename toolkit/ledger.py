@@ -1,12 +1,8 @@
 """Ledger updates: deposits, withdrawals and transfers, in USD and in tokens."""
 
 from toolkit.analysis.pnl.ledger import flows, sums, unknown
-from toolkit.public_path import set_public_path
+from toolkit.public_path import publish_names
 
 __all__ = ["flows", "sums", "unknown"]
 
-set_public_path(globals())
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

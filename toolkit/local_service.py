@@ -18,6 +18,7 @@ from toolkit.client import Recipe, Session, connect, find_cache_folder
 from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.sources import Sources
+from toolkit.public_path import publish_as
 from toolkit.service import (
     Access,
     Key,
@@ -50,6 +51,7 @@ _DIGESTED: Final = ("simulation", "service", "contract", "rules")
 _SIZES: Final = ("tiny", "demo", "large")
 
 
+@publish_as("toolkit")
 def local(
     seed: int = 7,
     size: str = "demo",
@@ -115,7 +117,8 @@ def local(
 
     Examples
     --------
-    >>> session = local(seed=7, size="tiny", default=False)
+    >>> import toolkit as tk
+    >>> session = tk.local(seed=7, size="tiny", default=False)
     >>> len(session.world["users"]), session.simulated
     (40, True)
     """

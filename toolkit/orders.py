@@ -3,12 +3,8 @@
 from toolkit.analysis.execution.fill_times import FillTimes, time_to_fill
 from toolkit.analysis.execution.orders import fill_ratio, mix, transitions
 from toolkit.analysis.execution.trigger_delay import trigger_delay
-from toolkit.public_path import set_public_path
+from toolkit.public_path import publish_names
 
 __all__ = ["FillTimes", "fill_ratio", "mix", "time_to_fill", "transitions", "trigger_delay"]
 
-set_public_path(globals())
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

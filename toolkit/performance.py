@@ -5,7 +5,7 @@ from toolkit.analysis.performance.returns import returns
 from toolkit.analysis.performance.sheet import sheet
 from toolkit.analysis.performance.skill import Skill, skill
 from toolkit.analysis.performance.trips import trip_sheet
-from toolkit.public_path import set_public_path
+from toolkit.public_path import publish_names
 
 __all__ = [
     "Skill",
@@ -16,8 +16,4 @@ __all__ = [
     "trip_sheet",
 ]
 
-set_public_path(globals())
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

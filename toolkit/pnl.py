@@ -9,7 +9,7 @@ from toolkit.analysis.pnl.lots import lots
 from toolkit.analysis.pnl.positions import positions, unrealised
 from toolkit.analysis.pnl.reconcile import reconcile
 from toolkit.analysis.pnl.round_trips import round_trips
-from toolkit.public_path import set_public_path
+from toolkit.public_path import publish_names
 
 __all__ = [
     "attribution",
@@ -24,8 +24,4 @@ __all__ = [
     "unrealised",
 ]
 
-set_public_path(globals())
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

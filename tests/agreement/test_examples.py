@@ -1,7 +1,7 @@
 """The examples of public functions run.
 
-Doctest finds a function in the module that its ``__module__`` names. Fetch functions name the
-package, whose public names are imported lazily, so doctest does not find them by itself.
+Doctest finds a function in the module that its ``__module__`` names. The functions and classes of
+`toolkit` itself are imported lazily, so doctest does not find them by itself.
 """
 
 import doctest
@@ -18,15 +18,38 @@ FUNCTIONS = [
 ]
 
 
-def test_fetch_functions_are_found() -> None:
-    assert {"user_fills", "meta", "margin_tables", "delegations"} <= set(FUNCTIONS)
+CLASSES = [
+    name
+    for name in tk.__all__
+    if inspect.isclass(value := getattr(tk, name)) and value.__module__ == "toolkit"
+]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def test_names_are_found() -> None:
+    assert {"user_fills", "meta", "margin_tables", "delegations", "concat"} <= set(FUNCTIONS)
+    assert {"Plan", "Session", "AccountStates"} <= set(CLASSES)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_example_runs(name: str) -> None:
     (example,) = doctest.DocTestFinder(recurse=False).find(getattr(tk, name), name, module=False)
     assert example.examples, f"{name} has no example"
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert run_examples([example]) == []
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_examples_of_class_run(name: str) -> None:
+    kind = getattr(tk, name)
+    own = [kind, *(value for value in vars(kind).values() if inspect.isfunction(value))]
+    finder = doctest.DocTestFinder(recurse=False)
+    examples = [example for value in own for example in finder.find(value, name, module=False)]
+    assert run_examples(examples) == []
+
+
+def run_examples(examples: list[doctest.DocTest]) -> list[str]:
+    """Return what doctest reports about examples that fail."""
     report: list[str] = []
-    doctest.DocTestRunner(optionflags=flags).run(example, out=report.append)
-    assert report == []
+    for example in examples:
+        doctest.DocTestRunner(optionflags=FLAGS).run(example, out=report.append)
+    return report

@@ -18,6 +18,7 @@ from toolkit.client.session import DataSource, Session, use
 from toolkit.client.wire import PATIENCE, ApiKey, bound_streams, budget_file
 from toolkit.errors import MissingExtra, NotConnected
 from toolkit.frames.notebook_view import register_view
+from toolkit.public_path import publish_as
 
 __all__ = ["connect", "find_cache_folder"]
 
@@ -25,6 +26,7 @@ _MOST_ATTEMPTS: Final = 100
 _CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
 
 
+@publish_as("toolkit")
 def connect(
     base_url: str | None = None,
     api_key: str | None = None,
@@ -121,7 +123,8 @@ def connect(
 
     Examples
     --------
-    >>> connect("http://127.0.0.1:8787", "a-secret", default=False)
+    >>> import toolkit as tk
+    >>> tk.connect("http://127.0.0.1:8787", "a-secret", default=False)
     <Session http://127.0.0.1:8787, with key, 0 requests, 0 points spent>
     """
     secret = api_key or os.environ.get("TOOLKIT_API_KEY")

@@ -29,6 +29,7 @@ from toolkit.contract.requests import DEXES_AT_MOST, request_points
 from toolkit.contract.response_errors import response_error
 from toolkit.display import count_text, facts_table
 from toolkit.errors import InvalidKey, NotConnected, ServiceError, Unreachable
+from toolkit.public_path import publish_as
 
 __all__ = ["DataSource", "RawAnswer", "Session", "current_session", "forget", "use"]
 
@@ -140,6 +141,7 @@ class RawAnswer:
     completeness: Completeness = field(default_factory=Completeness)
 
 
+@publish_as("toolkit")
 @dataclass(eq=False)
 class Session:
     """A connection to a service, with key and budget.

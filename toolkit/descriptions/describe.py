@@ -20,10 +20,12 @@ from toolkit.descriptions.column_words import (
 )
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import column_dtype, provenance
+from toolkit.public_path import publish_as
 
-__all__ = ["describe"]
+__all__ = ["Description", "describe"]
 
 
+@publish_as("toolkit")
 class Description(pd.DataFrame):
     """A table of words that a notebook shows without cutting a sentence."""
 
@@ -40,6 +42,7 @@ class HasParams(Protocol):
         """The figures."""
 
 
+@publish_as("toolkit")
 def describe(
     what: Callable[..., object]
     | pd.DataFrame

@@ -9,6 +9,7 @@ from toolkit.client import Session
 from toolkit.display import frames_html
 from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame, fetch_frames
 from toolkit.fetch.registry import fetches
+from toolkit.public_path import publish_as
 from toolkit.times import Time
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
 ]
 
 
+@publish_as("toolkit")
 class AccountStates(NamedTuple):
     """The perp accounts of many users, their positions, and the users that failed."""
 
@@ -31,6 +33,7 @@ class AccountStates(NamedTuple):
         return frames_html(self._asdict())
 
 
+@publish_as("toolkit")
 class BorrowLendState(NamedTuple):
     """A user's borrow/lend health, and the position in each token."""
 

@@ -17,10 +17,12 @@ from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import Operation
 from toolkit.frames import Collector, provenance
+from toolkit.public_path import publish_as
 
 __all__ = ["concat", "concat_subjects", "subjects_of"]
 
 
+@publish_as("toolkit")
 def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate fetched frames and merge their provenance.
 
@@ -61,7 +63,7 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     >>> import toolkit as tk
     >>> session = tk.local(seed=7, size="tiny", default=False)
     >>> coins = [tk.slippage_history(coin, 1_000, "1d", session=session) for coin in ("BTC", "ETH")]
-    >>> joined = concat(coins)
+    >>> joined = tk.concat(coins)
     >>> facts = tk.provenance(joined)
     >>> facts["complete"], facts["parameters"]["coins"], facts["requests"]
     ('yes', ['BTC', 'ETH'], 4)

@@ -19,6 +19,7 @@ from toolkit.fetch.pull import (
 )
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
+from toolkit.public_path import publish_as
 from toolkit.times import to_ms
 
 __all__ = ["OnError", "many"]
@@ -30,6 +31,7 @@ OnError = Literal["raise", "warn"]
 """What to do if subjects failed."""
 
 
+@publish_as("toolkit")
 def many(
     fetch: Callable[..., Answer],
     subjects: str | Iterable[str],

@@ -8,6 +8,7 @@ from toolkit.client import Session
 from toolkit.display import frames_html
 from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame, fetch_frames
 from toolkit.fetch.registry import fetches
+from toolkit.public_path import publish_as
 from toolkit.times import Time
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 
+@publish_as("toolkit")
 class DexLimits(NamedTuple):
     """The limits of a whole dex, and of each of its coins."""
 

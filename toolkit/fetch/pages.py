@@ -16,10 +16,12 @@ from toolkit.fetch.pull import (
     request_remarks,
 )
 from toolkit.frames import Collector
+from toolkit.public_path import publish_as
 
 __all__ = ["pages"]
 
 
+@publish_as("toolkit")
 def pages(
     fetch: Callable[..., pd.DataFrame], *arguments: object, **named: object
 ) -> Iterator[pd.DataFrame]:

@@ -17,6 +17,7 @@ from toolkit.fetch.pull import (
     read_pages,
     request_of,
 )
+from toolkit.public_path import publish_as
 
 __all__ = ["Plan", "plan"]
 
@@ -24,6 +25,7 @@ __all__ = ["Plan", "plan"]
 _LEAST_SHARE: Final = 1 / 50
 
 
+@publish_as("toolkit")
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a call will cost.
@@ -80,6 +82,7 @@ class Plan:
         return f"<table><caption>What the call will cost</caption><tbody>{rows}</tbody></table>"
 
 
+@publish_as("toolkit")
 def plan(
     fetch: Callable[..., object], *arguments: object, probe: bool = False, **named: object
 ) -> Plan:

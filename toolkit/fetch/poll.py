@@ -10,11 +10,13 @@ import pandas as pd
 from toolkit.client import Session, current_session
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import NotReady, RateLimited
+from toolkit.public_path import publish_as
 from toolkit.times import SECOND, to_ms
 
 __all__ = ["poll"]
 
 
+@publish_as("toolkit")
 def poll(
     timestamp_fetch: Callable[..., pd.DataFrame],
     fetch: Callable[..., pd.DataFrame],

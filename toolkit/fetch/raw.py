@@ -16,10 +16,12 @@ from toolkit.contract.requests import check_request, request_body
 from toolkit.contract.response_errors import check_no_web_page
 from toolkit.errors import AnswerInvalid, BadRequest
 from toolkit.fetch.pull import request_of, warn_incomplete
+from toolkit.public_path import publish_as
 
 __all__ = ["info", "raw"]
 
 
+@publish_as("toolkit")
 def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> Any:
     """Return the first page of an answer as parsed JSON, without columns.
 
@@ -51,6 +53,7 @@ def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> An
     return _parse_answer(request.operation, answer)
 
 
+@publish_as("toolkit")
 def info(request: Mapping[str, object], *, session: Session | None = None) -> Any:
     """Send a request body unchanged, and return the parsed answer.
 

@@ -31,6 +31,7 @@ def fetches(type: str) -> Callable[[F], F]:
 
     def register(function: F) -> F:
         vars(function)["__operation__"] = type
+        function.__module__ = "toolkit"  # where users find it
         function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{_columns_section(operation)}"
         FUNCTIONS[type] = function
         return function

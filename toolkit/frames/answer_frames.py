@@ -15,10 +15,12 @@ from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import ClearinghouseState, Record
 from toolkit.frames.collect import Collector, Extra
+from toolkit.public_path import publish_as
 
 __all__ = ["frame"]
 
 
+@publish_as("toolkit")
 def frame(
     kind: str | Mapping[str, Any] | type[Record],
     rows: Any,
@@ -58,8 +60,9 @@ def frame(
 
     Examples
     --------
+    >>> import toolkit as tk
     >>> row = {"validator": "0x" + "0" * 40, "amount": "1.5", "lockedUntilTimestamp": 0}
-    >>> frame("delegations", [row])["amount"].tolist()
+    >>> tk.frame("delegations", [row])["amount"].tolist()
     [1.5]
     """
     request = kind if isinstance(kind, Mapping) else {}

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit.display import count_text, facts_table
+from toolkit.public_path import publish_as
 
 __all__ = ["provenance"]
 
@@ -17,6 +18,7 @@ _SHOWN: Final = 10
 _FIRST: Final = 3
 
 
+@publish_as("toolkit")
 class Provenance(dict[str, Any]):
     """The origin of a frame: a dict that a notebook shows as a table.
 
@@ -33,6 +35,7 @@ class Provenance(dict[str, Any]):
         return {name: _shorten_value(value) for name, value in self.items()}
 
 
+@publish_as("toolkit")
 def provenance(frame: pd.DataFrame) -> Provenance:
     """Return where a frame comes from, and whether it is complete.
 
@@ -73,8 +76,8 @@ def provenance(frame: pd.DataFrame) -> Provenance:
 
     Examples
     --------
-    >>> from toolkit.frames import frame
-    >>> provenance(frame("delegations", []))["operation"]
+    >>> import toolkit as tk
+    >>> tk.provenance(tk.frame("delegations", []))["operation"]
     'delegations'
     """
     if not hasattr(frame, "attrs"):

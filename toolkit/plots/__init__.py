@@ -9,6 +9,7 @@ notebook shows the plot if a cell ends in it. In a script, ``ax.figure.savefig(.
 """
 
 from toolkit.installation import explain_missing
+from toolkit.public_path import publish_names
 
 with explain_missing("plots"):
     from toolkit.plots.accounts import lorenz_curve, migration_map
@@ -87,6 +88,4 @@ __all__ = [
     "waterfall",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

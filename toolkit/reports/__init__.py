@@ -1,6 +1,7 @@
 """Reports: self-contained HTML files; the same data gives the same bytes."""
 
 from toolkit.installation import explain_missing
+from toolkit.public_path import publish_names
 
 with explain_missing("reports"):
     from toolkit.reports import blocks
@@ -27,6 +28,4 @@ __all__ = [
     "wallet",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

@@ -7,6 +7,7 @@ shown.
 """
 
 from toolkit.installation import explain_missing
+from toolkit.public_path import publish_names
 
 with explain_missing("plots"):
     from toolkit.widgets.live_monitor import LiveMonitor, live_monitor
@@ -22,6 +23,4 @@ __all__ = [
     "wallet_explorer",
 ]
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+publish_names(__name__)

@@ -1,0 +1,108 @@
+"""Each public name has one path: users import it there, and pickles and tracebacks show it.
+
+`inspect.getsource` works for functions. It does not work for public classes that a private module
+defines: up to Python 3.12, inspect looks for a class in the file of its ``__module__``, which is
+the public path. The public path is worth more, and the methods of these classes have their source.
+"""
+
+import inspect
+import pickle
+import runpy
+import subprocess
+import sys
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolkit as tk
+
+ROOT = Path(__file__).parents[2]
+API = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")["api_pages"]
+
+
+def functions_and_classes() -> dict[str, Any]:
+    """Return every public function and class by the name that users write."""
+    names = API.public_names()
+    blocks = names["reports.blocks"]
+    own = {
+        f"reports.blocks.{name}": value
+        for name, value in vars(blocks).items()
+        if getattr(value, "__module__", "") == blocks.__name__ and not name.startswith("_")
+    }
+    return {
+        name: value
+        for name, value in (names | own).items()
+        if inspect.isfunction(value) or inspect.isclass(value)
+    }
+
+
+PUBLIC = functions_and_classes()
+NO_PUBLIC_CLASS = {"Sources"}  # tk.archive.world_of gives it to the local service
+EACH = pytest.mark.parametrize("name", PUBLIC)
+EACH_FUNCTION = pytest.mark.parametrize(
+    "name", [name for name, value in PUBLIC.items() if inspect.isfunction(value)]
+)
+
+
+def classes_in(annotation: object) -> Iterator[type]:
+    """Yield the classes of an annotation, also those inside unions and containers."""
+    if inspect.isclass(annotation):
+        yield annotation
+    for part in typing.get_args(annotation):
+        yield from classes_in(part)
+
+
+@EACH
+def test_module_is_public_path(name: str) -> None:
+    path = f"toolkit.{name}".rpartition(".")[0]
+    is_error = "." not in name and inspect.isclass(PUBLIC[name]) and name in tk.errors.__all__
+    assert PUBLIC[name].__module__ == ("toolkit.errors" if is_error else path), (
+        "use publish_as or publish_names of toolkit/public_path.py"
+    )
+
+
+@EACH
+def test_pickle_round_trip(name: str) -> None:
+    assert pickle.loads(pickle.dumps(PUBLIC[name])) is PUBLIC[name]
+
+
+@EACH_FUNCTION
+def test_source_of_function(name: str) -> None:
+    assert f"def {PUBLIC[name].__name__}(" in inspect.getsource(PUBLIC[name])
+
+
+@EACH_FUNCTION
+def test_returned_classes_are_public(name: str) -> None:
+    returned = typing.get_type_hints(PUBLIC[name]).get("return")
+    hidden = [
+        kind.__qualname__
+        for kind in classes_in(returned)
+        if kind.__module__.startswith("toolkit") and kind not in PUBLIC.values()
+    ]
+    assert set(hidden) <= NO_PUBLIC_CLASS, "a user cannot annotate them: export them"
+
+
+def test_private_import_shows_public_path() -> None:
+    """A result names its public class, also if nobody has used the public name before."""
+    code = (
+        "from toolkit.client.session import Session\n"
+        "from toolkit.frames.provenance import Provenance\n"
+        "import pickle\n"
+        "print(Session.__module__, pickle.loads(pickle.dumps(Provenance(rows=1))))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "toolkit {'rows': 1}\n"
+
+
+def test_results_survive_pickling() -> None:
+    with tk.local(seed=7, size="tiny") as session:
+        fills = tk.user_fills(session.world["users"][0], session=session)
+        plan = tk.plan(tk.user_fills, session.world["users"][0], session=session)
+    assert pickle.loads(pickle.dumps(plan)) == plan
+    assert pickle.loads(pickle.dumps(tk.provenance(fills))) == tk.provenance(fills)
+    assert b"toolkit.descriptions" not in pickle.dumps(tk.describe(fills))
