@@ -3,6 +3,8 @@
 import copy
 import inspect
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
@@ -38,9 +40,33 @@ EXAMPLES: list[ToolkitError] = [
     MissingColumns("closed_pnl"),
     errors.MissingExtra("this needs scipy"),
     errors.ArchiveError("damaged"),
+    errors.CommitConflict("another process"),
+    errors.StoreUnreachable("no credentials"),
+    errors.HistoryMismatch("a row is missing"),
     errors.ReportFailed("a cell failed"),
 ]
-WARNINGS = {"HistoryWarning", "RepeatedRows"}
+WARNINGS = {
+    "HistoryWarning",
+    "IncompleteWarning",
+    "KeyExposed",
+    "LimitWarning",
+    "MissingAmounts",
+    "MissingDirections",
+    "MissingFees",
+    "MissingField",
+    "MissingTokens",
+    "RepeatedRows",
+    "UnknownField",
+    "UnnamedAccount",
+    "UnusedPrices",
+}
+# The command line and the local service catch these.
+INTERNAL = {
+    "archive/runs.py: RowsDisagree",
+    "service/access.py: KeysUnreadable",
+    "service/recordings.py: NoRecordings",
+    "service/store.py: StoreDamaged",
+}
 EACH = pytest.mark.parametrize("error", EXAMPLES, ids=[type(item).__name__ for item in EXAMPLES])
 
 
@@ -55,6 +81,20 @@ def test_error_tree_is_complete() -> None:
     tried = {type(item).__name__ for item in EXAMPLES} | {"ToolkitError"} | WARNINGS
     assert tried == classes
     assert all(issubclass(getattr(errors, name), UserWarning) for name in WARNINGS)
+
+
+def test_errors_and_warnings_have_one_home() -> None:
+    """Users catch and filter them by tk.errors: no module that they meet defines another one."""
+    folder = Path(errors.__file__).parent
+    elsewhere = {
+        f"{path.relative_to(folder)}: {name}"
+        for path in folder.rglob("*.py")
+        if path.name != "errors.py" or path.parent != folder
+        for name in re.findall(
+            r"^class (\w+)\(\w*(?:Warning|Error|Exception)\)", path.read_text(), re.M
+        )
+    }
+    assert elsewhere == INTERNAL
 
 
 @EACH

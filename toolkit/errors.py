@@ -19,11 +19,28 @@
     ├── MissingExtra            a library of an extra is not installed; names the command
     ├── MissingColumns          a helper got a frame without a column that it needs
     ├── ArchiveError            the archive refuses the request, or it is damaged
+    │   ├── CommitConflict      another process appended to the same history first
+    │   ├── StoreUnreachable    the object store did not answer or refused access
+    │   └── HistoryMismatch     the service's rows differ from the archived rows
     └── ReportFailed            a report could not be built
 
-Every message says what is wrong, where, and what to do. Two classes are warnings.
-`HistoryWarning` says that rows may be missing because the service or another frame does not have
-them. `RepeatedRows` says that a helper left out rows that were in a frame twice.
+Every message says what is wrong, where, and what to do.
+
+The warnings are subclasses of UserWarning::
+
+    HistoryWarning              rows may be missing: the service or another frame lacks them
+    IncompleteWarning           requested rows are missing from a frame
+    RepeatedRows                rows that were in a frame twice were counted once
+    KeyExposed                  others than the service may read the API key
+    LimitWarning                a request waits, because its operation has a limit on calls
+    UnknownField                an answer has a field that the contract does not know
+    MissingField                an answer lacks a field that always exists
+    MissingAmounts              fills have no price, size, closed PnL or fee
+    MissingFees                 fills have no fee
+    MissingTokens               spot buys do not name the token of their fee
+    MissingDirections           rows do not state the kind of their event or order
+    UnusedPrices                a price is passed for a token that nothing uses
+    UnnamedAccount              positions of fills break, and no account is named
 """
 
 import sys
@@ -36,11 +53,21 @@ __all__ = [
     "ArchiveError",
     "BadRequest",
     "BudgetSpent",
+    "CommitConflict",
+    "HistoryMismatch",
     "HistoryWarning",
     "Incomplete",
+    "IncompleteWarning",
     "InvalidKey",
+    "KeyExposed",
+    "LimitWarning",
+    "MissingAmounts",
     "MissingColumns",
+    "MissingDirections",
     "MissingExtra",
+    "MissingFees",
+    "MissingField",
+    "MissingTokens",
     "NotConnected",
     "NotPermitted",
     "NotReady",
@@ -49,8 +76,12 @@ __all__ = [
     "ReportFailed",
     "ServiceDown",
     "ServiceError",
+    "StoreUnreachable",
     "ToolkitError",
+    "UnknownField",
+    "UnnamedAccount",
     "Unreachable",
+    "UnusedPrices",
 ]
 
 
@@ -276,6 +307,18 @@ class ArchiveError(ToolkitError):
     """The archive refuses the request, or it is damaged."""
 
 
+class CommitConflict(ArchiveError):
+    """Another process appended to the same history first."""
+
+
+class StoreUnreachable(ArchiveError):
+    """The store did not answer or refused access, so its content is unknown."""
+
+
+class HistoryMismatch(ArchiveError):
+    """The rows that the service returns for a history differ from the archived rows."""
+
+
 class ReportFailed(ToolkitError):
     """A report could not be built."""
 
@@ -289,6 +332,54 @@ class HistoryWarning(UserWarning):
 
 class RepeatedRows(UserWarning):
     """Rows are in a frame twice; a helper counted each of them once."""
+
+
+class KeyExposed(UserWarning):
+    """Others than the service may read the API key on its way."""
+
+
+class LimitWarning(UserWarning):
+    """A request waits because its operation has a limit on the number of calls."""
+
+
+class MissingField(UserWarning):
+    """An answer lacks a field that the specification says always exists.
+
+    The field is missing (NA) in the frame. The same warning is issued for a field beyond the
+    specification that the answer lacks, or whose value cannot be read.
+    """
+
+
+class UnknownField(UserWarning):
+    """An answer has a field that the contract does not know; ``extra="keep"`` shows it."""
+
+
+class IncompleteWarning(UserWarning):
+    """Rows that were requested are missing from a frame; its provenance says why."""
+
+
+class MissingAmounts(UserWarning):
+    """Fills have no price, size, closed PnL or fee."""
+
+
+class MissingFees(UserWarning):
+    """Fills have no fee."""
+
+
+class MissingTokens(UserWarning):
+    """Spot buys do not name the token of their fee."""
+
+
+class UnusedPrices(UserWarning):
+    """A price is passed for a token that no fill and no dex uses."""
+
+
+class MissingDirections(UserWarning):
+    """Rows do not state the kind of their event or order."""
+
+
+class UnnamedAccount(UserWarning):
+    """Positions of fills break, and nothing names the account of the fills."""
 
 
 def _shorten(value: object, most: int = 120) -> str:

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.common.usd_values import MissingAmounts
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingAmounts, MissingColumns
 from toolkit.pnl import attribution
 
 from .examples import (

@@ -7,8 +7,7 @@ from scipy import stats
 
 from toolkit import builders
 from toolkit.analysis.common.estimate import wilson_interval
-from toolkit.analysis.common.usd_values import MissingFees
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, MissingFees
 
 from .examples import DAY, MONDAY, times
 

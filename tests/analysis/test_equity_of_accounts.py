@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from toolkit.analysis.pnl.equity import MONEY
-from toolkit.analysis.pnl.mixed_accounts import UnnamedAccount
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, UnnamedAccount
 from toolkit.pnl import equity
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times

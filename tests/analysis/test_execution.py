@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis.common.directions import MissingDirections
 from toolkit.analysis.execution.fills import read_fills, read_marks
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, MissingDirections
 from toolkit.execution import fill_quality, markout, quotes, spreads
 
 from .examples import DAY, HOUR, MONDAY, times

@@ -6,7 +6,7 @@ import pytest
 
 import toolkit as tk
 from tests.analysis.interval_coverage import KERNEL, hold_share, impact_tape
-from toolkit.analysis.common.directions import MissingDirections
+from toolkit.errors import MissingDirections
 
 SECOND = 1_000
 

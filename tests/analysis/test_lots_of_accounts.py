@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from toolkit.analysis.pnl.mixed_accounts import UnnamedAccount
+from toolkit.errors import UnnamedAccount
 from toolkit.pnl import lots
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times

@@ -9,9 +9,7 @@ import pytest
 
 import toolkit as tk
 from tests.engines import Engine
-from toolkit.analysis.common.directions import MissingDirections
-from toolkit.analysis.common.usd_values import MissingFees, MissingTokens
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, MissingDirections, MissingFees, MissingTokens
 
 TIMES = pd.to_datetime([0, 1_000, 2_000, 4_000], unit="ms", utc=True)
 

@@ -12,8 +12,7 @@ import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, exact, times
 from tests.engines import Engine
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.pnl.mixed_accounts import UnnamedAccount
-from toolkit.errors import RepeatedRows
+from toolkit.errors import RepeatedRows, UnnamedAccount
 
 
 def fills() -> pd.DataFrame:

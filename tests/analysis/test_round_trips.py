@@ -5,8 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from toolkit.analysis.common.usd_values import MissingTokens
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, MissingTokens
 from toolkit.pnl import round_trips
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engines import ENGINES, Engine
 from toolkit.analysis.common import columns, usd_values
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingAmounts, MissingColumns, MissingFees, MissingTokens, UnusedPrices
 
 from .examples import EXACT, as_numbers
 
@@ -161,12 +161,12 @@ def test_tokens_at_par_by_hand() -> None:
 def test_prices_without_effect_are_named() -> None:
     prices = {"ZZZ": Decimal(1), "HYPE": Decimal(1), "USDT0": Decimal(1), "AAA": Decimal(2)}
     text = "^prices: AAA, ZZZ has no effect. The fills use HYPE, PURR, USDC, USDE, USDH, USDT0."
-    with pytest.warns(usd_values.UnusedPrices, match=text):
+    with pytest.warns(UnusedPrices, match=text):
         usd_values.warn_unused_prices(prices, fills(), {"tet": "usdt0"})
     usd_values.warn_unused_prices({"HYPE": Decimal(1)}, fills(), {})
     usd_values.warn_unused_prices({}, fills(), {})
     bare = columns.open_frame(pd.DataFrame({"coin": ["BTC"]}), "fills")
-    with pytest.warns(usd_values.UnusedPrices, match="The fills use no token that has a name"):
+    with pytest.warns(UnusedPrices, match="The fills use no token that has a name"):
         usd_values.warn_unused_prices({"HYPE": Decimal(1)}, bare, {})
 
 
@@ -176,7 +176,7 @@ def test_missing_amounts_are_counted_by_column() -> None:
         {"px": [1.0, NAN, NAN], "sz": [1.0] * 3, "closed_pnl": [NAN, 1.0, 1.0],
          "fee": [1.0] * 3, "builder_fee": [0.5] * 3}
     )  # fmt: skip
-    with pytest.warns(usd_values.MissingAmounts) as caught:
+    with pytest.warns(MissingAmounts) as caught:
         usd_values.warn_missing_amounts(columns.open_frame(frame, "fills"), "fills")
     text = str(caught[0].message)
     assert text.startswith(
@@ -184,10 +184,10 @@ def test_missing_amounts_are_counted_by_column() -> None:
     )
     assert "its parts" not in text
     gone = frame.assign(fee=[NAN] * 3, deployer_fee=1.0)
-    with pytest.warns(usd_values.MissingAmounts, match="its parts builder_fee and deployer_fee do"):
+    with pytest.warns(MissingAmounts, match="its parts builder_fee and deployer_fee do"):
         usd_values.warn_missing_amounts(columns.open_frame(gone, "fills"), "fills")
     bare = gone.drop(columns=["builder_fee", "deployer_fee"])
-    with pytest.warns(usd_values.MissingAmounts) as caught:
+    with pytest.warns(MissingAmounts) as caught:
         usd_values.warn_missing_amounts(columns.open_frame(bare, "fills"), "fills")
     assert "its parts" not in str(caught[0].message)
     usd_values.warn_missing_amounts(columns.open_frame(frame.fillna(1.0), "fills"), "fills")
@@ -204,13 +204,13 @@ def test_spot_buys_without_token_are_counted(count: int) -> None:
         columns=["coin", "side", "fee", "fee_token"],
     )
     word = "1 spot buy with" if count == 1 else "2 spot buys with"
-    with pytest.warns(usd_values.MissingTokens, match=f"^rows: {word} a fee but without fee_token"):
+    with pytest.warns(MissingTokens, match=f"^rows: {word} a fee but without fee_token"):
         usd_values.warn_missing_tokens(columns.open_frame(frame, "rows"), "rows")
     usd_values.warn_missing_tokens(columns.open_frame(frame[count:], "rows"), "rows")
     for name in ("fee", "fee_token"):
         bare = columns.open_frame(frame.drop(columns=name), "rows")
         usd_values.warn_missing_tokens(bare, "rows")
-    with pytest.warns(usd_values.MissingFees, match="^rows: column builder_fee is missing on ever"):
+    with pytest.warns(MissingFees, match="^rows: column builder_fee is missing on ever"):
         usd_values.warn_missing_builder_fees(
             columns.open_frame(frame.assign(builder_fee=NAN), "rows"), "rows"
         )

@@ -13,11 +13,11 @@ from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.compaction import compact_table
-from toolkit.archive.errors import CommitConflict
 from toolkit.archive.schemas import Series
 from toolkit.archive.storage import ArchiveTables, file_actions
 from toolkit.archive.verify import SeriesCheck
 from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import CommitConflict
 
 USERS = [f"0x{number:040x}" for number in (3, 1, 2)]
 FILLS = make_fills(60)

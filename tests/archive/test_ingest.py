@@ -13,8 +13,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
-from toolkit.contract.deviations import UnknownField
-from toolkit.errors import ArchiveError
+from toolkit.errors import ArchiveError, UnknownField
 
 FILLS = make_fills(300)
 

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.archive.errors import StoreUnreachable, translate_errors
+from toolkit.archive.errors import translate_errors
 from toolkit.cli.archive import archive_app
-from toolkit.errors import ArchiveError
+from toolkit.errors import ArchiveError, StoreUnreachable
 
 
 @pytest.mark.parametrize(

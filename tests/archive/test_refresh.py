@@ -107,7 +107,7 @@ def with_field(value: bytes) -> Callable[[httpx.BaseTransport], httpx.BaseTransp
 @pytest.mark.parametrize(
     "value", [b"1e400", b"-1e-400", b"1" * 400, b"[" * 50 + b"]" * 50], ids=repr
 )
-@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 def test_refresh_keeps_extreme_values(tmp_path: Path, value: bytes) -> None:
     archive, through = open_archive(tmp_path), with_field(value)
     for rows in (50, 100):

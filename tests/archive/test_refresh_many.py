@@ -21,7 +21,7 @@ from tests.archive.world import (
 )
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import IncompleteWarning
 
 USERS = [f"0x{number:040x}" for number in range(40)]
 FILLS = make_fills(60)

@@ -15,7 +15,7 @@ from toolkit.archive.runs import checked_columns
 from toolkit.archive.schemas import CHECKED_COLUMNS
 from toolkit.completeness.row_checks import HistoryChecks
 from toolkit.contract.operations import get_operation
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import IncompleteWarning
 
 FILLS = make_fills(600)
 HOLED = [*FILLS[:100], *FILLS[130:]]

@@ -20,11 +20,10 @@ from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, archived_rows, archived_words, fill_session
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.archive.errors import CommitConflict
 from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
-from toolkit.errors import ArchiveError, HistoryWarning
+from toolkit.errors import ArchiveError, CommitConflict, HistoryWarning
 
 EVERYTHING = len(FILLS) * len(USERS)
 

@@ -19,9 +19,9 @@ from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, arrow_rows
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
-from toolkit.contract.deviations import UnknownField
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
+from toolkit.errors import UnknownField
 
 FILLS = make_fills(300)
 NEWER = ("venue", "twap_id", "_columns")  # columns that the older version does not have

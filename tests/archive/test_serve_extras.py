@@ -8,7 +8,7 @@ import pytest
 import toolkit as tk
 from toolkit.archive import open as open_archive
 from toolkit.client import Session
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import IncompleteWarning
 
 
 @pytest.fixture(scope="module")

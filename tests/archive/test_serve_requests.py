@@ -23,7 +23,7 @@ from tests.archive.offline import (
 from tests.archive.world import START, USER, fill_session
 from toolkit.archive import open as open_archive
 from toolkit.client import connect
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import IncompleteWarning
 from toolkit.local_service import archived_store, site_of
 from toolkit.service import Access, Key
 from toolkit.service.http import run_server

@@ -127,8 +127,8 @@ CALLS: tuple[tuple[Any, tuple[Any, ...], dict[str, str]], ...] = (
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0].__name__)
 @pytest.mark.parametrize("archived", [False, True], ids=["service", "archive"])
-@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
-@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.MissingField")
+@pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.errors.MissingField")
 def test_unknown_fields_are_served(
     session: Session, tmp_path: Path, call: Any, archived: bool
 ) -> None:

@@ -22,8 +22,7 @@ from toolkit.cli.archive import archive_app
 from toolkit.client import Session
 from toolkit.contract.records import FundingDelta, FundingRow, SlippageSample
 from toolkit.contract.sources import Approval, Sources
-from toolkit.errors import ArchiveError
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import ArchiveError, IncompleteWarning
 from toolkit.times import HOUR, MINUTE
 
 FILLS = make_fills(300)

@@ -13,8 +13,7 @@ from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import forget
-from toolkit.errors import ArchiveError
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import ArchiveError, IncompleteWarning
 from toolkit.times import to_iso
 
 FILLS = make_fills(600)

@@ -20,7 +20,6 @@ import zstandard
 from tests.benchmarks.side_by_side import Ratio, side_by_side
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns
-from toolkit.contract.deviations import UnknownField
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.snapshots import (
     WireAccountSnapshot,
@@ -29,6 +28,7 @@ from toolkit.contract.snapshots import (
     encode,
     pack,
 )
+from toolkit.errors import UnknownField
 from toolkit.frames import Collector, Extra
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]

@@ -23,10 +23,11 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.client.budget import LEASE, Budget, Counts, LimitWarning
+from toolkit.client.budget import LEASE, Budget, Counts
 from toolkit.client.spending import SpendingWindow
 from toolkit.client.wire import budget_file
 from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import LimitWarning
 from toolkit.service import Access, Key, Site, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate

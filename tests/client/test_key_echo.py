@@ -24,8 +24,8 @@ from typer.testing import CliRunner
 import toolkit as tk
 from toolkit.cli import app
 from toolkit.client import connect
-from toolkit.client.route import KeyExposed
 from toolkit.contract.deviations import forget_deviations
+from toolkit.errors import KeyExposed
 
 KEY = 'canary"7f3a/secret<key>'
 PLAIN = "canary-7f3a-secret-key"

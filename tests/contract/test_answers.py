@@ -25,14 +25,7 @@ from toolkit.contract.answers import (
     encode_lines,
 )
 from toolkit.contract.columns import table_columns
-from toolkit.contract.deviations import (
-    KNOWN_DEVIATIONS,
-    LIBERAL,
-    NO_DEVIATIONS,
-    MissingField,
-    UnknownField,
-    forget_deviations,
-)
+from toolkit.contract.deviations import KNOWN_DEVIATIONS, LIBERAL, NO_DEVIATIONS, forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.fields import split_annotation
@@ -42,11 +35,13 @@ from toolkit.errors import (
     AnswerInvalid,
     BadRequest,
     InvalidKey,
+    MissingField,
     NotPermitted,
     NotReady,
     RateLimited,
     ServiceDown,
     ServiceError,
+    UnknownField,
 )
 
 JSON = [row for row in OPERATIONS.values() if not row.binary]

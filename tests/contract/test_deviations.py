@@ -23,13 +23,13 @@ import toolkit as tk
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, answer_type, decode
 from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
+from toolkit.contract.deviations import forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
-from toolkit.errors import AnswerInvalid
+from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 from toolkit.frames import Collector
 
 Step = str | int
@@ -376,7 +376,7 @@ def record_places(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[Ste
             yield from record_places(inner, (*path, at))
 
 
-@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 @EVERY
 def test_no_unknown_field_is_lost(case: str) -> None:
     """A field of any record of an answer is in a column, or in the provenance if it has no row."""

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.columns import record_columns
-from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
+from toolkit.contract.deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
     WireAccountSnapshot,
@@ -30,7 +30,7 @@ from toolkit.contract.snapshots.messagepack import read_head
 from toolkit.contract.snapshots.twap_scan import scan_twaps
 from toolkit.contract.snapshots.twaps import read_singly, twap_columns
 from toolkit.contract.snapshots.unknown_values import LazyColumns, value_text
-from toolkit.errors import AnswerDamaged, AnswerInvalid
+from toolkit.errors import AnswerDamaged, AnswerInvalid, MissingField, UnknownField
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
 TWAPS = OPERATIONS["perpTwapSnapshots"]
@@ -352,7 +352,7 @@ def test_unknown_keys_of_objects_become_columns() -> None:
     assert row["snapshot.extra"] == "[[]]"
 
 
-@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 @pytest.mark.parametrize("others", [0, 60])
 def test_unknown_values_stay_in_their_rows(others: int) -> None:
     """Each value stands in its own row, also if most entries are read at once."""
@@ -372,7 +372,7 @@ def test_unknown_values_stay_in_their_rows(others: int) -> None:
     assert [row["snapshot.value_3"] for row in got] == ["note"] * (others + 1) + [None]
 
 
-@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -598,7 +598,7 @@ def test_mixed_layouts_are_scanned() -> None:
     assert texts["pm_total_account_value"][2:5].tolist() == [9.0] * 3
 
 
-@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 @pytest.mark.parametrize("others", [0, 60])
 @pytest.mark.parametrize("further", [(7,), ("new",), (0.5, [["USDC"]])])
 def test_values_of_short_tuples_are_unknown(others: int, further: tuple[Any, ...]) -> None:

@@ -18,8 +18,7 @@ from toolkit import fetch
 from toolkit.client import Session, connect, forget
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.errors import BadRequest, Incomplete, NotConnected
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import BadRequest, Incomplete, IncompleteWarning, NotConnected
 from toolkit.frames import column_dtype, provenance
 
 # Orders of these days may be missing, which is a warning: tests/fetch/test_notices.py.

@@ -26,7 +26,7 @@ import stamina
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import IncompleteWarning
 from toolkit.fetch.workers import Workers
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key, build_store

@@ -9,7 +9,7 @@ import stamina
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import IncompleteWarning
 
 NOBODY = "0x" + "0" * 39 + "9"
 

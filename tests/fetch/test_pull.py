@@ -12,7 +12,7 @@ import stamina
 import toolkit as tk
 from tests.fetch.wire import fill
 from toolkit.client import connect
-from toolkit.fetch.pull import IncompleteWarning
+from toolkit.errors import IncompleteWarning
 from toolkit.times import to_iso
 
 USER = "0x" + "a" * 40

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.analysis.common.usd_values import MissingAmounts
-from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
+from toolkit.contract.deviations import forget_deviations
+from toolkit.errors import MissingAmounts, MissingField, UnknownField
 
 OPEN_ORDER = {
     **{"coin": "BTC", "side": "B", "limitPx": "1.5", "sz": "2.0", "origSz": "2.0"},

@@ -9,8 +9,7 @@ import pytest
 from tests.analysis.examples import times
 from tests.engines import Engine
 from tests.reality.rows import fills_of
-from toolkit.analysis.common.usd_values import UnusedPrices
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, UnusedPrices
 from toolkit.pnl import attribution, round_trips
 
 PRICES = {"USDH": 0.998}

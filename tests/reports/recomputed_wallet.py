@@ -8,7 +8,7 @@ import pandas as pd
 
 import toolkit as tk
 from tests.reports.compute_once import compute_once
-from toolkit.analysis.common.usd_values import MissingAmounts
+from toolkit.errors import MissingAmounts
 from toolkit.reports.wallet_report import WalletResults
 
 Values = dict[str, Any]

@@ -17,7 +17,6 @@ from toolkit.archive.coverage import (
     summarize_series,
     summarize_tables,
 )
-from toolkit.archive.errors import CommitConflict
 from toolkit.archive.ingest import ingest_bulk, ingest_frame, ingest_recordings
 from toolkit.archive.read import Engine, read_frames, scan_table
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
@@ -34,7 +33,7 @@ from toolkit.archive.verify import Finding, verify_tables
 from toolkit.client import Session, current_session
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.records import Record
-from toolkit.errors import ArchiveError, Incomplete, ToolkitError
+from toolkit.errors import ArchiveError, CommitConflict, Incomplete, ToolkitError
 from toolkit.fetch.snapshots import account_value_snapshots
 from toolkit.fetch.workers import ClusterClient
 from toolkit.frames import Extra

@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit.archive.compaction import join_small_files
-from toolkit.archive.errors import CommitConflict
 from toolkit.archive.schemas import (
     ANSWERS,
     PULLS,
@@ -38,6 +37,7 @@ from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract
 from toolkit.completeness.row_checks import BreakLog
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import CommitConflict
 from toolkit.times import to_ms
 
 __all__ = [

@@ -1,10 +1,4 @@
-"""Errors of the archive.
-
-``ArchiveError`` (in `toolkit.errors`)
-    ``CommitConflict``: another process appended to the same history first.
-    ``StoreUnreachable``: the object store did not answer or refused access.
-    ``HistoryMismatch``: the service's rows differ from the archived rows.
-"""
+"""Errors of deltalake, pyarrow and object stores become `ArchiveError` and its subclasses."""
 
 import os
 import re
@@ -17,13 +11,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from toolkit.errors import ArchiveError, ToolkitError
+from toolkit.errors import ArchiveError, CommitConflict, StoreUnreachable, ToolkitError
 from toolkit.installation import install_command
 
 __all__ = [
-    "CommitConflict",
-    "HistoryMismatch",
-    "StoreUnreachable",
     "error_text",
     "explain_missing_library",
     "hide_panics",
@@ -54,18 +45,6 @@ _STORE_VARIABLES: Final = ("AWS_", "AZURE_", "GOOGLE_")
 _SECRET_NAME: Final = re.compile(r"secret|token|password|key", re.IGNORECASE)
 _SHORTEST_SECRET: Final = 6  # characters
 _ADVICE: Final = "; toolkit archive verify shows what is damaged"
-
-
-class CommitConflict(ArchiveError):
-    """Another process appended to the same history first."""
-
-
-class StoreUnreachable(ArchiveError):
-    """The store did not answer or refused access, so its content is unknown."""
-
-
-class HistoryMismatch(ArchiveError):
-    """The rows that the service returns for a history differ from the archived rows."""
 
 
 @contextmanager

@@ -39,7 +39,6 @@ from toolkit.archive.coverage import (
     read_log,
     read_series_log,
 )
-from toolkit.archive.errors import CommitConflict, HistoryMismatch
 from toolkit.archive.refresh import ArchivedAnswer, append_answers
 from toolkit.archive.runs import RunOverlap, checked_columns, count_run_rows, read_runs
 from toolkit.archive.schemas import (
@@ -64,7 +63,7 @@ from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import PageReader, key_getter
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.display import count_text
-from toolkit.errors import ArchiveError, Incomplete, ToolkitError
+from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, Incomplete, ToolkitError
 from toolkit.frames import provenance
 from toolkit.times import to_iso, to_ms
 

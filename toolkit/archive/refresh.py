@@ -32,7 +32,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes, read_log, read_series_log
-from toolkit.archive.errors import CommitConflict, HistoryMismatch
 from toolkit.archive.runs import (
     HistoryPull,
     PulledRows,
@@ -51,9 +50,16 @@ from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.display import count_text
-from toolkit.errors import ArchiveError, HistoryWarning, ToolkitError, warn_caller
-from toolkit.fetch.pull import (
+from toolkit.errors import (
+    ArchiveError,
+    CommitConflict,
+    HistoryMismatch,
+    HistoryWarning,
     IncompleteWarning,
+    ToolkitError,
+    warn_caller,
+)
+from toolkit.fetch.pull import (
     Request,
     announce,
     answer_remarks,

@@ -27,7 +27,6 @@ from toolkit.archive.coverage import (
     pulled_ranges,
     read_noted_runs,
 )
-from toolkit.archive.errors import HistoryMismatch
 from toolkit.archive.schemas import CHECKED_COLUMNS, COMPLETE, RowOrigin, Series, arrow_rows
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
@@ -36,7 +35,7 @@ from toolkit.completeness.row_checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.display import count_text
-from toolkit.errors import ArchiveError, ToolkitError
+from toolkit.errors import ArchiveError, HistoryMismatch, ToolkitError
 from toolkit.fetch.pull import prepare_request, read_pages
 from toolkit.times import HOUR, to_iso, to_ms
 

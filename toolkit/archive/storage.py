@@ -25,15 +25,9 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
-from toolkit.archive.errors import (
-    CommitConflict,
-    StoreUnreachable,
-    hide_panics,
-    load_deltalake,
-    translate_errors,
-)
+from toolkit.archive.errors import hide_panics, load_deltalake, translate_errors
 from toolkit.archive.schemas import ANSWERS, FREEZES, PULLS, SCHEMAS, Series
-from toolkit.errors import ArchiveError
+from toolkit.errors import ArchiveError, CommitConflict, StoreUnreachable
 from toolkit.installation import package_version
 
 __all__ = [

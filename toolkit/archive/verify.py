@@ -32,7 +32,7 @@ from toolkit.archive.coverage import (
     read_log,
     select_table_log,
 )
-from toolkit.archive.errors import StoreUnreachable, error_text
+from toolkit.archive.errors import error_text
 from toolkit.archive.runs import is_run_complete
 from toolkit.archive.schemas import (
     ANSWERS,
@@ -61,7 +61,7 @@ from toolkit.completeness.row_checks import HistoryChecks, RowBreak
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
 from toolkit.display import count_text
-from toolkit.errors import ArchiveError
+from toolkit.errors import ArchiveError, StoreUnreachable
 from toolkit.times import to_iso
 
 __all__ = ["Finding", "SeriesCheck", "verify_tables"]

@@ -1,9 +1,10 @@
 """The client of the service: sessions, retries, the points budget."""
 
-from toolkit.client.budget import Counts, LimitWarning
+from toolkit.client.budget import Counts
 from toolkit.client.connection import connect, find_cache_folder
 from toolkit.client.recipe import Recipe
 from toolkit.client.session import RawAnswer, Session, current_session, forget, use
+from toolkit.errors import LimitWarning
 
 __all__ = [
     "Counts",

@@ -11,18 +11,14 @@ from typing import Any, Final
 from toolkit.client.spending import SpendingWindow
 from toolkit.contract.operations import Operation
 from toolkit.display import count_text
-from toolkit.errors import BudgetSpent
+from toolkit.errors import BudgetSpent, LimitWarning
 
-__all__ = ["LEASE", "Budget", "Counts", "LimitWarning", "Spending"]
+__all__ = ["LEASE", "Budget", "Counts", "Spending"]
 
 LEASE: Final = 120.0
 """Seconds that a request may be on its way without an answer."""
 
 _SHORT: Final = 5.0  # seconds; a shorter wait needs no warning
-
-
-class LimitWarning(UserWarning):
-    """A request waits because its operation has a limit on the number of calls."""
 
 
 @dataclass(eq=False, slots=True)

@@ -5,9 +5,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-
-class KeyExposed(UserWarning):
-    """Others than the service may read the API key on its way."""
+from toolkit.errors import KeyExposed
 
 
 def address_problem(base_url: str) -> str:

@@ -18,24 +18,13 @@ from typing import Any, Final, Literal, get_args, get_origin
 from toolkit.contract.fields import RecordField, is_record, record_fields
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Record
+from toolkit.errors import MissingField, UnknownField
 
 MOST_UNKNOWN: Final = 64
 """The most unknown fields of one operation that are remembered, to bound the memory."""
 
 UNSUITABLE = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')
 """Characters that the name of a struct's field cannot have."""
-
-
-class UnknownField(UserWarning):
-    """An answer has a field that the contract does not know; ``extra="keep"`` shows it."""
-
-
-class MissingField(UserWarning):
-    """An answer lacks a field that the specification says always exists.
-
-    The field is missing (NA) in the frame. The same warning is issued for a field beyond the
-    specification that the answer lacks, or whose value cannot be read.
-    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,9 @@ import pandas as pd
 
 from toolkit.client import Session, current_session
 from toolkit.contract.operations import Operation
-from toolkit.errors import HistoryWarning, Incomplete, ToolkitError, warn_caller
+from toolkit.errors import HistoryWarning, Incomplete, IncompleteWarning, ToolkitError, warn_caller
 from toolkit.fetch.concat import concat_subjects, subjects_of
-from toolkit.fetch.pull import (
-    IncompleteWarning,
-    pop_held_warning,
-    prepare_request,
-)
+from toolkit.fetch.pull import pop_held_warning, prepare_request
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.public_path import publish_as

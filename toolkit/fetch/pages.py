@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from toolkit.completeness.certificate import Certificate, gap_remarks
-from toolkit.errors import Incomplete, warn_caller
+from toolkit.errors import Incomplete, IncompleteWarning, warn_caller
 from toolkit.fetch.pull import (
-    IncompleteWarning,
     announce,
     check_one_frame,
     read_pages,

@@ -42,6 +42,7 @@ from toolkit.errors import (
     BudgetSpent,
     HistoryWarning,
     Incomplete,
+    IncompleteWarning,
     ServiceError,
     ToolkitError,
     warn_caller,
@@ -52,7 +53,6 @@ from toolkit.times import to_iso, to_ms
 
 __all__ = [
     "Extra",
-    "IncompleteWarning",
     "Numbers",
     "OnIncomplete",
     "Page",
@@ -82,10 +82,6 @@ OnIncomplete = Literal["raise", "warn"]
 
 _HELD_WARNING: Final = "not warned of"
 """Key in provenance, between a quiet call and the call that it works for."""
-
-
-class IncompleteWarning(UserWarning):
-    """Rows that were requested are missing from a frame; its provenance says why."""
 
 
 def fetch_frame(operation: str, **arguments: Any) -> pd.DataFrame:

@@ -163,9 +163,10 @@ def _draw_path(ax: Axes, theme: Theme, resilience: Resilience) -> None:
     )  # fmt: skip
     ax.plot(path["seconds"], path["q50"], "o", markersize=4, color=theme.good, label="median")
     label = f"half-life {row['estimate']:.1f} s"
-    if row["low"] == row["low"]:
-        label += f" ({row['low']:.1f} to {row['high']:.1f})"
-        ax.axvspan(row["low"], row["high"], color=theme.bad, alpha=0.25, linewidth=0)
+    low, high = row[["low", "high"]].to_numpy(np.float64)
+    if low == low:
+        label += f" ({low:.1f} to {high:.1f})"
+        ax.axvspan(low, high, color=theme.bad, alpha=0.25, linewidth=0)
     ax.plot(seconds, 1 - 2 ** (-seconds / row["estimate"]), "--", color=theme.bad, label=label)
     ax.plot([row["estimate"]] * 2, [0, 0.5], ":", color=theme.bad)
     ax.set_xlim(0, seconds[-1])

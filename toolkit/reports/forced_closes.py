@@ -8,7 +8,7 @@ import pandas as pd
 
 from toolkit import pnl
 from toolkit.analysis.common import directions
-from toolkit.analysis.common.usd_values import MissingAmounts
+from toolkit.errors import MissingAmounts
 from toolkit.reports.wallet_frames import WalletFrames
 from toolkit.rules.directions import LIQUIDATED
 

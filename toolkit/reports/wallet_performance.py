@@ -8,8 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit import funding, performance, plots, pnl
-from toolkit.analysis.common.usd_values import MissingAmounts
-from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import BlockList

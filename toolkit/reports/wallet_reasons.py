@@ -7,7 +7,7 @@ import pandas as pd
 
 from toolkit import pnl
 from toolkit.analysis.common.timestamps import ms_from_times
-from toolkit.analysis.common.usd_values import MissingAmounts
+from toolkit.errors import MissingAmounts
 from toolkit.plots import formats
 from toolkit.reports.report_frames import is_perp
 from toolkit.reports.sentences import Paragraph, Sentence, sentence

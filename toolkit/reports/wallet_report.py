@@ -14,7 +14,7 @@ import pandas as pd
 from toolkit import funding, plots, pnl, slippage
 from toolkit.analysis.common import usd_values
 from toolkit.client import Session
-from toolkit.errors import MissingColumns, ReportFailed
+from toolkit.errors import MissingAmounts, MissingColumns, ReportFailed
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import BlockList, TitleBlock
 from toolkit.reports.example import example_account
@@ -56,7 +56,7 @@ class WalletResults:
         ledger = None if by == "coin" else frames.ledger
         with warnings.catch_warnings():
             # The report states the missing amounts itself (`missing_counts`).
-            warnings.simplefilter("ignore", usd_values.MissingAmounts)
+            warnings.simplefilter("ignore", MissingAmounts)
             result: pd.DataFrame = pnl.attribution(
                 frames.fills,
                 self.funding,

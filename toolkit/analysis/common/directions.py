@@ -13,7 +13,7 @@ import narwhals as nw
 
 from toolkit.analysis.common import columns
 from toolkit.analysis.common.markets import is_outcome
-from toolkit.errors import warn_caller
+from toolkit.errors import MissingDirections, warn_caller
 from toolkit.rules.directions import (
     AUTO_DELEVERAGING,
     CONVERSIONS,
@@ -92,10 +92,6 @@ def warn_missing_directions(
             "liquidations count as trades here. Fetch the rows again, or remove such rows."
         )
         warn_caller(message, MissingDirections)
-
-
-class MissingDirections(UserWarning):
-    """Rows do not state the kind of their event or order."""
 
 
 def _direction() -> nw.Expr:

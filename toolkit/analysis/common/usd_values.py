@@ -22,7 +22,14 @@ import pandas as pd
 from toolkit.analysis.common import columns, markets
 from toolkit.analysis.common.columns import Frame, Numbers
 from toolkit.display import count_text
-from toolkit.errors import MissingColumns, warn_caller
+from toolkit.errors import (
+    MissingAmounts,
+    MissingColumns,
+    MissingFees,
+    MissingTokens,
+    UnusedPrices,
+    warn_caller,
+)
 
 CASH = ("USDC", "")
 """Tokens that count as USD. Transfers of USDC have an empty token."""
@@ -32,22 +39,6 @@ COLLATERAL_TOKENS: Mapping[int, str] = {0: "USDC", 235: "USDE", 268: "USDT0", 36
 
 Prices = Mapping[str, float | Decimal | str]
 """Token -> USD."""
-
-
-class UnusedPrices(UserWarning):
-    """A price is passed for a token that no fill and no dex uses."""
-
-
-class MissingFees(UserWarning):
-    """Fills have no fee."""
-
-
-class MissingAmounts(UserWarning):
-    """Fills have no price, size, closed PnL or fee."""
-
-
-class MissingTokens(UserWarning):
-    """Spot buys do not name the token of their fee."""
 
 
 def warn_missing_amounts(frame: Frame, what: str) -> None:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
+from toolkit.analysis.common import columns, grouping, markets, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution.orders import events_in_order
-from toolkit.errors import warn_caller
+from toolkit.errors import MissingDirections, warn_caller
 from toolkit.installation import explain_missing
 from toolkit.times import SECOND, Time, to_ms
 
@@ -171,7 +171,7 @@ def _read_orders(orders: IntoFrame, keys: list[str]) -> pd.DataFrame:
         warn_caller(
             f"orders: {' and '.join(markers)} missing in every row, so market orders count as "
             "resting orders. Fetch the rows again.",
-            directions.MissingDirections,
+            MissingDirections,
         )
     for key in keys:
         if key in _COLUMNS:

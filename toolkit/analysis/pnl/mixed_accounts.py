@@ -24,11 +24,7 @@ import numpy as np
 from toolkit.analysis.common.owners import SEVERAL_ACCOUNTS, account_names
 from toolkit.analysis.pnl.fill_order import IntegerFills
 from toolkit.display import count_text
-from toolkit.errors import warn_caller
-
-
-class UnnamedAccount(UserWarning):
-    """Positions of fills break, and nothing names the account of the fills."""
+from toolkit.errors import UnnamedAccount, warn_caller
 
 
 class ChainBreaks(NamedTuple):
