@@ -285,10 +285,10 @@ it. A helper that follows one account's history (positions, lots, round trips, e
 raises an error if the column is missing and the provenance or the position chains show
 several accounts. Two signs show them: one trade id with both sides, and a fill that continues
 from a fill that is not the one before it. If you join a few fills of two accounts with
-`pandas.concat`, they look like one account with missing fills. A `tk.errors.UnnamedAccount` warning is
-issued if a fill does not begin at the position after the fill before, and neither the frame nor
-its provenance names the account. If the two accounts traded different coins, there is no such
-break and no warning, and their position chains are right.
+`pandas.concat`, they look like one account with missing fills. A `tk.errors.UnnamedAccount`
+warning is issued if a fill does not begin at the position after the fill before, and neither the
+frame nor its provenance names the account. If the two accounts traded different coins, there is no
+such break and no warning, and their position chains are right.
 
 What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
 

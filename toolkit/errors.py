@@ -45,7 +45,6 @@ The warnings are subclasses of UserWarning::
 
 import sys
 import warnings
-from typing import Any
 
 __all__ = [
     "AnswerDamaged",
@@ -128,7 +127,7 @@ class ServiceError(ToolkitError):
         status = "" if self.status is None else f" (status {self.status})"
         return f"{where}{self.message}{status}{hint}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling, and pools pickle errors.
         return (type(self), (self.message,), self.__dict__)
 
@@ -173,13 +172,23 @@ class RateLimited(ServiceError):
     ----------
     retry_after : float, optional
         Seconds to wait, if the service named them.
+    status, operation, hint
+        As in `ServiceError`.
     """
 
     status: int | None = 429
     hint = "Wait, or give the session a points_per_minute that matches the key"
 
-    def __init__(self, message: str, *, retry_after: float | None = None, **facts: Any) -> None:
-        super().__init__(message, **facts)
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+        operation: str = "",
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, status=status, operation=operation, hint=hint)
         self.retry_after = retry_after
 
 
@@ -250,7 +259,7 @@ class AnswerInvalid(ToolkitError):
         shown = "" if self.value is None else f"; value {_shorten(self.value)}"
         return f"{', '.join(where)}: {self.message}{shown}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.message,), self.__dict__)
 
 
@@ -277,7 +286,7 @@ class Incomplete(ToolkitError):
         self,
         message: str,
         *,
-        rows: Any = None,
+        rows: object = None,
         cursor: str | None = None,
         failed: dict[str, ToolkitError] | None = None,
     ) -> None:

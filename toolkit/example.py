@@ -12,11 +12,12 @@ True
 same names.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from toolkit.client import Session, current_session
+from toolkit.contract.sources import WorldFacts
 from toolkit.errors import NotConnected
 
 __all__ = ["stories"]
@@ -79,7 +80,7 @@ class _NoExample(NotConnected, AttributeError):
     """No such account; it is also an AttributeError, as `hasattr` and `help` expect."""
 
 
-def _simulated_world(session: Session | None = None) -> dict[str, Any]:
+def _simulated_world(session: Session | None = None) -> WorldFacts:
     try:
         session = current_session(session)
     except NotConnected:

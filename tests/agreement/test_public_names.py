@@ -5,8 +5,10 @@ defines: up to Python 3.12, inspect looks for a class in the file of its ``__mod
 the public path. The public path is worth more, and the methods of these classes have their source.
 """
 
+import ast
 import inspect
 import pickle
+import re
 import runpy
 import subprocess
 import sys
@@ -40,7 +42,8 @@ def functions_and_classes() -> dict[str, Any]:
 
 
 PUBLIC = functions_and_classes()
-NO_PUBLIC_CLASS = {"Sources"}  # tk.archive.world_of gives it to the local service
+# tk.archive.world_of gives them to the local service.
+NO_PUBLIC_CLASS = {"Sources", "WorldFacts"}
 EACH = pytest.mark.parametrize("name", PUBLIC)
 EACH_FUNCTION = pytest.mark.parametrize(
     "name", [name for name, value in PUBLIC.items() if inspect.isfunction(value)]
@@ -53,6 +56,19 @@ def classes_in(annotation: object) -> Iterator[type]:
         yield annotation
     for part in typing.get_args(annotation):
         yield from classes_in(part)
+
+
+def test_stub_lists_each_name_once() -> None:
+    tree = ast.parse((ROOT / "toolkit" / "__init__.pyi").read_text())
+    imported = [
+        alias.name
+        for statement in tree.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    ]
+    assert sorted(imported) == tk.__all__
+    assigned = [statement for statement in tree.body if isinstance(statement, ast.Assign)]
+    assert assigned == [], "lazy_loader makes __all__ from the imports"
 
 
 @EACH
@@ -83,6 +99,62 @@ def test_returned_classes_are_public(name: str) -> None:
         if kind.__module__.startswith("toolkit") and kind not in PUBLIC.values()
     ]
     assert set(hidden) <= NO_PUBLIC_CLASS, "a user cannot annotate them: export them"
+
+
+def signatures(name: str) -> Iterator[tuple[str, inspect.Signature]]:
+    """Yield the signatures of a function, or of the public methods of a class."""
+    value = PUBLIC[name]
+    if inspect.isfunction(value):
+        yield name, inspect.signature(value)
+        return
+    if issubclass(value, Exception):
+        yield name, inspect.signature(value.__init__)
+        return
+    for key, member in API.list_members(value).items():
+        function = member.fget if isinstance(member, property) else member
+        function = getattr(function, "__func__", function)
+        if inspect.isfunction(function) and (key == "__init__" or key[0] != "_"):
+            yield f"{name}.{key}", inspect.signature(function)
+
+
+def annotations(name: str) -> Iterator[tuple[str, object]]:
+    """Yield the annotations of a function, or of the public methods and fields of a class."""
+    for place, signature in signatures(name):
+        yield f"{place} ->", signature.return_annotation
+        for parameter in signature.parameters.values():
+            yield f"{place}({parameter.name})", parameter.annotation
+    if inspect.isclass(PUBLIC[name]):
+        for kind in PUBLIC[name].__mro__:
+            if kind.__module__.partition(".")[0] == "toolkit":
+                fields = vars(kind).get("__annotations__", {})
+                yield from ((f"{name}.{key}", fields[key]) for key in fields if key[0] != "_")
+
+
+def has_any(annotation: object) -> bool:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return bool(re.search(r"\bAny\b", text.replace(SHAPE_OF_NUMPY, "numpy.ndarray[")))
+
+
+SHAPE_OF_NUMPY = "numpy.ndarray[tuple[typing.Any, ...], "  # numpy.typing.NDArray is written with it
+
+
+@EACH
+def test_no_any_in_signature(name: str) -> None:
+    found = [place for place, annotation in annotations(name) if has_any(annotation)]
+    assert found == [], "write object, a Protocol, a TypedDict or the class of the result"
+
+
+def test_any_is_found() -> None:
+    assert has_any("Callable[..., Any]")
+    assert has_any(dict[str, Any])
+    assert not has_any("AnyColumn")
+    places = {place for name in ("archive.Archive", "Plan") for place, _ in annotations(name)}
+    assert {"archive.Archive.refresh(fetch)", "Plan.rows"} <= places
+
+
+@EACH_FUNCTION
+def test_type_hints_resolve(name: str) -> None:
+    assert "return" in typing.get_type_hints(PUBLIC[name])
 
 
 def test_private_import_shows_public_path() -> None:

@@ -1,6 +1,7 @@
 """The public interface as users type it. Nothing runs here: mypy checks it, strictly."""
 
 import datetime as dt
+import warnings
 from typing import assert_type
 
 import pandas as pd
@@ -24,6 +25,19 @@ def examples(session: tk.Session) -> None:
     assert_type(tk.example.stories(), pd.DataFrame)
     assert_type(tk.example.stories(session), pd.DataFrame)
     tk.local(seed=7, size="tiny", clock="live")
+
+
+def results(session: tk.Session, archive: tk.archive.Archive, frame: pd.DataFrame) -> None:
+    # What a call returns has a public name, so that users can annotate it.
+    assert_type(tk.plan(tk.user_fills, USER), tk.Plan)
+    assert_type(tk.provenance(frame), tk.Provenance)
+    assert_type(archive.ingest(frame), tk.archive.Ingested)
+    assert_type(archive.refresh(tk.user_fills_by_time, USER, start="7d"), tk.archive.Refreshed)
+    assert_type(tk.raw(tk.meta, dex="flx"), object)
+    if session.world is not None:
+        assert_type(session.world["users"], list[str])
+    tk.plots.spreads(frame)  # type: ignore[arg-type]
+    warnings.simplefilter("ignore", tk.errors.MissingFees)
 
 
 def fetching(session: tk.Session) -> None:

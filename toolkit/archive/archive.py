@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Final, Literal, TypedDict, TypeVar, Unpack, overload
 
 import pandas as pd
 
@@ -17,7 +17,7 @@ from toolkit.archive.coverage import (
     summarize_series,
     summarize_tables,
 )
-from toolkit.archive.ingest import ingest_bulk, ingest_frame, ingest_recordings
+from toolkit.archive.ingest import Ingested, ingest_bulk, ingest_frame, ingest_recordings
 from toolkit.archive.read import Engine, read_frames, scan_table
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
 from toolkit.archive.refresh_plan import ALL_TOKENS, RefreshPlan, make_refresh_plan
@@ -42,6 +42,10 @@ from toolkit.times import Time, to_ms
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
     from polars import LazyFrame
+    from pyspark.sql import DataFrame as SparkFrame
+    from pyspark.sql import SparkSession
+
+    Scanned = DuckDBPyRelation | LazyFrame | pd.DataFrame | SparkFrame
 
 __all__ = ["Archive", "open", "open_existing"]
 
@@ -53,7 +57,7 @@ _FROZEN_PATH: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
 class _Rows(TypedDict, total=False):
     """The arguments of `Archive.scan` that select rows and columns."""
 
-    operation: str | Callable[..., Any] | None
+    operation: str | Callable[..., object] | None
     subject: str | None
     start: Time | None
     end: Time | None
@@ -68,7 +72,7 @@ class Archive:
         self,
         tables: ArchiveTables,
         frozen: str | None = None,
-        manifest: Mapping[str, Any] | None = None,
+        manifest: Mapping[str, object] | None = None,
     ) -> None:
         self.tables = tables
         self.frozen = frozen
@@ -88,11 +92,11 @@ class Archive:
 
     def refresh(
         self,
-        fetch: Callable[..., Any],
-        *arguments: Any,
+        fetch: Callable[..., object],
+        *arguments: object,
         session: Session | None = None,
         rows_per_commit: int = ROWS_PER_COMMIT,
-        **named: Any,
+        **named: object,
     ) -> Refreshed:
         """Fetch what is missing, and append it.
 
@@ -139,13 +143,13 @@ class Archive:
 
     def refresh_many(
         self,
-        fetch: Callable[..., Any],
+        fetch: Callable[..., object],
         subjects: Iterable[str],
-        *arguments: Any,
+        *arguments: object,
         session: Session | None = None,
         executor: Executor | ClusterClient | None = None,
         rows_per_commit: int = ROWS_PER_COMMIT,
-        **named: Any,
+        **named: object,
     ) -> list[Refreshed]:
         """Refresh one operation for many accounts, builders, validators, coins or dexes.
 
@@ -212,7 +216,7 @@ class Archive:
 
     def plan_refresh(
         self,
-        fetch: Callable[..., Any],
+        fetch: Callable[..., object],
         users: Iterable[str] | None = None,
         *,
         start: Time | None = None,
@@ -261,7 +265,7 @@ class Archive:
         every = None if users is None else list(users)
         return make_refresh_plan(self.tables, operation, every, start_ms)
 
-    def ingest(self, what: str | Path | pd.DataFrame) -> dict[str, dict[str, Any]]:
+    def ingest(self, what: str | Path | pd.DataFrame) -> Ingested:
         """Append rows that were fetched before: recorded answers, or the frame of a history.
 
         Parameters
@@ -275,7 +279,7 @@ class Archive:
 
         Returns
         -------
-        dict
+        Ingested
             ``kept``: new rows by file or series; ``left``: why a file was left out, for example
             because rows may be missing between it and the archived rows.
 
@@ -298,14 +302,14 @@ class Archive:
     def ingest_bulk(
         self,
         path: str | Path,
-        fetch: Callable[..., Any],
+        fetch: Callable[..., object],
         start: Time,
         end: Time,
         *,
         columns: Mapping[str, str] | None = None,
         source: str | None = None,
         progress: Callable[[int], object] | None = None,
-    ) -> dict[str, dict[str, Any]]:
+    ) -> Ingested:
         """Append the rows of many accounts from Parquet files, such as a published bulk history.
 
         The files state for every account all rows between `start` and `end`. The rows may be in
@@ -332,7 +336,7 @@ class Archive:
 
         Returns
         -------
-        dict
+        Ingested
             ``kept``: new rows by series; ``left``: why the rows of a subject were left out.
 
         Raises
@@ -352,35 +356,35 @@ class Archive:
     def frame(
         self,
         what: Callable[..., Frames],
-        *arguments: Any,
+        *arguments: object,
         start: Time | None = None,
         end: Time | None = None,
         numbers: Numbers = "float",
         extra: Extra = "drop",
-        **named: Any,
+        **named: object,
     ) -> Frames: ...
 
     @overload
     def frame(
         self,
         what: str,
-        *arguments: Any,
+        *arguments: object,
         start: Time | None = None,
         end: Time | None = None,
         numbers: Numbers = "float",
         extra: Extra = "drop",
-        **named: Any,
+        **named: object,
     ) -> pd.DataFrame | tuple[pd.DataFrame, ...]: ...
 
     def frame(
         self,
-        what: str | Callable[..., Any],
-        *arguments: Any,
+        what: str | Callable[..., object],
+        *arguments: object,
         start: Time | None = None,
         end: Time | None = None,
         numbers: Numbers = "float",
         extra: Extra = "drop",
-        **named: Any,
+        **named: object,
     ) -> pd.DataFrame | tuple[pd.DataFrame, ...]:
         """Return what fetching would return, without any request.
 
@@ -440,23 +444,23 @@ class Archive:
         record: str | type[Record],
         *,
         engine: Literal["spark"],
-        session: Any,
+        session: "SparkSession",
         **rows: Unpack[_Rows],
-    ) -> Any: ...
+    ) -> "SparkFrame": ...
 
     def scan(
         self,
         record: str | type[Record],
         *,
-        operation: str | Callable[..., Any] | None = None,
+        operation: str | Callable[..., object] | None = None,
         subject: str | None = None,
         start: Time | None = None,
         end: Time | None = None,
         columns: Sequence[str] | None = None,
         engine: Engine = "duckdb",
-        session: Any = None,
+        session: "SparkSession | None" = None,
         numbers: Numbers = "float",
-    ) -> Any:
+    ) -> "Scanned":
         """Read all rows of one kind of record on an engine, also more than fit into memory.
 
         Parameters
@@ -504,8 +508,10 @@ class Archive:
                 raise TypeError(f"subject is a text, not {subject!r}")
             values["_subject"] = subject.lower() if subject.startswith("0x") else subject
         first, last = (None if time is None else to_ms(time) for time in (start, end))
-        times = (first, last)
-        return scan_table(self.tables, name, values, times, columns, engine, session, numbers)
+        rows: Scanned = scan_table(
+            self.tables, name, values, (first, last), columns, engine, session, numbers
+        )
+        return rows
 
     def status(self) -> pd.DataFrame:
         """Return what is in the archive.

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 import numpy as np
@@ -67,7 +67,7 @@ from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, Incomp
 from toolkit.frames import provenance
 from toolkit.times import to_iso, to_ms
 
-__all__ = ["BulkWriter", "ingest_bulk", "ingest_frame", "ingest_recordings"]
+__all__ = ["BulkWriter", "Ingested", "ingest_bulk", "ingest_frame", "ingest_recordings"]
 
 _INGESTED: Final = (".json", ".parquet")
 _ROWS_AT_ONCE: Final = 50_000
@@ -205,6 +205,21 @@ def _page_limit(operation: Operation, parameters: Mapping[str, Any]) -> int | No
     return requested if page.most is None else min(requested, page.most)
 
 
+class Ingested(TypedDict):
+    """What was ingested: a dict.
+
+    Attributes
+    ----------
+    kept : dict
+        File or series -> its number of new rows.
+    left : dict
+        File or subject -> why it was left out.
+    """
+
+    kept: dict[str, int]
+    left: dict[str, str]
+
+
 class _Recording(msgspec.Struct):
     """A recorded answer: a request, and what the service answered."""
 
@@ -214,7 +229,7 @@ class _Recording(msgspec.Struct):
     left_out: int = 0
 
 
-def ingest_recordings(tables: ArchiveTables, path: Path) -> dict[str, dict[str, Any]]:
+def ingest_recordings(tables: ArchiveTables, path: Path) -> Ingested:
     """Append the recorded answers and frames in a file or folder; see `Archive.ingest`."""
     files = [path]
     if path.is_dir():
@@ -403,7 +418,7 @@ def ingest_bulk(
     times: tuple[int, int],
     origin: RowOrigin,
     progress: Callable[[int], object] | None = None,
-) -> dict[str, dict[str, Any]]:
+) -> Ingested:
     """Append the rows of many accounts; see `Archive.ingest_bulk`."""
     files = _BulkFiles(path, operation, columns, times, origin)
     sample = KeySample(_ROWS_AT_ONCE)
@@ -623,7 +638,7 @@ class BulkWriter:
             if self._lengths is None or self._lengths.get(name, {}) != ours:
                 raise CommitConflict(name)
 
-    def log_ranges(self) -> dict[str, dict[str, Any]]:
+    def log_ranges(self) -> Ingested:
         """Log the range of each subject; return ``kept`` and ``left``, as `Archive.ingest`."""
         entries, kept = [], {}
         for subject, runs in self._runs.items():

@@ -38,7 +38,7 @@ from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import key_getter
 from toolkit.contract.recorded_rows import join_records, read_record
 from toolkit.contract.requests import check_request
-from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources
+from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources, WorldFacts
 from toolkit.errors import ArchiveError
 
 __all__ = ["HISTORY_READERS", "world_of"]
@@ -53,7 +53,7 @@ _fill_event = operator.attrgetter("time", "tx_index", "coin", "side", "oid", "ti
 _order_event = operator.attrgetter("status_timestamp", "tx_index", "order.oid", "status")
 
 
-def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
+def world_of(path: str | Path) -> tuple[Sources, WorldFacts]:
     """Return what a service can serve from an archive, and a summary like that of a simulation.
 
     Parameters
@@ -199,7 +199,7 @@ def _derive_approvals(content: ArchiveContent) -> Iterator[Approval]:
                     yield Approval(user, builder, time, 0, is_approved)
 
 
-def _summarize_content(content: ArchiveContent, sources: Sources) -> dict[str, Any]:
+def _summarize_content(content: ArchiveContent, sources: Sources) -> WorldFacts:
     """Return a summary with the same names as `World.summary` of a simulation."""
     users = {*content.fills, *content.orders, *content.ledger}
     users |= {*content.borrow_lend, *content.delegations}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from toolkit.archive.archive import Archive
+    from toolkit.archive.ingest import Ingested
     from toolkit.archive.runs import RefreshRequest
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
@@ -213,7 +214,7 @@ def _ingest_bulk(
     times: tuple[str | None, str | None],
     columns: Sequence[str],
     source: str | None,
-) -> dict[str, dict[str, Any]]:
+) -> "Ingested":
     """Ingest bulk files with a count of rows; after an interrupt say how to continue."""
     from toolkit.archive.schemas import find_operation
 
@@ -428,8 +429,8 @@ def _refresh_all(
     # Wrong arguments are found first, because the service's own time may cost a request.
     _check_calls(fetch, calls, arguments, time.time_ns() // 1_000_000)
     requests = _check_calls(fetch, calls, arguments, session.now_ms())
-    if "seed" in (session.world or {}):  # a simulated exchange has no other names
-        checks = [_unknown_names(request, session.world) for request in requests]
+    if "seed" in (world := session.world or {}):  # a simulated exchange has no other names
+        checks = [_unknown_names(request, world) for request in requests]
         unknown = list(dict.fromkeys(itertools.chain(*checks)))
         if unknown:
             fail(f"{operation.type}: {'; '.join(unknown)}. Nothing was archived", code=2)

@@ -168,7 +168,7 @@ def listed_names(parameters: dict[str, Any], session: "Session") -> dict[str, An
         if not isinstance(dex, str) or canonical_dex(dex) in ("", ALL_DEXES):
             return {}
         try:
-            listed = tk.info({"type": "perpDexs"}, session=session)
+            listed: Any = tk.info({"type": "perpDexs"}, session=session)
             return {"dexes": ["", *(entry["name"] for entry in listed if entry is not None)]}
         except tk.BadRequest:  # a strict service has no list, but the perps of each dex
             perps = tk.meta(dex=dex, session=session)

@@ -14,8 +14,9 @@ from toolkit.client.budget import LEASE, Budget
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.route import address_problem, is_this_machine, warn_of_exposure
-from toolkit.client.session import DataSource, Session, use
+from toolkit.client.session import DataSource, ProgressBar, Session, use
 from toolkit.client.wire import PATIENCE, ApiKey, bound_streams, budget_file
+from toolkit.contract.sources import WorldFacts
 from toolkit.errors import MissingExtra, NotConnected
 from toolkit.frames.notebook_view import register_view
 from toolkit.public_path import publish_as
@@ -37,10 +38,10 @@ def connect(
     timeout: float = 60.0,
     confirm_end: bool | None = None,
     user_agent: str | None = None,
-    progress: bool | Callable[[str], Any] | None = None,
+    progress: bool | Callable[[str], ProgressBar] | None = None,
     label: str = "",
     simulated: bool = False,
-    world: Any = None,
+    world: WorldFacts | None = None,
     transport: httpx.BaseTransport | None = None,
     now_ms: Callable[[], int] | None = None,
     budget_folder: str | Path | Literal[False] | None = None,
@@ -85,7 +86,7 @@ def connect(
     simulated : bool, default False
         Whether the data is simulated; figures of it say so. A service that states it is simulated
         in either case.
-    world : object, optional
+    world : dict, optional
         What is in the source, for `Session.world`.
     transport : httpx.BaseTransport, optional
         How bytes travel; by default over the network.

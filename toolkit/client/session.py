@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, Protocol
 
 import httpx
 import stamina
@@ -27,6 +27,7 @@ from toolkit.completeness.headers import Completeness, read_completeness, read_s
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import DEXES_AT_MOST, request_points
 from toolkit.contract.response_errors import response_error
+from toolkit.contract.sources import WorldFacts
 from toolkit.display import count_text, facts_table
 from toolkit.errors import InvalidKey, NotConnected, ServiceError, Unreachable
 from toolkit.public_path import publish_as
@@ -141,6 +142,16 @@ class RawAnswer:
     completeness: Completeness = field(default_factory=Completeness)
 
 
+class ProgressBar(Protocol):
+    """A progress bar, such as those of tqdm."""
+
+    def update(self, rows: int, /) -> object:
+        """Add rows that have come."""
+
+    def close(self) -> object:
+        """End the bar."""
+
+
 @publish_as("toolkit")
 @dataclass(eq=False)
 class Session:
@@ -154,8 +165,8 @@ class Session:
         Address of the service, without ``/info``.
     source : DataSource
         What is known of the service that answers.
-    world : object
-        What is in a local service, or None.
+    world : dict or None
+        What is in a local service: ``users``, ``builders``, ``perp_coins`` and more.
     recipe : Recipe or None
         How another process makes a session like it; None if no other process can.
     dexes : int
@@ -171,8 +182,8 @@ class Session:
     base_url: str
     key: ApiKey | None = field(repr=False)
     source: DataSource
-    world: Any
-    progress: bool | Callable[[str], Any] | None
+    world: WorldFacts | None
+    progress: bool | Callable[[str], ProgressBar] | None
     budget: Budget
     retry: Retry
     client: httpx.Client = field(repr=False)
@@ -202,7 +213,7 @@ class Session:
         return self.source.now_ms(self._look_at_health)
 
     def ask(
-        self, operation: Operation, body: Mapping[str, Any], counts: Counts | None = None
+        self, operation: Operation, body: Mapping[str, object], counts: Counts | None = None
     ) -> RawAnswer:
         """Send the body of one request, with retries, and return the answer.
 
@@ -329,7 +340,9 @@ class Session:
         }
         return facts_table("Session", facts)
 
-    def _send(self, operation: Operation, body: Mapping[str, Any], spending: Spending) -> RawAnswer:
+    def _send(
+        self, operation: Operation, body: Mapping[str, object], spending: Spending
+    ) -> RawAnswer:
         """Send a request once."""
         try:
             with (

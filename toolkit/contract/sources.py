@@ -8,7 +8,7 @@ builder operations).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 import msgspec
 
@@ -173,6 +173,27 @@ class Evidence:
 
     histories: Mapping[str, HistoryCoverage] = field(default_factory=dict)
     answers: Mapping[str, int | None] = field(default_factory=dict)
+
+
+class WorldFacts(TypedDict, total=False):
+    """The contents of a local service, so that users find accounts and markets in it."""
+
+    seed: int
+    size: str
+    start_ms: int
+    now_ms: int
+    users: list[str]
+    builders: list[str]
+    validators: list[str]
+    perp_coins: list[str]
+    spot_coins: list[str]
+    dexes: list[str]
+    venues: list[str]
+    collateral_tokens: list[str]
+    digest: str
+    examples: dict[str, str]
+    stories: dict[str, str]
+    not_served: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

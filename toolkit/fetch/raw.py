@@ -4,7 +4,6 @@ import json
 import reprlib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any
 
 import msgspec
 
@@ -22,7 +21,7 @@ __all__ = ["info", "raw"]
 
 
 @publish_as("toolkit")
-def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> Any:
+def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> object:
     """Return the first page of an answer as parsed JSON, without columns.
 
     Parameters
@@ -54,7 +53,7 @@ def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> An
 
 
 @publish_as("toolkit")
-def info(request: Mapping[str, object], *, session: Session | None = None) -> Any:
+def info(request: Mapping[str, object], *, session: Session | None = None) -> object:
     """Send a request body unchanged, and return the parsed answer.
 
     Every operation of the service can be requested, also one that this package does not know. The
@@ -124,7 +123,7 @@ def _refuse_unsent(message: str) -> BadRequest:
     return error
 
 
-def _parse_answer(operation: Operation, answer: RawAnswer) -> Any:
+def _parse_answer(operation: Operation, answer: RawAnswer) -> object:
     content = answer.content
     check_no_web_page(operation, answer.headers, content)
     if is_binary(operation, answer.headers):

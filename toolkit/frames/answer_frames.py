@@ -22,8 +22,8 @@ __all__ = ["frame"]
 
 @publish_as("toolkit")
 def frame(
-    kind: str | Mapping[str, Any] | type[Record],
-    rows: Any,
+    kind: str | Mapping[str, object] | type[Record],
+    rows: object,
     *,
     numbers: Numbers = "float",
     extra: Extra = "drop",

@@ -1,5 +1,7 @@
 """Depth by distance from mid, and its recovery after a shock."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -155,7 +157,8 @@ def resilience(
 
 
 def _draw_path(ax: Axes, theme: Theme, resilience: Resilience) -> None:
-    path, row = resilience.path, resilience.params.set_index("name").loc["half_life"]
+    path = resilience.path
+    row: Any = resilience.params.set_index("name").loc["half_life"]
     seconds = np.linspace(0, path["seconds"].max(), 200)
     ax.fill_between(
         path["seconds"], path["q10"], path["q90"], color=theme.good, alpha=0.2, linewidth=0,
@@ -163,10 +166,9 @@ def _draw_path(ax: Axes, theme: Theme, resilience: Resilience) -> None:
     )  # fmt: skip
     ax.plot(path["seconds"], path["q50"], "o", markersize=4, color=theme.good, label="median")
     label = f"half-life {row['estimate']:.1f} s"
-    low, high = row[["low", "high"]].to_numpy(np.float64)
-    if low == low:
-        label += f" ({low:.1f} to {high:.1f})"
-        ax.axvspan(low, high, color=theme.bad, alpha=0.25, linewidth=0)
+    if row["low"] == row["low"]:
+        label += f" ({row['low']:.1f} to {row['high']:.1f})"
+        ax.axvspan(row["low"], row["high"], color=theme.bad, alpha=0.25, linewidth=0)
     ax.plot(seconds, 1 - 2 ** (-seconds / row["estimate"]), "--", color=theme.bad, label=label)
     ax.plot([row["estimate"]] * 2, [0, 0.5], ":", color=theme.bad)
     ax.set_xlim(0, seconds[-1])

@@ -3,19 +3,25 @@
 A block has the same HTML in a notebook and in the page of a report. Text is escaped.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pandas as pd
 
-from toolkit.reports.figures import PageFigure, draw_page_figure
+from toolkit.reports.figures import Draw, PageFigure, draw_page_figure
 from toolkit.reports.html_parts import render_part
 from toolkit.reports.provenance import FrameSource, describe_frames, library_versions
 from toolkit.reports.sentences import Headline
 
 FACTS: Final = "application/vnd.exchange-toolkit.facts+json"
 """The MIME type of facts that a block has for the page and for the command line."""
+
+
+class Block(Protocol):
+    """What stands in a report: it shows itself in a notebook."""
+
+    def _repr_mimebundle_(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ class CheckBlock:
 class ProvenanceBlock:
     """The provenance of a report: parameters, fetched frames, versions of libraries."""
 
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     sources: Sequence[FrameSource]
     versions: Mapping[str, str]
     source: str
@@ -104,7 +110,7 @@ class ProvenanceBlock:
 class BlockList:
     """Any number of blocks, one below the other."""
 
-    blocks: Sequence[Any]
+    blocks: Sequence[Block]
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         bundles = [block._repr_mimebundle_() for block in self.blocks]
@@ -148,9 +154,7 @@ def words(text: str | Sequence[str], *, lead: bool = False) -> TextBlock:
     return TextBlock([text] if isinstance(text, str) else text, lead)
 
 
-def figure(
-    draw: Callable[..., Any], *results: Any, caption: str, **options: Any
-) -> CaptionedFigure:
+def figure(draw: Draw, *results: object, caption: str, **options: object) -> CaptionedFigure:
     """Return a figure of results in both themes.
 
     Parameters
@@ -174,7 +178,7 @@ def checks(rows: Sequence[Headline | tuple[str, str, str]]) -> CheckBlock:
 
 def provenance(
     frames: Mapping[str, pd.DataFrame | None],
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     source: str,
     *,
     simulated: bool,

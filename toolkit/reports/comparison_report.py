@@ -168,7 +168,7 @@ def fetch_comparison(
 def _example_accounts(session: Session) -> list[str]:
     """Return the example account and further accounts of a simulated exchange."""
     first = example_account(session)
-    return [first, *(user for user in session.world["users"] if user != first)][:_EXAMPLES]
+    return [first, *(user for user in (session.world or {})["users"] if user != first)][:_EXAMPLES]
 
 
 def make_title(comparison: Comparison) -> TitleBlock:

@@ -232,7 +232,7 @@ def run(
     *,
     code: bool = False,
     session: Session | None = None,
-    **parameters: Any,
+    **parameters: object,
 ) -> Path:
     """Write the report of your own notebook, or of a notebook of this package.
 

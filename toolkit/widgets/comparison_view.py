@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pandas as pd
 
@@ -172,7 +172,7 @@ def _fetch_many(
         if len(error.failed) == len(wanted):
             raise error.failed[wanted[0]] from None
         failed |= {user: error_text(cause) for user, cause in error.failed.items()}
-        rows = error.rows
+        rows = cast("pd.DataFrame", error.rows)
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 from toolkit.client import Session, current_session
 from toolkit.contract.dexes import strip_native_dex
@@ -25,6 +25,15 @@ from toolkit.widgets.slippage_view import (
     SlippageView,
     slippage_view,
 )
+
+
+class SlippageChoice(TypedDict, total=False):
+    """What `SlippageExplorer.set` chooses."""
+
+    coin: str
+    amount: float
+    side: Side
+    period: str
 
 
 class SlippageExplorer(Explorer[SlippageRequest, SlippageView]):
@@ -76,7 +85,7 @@ class SlippageExplorer(Explorer[SlippageRequest, SlippageView]):
             self._coin.value, self._amount.value, self._side.value, self._period.value
         )
 
-    def set(self, **parameters: Any) -> "SlippageExplorer":
+    def set(self, **parameters: Unpack[SlippageChoice]) -> "SlippageExplorer":
         """Set `coin`, `amount`, `side` or `period`, and wait for the view."""
         request = replace(self.request, **parameters)
         with self._panel.lock:
