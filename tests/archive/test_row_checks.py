@@ -14,8 +14,8 @@ from toolkit.archive import open as open_archive
 from toolkit.archive.runs import checked_columns
 from toolkit.archive.schemas import CHECKED_COLUMNS
 from toolkit.completeness.row_checks import HistoryChecks
-from toolkit.contract.operations import get_operation
-from toolkit.errors import IncompleteWarning
+from toolkit.contract.operations import OPERATIONS
+from toolkit.fetch.pull import IncompleteWarning
 
 FILLS = make_fills(600)
 HOLED = [*FILLS[:100], *FILLS[130:]]
@@ -61,7 +61,7 @@ def test_fills_of_builder_are_checked_by_account(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     archive.refresh(tk.builder_approved_fills_by_time, builder, 0, session=session)
     handle = archive.tables.open_table("fills")
-    operation = get_operation("builderApprovedFillsByTime")
+    operation = OPERATIONS["builderApprovedFillsByTime"]
     names = [*operation.key, *CHECKED_COLUMNS["fills"]]
     rows = archive.tables.read_rows(handle, [*dict.fromkeys(names), "_row"]).sort_by("_row")
     assert len(set(rows["user"].to_pylist())) > 1

@@ -30,7 +30,7 @@ from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.kinds import field_note
-from toolkit.contract.operations import OPERATIONS, Operation, get_operation
+from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.errors import (
     AnswerInvalid,
     BadRequest,
@@ -139,7 +139,7 @@ def test_decode_inverts_encode(row: Operation, numbers: Any, data: st.DataObject
 
 @given(data=st.data())
 def test_states_of_all_dexes_have_dex_names(data: st.DataObject) -> None:
-    row, asked = get_operation("batchClearinghouseStates"), {"dex": ALL_DEXES}
+    row, asked = OPERATIONS["batchClearinghouseStates"], {"dex": ALL_DEXES}
     written = data.draw(example_answer(row, asked))
     read = decode(row, 200, {}, encode(written), parameters=asked)
     assert is_same_answer(read, written)
@@ -178,7 +178,7 @@ def test_empty_answer_has_no_rows(row: Operation) -> None:
 
 
 def test_null_dex_limits_have_no_rows() -> None:
-    row = get_operation("perpDexLimits")
+    row = OPERATIONS["perpDexLimits"]
     assert decode(row, 200, {}, b"null") is None
     assert answer_rows(row, None, {}) == ([], [])
 
@@ -204,7 +204,7 @@ FILL = {
 
 
 def read_fills(*fills: Any) -> Any:
-    return decode(get_operation("userFills"), 200, {}, json.dumps(fills).encode())
+    return decode(OPERATIONS["userFills"], 200, {}, json.dumps(fills).encode())
 
 
 def test_absent_and_null_fields_are_equal() -> None:
@@ -250,7 +250,7 @@ def test_invalid_value_error_names_place(name: str, column: str, value: Any) -> 
 
 
 def test_invalid_nested_value_names_column() -> None:
-    row = get_operation("builderApprovedFundingByTime")
+    row = OPERATIONS["builderApprovedFundingByTime"]
     payment = {
         "user": "0x00",
         "time": 0,
@@ -267,7 +267,7 @@ def test_invalid_nested_value_names_column() -> None:
 )
 def test_invalid_answer_is_refused(content: bytes) -> None:
     with pytest.raises(AnswerInvalid, match="userFills"):
-        decode(get_operation("userFills"), 200, {}, content)
+        decode(OPERATIONS["userFills"], 200, {}, content)
 
 
 def test_unknown_field_warns_once() -> None:
@@ -283,7 +283,7 @@ def test_unknown_field_warns_once() -> None:
 def test_values_of_unknown_fields_are_checked() -> None:
     """Others must be able to decode what was accepted, also after the field is known."""
     forget_deviations()
-    row = get_operation("userFills")
+    row = OPERATIONS["userFills"]
 
     def read(value: bytes) -> Any:
         return decode(
@@ -305,24 +305,22 @@ def test_each_operation_has_its_own_warning() -> None:
     strange = json.dumps([FILL | {"zNew": 1}]).encode()
     for name in ("userFills", "userFillsByTime"):
         with pytest.warns(UnknownField, match=f"{name}:"):
-            (fill,) = decode(get_operation(name), 200, {}, strange)
+            (fill,) = decode(OPERATIONS[name], 200, {}, strange)
         assert fill.px == FILL["px"]
     places = [(name, wanted) for name, wanted, _ in KNOWN_DEVIATIONS]
-    assert places == [
-        (name, get_operation(name).answer) for name in ("userFills", "userFillsByTime")
-    ]
+    assert places == [(name, OPERATIONS[name].answer) for name in ("userFills", "userFillsByTime")]
 
 
 def test_answer_type_depends_on_dex() -> None:
-    batch = get_operation("batchClearinghouseStates")
+    batch = OPERATIONS["batchClearinghouseStates"]
     assert answer_type(batch, {"dex": ALL_DEXES}) is batch.answer_by_dex is not None
     assert answer_type(batch, {"dex": "flx"}) is answer_type(batch, {}) is batch.answer
-    assert answer_type(get_operation("meta"), {"dex": ALL_DEXES}) is get_operation("meta").answer
+    assert answer_type(OPERATIONS["meta"], {"dex": ALL_DEXES}) is OPERATIONS["meta"].answer
 
 
 def test_rows_keep_their_answer() -> None:
-    read = decode(get_operation("meta"), 200, {}, b'{"universe": []}')
-    tables = answer_rows(get_operation("meta"), read, {})
+    read = decode(OPERATIONS["meta"], 200, {}, b'{"universe": []}')
+    tables = answer_rows(OPERATIONS["meta"], read, {})
     assert (tables, tables.answer) == (([],), read)
 
 
@@ -372,7 +370,7 @@ def test_user_of_own_fills_is_unknown() -> None:
     with pytest.warns(UnknownField, match="userFills: .*user"):
         read_fills(FILL | {"user": "0x00"})
     assert not hasattr(read_fills(FILL)[0], "user")
-    row = get_operation("builderApprovedFillsByTime")
+    row = OPERATIONS["builderApprovedFillsByTime"]
     (fill,) = decode(row, 200, {}, json.dumps([FILL | {"user": "0x00"}]).encode())
     assert fill.user == "0x00"
 
@@ -380,7 +378,7 @@ def test_user_of_own_fills_is_unknown() -> None:
 def test_numbers_have_requested_form() -> None:
     content = json.dumps([FILL]).encode()
     for form, px in (("float", 100_000.5), ("exact", "100000.5"), ("text", "100000.5")):
-        (fill,) = decode(get_operation("userFills"), 200, {}, content, numbers=form)
+        (fill,) = decode(OPERATIONS["userFills"], 200, {}, content, numbers=form)
         assert (fill.px, type(fill.px)) == (px, type(px))
         assert (fill.time, fill.crossed, fill.twap_id) == (1_756_684_800_000, True, None)
 
@@ -393,12 +391,12 @@ def test_single_records_become_rows() -> None:
     assert answer_rows(spot, read, {}) == ((), [])
     plain = EXTRA_OPERATIONS["referral"]
     assert decode(plain, 200, {}, b'{"a": [1, "x"]}') == {"a": [1, "x"]}
-    auction = get_operation("spotPairDeployAuctionStatus")
+    auction = OPERATIONS["spotPairDeployAuctionStatus"]
     content = b'{"startTimeSeconds": 1, "durationSeconds": 2, "startGas": "1", "endGas": "2"}'
     content = content[:-1] + b', "currentGas": "3"}'
     read = decode(auction, 200, {}, content)
     assert answer_rows(auction, read, {}) == ([read],)
-    batch = get_operation("batchClearinghouseStates")
+    batch = OPERATIONS["batchClearinghouseStates"]
     state = {
         "marginSummary": dict.fromkeys(
             ("accountValue", "totalNtlPos", "totalRawUsd", "totalMarginUsed"), "1"
@@ -425,14 +423,14 @@ def test_single_records_become_rows() -> None:
 
 def test_error_has_start_of_answer() -> None:
     with pytest.raises(AnswerInvalid) as caught:
-        decode(get_operation("userFills"), 200, {}, b"[" + b"x" * 200)
+        decode(OPERATIONS["userFills"], 200, {}, b"[" + b"x" * 200)
     assert caught.value.value == b"[" + b"x" * 79
     assert "the answer cannot be read: JSON is malformed" in str(caught.value)
 
 
 def test_headers_announce_several_snapshots() -> None:
     """The headers say that the body has several snapshots."""
-    row = get_operation("accountValueSnapshots")
+    row = OPERATIONS["accountValueSnapshots"]
     users = {"0x" + "a" * 40: (1.5, 2.5, 3.5, True, 3)}
     both = [snapshots.WireAccountSnapshot(name, "USDC", users) for name in ("s1", "s2")]
     headers, body = snapshots.encode(row, both)
@@ -440,11 +438,11 @@ def test_headers_announce_several_snapshots() -> None:
 
 
 def test_web_page_is_no_snapshot() -> None:
-    row = get_operation("perpTwapSnapshots")
+    row = OPERATIONS["perpTwapSnapshots"]
     with pytest.raises(AnswerInvalid, match=r"perpTwapSnapshots.*web page.*cloudflare"):
         decode(row, 200, {"server": "cloudflare"}, b"<html>")
     with pytest.raises(AnswerInvalid, match=r"userFills.*web page.*cloudflare"):
-        decode(get_operation("userFills"), 200, {"server": "cloudflare"}, b"<html>")
+        decode(OPERATIONS["userFills"], 200, {"server": "cloudflare"}, b"<html>")
 
 
 @pytest.mark.parametrize(
@@ -464,7 +462,7 @@ def test_web_page_is_no_snapshot() -> None:
 )
 def test_status_selects_error_class(status: int, kind: type[ServiceError]) -> None:
     with pytest.raises(ServiceError) as caught:
-        decode(get_operation("userFills"), status, {}, encode_error("the reason"))
+        decode(OPERATIONS["userFills"], status, {}, encode_error("the reason"))
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.message) == (status, "the reason")
     assert str(caught.value).startswith(f"userFills: the reason (status {status})")
@@ -473,9 +471,9 @@ def test_status_selects_error_class(status: int, kind: type[ServiceError]) -> No
 def test_404_of_snapshots_is_not_ready() -> None:
     content = encode_error("No snapshots are available yet")
     with pytest.raises(NotReady, match="Wait and try again"):
-        decode(get_operation("perpTwapSnapshots"), 404, {}, content)
+        decode(OPERATIONS["perpTwapSnapshots"], 404, {}, content)
     with pytest.raises(ServiceError, match="Check the base URL") as caught:
-        decode(get_operation("meta"), 404, {}, b"<html>not found</html>")
+        decode(OPERATIONS["meta"], 404, {}, b"<html>not found</html>")
     assert not isinstance(caught.value, NotReady)
 
 
@@ -491,12 +489,12 @@ def test_404_of_snapshots_is_not_ready() -> None:
 )
 def test_429_has_retry_after(header: dict[str, str], seconds: float | None) -> None:
     with pytest.raises(RateLimited) as caught:
-        decode(get_operation("meta"), 429, header, encode_error("Rate limit exceeded"))
+        decode(OPERATIONS["meta"], 429, header, encode_error("Rate limit exceeded"))
     assert caught.value.retry_after == seconds
 
 
 @pytest.mark.parametrize("content", [b"", b"oops", b"[]", b"{}", b'{"error": {"code": 7}}', b"7"])
 def test_error_without_message_gets_one(content: bytes) -> None:
     with pytest.raises(ServiceDown) as caught:
-        decode(get_operation("meta"), 500, {}, content)
+        decode(OPERATIONS["meta"], 500, {}, content)
     assert caught.value.message

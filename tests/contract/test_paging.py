@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.operations import Operation, get_operation
+from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import PageDecision, PageReader, key_getter, page_reader
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
@@ -100,7 +100,7 @@ def tied_keys(parts: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
 def test_pages_have_every_row_once(
     type_: str, inclusive: bool, data: st.DataObject, size: int
 ) -> None:
-    row = get_operation(type_)
+    row = OPERATIONS[type_]
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     got, _ = read_all_pages(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
     assert got == list(range(len(rows)))
@@ -112,7 +112,7 @@ def test_pages_have_every_row_once(
 def test_confirmed_pages_have_every_row_once(
     type_: str, inclusive: bool, data: st.DataObject, size: int, confirm_pages: int
 ) -> None:
-    row = get_operation(type_)
+    row = OPERATIONS[type_]
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     asked = {"start": 0, "page_size": size}
     got, _ = read_all_pages(row, rows, asked, inclusive=inclusive, confirm_pages=confirm_pages)
@@ -125,7 +125,7 @@ def test_confirmed_pages_have_every_row_once(
 def test_range_includes_both_ends(
     type_: str, inclusive: bool, data: st.DataObject, size: int
 ) -> None:
-    row = get_operation(type_)
+    row = OPERATIONS[type_]
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     start, end = sorted(data.draw(st.tuples(st.integers(1, 6), st.integers(1, 6))))
     asked = {"start": start, "end": end, "page_size": size}
@@ -136,7 +136,7 @@ def test_range_includes_both_ends(
 @READINGS
 @pytest.mark.parametrize("size", [7, 2000])
 def test_pages_of_many_tied_fills_are_complete(inclusive: bool, size: int) -> None:
-    row, draw = get_operation("userFillsByTime"), random.Random(7)
+    row, draw = OPERATIONS["userFillsByTime"], random.Random(7)
     parts: list[tuple[int, ...]] = []
     time = 0
     while len(parts) < 20_000 // (10 if size == 7 else 1):
@@ -159,7 +159,7 @@ def _without_index(rows: Rows, every: int) -> Rows:
 
 @pytest.mark.parametrize("every", [1, 3], ids=["all lack it", "some lack it"])
 def test_rows_without_index_page_by_time(every: int) -> None:
-    row, asked = get_operation("userFillsByTime"), {"start": 0, "page_size": 4}
+    row, asked = OPERATIONS["userFillsByTime"], {"start": 0, "page_size": 4}
     rows = make_rows(row, [(1, 1), (1, 2), (2, 1), (3, 5), (3, 6), (3, 7), (4, 1), (9, 2), (9, 3)])
     where, got = page_reader(row, asked), []
     while True:
@@ -174,7 +174,7 @@ def test_rows_without_index_page_by_time(every: int) -> None:
 
 
 def test_later_page_without_index_is_refused() -> None:
-    row, asked = get_operation("userFillsByTime"), {"start": 0, "page_size": 3}
+    row, asked = OPERATIONS["userFillsByTime"], {"start": 0, "page_size": 3}
     rows = make_rows(row, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)])
     where = page_reader(row, asked)
     where.read(rows[:3])
@@ -184,7 +184,7 @@ def test_later_page_without_index_is_refused() -> None:
 
 @READINGS
 def test_large_tie_doubles_page_size(inclusive: bool) -> None:
-    row = get_operation("userFillsByTime")
+    row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1)] * 3 + [(2, 2)] * 40 + [(3, 3)] * 5)
     got, _ = read_all_pages(row, rows, {"start": 0, "page_size": 4}, inclusive=inclusive)
     assert got == list(range(48))
@@ -192,7 +192,7 @@ def test_large_tie_doubles_page_size(inclusive: bool) -> None:
 
 @READINGS
 def test_tie_larger_than_any_page_raises(inclusive: bool) -> None:
-    row = get_operation("userFillsByTime")
+    row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1)] * 3 + [(2, 2)] * 2001 + [(3, 3)])
     with pytest.raises(Incomplete, match=r"2_2\. No cursor leads past it") as caught:
         read_all_pages(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
@@ -201,7 +201,7 @@ def test_tie_larger_than_any_page_raises(inclusive: bool) -> None:
 
 @READINGS
 def test_two_ties_of_one_page_are_complete(inclusive: bool) -> None:
-    row = get_operation("userFillsByTime")
+    row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1)] * 1_500 + [(2, 2)] * 1_200 + [(3, 3)] * 7)
     got, _ = read_all_pages(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
     assert got == list(range(len(rows)))
@@ -210,7 +210,7 @@ def test_two_ties_of_one_page_are_complete(inclusive: bool) -> None:
 @READINGS
 @pytest.mark.parametrize("seed", range(5))
 def test_orders_of_unknown_page_size_are_complete(inclusive: bool, seed: int) -> None:
-    row, draw = get_operation("builderOrdersByTime"), random.Random(seed)
+    row, draw = OPERATIONS["builderOrdersByTime"], random.Random(seed)
     parts: list[tuple[int, ...]] = []
     while len(parts) < 2_500:
         key = (len(parts) // 3, draw.randint(0, 2))
@@ -224,7 +224,7 @@ def test_orders_of_unknown_page_size_are_complete(inclusive: bool, seed: int) ->
 @pytest.mark.parametrize("cut", [500, 2000])
 @pytest.mark.parametrize("seed", range(5))
 def test_silently_cut_ledger_is_complete(cut: int, seed: int) -> None:
-    row, draw = get_operation("userNonFundingLedgerUpdates"), random.Random(seed)
+    row, draw = OPERATIONS["userNonFundingLedgerUpdates"], random.Random(seed)
     rows = make_rows(row, [(draw.randint(0, 400),) for _ in range(3_000)])
     got, _ = read_all_pages(row, rows, {"start": 0}, cut=cut)
     assert got == list(range(3_000))
@@ -233,7 +233,7 @@ def test_silently_cut_ledger_is_complete(cut: int, seed: int) -> None:
 
 
 def test_full_page_of_one_time_raises() -> None:
-    row = get_operation("userNonFundingLedgerUpdates")
+    row = OPERATIONS["userNonFundingLedgerUpdates"]
     rows = make_rows(row, [(1,)] * 10 + [(2,)] * 600 + [(3,)])
     with pytest.raises(Incomplete, match="userNonFundingLedgerUpdates"):
         read_all_pages(row, rows, {"start": 0}, cut=500)
@@ -241,7 +241,7 @@ def test_full_page_of_one_time_raises() -> None:
 
 @given(st.sets(st.integers(0, 5_000), max_size=40), st.integers(1, 12))
 def test_slippage_pages_have_every_row(times: set[int], size: int) -> None:
-    row = get_operation("slippageHistory")
+    row = OPERATIONS["slippageHistory"]
     rows = make_rows(row, [(time,) for time in times])
     got, _ = read_all_pages(row, rows, {"start": 0, "end": 5_000, "page_size": size})
     assert got == list(range(len(rows)))
@@ -249,7 +249,7 @@ def test_slippage_pages_have_every_row(times: set[int], size: int) -> None:
 
 @given(st.sets(st.integers(0, 300), max_size=40), st.integers(1, 12), st.integers(0, 100))
 def test_weeks_page_backward_to_start(weeks: set[int], size: int, start: int) -> None:
-    row = get_operation("validatorAprHistory")
+    row = OPERATIONS["validatorAprHistory"]
     rows = make_rows(row, [(week,) for week in weeks])
     got, _ = read_all_pages(row, rows, {"start": start, "page_size": size})
     assert got == [row.number for row in rows if row.week >= start]
@@ -257,19 +257,19 @@ def test_weeks_page_backward_to_start(weeks: set[int], size: int, start: int) ->
 
 @pytest.mark.parametrize("type_", ["userFills", "historicalOrders", "delegations", "meta"])
 def test_unpaged_operation_is_one_page(type_: str) -> None:
-    row = get_operation(type_)
+    row = OPERATIONS[type_]
     page = page_reader(row, {}).read([object()] * 5)
     assert (page.first_row, page.end_row, page.after) == (0, 5, None)
 
 
 @pytest.mark.parametrize("type_", [*CURSORS, "builderOrdersByTime", "slippageHistory"])
 def test_empty_page_is_last(type_: str) -> None:
-    page = page_reader(get_operation(type_), {"start": 0}).read([])
+    page = page_reader(OPERATIONS[type_], {"start": 0}).read([])
     assert (page.first_row, page.end_row, page.after) == (0, 0, None)
 
 
 def test_unordered_rows_are_refused() -> None:
-    row = get_operation("userFillsByTime")
+    row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1), (2, 2), (3, 3)])
     rows[1], rows[2] = rows[2], rows[1]
     with pytest.raises(AnswerInvalid, match="not in the order of time, tx_index") as caught:
@@ -278,7 +278,7 @@ def test_unordered_rows_are_refused() -> None:
 
 
 def test_short_page_is_last() -> None:
-    row = get_operation("userFillsByTime")
+    row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1), (2, 2)])
     page = page_reader(row, {"start": 0, "page_size": 3}).read(rows)
     assert (page.end_row, page.after) == (2, None)
@@ -304,7 +304,7 @@ ORDERS, LEDGER, WEEKS = "builderOrdersByTime", "userNonFundingLedgerUpdates", "v
 def test_first_key_decides_request_after_single_tie(
     type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]], after: dict[str, Any] | None
 ) -> None:
-    operation = get_operation(type_)
+    operation = OPERATIONS[type_]
     where = page_reader(operation, asked)
     assert where.read(make_rows(operation, keys)) == PageDecision(0, len(keys), after)
     assert where.last_kept_key == keys[0]
@@ -321,7 +321,7 @@ def test_first_key_decides_request_after_single_tie(
 def test_cut_tie_is_requested_again(
     type_: str, keys: list[tuple[int, ...]], after: dict[str, Any]
 ) -> None:
-    operation = get_operation(type_)
+    operation = OPERATIONS[type_]
     where = page_reader(operation, {})
     assert where.read(make_rows(operation, keys)) == PageDecision(0, 2, after)
     assert (where.last_kept_key, where.ties) == (keys[1], 1)
@@ -329,14 +329,14 @@ def test_cut_tie_is_requested_again(
 
 def test_times_replace_cursors_without_index() -> None:
     """The cursor of an earlier request would win over the time, so it is removed."""
-    operation = get_operation(ORDERS)
+    operation = OPERATIONS[ORDERS]
     rows = _without_index(make_rows(operation, [(1, 1), (1, 2), (2, 1), (2, 2)]), 1)
     assert page_reader(operation, {}).read(rows).after == {"start": 2, "cursor": None}
     assert page_reader(operation, {}).read(rows[:2]).after == {"start": 2, "cursor": None}
 
 
 def test_silent_cut_is_500_rows() -> None:
-    operation = get_operation(LEDGER)
+    operation = OPERATIONS[LEDGER]
     rows = make_rows(operation, [(7,)] * 500)
     assert page_reader(operation, {}).read(rows[:499]) == PageDecision(0, 499, {"start": 8})
     with pytest.raises(Incomplete, match="all 500 rows of a full page have the key 7"):
@@ -345,7 +345,7 @@ def test_silent_cut_is_500_rows() -> None:
 
 def test_inclusive_tie_begins_next_page() -> None:
     """The row of the cursor came again, so that a page of 3 has only 2 rows of the tie."""
-    operation = get_operation("userFillsByTime")
+    operation = OPERATIONS["userFillsByTime"]
     rows = make_rows(operation, [(1, 1), *[(2, 2)] * 5])
     where = page_reader(operation, {"page_size": 3})
     assert where.read(rows[:3]) == PageDecision(0, 1, {"cursor": "1_1"})
@@ -359,7 +359,7 @@ def test_inclusive_tie_begins_next_page() -> None:
 
 @pytest.mark.parametrize(("size", "next_size"), [(4, 8), (1500, 2000)])
 def test_page_size_doubles_up_to_most(size: int, next_size: int) -> None:
-    operation = get_operation("userFillsByTime")
+    operation = OPERATIONS["userFillsByTime"]
     where = page_reader(operation, {"page_size": size})
     rows = make_rows(operation, [(2, 2)] * size)
     assert where.read(rows) == PageDecision(0, 0, {"page_size": next_size})
@@ -367,7 +367,7 @@ def test_page_size_doubles_up_to_most(size: int, next_size: int) -> None:
 
 
 def test_unordered_row_is_named() -> None:
-    operation = get_operation("userFillsByTime")
+    operation = OPERATIONS["userFillsByTime"]
     rows = make_rows(operation, [(1, 1), (2, 2), (3, 3)])
     with pytest.raises(AnswerInvalid, match="2_2 follows 3_3") as refused:
         page_reader(operation, {}).read([rows[0], rows[2], rows[1]])
@@ -379,17 +379,17 @@ def test_unordered_row_is_named() -> None:
 
 
 def test_unordered_week_is_named() -> None:
-    operation = get_operation(WEEKS)
+    operation = OPERATIONS[WEEKS]
     with pytest.raises(AnswerInvalid, match="10 follows 8") as refused:
         page_reader(operation, {}).read([SimpleNamespace(week=week) for week in (9, 8, 10)])
     assert refused.value.row == 2
 
 
 def test_reader_starts_with_given_page_size() -> None:
-    assert page_reader(get_operation("userFillsByTime"), {}).size == 2000
-    assert page_reader(get_operation("userFillsByTime"), {"page_size": 7}).size == 7
-    assert page_reader(get_operation(LEDGER), {"end": 9}).parameters == {"end": 9}
-    assert page_reader(get_operation("meta"), {"end": 9}).size is None
+    assert page_reader(OPERATIONS["userFillsByTime"], {}).size == 2000
+    assert page_reader(OPERATIONS["userFillsByTime"], {"page_size": 7}).size == 7
+    assert page_reader(OPERATIONS[LEDGER], {"end": 9}).parameters == {"end": 9}
+    assert page_reader(OPERATIONS["meta"], {"end": 9}).size is None
 
 
 @pytest.mark.parametrize(
@@ -407,7 +407,7 @@ def test_only_last_tie_ends_paging(
     type_: str, keys: list[tuple[int, ...]], again: list[tuple[int, ...]], decision: PageDecision
 ) -> None:
     """The page of a cut tie has no other new rows: it is the last one, unless the tie grew."""
-    operation = get_operation(type_)
+    operation = OPERATIONS[type_]
     where = page_reader(operation, {})
     where.read(make_rows(operation, keys))
     assert where.read(make_rows(operation, again)) == decision
@@ -454,7 +454,7 @@ def test_wrong_pages_are_never_silently_complete(
     type_: str, fault: str, inclusive: bool, data: st.DataObject, size: int, cap: int, pages: int
 ) -> None:
     """Rows may be missing only if no other row of the range shows it: see docs/faults.md."""
-    row = get_operation(type_)
+    row = OPERATIONS[type_]
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     asked = {"start": 0} if row.page is None else {"start": 0, "page_size": size}
     service = WrongService(row, rows, cap, fault)
@@ -508,7 +508,7 @@ def test_proof_ending_before_tie_loses_nothing(inclusive: bool, confirm_pages: i
     """The proof of the last tie begins so early that one page does not contain the tie."""
     keys = [(time, 0) for time in range(10, 49)] + [(50, index) for index in range(12)]
     got, _ = read_with_arrivals(
-        get_operation(FILLS),
+        OPERATIONS[FILLS],
         [*keys, *[(50, 99)] * 45],
         size=40,
         cap=50,
@@ -528,7 +528,7 @@ def test_rows_arriving_after_large_hour_lose_nothing(
     hour = [(10, user, 0) for user in range(count)]
     later = [(20, user, 0) for user in range(count)]
     got, _ = read_with_arrivals(
-        get_operation("builderApprovedFundingByTime"),
+        OPERATIONS["builderApprovedFundingByTime"],
         hour,
         arrivals=later,
         arrive_before=arrive_before,
@@ -544,7 +544,7 @@ def test_arrival_that_fills_proof_loses_nothing(inclusive: bool, confirm_pages: 
     keys = [(10, user, 0) for user in range(1999)]
     for arrive_before in range(2, 6):
         got, _ = read_with_arrivals(
-            get_operation("builderApprovedFundingByTime"),
+            OPERATIONS["builderApprovedFundingByTime"],
             keys,
             arrivals=[(20, 0, 0)],
             arrive_before=arrive_before,
@@ -564,7 +564,7 @@ def test_last_transaction_of_page_size_is_complete(
 ) -> None:
     keys = [(time, 0) for time in range(10, 10 + before)] + [(50, 1)] * size
     got, _ = read_with_arrivals(
-        get_operation(FILLS),
+        OPERATIONS[FILLS],
         keys,
         size=size,
         inclusive=inclusive,
@@ -583,12 +583,12 @@ def test_last_transaction_of_page_size_is_complete(
 def test_nearly_full_first_page_is_confirmed(size: int, count: int, requests: int) -> None:
     """A transaction may not have fitted into the page; hundreds may be the service's limit."""
     keys = [(10, index) for index in range(count)]
-    got = read_with_arrivals(get_operation(FILLS), keys, size=size, inclusive=False)
+    got = read_with_arrivals(OPERATIONS[FILLS], keys, size=size, inclusive=False)
     assert got == (list(range(count)), requests)
 
 
 def test_largest_page_of_one_tie_is_incomplete() -> None:
-    operation = get_operation("userFillsByTime")
+    operation = OPERATIONS["userFillsByTime"]
     where = page_reader(operation, {})
     where.read(make_rows(operation, [(1, 1), *[(2, 2)] * 1999]))
     with pytest.raises(Incomplete) as cut:
@@ -610,7 +610,7 @@ def read_keys(where: PageReader, *pages: list[tuple[int, ...]]) -> list[PageDeci
 
 def test_end_of_single_tie_is_confirmed() -> None:
     """The short third page seems to be the end; the empty fourth page confirms it."""
-    where = page_reader(get_operation("userFillsByTime"), {"start": 0, "page_size": 4}, 10)
+    where = page_reader(OPERATIONS["userFillsByTime"], {"start": 0, "page_size": 4}, 10)
     first, second, last = (1, 0), (1, 1), (2, 0)
     assert read_keys(where, [*[first] * 3, second], [*[second] * 3, last], [last], []) == [
         PageDecision(0, 3, {"cursor": "1_0"}),
@@ -623,7 +623,7 @@ def test_end_of_single_tie_is_confirmed() -> None:
 
 def test_end_of_two_ties_is_confirmed() -> None:
     """The last tie of the short page came again with the same rows."""
-    where = page_reader(get_operation("userFillsByTime"), {"page_size": 5, "end": 99}, 10)
+    where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 5, "end": 99}, 10)
     pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1), (3, 1)], [(3, 1), (3, 1)]]
     assert read_keys(where, *pages) == [
         PageDecision(0, 4, {"cursor": "1_3"}),
@@ -635,7 +635,7 @@ def test_end_of_two_ties_is_confirmed() -> None:
 
 def test_new_rows_lead_to_another_confirmation() -> None:
     """The end is not confirmed: the same tie grew, and the pull asks again."""
-    where = page_reader(get_operation("userFillsByTime"), {"page_size": 5}, 10)
+    where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 5}, 10)
     pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1)], [(3, 1), (3, 1)], []]
     assert read_keys(where, *pages)[1:] == [
         PageDecision(0, 2, {"cursor": "2_1"}, certain_end_row=1),
@@ -649,9 +649,7 @@ def read_fills(
 ) -> list[PageDecision]:
     """Return the decision on each page of fills; the pull began at 10."""
     asked = {"page_size": size, **asked}
-    return read_keys(
-        page_reader(get_operation(FILLS), asked, 10, confirm_pages=confirm_pages), *pages
-    )
+    return read_keys(page_reader(OPERATIONS[FILLS], asked, 10, confirm_pages=confirm_pages), *pages)
 
 
 def proof_from(time: int) -> PageDecision:
@@ -759,7 +757,7 @@ def test_600_rows_of_known_page_are_not_full() -> None:
 
 def test_proof_starts_before_first_request() -> None:
     """The request from 5 was the first one, so that the proof begins 1 ms earlier."""
-    where = page_reader(get_operation(LEDGER), {"start": 5})
+    where = page_reader(OPERATIONS[LEDGER], {"start": 5})
     tie, later = [(5,), (5,)], [(7,), (8,)]
     assert read_keys(where, tie, later, [(4,), *tie, *later]) == [
         PageDecision(0, 2, {"start": 6}),
@@ -770,7 +768,7 @@ def test_proof_starts_before_first_request() -> None:
 
 @pytest.mark.parametrize(("count", "after"), [(7, {"page_size": 10}), (8, {"cursor": "6_1"})])
 def test_only_tie_of_nearly_full_page_is_uncertain(count: int, after: dict[str, Any]) -> None:
-    where = page_reader(get_operation(FILLS), {"start": 5, "page_size": 9}, 10, confirm_pages=1)
+    where = page_reader(OPERATIONS[FILLS], {"start": 5, "page_size": 9}, 10, confirm_pages=1)
     certain = 0 if "page_size" in after else count
     assert read_keys(where, [(6, 1)] * count) == [
         PageDecision(0, count, after, certain_end_row=certain)
@@ -784,18 +782,18 @@ def test_only_tie_of_nearly_full_page_is_uncertain(count: int, after: dict[str, 
 def test_late_end_needs_no_confirmation(
     confirm_until: int | None, keys: list[tuple[int, ...]]
 ) -> None:
-    where = page_reader(get_operation("userFillsByTime"), {"page_size": 3}, confirm_until)
+    where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 3}, confirm_until)
     before = [(0, 0), (0, 0), keys[0]]
     assert read_keys(where, before, keys)[1] == PageDecision(0, 2, None)
 
 
 def test_only_page_needs_no_confirmation() -> None:
-    where = page_reader(get_operation("userFillsByTime"), {"page_size": 3}, 10)
+    where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 3}, 10)
     assert read_keys(where, [(1, 1), (2, 1)]) == [PageDecision(0, 2, None)]
 
 
 def test_rows_without_index_need_no_confirmation() -> None:
-    operation = get_operation("userFillsByTime")
+    operation = OPERATIONS["userFillsByTime"]
     rows = _without_index(make_rows(operation, [(1, 1), (2, 1)]), 1)
     where = page_reader(operation, {"page_size": 2}, 10)
     assert where.read(rows).after == {"start": 2, "cursor": None}
@@ -804,10 +802,10 @@ def test_rows_without_index_need_no_confirmation() -> None:
 
 def test_cursor_replaces_start_in_next_request() -> None:
     """A cursor replaces the start; a time replaces a cursor; the end stays."""
-    where = page_reader(get_operation("userFillsByTime"), {"start": 1, "end": 9, "page_size": 2})
+    where = page_reader(OPERATIONS["userFillsByTime"], {"start": 1, "end": 9, "page_size": 2})
     read_keys(where, [(1, 1), (2, 1)])
     assert where.parameters == {"cursor": "1_1", "end": 9, "page_size": 2}
-    operation = get_operation("userFillsByTime")
+    operation = OPERATIONS["userFillsByTime"]
     where = page_reader(operation, {"start": 1, "end": 9, "page_size": 2})
     where.read(_without_index(make_rows(operation, [(1, 1), (2, 1)]), 1))
     assert where.parameters == {"start": 2, "end": 9, "page_size": 2, "cursor": None}
@@ -827,7 +825,7 @@ def test_cursor_replaces_start_in_next_request() -> None:
 def test_row_outside_of_request_is_refused(
     type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]], row: int, place: str
 ) -> None:
-    operation = get_operation(type_)
+    operation = OPERATIONS[type_]
     with pytest.raises(AnswerInvalid, match=place) as refused:
         page_reader(operation, asked).read(make_rows(operation, keys))
     assert (refused.value.column, refused.value.row) == (operation.key[0], row)
@@ -844,7 +842,7 @@ def test_row_outside_of_request_is_refused(
 def test_rows_at_bounds_of_request_are_kept(
     type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]]
 ) -> None:
-    operation = get_operation(type_)
+    operation = OPERATIONS[type_]
     assert page_reader(operation, asked).read(make_rows(operation, keys)).after is not None
 
 
@@ -852,14 +850,14 @@ def test_rows_at_bounds_of_request_are_kept(
     ("again", "count"), [([], 0), ([(2, 1)], 1), ([(2, 1), (2, 2)], 1), ([(2, 2), (2, 3)], 0)]
 )
 def test_lost_rows_of_cut_tie_are_refused(again: list[tuple[int, ...]], count: int) -> None:
-    where = page_reader(get_operation(ORDERS), {})
+    where = page_reader(OPERATIONS[ORDERS], {})
     with pytest.raises(AnswerInvalid, match=f"2 rows .* 2_1 .* and {count} of them came again"):
         read_keys(where, [(1, 1), (2, 1), (2, 1)], again)
 
 
 def test_rows_arriving_before_tie_cut_it_again() -> None:
     """Rows that arrive before the cut tie fill the page, so that it is cut earlier."""
-    where = page_reader(get_operation("userFillsByTime"), {"page_size": 3})
+    where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 3})
     pages = [[(1, 1), (2, 1), (2, 1)], [(1, 2), (1, 3), (2, 1)]]
     assert read_keys(where, *pages)[1] == PageDecision(0, 2, {"cursor": "1_3"})
 
@@ -888,7 +886,7 @@ def test_rows_arriving_before_tie_cut_it_again() -> None:
 def test_empty_range_is_confirmed_by_another_request(
     type_: str, asked: dict[str, Any], until: int | None, after: dict[str, Any] | None
 ) -> None:
-    where = page_reader(get_operation(type_), asked, until, confirm_pages=1)
+    where = page_reader(OPERATIONS[type_], asked, until, confirm_pages=1)
     certain = None if after is None else 0
     assert where.read([]) == PageDecision(0, 0, after, certain_end_row=certain)
     if after is not None:
@@ -897,7 +895,7 @@ def test_empty_range_is_confirmed_by_another_request(
 
 def test_rows_before_range_are_dropped() -> None:
     """The range was empty at first. It is requested from 1 ms earlier, and a row comes."""
-    where = page_reader(get_operation(FILLS), {"start": 5, "end": 9}, 10, confirm_pages=1)
+    where = page_reader(OPERATIONS[FILLS], {"start": 5, "end": 9}, 10, confirm_pages=1)
     tie = [(4, 1), (5, 0)]
     assert read_keys(where, [], tie, tie, []) == [
         PageDecision(0, 0, {"start": 4}, certain_end_row=0),
@@ -910,7 +908,7 @@ def test_rows_before_range_are_dropped() -> None:
 def test_cut_tie_at_the_end_is_found() -> None:
     """The only tie of the last page was cut: with another page size more of its rows come."""
     asked = {"start": 5, "page_size": 9}
-    where = page_reader(get_operation(FILLS), asked, 10, confirm_pages=1)
+    where = page_reader(OPERATIONS[FILLS], asked, 10, confirm_pages=1)
     pages = [[(6, 1)] * 3, [(6, 1)] * 4, []]
     assert read_keys(where, *pages) == [
         PageDecision(0, 3, {"page_size": 10}, certain_end_row=0),
@@ -920,32 +918,32 @@ def test_cut_tie_at_the_end_is_found() -> None:
 
 
 def test_end_at_present_is_confirmed() -> None:
-    where = page_reader(get_operation(FILLS), {"start": 5}, 7, confirm_pages=1)
+    where = page_reader(OPERATIONS[FILLS], {"start": 5}, 7, confirm_pages=1)
     (decision,) = read_keys(where, [(6, 1), (7, 1)])
     assert decision == PageDecision(0, 2, {"cursor": "6_1"}, certain_end_row=1)
 
 
 def test_first_page_is_confirmed_on_demand() -> None:
-    where = page_reader(get_operation(FILLS), {"start": 5}, 10, confirm_pages=1)
+    where = page_reader(OPERATIONS[FILLS], {"start": 5}, 10, confirm_pages=1)
     assert read_keys(where, [(6, 1), (7, 1)], [(7, 1)]) == [
         PageDecision(0, 2, {"cursor": "6_1"}, certain_end_row=1),
         PageDecision(0, 1, None, is_confirmed=True),
     ]
-    assert read_keys(page_reader(get_operation(FILLS), {"start": 5}, 10), []) == [
+    assert read_keys(page_reader(OPERATIONS[FILLS], {"start": 5}, 10), []) == [
         PageDecision(0, 0, None)
     ]
 
 
 def test_rows_of_users_cursor_are_dropped() -> None:
     asked = {"cursor": "5_2"}
-    assert read_keys(page_reader(get_operation(FILLS), asked), [(5, 2), (5, 3)])[0].first_row == 1
-    alone = page_reader(get_operation(FILLS), asked, 10, confirm_pages=1)
+    assert read_keys(page_reader(OPERATIONS[FILLS], asked), [(5, 2), (5, 3)])[0].first_row == 1
+    alone = page_reader(OPERATIONS[FILLS], asked, 10, confirm_pages=1)
     assert read_keys(alone, [(5, 2)]) == [PageDecision(1, 1, None)]
 
 
 def test_page_of_users_cursor_rows_raises() -> None:
     """With 500 of them the service may have cut the page, and no cursor leads past them."""
-    operation, tie = get_operation(ORDERS), [(5, 2)] * 499
+    operation, tie = OPERATIONS[ORDERS], [(5, 2)] * 499
     assert read_keys(page_reader(operation, {"cursor": "5_2"}), tie) == [
         PageDecision(499, 499, None)
     ]
@@ -957,4 +955,4 @@ def test_key_of_row_by_operation() -> None:
     row = SimpleNamespace(time=3, tx_index=7, user="0xa", week=9, delta=SimpleNamespace(coin="C"))
     keys = {"meta": (), LEDGER: (3,), WEEKS: (9,), FILLS: (3, 7)}
     keys["builderApprovedFundingByTime"] = (3, "0xa", "C")
-    assert {type_: key_getter(get_operation(type_))(row) for type_ in keys} == keys
+    assert {type_: key_getter(OPERATIONS[type_])(row) for type_ in keys} == keys

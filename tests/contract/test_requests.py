@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter, get_operation
+from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 from toolkit.contract.requests import (
     AMOUNTS,
     check_request,
@@ -220,14 +220,14 @@ def test_malformed_addresses_are_refused(row: Operation, parameter: Parameter, v
 )
 def test_refusals_have_hints(type: str, parameters: dict[str, Any], hint: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        request_body(get_operation(type), parameters)
+        request_body(OPERATIONS[type], parameters)
     assert caught.value.hint.startswith(hint)
     assert str(caught.value).endswith(caught.value.hint or caught.value.message)
 
 
 @given(addresses)
 def test_addresses_become_lower_case(address: str) -> None:
-    row = get_operation("delegations")
+    row = OPERATIONS["delegations"]
     upper = "0x" + address[2:].upper()
     assert check_request(row, {"user": upper}) == {"user": address}
     assert request_body(row, {"user": upper}) == {"type": "delegations", "user": address}
@@ -242,7 +242,7 @@ def test_addresses_become_lower_case(address: str) -> None:
     ],
 )
 def test_slippage_history_requires_its_parameters(missing: str, words: str) -> None:
-    row = get_operation("slippageHistory")
+    row = OPERATIONS["slippageHistory"]
     request = smallest_request(row)
     del request[missing]
     for absent in (request, request | {missing: None}):
@@ -253,14 +253,14 @@ def test_slippage_history_requires_its_parameters(missing: str, words: str) -> N
 
 @pytest.mark.parametrize("amount", [0, -1_000, "1000", True, float("nan"), float("inf"), [], 0.0])
 def test_slippage_history_refuses_invalid_amounts(amount: Any) -> None:
-    row = get_operation("slippageHistory")
+    row = OPERATIONS["slippageHistory"]
     with pytest.raises(BadRequest) as caught:
         check_request(row, smallest_request(row) | {"amount": amount})
     assert caught.value.message == "amount parameter is required (positive USD notional)"
 
 
 def test_slippage_history_refuses_empty_coin() -> None:
-    row = get_operation("slippageHistory")
+    row = OPERATIONS["slippageHistory"]
     with pytest.raises(BadRequest, match="coin parameter is required"):
         check_request(row, smallest_request(row) | {"coin": ""})
 
@@ -268,7 +268,7 @@ def test_slippage_history_refuses_empty_coin() -> None:
 @pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
 @pytest.mark.parametrize("value", ["", "0x12", 5, False, [], {}])
 def test_invalid_builder_filter_is_refused(type_: str, value: Any) -> None:
-    row = get_operation(type_)
+    row = OPERATIONS[type_]
     with pytest.raises(BadRequest):
         check_request(row, smallest_request(row) | {"builder": value})
     assert check_request(row, smallest_request(row) | {"builder": None})["builder"] is None
@@ -329,7 +329,7 @@ def test_malformed_cursors_are_refused(row: Operation, cursor: Any) -> None:
 
 
 def test_funding_cursor_has_user_and_coin() -> None:
-    row = get_operation("builderApprovedFundingByTime")
+    row = OPERATIONS["builderApprovedFundingByTime"]
     assert parse_cursor(row, f"1_{USER}_flx:A_B") == (1, USER, "flx:A_B")
     for wrong in ("1_2", f"1_{USER}", f"1_{USER}_", "1_0x12_BTC"):
         with pytest.raises(BadRequest, match="Invalid cursor"):
@@ -338,7 +338,7 @@ def test_funding_cursor_has_user_and_coin() -> None:
 
 @pytest.mark.parametrize("venue", ["A", "ABCDE", "A1", "", "ÄB", 12])
 def test_venues_are_2_to_4_letters(venue: Any) -> None:
-    row = get_operation("userFillsByTime")
+    row = OPERATIONS["userFillsByTime"]
     with pytest.raises(BadRequest, match="venue must be 2 to 4 letters"):
         check_request(row, smallest_request(row) | {"venue": venue})
 
@@ -348,7 +348,7 @@ def test_venues_are_2_to_4_letters(venue: Any) -> None:
     [(1000, "", True), (1001, "", False), (100, ALL_DEXES, True), (101, ALL_DEXES, False)],
 )
 def test_too_many_users_are_refused(count: int, dex: str, fits: bool) -> None:
-    row = get_operation("batchClearinghouseStates")
+    row = OPERATIONS["batchClearinghouseStates"]
     request = {"users": [USER] * count, "dex": dex}
     if fits:
         assert len(check_request(row, request)["users"]) == count
@@ -358,11 +358,11 @@ def test_too_many_users_are_refused(count: int, dex: str, fits: bool) -> None:
 
 
 def test_reversed_weeks_are_refused() -> None:
-    row = get_operation("validatorAprHistory")
+    row = OPERATIONS["validatorAprHistory"]
     with pytest.raises(BadRequest, match="endTime must be at or after startTime"):
         check_request(row, {"validator": USER, "startTime": 2, "endTime": 1})
     assert check_request(row, {"validator": USER, "startTime": 1, "endTime": 1})["end"] == 1
-    fills = get_operation("userFillsByTime")
+    fills = OPERATIONS["userFillsByTime"]
     assert check_request(fills, {"user": USER, "startTime": 2, "endTime": 1})["start"] == 2
 
 
@@ -373,7 +373,7 @@ def test_reversed_weeks_are_refused() -> None:
 @pytest.mark.parametrize("value", ["ALL", [], [""], [1], {}, None])
 def test_invalid_lists_are_refused(type_: str, name: str, value: Any) -> None:
     with pytest.raises(BadRequest, match=name):
-        check_request(get_operation(type_), {name: value})
+        check_request(OPERATIONS[type_], {name: value})
 
 
 TEXTS = [
@@ -396,7 +396,7 @@ def test_invalid_texts_are_refused(row: Operation, parameter: Parameter, value: 
 @pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
 @pytest.mark.parametrize("value", [0, 1, "true", []])
 def test_invalid_flags_are_refused(type_: str, value: Any) -> None:
-    row = get_operation(type_)
+    row = OPERATIONS[type_]
     with pytest.raises(BadRequest, match="aggregateByTime must be a boolean"):
         check_request(row, smallest_request(row) | {"aggregateByTime": value})
 
@@ -432,13 +432,13 @@ def test_any_json_is_checked_or_refused(row: Operation, junk: Any) -> None:
 
 def test_request_body_refuses_unknown_names() -> None:
     with pytest.raises(TypeError, match="delegations has no parameter usr; it has user"):
-        request_body(get_operation("delegations"), {"usr": USER})
+        request_body(OPERATIONS["delegations"], {"usr": USER})
     with pytest.raises(TypeError, match="has no parameter dex; it has none"):
-        request_body(get_operation("perpDeployAuctionStatus"), {"dex": ""})
+        request_body(OPERATIONS["perpDeployAuctionStatus"], {"dex": ""})
 
 
 def test_request_body_accepts_sequences() -> None:
-    row = get_operation("batchClearinghouseStates")
+    row = OPERATIONS["batchClearinghouseStates"]
     assert request_body(row, {"users": (USER,)})["users"] == [USER]
     with pytest.raises(BadRequest, match="users must be an array"):
         check_request(row, {"users": USER})  # the service itself wants a list
@@ -453,7 +453,7 @@ def test_request_body_accepts_sequences() -> None:
     ],
 )
 def test_request_body_wraps_single_value(type_: str, name: str, value: str) -> None:
-    assert request_body(get_operation(type_), {name: value})[name] == [value]
+    assert request_body(OPERATIONS[type_], {name: value})[name] == [value]
 
 
 @pytest.mark.parametrize("alias", ["", "native", "main", "main_dex", "hyperliquid"])
@@ -474,7 +474,7 @@ def test_request_body_wraps_single_value(type_: str, name: str, value: str) -> N
 def test_request_body_writes_native_name(
     alias: str, type_: str, name: str, form: str, sent: Any
 ) -> None:
-    row = get_operation(type_)
+    row = OPERATIONS[type_]
     needed = {
         parameter.python: _example_value(parameter)
         for parameter in row.parameters
@@ -486,30 +486,23 @@ def test_request_body_writes_native_name(
 def test_request_body_keeps_other_dexes() -> None:
     tokens = ["flx:USDH", "USDC", "ALL"]
     asked = {"collateral_tokens": tokens}
-    assert (
-        request_body(get_operation("accountValueSnapshots"), asked)["collateral_tokens"] == tokens
-    )
+    assert request_body(OPERATIONS["accountValueSnapshots"], asked)["collateral_tokens"] == tokens
     markets = ["ALL:flx", "flx:TSLA", "ALL:ALL_DEXES", "BTC"]
     assert (
-        request_body(get_operation("perpTwapSnapshots"), {"market_names": markets})["market_names"]
+        request_body(OPERATIONS["perpTwapSnapshots"], {"market_names": markets})["market_names"]
         == markets
     )
-    assert request_body(get_operation("currentDepth"), {"dex": "flx"})["dex"] == "flx"
+    assert request_body(OPERATIONS["currentDepth"], {"dex": "flx"})["dex"] == "flx"
 
 
 def test_refusal_before_sending_has_no_status() -> None:
     with pytest.raises(BadRequest) as caught:
-        request_body(get_operation("userFills"), {"user": "0x12"})
+        request_body(OPERATIONS["userFills"], {"user": "0x12"})
     assert caught.value.status is None
     assert "status" not in str(caught.value)
 
 
-def test_unknown_operation_raises_key_error() -> None:
-    with pytest.raises(KeyError, match="there is no operation 'nope'; there are spotPair"):
-        get_operation("nope")
-
-
-BATCH = get_operation("batchClearinghouseStates")
+BATCH = OPERATIONS["batchClearinghouseStates"]
 
 
 @pytest.mark.parametrize(
@@ -533,7 +526,7 @@ def test_batch_points_depend_on_users_and_dexes(request_: dict[str, Any], points
 
 
 def test_points_of_other_operations_ignore_users() -> None:
-    assert request_points(get_operation("userFills"), {"users": [USER] * 3, "dex": ALL_DEXES}) == 10
+    assert request_points(OPERATIONS["userFills"], {"users": [USER] * 3, "dex": ALL_DEXES}) == 10
 
 
 def test_addresses_in_lists_become_lower_case() -> None:
@@ -542,7 +535,7 @@ def test_addresses_in_lists_become_lower_case() -> None:
 
 def test_argument_of_same_name_needs_no_hint() -> None:
     with pytest.raises(BadRequest, match="user parameter is required") as missing:
-        check_request(get_operation("userFills"), {})
+        check_request(OPERATIONS["userFills"], {})
     assert missing.value.hint == ""
 
 
@@ -552,7 +545,7 @@ def test_empty_list_of_users_is_valid() -> None:
 
 def test_whole_numbers_of_2_to_53_are_refused() -> None:
     """JSON readers that use floats confuse larger ones with their neighbours."""
-    operation = get_operation("userFillsByTime")
+    operation = OPERATIONS["userFillsByTime"]
     request = {"user": USER, "startTime": 2**53 - 1}
     assert check_request(operation, request)["start"] == 2**53 - 1
     with pytest.raises(BadRequest, match="startTime must be a whole number of Unix milliseconds"):
@@ -567,7 +560,7 @@ def test_long_values_are_echoed_shortened(length: int) -> None:
     cursor = "x" * length
     echoed = cursor if length == 80 else "x" * 80 + "…"
     with pytest.raises(BadRequest) as refused:
-        parse_cursor(get_operation("userFillsByTime"), cursor)
+        parse_cursor(OPERATIONS["userFillsByTime"], cursor)
     assert refused.value.message == f"Invalid cursor: {echoed}"
 
 
@@ -578,7 +571,7 @@ def test_book_accepts_mantissa_1_2_5(mantissa: int) -> None:
 
 
 def test_slippage_amount_must_be_recorded_size() -> None:
-    operation = get_operation("slippageHistory")
+    operation = OPERATIONS["slippageHistory"]
     request = smallest_request(operation)
     (name,) = (parameter.name for parameter in operation.parameters if parameter.kind == "usd")
     for amount, words in ((0.5, "must be one of 1000, 5000, 10000"), (2**53, "is required")):

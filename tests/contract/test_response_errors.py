@@ -3,7 +3,7 @@
 import pytest
 
 from toolkit.contract.answers import decode
-from toolkit.contract.operations import get_operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import AnswerInvalid, NotPermitted, RateLimited, ServiceDown, ServiceError
 
 CLOUDFLARE = {"server": "cloudflare", "cf-ray": "8f1c22-FRA", "content-type": "text/html"}
@@ -16,7 +16,7 @@ def raised_error(
     status: int, content: bytes, headers: dict[str, str] | None = None
 ) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        decode(get_operation("userFills"), status, headers or CLOUDFLARE, content)
+        decode(OPERATIONS["userFills"], status, headers or CLOUDFLARE, content)
     assert caught.value.status == status
     return caught.value
 
@@ -80,7 +80,7 @@ def test_403_web_page_is_refused_client() -> None:
 @pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots"])
 def test_404_web_page_is_wrong_address(type_: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        decode(get_operation(type_), 404, {"server": "nginx"}, PAGE)
+        decode(OPERATIONS[type_], 404, {"server": "nginx"}, PAGE)
     assert type(caught.value) is ServiceError  # not NotReady, which tk.poll waits for
     assert "Check the base URL" in caught.value.hint
 
@@ -93,7 +93,7 @@ def test_message_has_status_once() -> None:
 @pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots", "meta"])
 def test_web_page_with_status_200_is_refused(content: bytes, type_: str) -> None:
     with pytest.raises(AnswerInvalid, match=r"is a web page \(from cloudflare, cf-ray") as caught:
-        decode(get_operation(type_), 200, CLOUDFLARE, content)
+        decode(OPERATIONS[type_], 200, CLOUDFLARE, content)
     assert "<" not in str(caught.value)
     assert "login page" in str(caught.value)
 

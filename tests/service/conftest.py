@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.contract.operations import get_operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.service import Access, Key, Response, Site, Store, build_store
 from toolkit.simulation import World, simulate
 
@@ -58,7 +58,7 @@ def cursor(type: str, row: Any) -> str:
     """Return the cursor of a row, made as a client makes it."""
     wire = {"tx_index": "txIndex", "status_timestamp": "statusTimestamp"}
     parts = []
-    for path in get_operation(type).key:
+    for path in OPERATIONS[type].key:
         value = row
         for step in path.split("."):
             value = value[wire.get(step, step)]

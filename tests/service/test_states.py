@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.service.conftest import Asker
-from toolkit.contract.operations import get_operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import decode
 from toolkit.contract.sources import Auction, DailyReward, Sources
 from toolkit.service import Access, Key, build_store
@@ -287,7 +287,7 @@ def binary(asker: Asker, type: str, names: list[str]) -> tuple[dict[str, str], A
     field = "collateral_tokens" if type == "accountValueSnapshots" else "market_names"
     got = asker.send(json.dumps({"type": type, field: names}).encode())
     assert got.status == 200, got.content
-    columns = decode(get_operation(type), got.headers, got.content)
+    columns = decode(OPERATIONS[type], got.headers, got.content)
     return dict(got.headers), columns
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.service.conftest import Asker
-from toolkit.contract.operations import get_operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import decode
 from toolkit.contract.sources import Sources
 from toolkit.rules.directions import NOT_TRADED
@@ -189,7 +189,7 @@ def test_snapshots_join_all_tiles(tiled_asker: Asker, tile_askers: list[Asker], 
     def rows(asker: Asker) -> list[str]:
         got = asker.send(json.dumps({"type": type, field: ALL[field]}).encode())
         assert got.status == 200, got.content
-        columns = decode(get_operation(type), got.headers, got.content)
+        columns = decode(OPERATIONS[type], got.headers, got.content)
         lists = [list(column) for column in columns.values()]
         return sorted(map(repr, zip(*lists, strict=True)))
 

@@ -24,16 +24,18 @@ from toolkit.archive.schemas import ANSWERS, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import decode
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import Operation
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError
+from toolkit.fetch.registry import operation_of
+from toolkit.fetch.snapshots import account_value_snapshots
 
 __all__ = ["ALL_TOKENS", "RefreshPlan", "make_refresh_plan"]
 
 ALL_TOKENS: Final = ("ALL",)
 """The argument of `tk.account_value_snapshots` by which the snapshots are archived."""
 
-_SNAPSHOTS: Final = OPERATIONS["accountValueSnapshots"]
+_SNAPSHOTS: Final = operation_of(account_value_snapshots)
 _SAME_USD: Final = 1e-3  # snapshots are floats; the fee of the smallest order is larger
 _SAME: Final = "cash did not change"
 

@@ -12,6 +12,7 @@ import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -392,7 +393,9 @@ def _add_slippage(content: ArchiveContent, series: Series, texts: list[bytes]) -
         content.slippage.append(sample)
 
 
-HISTORY_READERS: Final[dict[str, Callable[[ArchiveContent, Series, list[bytes]], None]]] = {
+HistoryReader = Callable[[ArchiveContent, Series, list[bytes]], None]
+
+HISTORY_READERS: Final[dict[str, HistoryReader]] = {
     "fills": _add_fills,
     "orders": _add_orders,
     "funding": _add_funding,
@@ -525,13 +528,14 @@ def _add_delegations(content: ArchiveContent, answer: _ArchivedAnswer) -> list[s
     return answer.names
 
 
-def _add_latest_rows(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str] | None:
+def _add_latest_rows(
+    add_rows: HistoryReader, content: ArchiveContent, answer: _ArchivedAnswer
+) -> list[str] | None:
     operation, parameters = answer.operation, answer.parameters
     if parameters.get("aggregate_by_time"):  # merged rows do not show the single fills
         return None
     texts = [bytes(text) for text in msgspec.json.decode(answer.body, type=list[msgspec.Raw])]
     record = operation.tables[0].record
-    add_rows = _add_fills if record is r.Fill else _add_orders
     add_rows(content, Series(operation, parameters["user"]), texts)
     keys = list(map(key_getter(operation), (_decode_record(record, text) for text in texts)))
     (name,) = answer.names
@@ -547,8 +551,8 @@ _ANSWER_READERS: Final[dict[str, Callable[..., list[str] | None]]] = {
     "batchClearinghouseStates": _add_states,
     "borrowLendUserState": _add_borrow_lend,
     "delegations": _add_delegations,
-    "userFills": _add_latest_rows,
-    "historicalOrders": _add_latest_rows,
+    "userFills": partial(_add_latest_rows, _add_fills),
+    "historicalOrders": partial(_add_latest_rows, _add_orders),
 }
 
 

@@ -198,34 +198,6 @@ class Remark:
     warns: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Gap:
-    """Days, both inclusive, for which the service has not all rows."""
-
-    operations: tuple[str, ...]
-    first: str
-    last: str
-    words: str
-
-
-# Specification, "Data availability".
-_GAPS: Final = (
-    _Gap(
-        ("userFillsByTime", "builderApprovedFillsByTime"),
-        "2025-07-28",
-        "2025-08-01",
-        "TWAP fills from before 2025-08-02 are missing",
-    ),
-    _Gap(
-        ("builderOrdersByTime",),
-        "2025-08-07",
-        "2025-11-04",
-        "orders before 2025-11-05 may be missing: of users with more than 100,000 orders between "
-        "2025-08-07 and 2025-11-04 the service keeps only the last 100,000",
-    ),
-)
-
-
 def gap_remarks(gaps: Sequence[str]) -> list[Remark]:
     """Return a remark about places where rows may be missing or repeated.
 
@@ -299,10 +271,8 @@ def _gap_remarks(operation: Operation, start: int, end: int, has_start: bool) ->
     """Return remarks about known gaps; only a caller who chose a start is warned of them."""
     return [
         Remark(gap.words, has_start and start > 0)
-        for gap in _GAPS
-        if operation.type in gap.operations
-        and start < to_ms(gap.last) + DAY
-        and end >= to_ms(gap.first)
+        for gap in operation.gaps
+        if start < to_ms(gap.last) + DAY and end >= to_ms(gap.first)
     ]
 
 

@@ -105,9 +105,9 @@ def find_covered_range(
 
     Examples
     --------
-    >>> from toolkit.contract.operations import get_operation
+    >>> from toolkit.contract.operations import OPERATIONS
     >>> known = make_coverage([(1_000, 2_000), (3_000, 4_000)])
-    >>> funding = get_operation("builderApprovedFundingByTime")
+    >>> funding = OPERATIONS["builderApprovedFundingByTime"]
     >>> find_covered_range(known, funding, 1_500, 2_000, now_ms=5_000)
     (1000, 2000)
     >>> find_covered_range(known, funding, 3_500, None, now_ms=5_000)

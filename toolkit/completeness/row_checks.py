@@ -96,8 +96,8 @@ def row_proof(operation: Operation, parameters: Mapping[str, Any]) -> RowProof:
 
     Examples
     --------
-    >>> from toolkit.contract.operations import get_operation
-    >>> row_proof(get_operation("builderApprovedFundingByTime"), {}).proved
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> row_proof(OPERATIONS["builderApprovedFundingByTime"], {}).proved
     'no payment came twice'
     """
     if _has_position_chains(operation, parameters):

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toolkit.contract.dexes import ALL_DEXES, dex_name_in, strip_native_dex
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter
+from toolkit.contract.extra_operations import known_operation
+from toolkit.contract.operations import Operation, Parameter
 
 __all__ = ["alternative_names", "evidence_names", "history_subject", "is_history"]
 
@@ -27,8 +28,8 @@ def history_subject(operation: Operation, parameters: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> from toolkit.contract.operations import get_operation
-    >>> slippage = get_operation("slippageHistory")
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> slippage = OPERATIONS["slippageHistory"]
     >>> history_subject(slippage, {"coin": "BTC", "amount": 1000.0, "start": 0})
     'BTC 1000'
     """
@@ -47,12 +48,12 @@ def evidence_names(operation: Operation, parameters: Mapping[str, Any]) -> list[
 
     Examples
     --------
-    >>> from toolkit.contract.operations import get_operation
-    >>> evidence_names(get_operation("meta"), {"dex": ""})
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> evidence_names(OPERATIONS["meta"], {"dex": ""})
     ['meta hyperliquid']
-    >>> evidence_names(get_operation("meta"), {"dex": "flx"})
+    >>> evidence_names(OPERATIONS["meta"], {"dex": "flx"})
     ['meta flx']
-    >>> evidence_names(get_operation("batchClearinghouseStates"), {"dex": "", "users": ["a", "b"]})
+    >>> evidence_names(OPERATIONS["batchClearinghouseStates"], {"dex": "", "users": ["a", "b"]})
     ['batchClearinghouseStates hyperliquid a', 'batchClearinghouseStates hyperliquid b']
     """
     each = [
@@ -75,9 +76,9 @@ def alternative_names(name: str) -> list[str]:
     ['userFills a all flx', 'userFills a all all']
     """
     type, *values = name.split(" ")
-    operation = OPERATIONS[type]
+    operation = known_operation(type)
     if operation.part_of:
-        return [name, " ".join([operation.part_of, *values])]
+        return [name, *alternative_names(" ".join([operation.part_of, *values]))]
     for place, parameter in enumerate(_subject_parameters(operation)):
         if _is_filter(parameter):
             values[place] = _UNFILTERED

@@ -157,9 +157,12 @@ def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]
     The rows are records, or objects with the same attributes.
     """
     if make_rows := ROW_FUNCTIONS.get(operation.view or operation.type):
-        tables = AnswerTables(
-            () if rows is None else rows for rows in make_rows(answer, parameters)
-        )
+        try:
+            made_rows = make_rows(answer, parameters)
+        except AnswerInvalid as error:
+            error.operation = operation.type
+            raise
+        tables = AnswerTables(() if rows is None else rows for rows in made_rows)
         tables.answer = answer
         return tables
     return (answer if isinstance(answer, list) else [answer],)

@@ -31,7 +31,7 @@ _HISTORY_POINTS: Final = 10
 
 # fmt: off
 EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
-    row.type: row
+    row.type: replace(row, extra=True)
     for row in (
         Operation("spotMeta", "market", "The tokens and the spot markets.",
             r.SpotMeta, (Table(r.SpotPair, "pairs"), Table(r.SpotToken, "tokens"))),

@@ -114,6 +114,15 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """Days, both inclusive, for which the service does not have all rows."""
+
+    first: str
+    last: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation: its request, its answer, its paging and its cost.
 
@@ -132,8 +141,10 @@ class Operation:
     - ``limit``: a limit on the number of requests
     - ``add_on``: whether a key needs a separate permission
     - ``own``: whether only this service has the operation, and the mirrored API does not
+    - ``extra``: whether the specification does not have the operation
     - ``binary``: whether the answer is compressed MessagePack instead of JSON
     - ``since``: the first day for which the service has data
+    - ``gaps``: later days for which the service does not have all rows
     - ``view``: the name of another frame of the same answer; empty for the usual one
     - ``subject``: Python names of the parameters that an answer is about. By default these are the
       required parameters that do not select a part of the answer. An optional parameter in this
@@ -162,8 +173,10 @@ class Operation:
     points: int = 2
     add_on: bool = False
     own: bool = False
+    extra: bool = False
     binary: bool = False
     since: str = ""
+    gaps: tuple[Gap, ...] = ()
     view: str = ""
     scale: Scale | None = None
     limit: CallLimit | None = None
@@ -197,6 +210,15 @@ class Operation:
 # ASSUMED: each of the two heavy snapshots has a limit of its own. The cheap timestamps, which are
 # meant for polling, have none.
 _SNAPSHOT_LIMIT = CallLimit(calls=5, seconds=600)
+
+# Specification, "Data availability".
+_TWAP_GAP = Gap("2025-07-28", "2025-08-01", "TWAP fills from before 2025-08-02 are missing")
+_ORDER_GAP = Gap(
+    "2025-08-07",
+    "2025-11-04",
+    "orders before 2025-11-05 may be missing: of users with more than 100,000 orders between "
+    "2025-08-07 and 2025-11-04 the service keeps only the last 100,000",
+)
 
 USER = Parameter("user", "user", "address", "account", required=True)
 _BUILDER = Parameter("builder", "builder", "address", "builder", required=True)
@@ -301,13 +323,13 @@ OPERATIONS: Final[dict[str, Operation]] = {
             (USER, _START_OR_CURSOR, END, _CURSOR, _ROUTED, _AGGREGATE, _FILL_DEX,
              Parameter("venue", "venue", "venue", "only outcome markets of this venue"), _PAGE),
             key=("time", "tx_index"), paging="cursor", points=10, since="2025-07-28",
-            from_archive=True),
+            gaps=(_TWAP_GAP,), from_archive=True),
         Operation("builderApprovedFillsByTime", "fills",
             "The fills of all users while they had approved a builder, oldest first.",
             list[r.Fill], (Table(r.Fill, omits=("venue",)),),
             (_BUILDER, _START_OR_CURSOR, END, _CURSOR, _PAGE),
             key=("time", "tx_index"), paging="cursor", points=100, own=True, since="2025-07-28",
-            from_archive=True),
+            gaps=(_TWAP_GAP,), from_archive=True),
         # ASSUMED: builderApprovedFundingByTime costs as much as builderApprovedFillsByTime.
         Operation("builderApprovedFundingByTime", "funding",
             "The funding payments of all users while they had approved a builder, oldest first.",
@@ -320,7 +342,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             list[r.OrderStatus], (Table(r.OrderStatus, omits=("builder",)),),
             (_BUILDER, _START_OR_CURSOR, END, _CURSOR),
             key=("status_timestamp", "tx_index"), paging="open cursor", points=5, own=True,
-            since="2025-08-07", from_archive=True),
+            since="2025-08-07", gaps=(_ORDER_GAP,), from_archive=True),
         Operation("historicalOrders", "orders",
             "The latest status events of a user's orders, newest first.",
             list[r.OrderStatus], (Table(r.OrderStatus, omits=("user",)),), (USER, _LATEST),
@@ -379,21 +401,6 @@ VIEWS: Final[dict[str, Operation]] = {
 """Further frames of answers by name. Each has a fetch function that sends `type`."""
 
 
-def get_operation(type: str) -> Operation:
-    """Return the operation of a type.
-
-    Raise KeyError if there is no such operation; the message lists all operations.
-
-    >>> get_operation("userFills").points
-    10
-    """
-    try:
-        return OPERATIONS[type]
-    except KeyError:
-        known = ", ".join(OPERATIONS)
-        raise KeyError(f"there is no operation {type!r}; there are {known}") from None
-
-
 def unknown_operation(type: str) -> Operation:
     """Return a stand-in for an operation that the contract does not know.
 
@@ -402,4 +409,5 @@ def unknown_operation(type: str) -> Operation:
     >>> unknown_operation("portfolioState").points
     2
     """
-    return Operation(type, "", "An operation that the contract does not know.", Any, ())
+    words = "An operation that the contract does not know."
+    return Operation(type, "", words, Any, (), extra=True)

@@ -44,8 +44,8 @@ def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[st
     Raise BadRequest if the service would refuse the request. Its status is None, because nothing
     was sent. Raise TypeError if a name is not a parameter of the operation.
 
-    >>> from toolkit.contract.operations import get_operation
-    >>> request_body(get_operation("meta"), {"dex": "flx"})
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> request_body(OPERATIONS["meta"], {"dex": "flx"})
     {'type': 'meta', 'dex': 'flx'}
     """
     names = {parameter.python: parameter for parameter in operation.parameters}
@@ -72,8 +72,8 @@ def request_points(
     - ``request``: the request body, with wire names. It may be invalid.
     - ``dexes``: the number of dexes, with the native one
 
-    >>> from toolkit.contract.operations import get_operation
-    >>> batch = get_operation("batchClearinghouseStates")
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> batch = OPERATIONS["batchClearinghouseStates"]
     >>> request_points(batch, {"users": ["0x1"] * 3})
     6
     >>> request_points(batch, {"users": ["0x1"] * 80})
@@ -93,10 +93,10 @@ def request_points(
 def describe_cost(operation: Operation) -> str:
     """Return one or two sentences about the cost and the limit of an operation.
 
-    >>> from toolkit.contract.operations import get_operation
-    >>> describe_cost(get_operation("userFills"))
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> describe_cost(OPERATIONS["userFills"])
     'Costs 10 points a request.'
-    >>> describe_cost(get_operation("perpTwapSnapshots"))
+    >>> describe_cost(OPERATIONS["perpTwapSnapshots"])
     'Costs 2 points a request. May be asked 5 times in 10 minutes.'
     """
     words = f"Costs {operation.points} points a request."
@@ -128,8 +128,8 @@ def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str,
 
     Raise BadRequest with the message of the service.
 
-    >>> from toolkit.contract.operations import get_operation
-    >>> check_request(get_operation("meta"), {"type": "meta"})
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> check_request(OPERATIONS["meta"], {"type": "meta"})
     {'dex': ''}
     """
     checked = {}
@@ -154,8 +154,8 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
 
     Raise BadRequest if the cursor does not have the form of the operation's cursors.
 
-    >>> from toolkit.contract.operations import get_operation
-    >>> parse_cursor(get_operation("userFillsByTime"), "1756684800000_3")
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> parse_cursor(OPERATIONS["userFillsByTime"], "1756684800000_3")
     (1756684800000, 3)
     """
     parts = cursor.split("_", maxsplit=len(operation.key) - 1)
@@ -165,7 +165,7 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
         len(parts) == len(operation.key)
         and all(parts)
         and all(part.isascii() and part.isdigit() and len(part) < 17 for part in parts[:whole])
-        and (whole == 2 or bool(_ADDRESS.fullmatch(parts[1])))
+        and (whole == 2 or is_address(parts[1]))
     )
     if not is_valid:
         raise _bad_request(operation, f"Invalid cursor: {_shorten(cursor)}")
@@ -199,8 +199,8 @@ def wire_value(parameter: Parameter, value: Any) -> Any:
     A single value becomes a list if the parameter is a list, addresses become lower case, and the
     native dex gets its name for this parameter.
 
-    >>> from toolkit.contract.operations import get_operation
-    >>> wire_value(get_operation("perpTwapSnapshots").by_wire["market_names"], "main:BTC")
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> wire_value(OPERATIONS["perpTwapSnapshots"].by_wire["market_names"], "main:BTC")
     ['BTC']
     """
     if parameter.kind in ("addresses", "texts"):

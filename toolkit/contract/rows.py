@@ -111,8 +111,7 @@ def _context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     if len(meta.universe) != len(contexts):
         raise AnswerInvalid(
             f"the answer has {len(meta.universe)} assets, but {len(contexts)} market states. They "
-            "are joined by position, so their numbers must be equal",
-            operation="metaAndAssetCtxs",
+            "are joined by position, so their numbers must be equal"
         )
     pairs = zip(meta.universe, contexts, strict=True)
     return (

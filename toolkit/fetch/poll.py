@@ -8,7 +8,7 @@ from typing import Any, cast
 import pandas as pd
 
 from toolkit.client import Session, current_session
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.extra_operations import known_operation
 from toolkit.errors import NotReady, RateLimited
 from toolkit.public_path import publish_as
 from toolkit.times import SECOND, to_ms
@@ -105,8 +105,7 @@ class _CallLimiter:
     """
 
     def __init__(self, fetch: Callable[..., Any], session: Session | None) -> None:
-        type = getattr(fetch, "__operation__", "")
-        self.limit = OPERATIONS[type].limit if type in OPERATIONS else None
+        self.limit = known_operation(getattr(fetch, "__operation__", "")).limit
         self._session = session
         self._ages: deque[float] = deque()  # seconds since each of the last calls
 

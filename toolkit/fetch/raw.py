@@ -104,7 +104,7 @@ def info(request: Mapping[str, object], *, session: Session | None = None) -> ob
         words = "the request cannot be written as JSON"
         raise _refuse_unsent(f"{type}: {words}: {error}. Use text, numbers and lists") from None
     operation = known_operation(type)
-    if type in OPERATIONS:
+    if not operation.extra:
         check_request(operation, request)
     try:
         answer = current_session(session).ask(operation, request)

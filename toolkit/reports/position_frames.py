@@ -19,6 +19,7 @@ from toolkit.fetch import (
     margin_tables,
     meta,
 )
+from toolkit.fetch.registry import operation_of
 from toolkit.reports.report_frames import archive_command, fetch_optional
 
 _MAX_ACCOUNTS: Final = 1_000  # of one request for states
@@ -108,8 +109,8 @@ def _fetch_states(session: Session, users: list[str], dex: str) -> tuple[Account
     except (NotPermitted, NotReady) as error:
         return None, str(error)
     except Incomplete as error:
-        option = f" --dex {dex}" if dex else ""
-        command = f"batchClearinghouseStates{option} --user {users[0]} --user ..."
+        name = operation_of(batch_clearinghouse_states).type + (f" --dex {dex}" if dex else "")
+        command = f"{name} --user {users[0]} --user ..."
         parts = (str(error.__cause__ or error), archive_command(session, command))
         reason = ": ".join(part for part in parts if part)
         if not isinstance(error.rows, tuple):

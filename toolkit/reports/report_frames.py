@@ -17,6 +17,7 @@ from toolkit.fetch import (
     slippage_history,
     user_fills,
 )
+from toolkit.fetch.registry import operation_of
 from toolkit.plots.formats import short_usd
 
 F = TypeVar("F")
@@ -103,14 +104,14 @@ def fetch_markets(
 
     Raise Incomplete if the source is an archive that lacks some of them.
     """
-    command = f"metaAndAssetCtxs --dex {dex}" if dex else "metaAndAssetCtxs"
+    command = operation_of(meta_and_asset_ctxs).type + (f" --dex {dex}" if dex else "")
     contexts = {command: lambda: choose(meta_and_asset_ctxs(dex=dex, session=session))}
     chosen: list[Any] = []
     if coins is None:
         chosen = fetch_required(session, contexts)
         coins, contexts = list(chosen[0]["name"]), {}
     calls = {
-        f"slippageHistory --amount {amount:.0f} --coin {coin}": partial(
+        f"{operation_of(slippage_history).type} --amount {amount:.0f} --coin {coin}": partial(
             slippage_history, coin, amount, start_ms, end_ms, page_size=2000, session=session
         )
         for coin in dict.fromkeys(coins)

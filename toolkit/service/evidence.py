@@ -11,8 +11,6 @@ import msgspec
 from toolkit.completeness.covered_ranges import find_covered_range, make_coverage
 from toolkit.completeness.headers import Completeness
 from toolkit.completeness.subjects import alternative_names, evidence_names, is_history
-from toolkit.contract.dexes import dex_name_in
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.sources import HistoryCoverage
 from toolkit.display import count_text
 from toolkit.service.messages import CheckedRequest
@@ -30,7 +28,7 @@ def state_completeness(store: Store, request: CheckedRequest) -> Completeness:
     operation = request.operation
     if not store.about["partial"]:
         return Completeness()
-    if operation.type in EXTRA_OPERATIONS:
+    if operation.extra:
         return _extra_completeness(store, request)
     if is_history(operation):
         return _history_completeness(store, request)
@@ -43,8 +41,8 @@ def _extra_completeness(store: Store, request: CheckedRequest) -> Completeness:
     """Return the completeness of an operation beyond the specification."""
     operation = request.operation
     if operation.part_of:
-        dex = dex_name_in("rows", request["dex"])
-        if _is_answered(store, f"{operation.part_of} {dex} {request['user']}"):
+        (name,) = evidence_names(operation, request.parameters)
+        if _is_answered(store, name):
             return Completeness()
     return Completeness(
         f"{operation.type} is computed from the rows in the archive, and some rows may be missing"

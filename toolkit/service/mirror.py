@@ -36,16 +36,16 @@ _TEXT_LETTERS: Final = 300
 def is_mirrored(operation: Operation) -> bool:
     """Return whether an operation mirrors the exchange's info API.
 
-    Specification, "What the service does", 6 and 7. Snapshots and their timestamps are the
-    service's own.
+    Specification, "What the service does", 6 and 7. What the service publishes
+    itself, such as a snapshot and its timestamp, is its own.
 
     Examples
     --------
-    >>> from toolkit.contract.operations import get_operation
-    >>> is_mirrored(get_operation("userFills")), is_mirrored(get_operation("currentDepth"))
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> is_mirrored(OPERATIONS["userFills"]), is_mirrored(OPERATIONS["currentDepth"])
     (True, False)
     """
-    return not (operation.own or operation.add_on or operation.topic == "snapshots")
+    return not (operation.own or operation.add_on or operation.unpublished)
 
 
 class Upstream:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolkit.completeness.headers import SourceStatement, write_completeness, write_source
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
+from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import check_request, request_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
@@ -203,8 +203,7 @@ def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
     handler = HANDLERS.get(operation.type)
     if handler is None:
         raise ServiceError(f"not implemented: {operation.type}", status=501)
-    is_extra = operation.type in EXTRA_OPERATIONS
-    if is_extra and not operation.from_archive and not store.about["whole"]:
+    if operation.extra and not operation.from_archive and not store.about["whole"]:
         raise BadRequest(
             f"{operation.type} cannot be answered: {store.about['label']} does not contain "
             "the data from which it is computed"

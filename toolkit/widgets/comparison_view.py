@@ -7,9 +7,8 @@ from typing import Any, Final, cast
 import pandas as pd
 
 from toolkit import pnl
-from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.requests import check_request
-from toolkit.errors import BadRequest, Incomplete, ToolkitError
+from toolkit.contract.requests import is_address
+from toolkit.errors import Incomplete, ToolkitError
 from toolkit.fetch import (
     builder_approved_funding_by_time,
     user_fills_by_time,
@@ -109,7 +108,7 @@ def comparison_view(
 def fetch_accounts(request: ComparisonRequest, fetch: Fetcher, now_ms: int) -> ComparedAccounts:
     """Fetch the frames of several accounts, each kind of row with one call of `tk.many`."""
     users = [user.strip().lower() for user in request.users]
-    positions, accounts, missing_reason = fetch_state([*filter(_is_address, users)], fetch)
+    positions, accounts, missing_reason = fetch_state([*filter(is_address, users)], fetch)
     start, end = period_limits(request.period, accounts, now_ms)
     failed: dict[str, str] = {}
     fills = _fetch_many(fetch, user_fills_by_time, users, start, end, failed)
@@ -146,14 +145,6 @@ def fetch_accounts(request: ComparisonRequest, fetch: Fetcher, now_ms: int) -> C
         funding,
         ledger,
     )
-
-
-def _is_address(user: str) -> bool:
-    try:
-        check_request(OPERATIONS["userFills"], {"type": "userFills", "user": user})
-    except BadRequest:
-        return False
-    return True
 
 
 def _fetch_many(

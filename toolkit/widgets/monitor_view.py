@@ -11,6 +11,7 @@ import pandas as pd
 from toolkit.contract.dexes import coin_dex, join_coin
 from toolkit.errors import NotReady
 from toolkit.fetch import current_depth, perp_twap_snapshot_timestamp, perp_twap_snapshots
+from toolkit.fetch.registry import operation_of
 from toolkit.frames import frame
 from toolkit.plots import formats
 from toolkit.plots.style import is_simulated
@@ -136,7 +137,7 @@ def _fetch_twaps(request: MonitorRequest, fetch: Fetcher, before: ViewPart) -> p
     try:
         rows: pd.DataFrame = fetch(perp_twap_snapshots, [request.coin])
     except NotReady:  # there are snapshots, but not of this market
-        rows = pd.DataFrame(frame("perpTwapSnapshots", []))
+        rows = pd.DataFrame(frame(operation_of(perp_twap_snapshots).type, []))
     rows.attrs["snapshot_id"] = stamp
     return rows
 

@@ -24,7 +24,7 @@ are made when the column is read, so that values which nobody reads cost almost 
 snapshot once and sends it many times.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from toolkit.errors import AnswerInvalid
@@ -64,6 +64,13 @@ class WireAccountSnapshot(NamedTuple):
     collateral_token: str
     users: Mapping[str, tuple[Any, ...]]
 
+    @staticmethod
+    def read_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
+        """Return the columns of the accounts of several snapshots."""
+        from toolkit.contract.snapshots.account_values import account_columns
+
+        return account_columns(payloads, limit)
+
 
 class WireTwapSnapshot(NamedTuple):
     """The TWAPs of one market, as they are on the wire.
@@ -76,6 +83,20 @@ class WireTwapSnapshot(NamedTuple):
     snapshot_id: str
     market_name: str
     twaps: Sequence[tuple[Any, ...]]
+
+    @staticmethod
+    def read_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
+        """Return the columns of the TWAPs of several snapshots."""
+        from toolkit.contract.snapshots.twaps import twap_columns
+
+        return twap_columns(payloads, limit)
+
+
+_WIRE_TYPES: Final[dict[str, type[WireAccountSnapshot | WireTwapSnapshot]]] = {
+    "accountValueSnapshots": WireAccountSnapshot,
+    "perpTwapSnapshots": WireTwapSnapshot,
+}
+"""Type of operation -> its snapshots on the wire."""
 
 
 def decode(
@@ -122,15 +143,12 @@ def decode(
     array([150.5])
     """
     # pyarrow and msgpack are imported only if there is a snapshot to read.
-    from toolkit.contract.snapshots.account_values import account_columns
     from toolkit.contract.snapshots.envelope import open_envelope
-    from toolkit.contract.snapshots.twaps import twap_columns
     from toolkit.contract.snapshots.unknown_values import LazyColumns
 
-    readers = {"accountValueSnapshots": account_columns, "perpTwapSnapshots": twap_columns}
     try:
-        columns = readers[operation.type](open_envelope(headers, content, limit), limit)
-        return LazyColumns(columns)
+        payloads = open_envelope(headers, content, limit)
+        return LazyColumns(_WIRE_TYPES[operation.type].read_columns(payloads, limit))
     except AnswerInvalid as error:
         error.operation = operation.type
         raise
@@ -153,8 +171,7 @@ def encode(
     Raise TypeError or ValueError if there is no snapshot, or one does not have the form of the
     specification.
     """
-    types = {"accountValueSnapshots": WireAccountSnapshot, "perpTwapSnapshots": WireTwapSnapshot}
-    snapshot_type = types[operation.type]
+    snapshot_type = _WIRE_TYPES[operation.type]
     for snapshot in snapshots:
         if not isinstance(snapshot, snapshot_type):
             raise TypeError(
