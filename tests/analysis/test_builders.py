@@ -13,8 +13,9 @@ from scipy import stats
 
 import toolkit as tk
 from toolkit import builders
-from toolkit.errors import MissingColumns, MissingDirections
-from toolkit.service.approvals import approval_intervals
+from toolkit.analysis.common.directions import MissingDirections
+from toolkit.errors import MissingColumns
+from toolkit.service.tables import approval_intervals
 from toolkit.simulation.agents.builders import FEES_BPS
 
 from .examples import DAY, HOUR, MONDAY, as_numbers, times

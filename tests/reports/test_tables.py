@@ -10,7 +10,7 @@ from tests.reports.page_content import PageContent
 from toolkit.plots import formats
 from toolkit.plots.formats import MINUS
 from toolkit.reports import tables
-from toolkit.reports.provenance import describe_frames
+from toolkit.reports.blocks import describe_frames
 from toolkit.reports.tables import TextColumn, table
 
 

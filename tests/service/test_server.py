@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 
 from toolkit.contract.sources import Sources
 from toolkit.service import Access, Key, ServiceLimits, Site, Store, build_store
-from toolkit.service.http import HttpServer, bind_socket, run_server
-from toolkit.service.refusals import RefusalSchedule
+from toolkit.service.http import HttpServer, RefusalSchedule, bind_socket, run_server
 from toolkit.service.request_queue import RequestQueue
 
 KEY = "Authorization: Bearer s3cret\r\n"

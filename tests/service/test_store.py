@@ -8,7 +8,7 @@ import pytest
 from tests.service.conftest import Asker
 from toolkit.contract.sources import Approval, Sources
 from toolkit.service import Access, Key, StoreDamaged, build_store, open_store
-from toolkit.service.approvals import approval_intervals
+from toolkit.service.tables import approval_intervals
 from toolkit.simulation import World
 
 EMPTY = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)

@@ -6,8 +6,7 @@ import matplotlib.dates
 import pandas as pd
 from matplotlib.figure import Figure
 
-from toolkit.widgets.hover import hover_areas
-from toolkit.widgets.svg import draw_svg
+from toolkit.widgets.svg import draw_svg, hover_areas
 
 AREA = re.compile(
     r'<rect x="([^"]+)" y="([^"]+)" width="([^"]+)" height="([^"]+)"><title>([^<]*)</title>'

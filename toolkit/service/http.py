@@ -6,18 +6,19 @@ The event loop reads and writes (`toolkit.service.connection`); worker threads c
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import signal
 import socket
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from toolkit.service.connection import Connection
 from toolkit.service.hosts import is_loopback
-from toolkit.service.limits import connection_limit
-from toolkit.service.refusals import RefusalSchedule
+from toolkit.service.limits import ServiceLimits, connection_limit
 from toolkit.service.request_queue import RequestQueue
 from toolkit.service.site import Site
 
@@ -201,3 +202,60 @@ def run_server(site: Site) -> Iterator[str]:
     finally:
         server.stop()
         thread.join(timeout=10)
+
+
+_MOST_ADDRESSES: Final = 10_000
+"""Addresses in memory. Beyond them, the one with the oldest refusal is forgotten."""
+
+
+class RefusalSchedule:
+    """The times at which refusals are sent; a few come at once, further ones at a constant rate.
+
+    Requests with a valid key are never delayed, so it does no harm if a flood has the address of
+    others, for example behind a proxy.
+
+    Parameters
+    ----------
+    limits : ServiceLimits
+        Rate, number at once and longest wait.
+    now : callable
+        Returns a time in seconds, such as `time.monotonic`.
+
+    Examples
+    --------
+    >>> limits = ServiceLimits(refusals_at_once=2, refusals_per_second=1, refusal_wait_seconds=2)
+    >>> schedule = RefusalSchedule(limits, now=lambda: 0.0)
+    >>> [schedule.plan_refusal("192.0.2.1") for _ in range(5)]
+    [0.0, 0.0, 1.0, 2.0, None]
+    """
+
+    def __init__(self, limits: ServiceLimits, now: Callable[[], float]) -> None:
+        self._now = now
+        self._interval = 1 / limits.refusals_per_second
+        self._at_once = limits.refusals_at_once
+        self._longest = limits.refusal_wait_seconds
+        self._due: OrderedDict[str, float] = OrderedDict()
+
+    def plan_refusal(self, address: str) -> float | None:
+        """Return the seconds until the next refusal for an address, or None if they are too many.
+
+        With None the refusal is not sent, and it delays no other.
+        """
+        group, now = _address_group(address), self._now()
+        due = max(self._due.get(group, now), now)
+        wait = max(0.0, due - now - (self._at_once - 1) * self._interval)
+        if wait > self._longest:
+            return None
+        self._due[group] = due + self._interval
+        self._due.move_to_end(group)
+        if len(self._due) > _MOST_ADDRESSES:
+            self._due.popitem(last=False)
+        return wait
+
+
+def _address_group(address: str) -> str:
+    """Return what one client can change at will: of IPv6 the first 64 bits."""
+    if ":" not in address:
+        return address
+    ip = ipaddress.IPv6Address(address.partition("%")[0])
+    return str(ip.ipv4_mapped) if ip.ipv4_mapped else f"{int(ip) >> 64:x}"

@@ -12,6 +12,7 @@ part. If several parts have the same document, the last one counts.
 
 import functools
 import itertools
+import operator
 import sqlite3
 import zlib
 from collections import defaultdict
@@ -23,8 +24,7 @@ import zstandard
 
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
-from toolkit.contract.sources import Sources
-from toolkit.service.approvals import Approvals
+from toolkit.contract.sources import Approval, Sources
 from toolkit.service.blocks import SEPARATOR, TextWriter
 from toolkit.service.documents import extra_documents, usual_documents
 from toolkit.service.open_orders import OpenOrders
@@ -125,6 +125,48 @@ def index_tables(connection: sqlite3.Connection) -> None:
     """Create the indexes, after the last part."""
     connection.execute(_INDEX)
     connection.execute("ANALYZE")
+
+
+Interval = tuple[str, int, int | None]
+"""Builder, first millisecond, first millisecond after the approval (None: it has no end)."""
+
+
+class Approvals:
+    """The approvals of all users."""
+
+    def __init__(self, approvals: Iterable[Approval]) -> None:
+        self._intervals = approval_intervals(approvals)
+
+    def builders_at(self, user: str, time: int) -> Iterator[str]:
+        """Yield the builders that a user had approved in the block at a time."""
+        for builder, first, end in self._intervals.get(user, ()):
+            if first <= time and (end is None or time < end):
+                yield builder
+
+
+def approval_intervals(approvals: Iterable[Approval]) -> dict[str, list[Interval]]:
+    """Return the approvals of each user as intervals.
+
+    An approval is valid from its own block on, and ends before the block of its revocation. A
+    block is a millisecond.
+
+    Examples
+    --------
+    >>> approval = Approval("0xuser", "0xbuilder", 5, 0, True)
+    >>> approval_intervals([approval, Approval("0xuser", "0xbuilder", 9, 2, False)])
+    {'0xuser': [('0xbuilder', 5, 9)]}
+    """
+    since: dict[tuple[str, str], int] = {}
+    intervals: dict[str, list[Interval]] = defaultdict(list)
+    for approval in sorted(approvals, key=operator.attrgetter("time", "tx_index")):
+        pair = (approval.user, approval.builder)
+        if approval.approved:
+            since.setdefault(pair, approval.time)
+        elif (first := since.pop(pair, None)) is not None and first < approval.time:
+            intervals[approval.user].append((approval.builder, first, approval.time))
+    for (user, builder), first in since.items():
+        intervals[user].append((builder, first, None))
+    return dict(intervals)
 
 
 class _AccountNumbers(dict[str, int]):

@@ -4,15 +4,18 @@ import hashlib
 import io
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import escape
+from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.container import BarContainer
+from matplotlib.dates import ConciseDateFormatter, num2date
 from matplotlib.figure import Figure
 
-from toolkit.plots import notebook, themes
-from toolkit.widgets.hover import hover_areas
+from toolkit.plots import formats, notebook, themes
 
 # matplotlib is not thread-safe, and views are drawn on several threads.
 _DRAWING: Final = threading.Lock()
@@ -82,3 +85,95 @@ def _use_stable_ids(svg: str) -> str:
 def _rename_ids(svg: str, names: dict[str, str]) -> str:
     svg = _ID.sub(lambda found: f' id="{names[found[1]]}"', svg)
     return _USE.sub(lambda found: found[1] + names.get(found[2], found[2]), svg)
+
+
+_POINTS: Final = 72  # of an inch, the unit of an SVG of matplotlib
+_MAX_AREAS: Final = 300  # of one panel
+_AMOUNT: Final = re.compile(r" [+\N{MINUS SIGN}]?[\d,.]+$")  # a label may end with its last value
+_MIN_BAR: Final = 4.0  # points: a bar of height 0 can be pointed at, too
+
+
+def hover_areas(figure: Figure) -> str:
+    """Return a group of SVG areas over the panels of a drawn figure.
+
+    The area around each x of a curve, and each bar, has a title, which a browser shows under the
+    pointer: x, and the values there. Lines with fewer than three points are no curves.
+    """
+    areas = [area for axes in figure.axes for area in (*_stripes(axes), *_bars(axes))]
+    return f'<g class="tk-hover" fill="none" pointer-events="all">{"".join(areas)}</g>'
+
+
+def _stripes(axes: Axes) -> Iterator[str]:
+    """Yield an area for each x of the curves, up to the middle between it and the next."""
+    found: dict[float, list[str]] = {}
+    curves = {curve: np.asarray(curve.get_xydata(), dtype=float) for curve in axes.lines}
+    step = -(-max(map(len, curves.values()), default=1) // _MAX_AREAS)
+    for curve, points in curves.items():
+        name = _series_name(axes, str(curve.get_label()))
+        places = sorted({*range(0, len(points), step), len(points) - 1})
+        for x, y in points[places] if len(points) > 2 else ():
+            if np.isfinite(y):
+                found.setdefault(float(x), []).append(f"{name}: {_value_text(axes, y)}")
+    (first, last), heights = axes.get_xlim(), axes.get_ylim()
+    shown = sorted(x for x in found if first <= x <= last)
+    if not shown:
+        return
+    (left, bottom), (right, top) = _place(axes, first, heights[0]), _place(axes, last, heights[1])
+    across = [_place(axes, x, heights[0])[0] for x in shown]
+    edges = [left, *((one + two) / 2 for one, two in pairwise(across)), right]
+    for x, (start, end) in zip(shown, pairwise(edges), strict=True):
+        yield _area(start, end, bottom, top, "\n".join([_x_text(axes, x), *found[x]]))
+
+
+def _bars(axes: Axes) -> Iterator[str]:
+    """Yield an area for each vertical bar of a panel that does not print the values itself."""
+    for bars in axes.containers if not axes.texts else ():
+        name = _series_name(axes, str(bars.get_label()))
+        for bar in bars.patches if isinstance(bars, BarContainer) else ():
+            x, y, width, height = bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()
+            if not np.isfinite(height):
+                continue
+            (left, low), (right, high) = _place(axes, x, y), _place(axes, x + width, y + height)
+            top, bottom = sorted((low, high))  # in an SVG, y grows downwards
+            missing = max(0.0, _MIN_BAR - (bottom - top)) / 2
+            text = f"{_x_text(axes, x + width / 2)}\n{name}: {_value_text(axes, height)}"
+            yield _area(left, right, bottom + missing, top - missing, text)
+
+
+def _series_name(axes: Axes, label: str) -> str:
+    """Return the label of a curve or of bars without its amount; else that of the axis."""
+    name = _AMOUNT.sub("", label)
+    return axes.get_ylabel() if not name or name.startswith("_") else name
+
+
+def _x_text(axes: Axes, x: float) -> str:
+    """Return the text of an x: a time in UTC, or a number."""
+    if isinstance(axes.xaxis.get_major_formatter(), ConciseDateFormatter):
+        return f"{num2date(x):%Y-%m-%d %H:%M} UTC"
+    label = axes.get_xlabel() or axes.figure.axes[-1].get_xlabel()
+    return f"{label}: {_number_text(x)}" if label else _number_text(x)
+
+
+def _value_text(axes: Axes, value: float) -> str:
+    """Return the text of a value: a share where the axis has shares, else a number."""
+    is_share = axes.yaxis.get_major_formatter()(1.0).endswith("%")
+    return formats.percent_share(value) if is_share else _number_text(value)
+
+
+def _number_text(value: float) -> str:
+    return formats.true_minus(f"{float(f'{value:.6g}'):,}".removesuffix(".0"))
+
+
+def _place(axes: Axes, x: float, y: float) -> tuple[float, float]:
+    """Return the place of a point in the SVG, in points from its left and upper edge."""
+    figure = notebook.root_figure(axes)
+    across, up = figure.transFigure.inverted().transform(axes.transData.transform((x, y)))
+    width, height = figure.get_size_inches() * _POINTS
+    return across * width, (1 - up) * height
+
+
+def _area(left: float, right: float, bottom: float, top: float, text: str) -> str:
+    return (
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
+        f'height="{bottom - top:.1f}"><title>{escape(text)}</title></rect>'
+    )

@@ -10,13 +10,13 @@ import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.accounts.buffers import buffers
+from toolkit.analysis.accounts.impact_laws import ImpactLaws, read_laws
 from toolkit.analysis.accounts.margin import Leverages, Tiers, read_positions, read_tiers
 from toolkit.analysis.common import engines
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.market.impact_laws import ImpactLaws, read_laws
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.rules.margin import maintenance
 
