@@ -100,7 +100,7 @@ def test_seeds_give_different_worlds(world: World) -> None:
 
 @pytest.mark.parametrize(("hash_seed", "threads"), [("0", "1"), ("4242", "8")])
 def test_digest_equals_golden(hash_seed: str, threads: str) -> None:
-    """If you change the world on purpose, change the golden digest and `VERSION`."""
+    """If you change the world on purpose, change the golden digest."""
     program = "from toolkit.simulation import simulate; print(simulate(7, 'tiny').digest())"
     done = subprocess.run(
         [sys.executable, "-c", program],

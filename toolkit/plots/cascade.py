@@ -77,7 +77,7 @@ def cascade(
         transparent=transparent,
     )  # fmt: skip
     if has_values:
-        _draw_moves(panels[0], colours, rows, cascade.coin)
+        _draw_moves(panels[0], colours, rows)
         for lower in panels[1:]:
             _draw_rounds(lower, colours, cascade.rounds, rows["shock"].to_numpy(np.float64))
         shock_text = f"shock to the price of {cascade.coin}, %"
@@ -89,7 +89,7 @@ def cascade(
     return panels[0] if figure is None else figure
 
 
-def _draw_moves(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
+def _draw_moves(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     shock, final = (100 * rows[name].to_numpy(np.float64) for name in ("shock", "estimate"))
     ends = np.array([min(shock.min(), 0.0), max(shock.max(), 0.0)])
     ax.plot(ends, ends, color=theme.muted, linestyle="--", linewidth=1, label="shock alone")
@@ -120,7 +120,7 @@ def _draw_moves(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
     ax.margins(x=0.04, y=0.08)
     ax.spines["bottom"].set_visible(False)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(FuncFormatter(_percent_tick))
+        axis.set_major_formatter(FuncFormatter(formats.signed_tick))
     ax.set_ylabel("final price change, %")
     axes.add_legend(ax, theme, ncols=3)
 
@@ -151,10 +151,6 @@ def _draw_rounds(
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.short_usd(value)))
     if len(table):
         axes.add_legend(ax, theme, ncols=last)
-
-
-def _percent_tick(value: float, _: int | None = None) -> str:
-    return f"{value:+g}".replace("-", formats.MINUS) if value else "0"
 
 
 def _describe_cascade(rows: pd.DataFrame, coin: str) -> str:

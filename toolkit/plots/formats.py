@@ -15,6 +15,11 @@ def true_minus(text: str) -> str:
     return text.replace("-", MINUS if text.strip("-0.,% ") else "")
 
 
+def signed_tick(value: float, _: int | None = None) -> str:
+    """Return the label of a tick with its sign; 0 has none."""
+    return f"{value:+g}".replace("-", MINUS) if value else "0"
+
+
 def usd_amount(value: Any, signed: bool = False) -> str:
     """Return an amount: with cents below 10,000, in whole dollars above.
 

@@ -128,7 +128,7 @@ def _draw_map(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
     )
     ax.set_ylabel("notional, USD")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.short_usd(value)))
-    ax.xaxis.set_major_formatter(FuncFormatter(_percent_tick))
+    ax.xaxis.set_major_formatter(FuncFormatter(formats.signed_tick))
     axes.add_legend(ax, theme, ncols=4)
 
 
@@ -143,10 +143,6 @@ def _bin_width(rows: pd.DataFrame) -> float:
     edge = row["low"] if _is_above(row["distance"], row["side"]) else row["high"]
     mark = edge / (1 + row["distance"])
     return float((row["high"] - row["low"]) / mark)
-
-
-def _percent_tick(value: float, _: int | None = None) -> str:
-    return f"{value:+g}".replace("-", formats.MINUS) if value else "0"
 
 
 def _coverage_text(rows: pd.DataFrame) -> str:
@@ -192,7 +188,7 @@ def _draw_trips(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     axes.set_log_ticks(ax.xaxis, formats.plain_number)
     ax.set_xlabel("hours from flat to flat")
     ax.set_ylabel("net return, %")
-    ax.yaxis.set_major_formatter(FuncFormatter(_percent_tick))
+    ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_tick))
     axes.add_legend(ax, theme, ncols=3)
 
 

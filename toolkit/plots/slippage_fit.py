@@ -99,7 +99,7 @@ def _draw_fit(ax: Axes, theme: Theme, fit: SlippageFit, coin: str) -> None:
     for number, side in enumerate(_SIDES):
         group = fit.groups[(fit.groups["coin"] == coin) & (fit.groups["side"] == side)]
         if len(group):
-            _draw_side(ax, theme, fit, group.iloc[0], axes.line_style(theme, number))
+            _draw_side(ax, fit, group.iloc[0], axes.line_style(theme, number))
     axes.set_log_ticks(ax.yaxis, formats.plain_number)
     ax.xaxis.set_major_locator(LogLocator())
     ax.xaxis.set_minor_locator(NullLocator())
@@ -111,7 +111,7 @@ def _draw_fit(ax: Axes, theme: Theme, fit: SlippageFit, coin: str) -> None:
     axes.add_legend(ax, theme, ncols=1)
 
 
-def _draw_side(ax: Axes, theme: Theme, fit: SlippageFit, group: Any, line: axes.LineStyle) -> None:
+def _draw_side(ax: Axes, fit: Any, group: Any, line: axes.LineStyle) -> None:
     is_group = (fit.samples["coin"] == group["coin"]) & (fit.samples["side"] == group["side"])
     points = fit.samples[is_group]
     known = points[points["q50"].notna()]

@@ -17,11 +17,10 @@ of activity, write a module of such events in `agents` and add one line to `hist
 
 from toolkit.simulation.output.checks import ExpectedTokens, ExpectedTotals
 from toolkit.simulation.tiles import TILES, TiledExchange, draw_tiles
-from toolkit.simulation.world import VERSION, World, simulate
+from toolkit.simulation.world import World, simulate
 
 __all__ = [
     "TILES",
-    "VERSION",
     "ExpectedTokens",
     "ExpectedTotals",
     "TiledExchange",

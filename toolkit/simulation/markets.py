@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from toolkit.contract.dexes import coin_dex
+from toolkit.contract.dexes import COLLATERAL_TOKENS, coin_dex
 from toolkit.rules.closed_pnl import price_decimals
 from toolkit.times import MINUTE
 
@@ -15,8 +15,8 @@ COLLATERAL = {"": "USDC", "eqx": "USDC", "pre": "USDH"}
 
 One USDH is one dollar."""
 
-COLLATERAL_TOKEN = {"USDC": 0, "USDE": 235, "USDT0": 268, "USDH": 360}
-"""Collateral -> index of the spot token (docs/live_service.md, section 1)."""
+COLLATERAL_TOKEN = {name: index for index, name in COLLATERAL_TOKENS.items()}
+"""Collateral -> index of the spot token."""
 
 NATIVE_TOKEN = "HYPE"
 

@@ -37,9 +37,6 @@ from toolkit.simulation.output.staking import (
 )
 from toolkit.simulation.output.states import borrow_lend_states, clearinghouse_states, spot_states
 
-VERSION = 7
-"""Rises if the same seed and size give another world."""
-
 
 @dataclass(frozen=True, slots=True)
 class World:

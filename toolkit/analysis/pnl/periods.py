@@ -76,7 +76,7 @@ def mark_inside(funding: Any, fills: Any, period: Period | None) -> Any:
     within = _is_between(period.start, period.end)
     have = nw.from_native(fills).collect_schema().names()
     if period.is_observed and all(name in have for name in NEEDED):
-        frame = _add_shown(frame, funding, fills)
+        frame = _add_shown(frame, fills)
         bounds = _is_between(period.earliest, period.latest)
         made = frame.with_columns(_inside=within | (nw.col("_shown") & bounds))
         return _restore_provenance(made.drop("_ms", "_shown"), funding)
@@ -104,7 +104,7 @@ def _is_between(start: int | None, end: int | None) -> nw.Expr:
     return within if end is None else within & (nw.col("_ms") <= end)
 
 
-def _add_shown(frame: Frame, funding: Any, fills: Any) -> Frame:
+def _add_shown(frame: Frame, fills: Any) -> Frame:
     """Add `_ms`, and `_shown`: whether the first or last fill of a coin shows the position."""
     names = frame.collect_schema().names()
     split = "user" in names and "user" in nw.from_native(fills).collect_schema().names()

@@ -28,6 +28,7 @@ from toolkit.analysis.pnl.trips import (
     cut_trips,
     mark_liquidations,
 )
+from toolkit.contract.dexes import is_perp_coin
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, MissingColumns, warn_caller
 from toolkit.rules.directions import CONVERSIONS
@@ -194,7 +195,7 @@ def _find_trips(
     mark_liquidations(found, frame, names[0] if len(names) == 1 else None)
     paid = set(payments.users) if payments else set()
     covered = [users[trip.row] in paid for trip in found]
-    made = _identity_columns(frame, found, ms) | _amount_columns(found, read, cash, kind, covered)
+    made = _identity_columns(frame, found) | _amount_columns(found, read, cash, kind, covered)
     inputs: dict[str, Any] = {"fills": fills, "funding": funding}
     table = pa.table(made)
     result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.round_trips", **facts)
@@ -234,7 +235,7 @@ def _token_prices(
         if name in CASH or (is_spot and side == "B"):
             continue
         name = name.upper()
-        if ":" in coin or is_spot or coin.startswith("#"):
+        if ":" in coin or not is_perp_coin(coin):
             if name in whole:
                 of_closed[row] = of_fee[row] = whole[name]
             else:
@@ -306,9 +307,7 @@ def _lower_users(frame: nw.DataFrame[Any]) -> list[str]:
     return names
 
 
-def _identity_columns(
-    frame: nw.DataFrame[Any], found: Sequence[Trip], ms: Sequence[int]
-) -> dict[str, Any]:
+def _identity_columns(frame: nw.DataFrame[Any], found: Sequence[Trip]) -> dict[str, Any]:
     rows = [trip.row for trip in found]
     kept = {
         name: engines.text_column(take_rows(frame[name].to_list(), rows))

@@ -7,14 +7,12 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from toolkit.contract.records import FundingDelta, FundingRow
-from toolkit.rules.funding import round_payments
+from toolkit.rules.funding import ZERO_HASH, round_payments
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
 from toolkit.simulation.engine.prices import RATE_DECIMALS
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.quantities import MICRO, decimal_text, money_text
-
-ZERO_HASH = "0x" + "0" * 64
 
 OUTAGE: Final = range(34, 37)
 """Hours of history that one dex pays together, in one row, at the end of the last hour."""

@@ -1,11 +1,8 @@
-"""States of accounts: clearinghouse states, spot balances, and loans, exact to the last digit.
+"""States of accounts: clearinghouse states, spot balances, and loans, exact to the last digit."""
 
-A variant of the tables has positions without `maxTradeSzs`: see `drop_trade_sizes`.
-"""
+from dataclasses import dataclass
 
-from dataclasses import dataclass, replace
-
-from msgspec import UNSET, structs
+from msgspec import UNSET
 
 from toolkit.contract.records import (
     AssetPosition,
@@ -20,7 +17,6 @@ from toolkit.contract.records import (
     SpotState,
     TokenState,
 )
-from toolkit.contract.sources import Sources
 from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation.engine.accounts import Account, FundingTotals
 from toolkit.simulation.engine.exchange import Exchange
@@ -90,38 +86,6 @@ def borrow_lend_states(accounts: list[Account]) -> dict[str, BorrowLend]:
         repaid = BorrowLend(token_to_state=[], health="healthy", health_factor=None)
         states[users[-1].address] = repaid
     return states
-
-
-def drop_trade_sizes(sources: Sources) -> Sources:
-    """Return the tables with positions without `maxTradeSzs`.
-
-    The live service has left this field out since 2025 (docs/live_service.md, section 1), and the
-    specification shows it. A service of these tables answers as the live one does today.
-
-    Examples
-    --------
-    >>> from toolkit.simulation import simulate
-    >>> sources = drop_trade_sizes(simulate(seed=7, size="tiny").sources)
-    >>> states = sources.states[""].values()
-    >>> {row.position.max_trade_szs for state in states for row in state.asset_positions}
-    {UNSET}
-    """
-    states = {
-        dex: {
-            user: structs.replace(
-                state,
-                asset_positions=[
-                    structs.replace(
-                        row, position=structs.replace(row.position, max_trade_szs=UNSET)
-                    )
-                    for row in state.asset_positions
-                ],
-            )
-            for user, state in states.items()
-        }
-        for dex, states in sources.states.items()
-    }
-    return replace(sources, states=states)
 
 
 @dataclass(frozen=True, slots=True)
