@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-__all__ = ["count_text", "facts_table", "frames_html", "time_text"]
+__all__ = ["count_text", "facts_table", "frames_html", "snake_case", "time_text"]
 
 _TIMES: Final = ("start", "end")
 """Names of facts that are Unix milliseconds."""
@@ -24,6 +24,17 @@ def count_text(count: int, one: str, many: str = "") -> str:
     ('1 row', '1,200 rows', '2 rows lie')
     """
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def snake_case(name: str) -> str:
+    """Return a name in camel case as words in lower case with `_` in front of each capital.
+
+    Examples
+    --------
+    >>> snake_case("userFills")
+    'user_fills'
+    """
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 def time_text(time: Any) -> str:

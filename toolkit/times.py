@@ -8,12 +8,28 @@ import datetime as dt
 import re
 from typing import Any, Protocol
 
-__all__ = ["DAY", "HOUR", "MINUTE", "SECOND", "NumpyTime", "Time", "to_iso", "to_ms"]
+__all__ = [
+    "DAY",
+    "FIRST_MONDAY",
+    "HOUR",
+    "MINUTE",
+    "SECOND",
+    "WEEK",
+    "NumpyTime",
+    "Time",
+    "to_iso",
+    "to_ms",
+    "week_begin",
+]
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
+WEEK = 7 * DAY
+
+FIRST_MONDAY = 4 * DAY
+"""1970-01-05. Weeks begin on Monday, and the epoch was a Thursday."""
 
 
 class NumpyTime(Protocol):
@@ -31,7 +47,7 @@ Time = int | str | dt.date | NumpyTime
 """A time as users type it: see `to_ms`. A datetime and a pandas Timestamp are dates, too."""
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+_UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK}
 _AGO = re.compile(r"\s*(\d+)\s*([smhdw])\s*")
 _DIGITS = re.compile(r"\s*-?\d+\s*")
 _FINE = re.compile(r"(\.\d{3})\d+")
@@ -147,3 +163,12 @@ def _not_a_time_message(time: object) -> str:
         f"{time!r} is not a time. Use whole milliseconds, ISO text such as '2025-09-01' or "
         "'2025-09-01T12:30Z', a date, a datetime, or an age such as '7d'"
     )
+
+
+def week_begin(time: int) -> int:
+    """Return the Monday, 00:00 UTC, before a time; both in Unix milliseconds.
+
+    >>> to_iso(week_begin(to_ms("2025-09-03T12:00Z")))
+    '2025-09-01T00:00:00.000Z'
+    """
+    return (time - FIRST_MONDAY) // WEEK * WEEK + FIRST_MONDAY

@@ -18,12 +18,11 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.installation import explain_missing
 from toolkit.rules import staking as rules
-from toolkit.times import DAY, Time
+from toolkit.times import WEEK, Time
 
 Ranks = npt.NDArray[np.float64]
 
 NEEDED: Final = ("week", "net_apr", "gross_apr")
-WEEK: Final = 7 * DAY
 FIRST_WEEK: Final = 1_753_660_800_000
 """Monday 2025-07-28. Rewards are published from the Friday after it (specification, "Data
 availability")."""

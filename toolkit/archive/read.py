@@ -361,7 +361,7 @@ class NumberDecoder:
     def scan(self, dataset: Any, engine: str) -> Any:
         """Return the rows of a dataset on an engine of this machine."""
         from toolkit.analysis.common.by_account import scan_tables
-        from toolkit.analysis.common.engines import decimal_dtype
+        from toolkit.analysis.common.columns import decimal_dtype
 
         tables = self._read_tables(dataset)
         if engine == "pandas":

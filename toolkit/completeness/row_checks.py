@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.completeness.position_chains import LastValues, PositionChains, PositionColumns
+from toolkit.contract.dexes import is_perp_coin
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import (
     Fill,
@@ -62,7 +63,7 @@ _IDENTITY: Final[Mapping[type[Record], tuple[str, ...]]] = {
 }
 _UNIQUE: Final = (FundingRow, SlippageSample, ValidatorWeek)
 """Records of which two rows cannot have the same identity."""
-_CASH: Final = ("USDC", "USDH")  # fees in these tokens do not change the balance of a coin
+_DOLLAR_FEES: Final = ("USDC", "USDH")  # fees in these tokens do not change the balance of a coin
 
 
 class RowProof(NamedTuple):
@@ -451,7 +452,7 @@ class HistoryChecks:
         if rows.lacks("start_position") or rows.lacks("sz") or not len(rows.time):
             return
         coins, coin_names = rows.codes("coin")
-        token_coins = np.array(list(map(_is_token_coin, coin_names)))
+        token_coins = np.array([not is_perp_coin(coin) for coin in coin_names])
         is_token = token_coins[coins]
         is_buy = rows.equal("side", "B")
         size = rows.floats("sz")
@@ -529,11 +530,6 @@ class HistoryChecks:
             yield rows.make_break("grid", row, fault, is_certain=False)
 
 
-def _is_token_coin(coin: str) -> bool:
-    """Return whether a coin is a spot pair or an outcome, not a perp."""
-    return coin[:1] in ("@", "#") or "/" in coin
-
-
 def _is_inside_order(rows: RowArrays, fills: PositionColumns, row: int) -> bool:
     """Return whether a fill and the fill before it are of one order and one millisecond."""
     earlier = np.flatnonzero(fills.chain[:row] == fills.chain[row])[-1:]
@@ -557,6 +553,6 @@ def _has_pause(rows: RowArrays, fills: PositionColumns, row: int) -> bool:
 
 def _token_fees(rows: RowArrays, is_token_buy: npt.NDArray[np.bool_]) -> Floats:
     """Return the fees in the bought token; a buy without a fee token breaks the chain."""
-    is_cash = rows.equal("fee_token", _CASH[0]) | rows.equal("fee_token", _CASH[1])
+    is_cash = rows.equal("fee_token", _DOLLAR_FEES[0]) | rows.equal("fee_token", _DOLLAR_FEES[1])
     fees = np.where(is_token_buy & ~is_cash, rows.floats("fee"), 0.0)
     return np.where(is_token_buy & rows.lacking("fee_token"), np.nan, fees)

@@ -5,6 +5,7 @@ The specification and the live service use different names of the native dex in 
 their place, and readers accept every name everywhere.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -22,6 +23,24 @@ NATIVE_NAMES: Final[dict[str, str]] = {
 
 NATIVE_ALIASES: Final = frozenset(NATIVE_NAMES.values())
 """Every name of the native dex."""
+
+
+NOT_PERP: Final = r"^@|/|^#"
+"""Coins of spot and outcome markets, which are paid from the spot balance."""
+
+COLLATERAL_TOKENS: Final[dict[int, str]] = {0: "USDC", 235: "USDE", 268: "USDT0", 360: "USDH"}
+"""`collateral_token` of `tk.meta` (the index of a spot token) -> name in `fee_token`.
+
+docs/live_service.md, section 1."""
+
+
+def is_perp_coin(coin: str) -> bool:
+    """Return whether a coin is a perp, not a spot pair or an outcome token.
+
+    >>> is_perp_coin("flx:TSLA"), is_perp_coin("@107"), is_perp_coin("PURR/USDC")
+    (True, False, False)
+    """
+    return re.search(NOT_PERP, coin) is None
 
 
 def canonical_dex(dex: str) -> str:

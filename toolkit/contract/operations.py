@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from toolkit.contract import records as r
-from toolkit.times import DAY, MINUTE
+from toolkit.display import snake_case
+from toolkit.times import FIRST_MONDAY, MINUTE, WEEK
 
 ParameterKind = Literal[
     "address",
@@ -203,8 +204,7 @@ class Operation:
     @property
     def function(self) -> str:
         """The name of the fetch function: the type in snake case."""
-        name = self.view or self.type
-        return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+        return snake_case(self.view or self.type)
 
 
 # ASSUMED: each of the two heavy snapshots has a limit of its own. The cheap timestamps, which are
@@ -382,7 +382,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
              Parameter("endTime", "end", "time", "latest week, inclusive"),
              Parameter("limit", "page_size", "whole", "rows of one page", False, "", 12, 1, 100)),
             key=("week",), paging="backward", since="2025-08-01",
-            grid=Grid(7 * DAY, offset=4 * DAY)),
+            grid=Grid(WEEK, offset=FIRST_MONDAY)),
     )
 }
 # fmt: on

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from toolkit.contract.columns import Column
 from toolkit.contract.fields import is_record
+from toolkit.display import snake_case
 from toolkit.frames.cells import TEXT
 
 __all__ = [
@@ -233,6 +234,5 @@ def _add_numbers(names: dict[Path, str], known: Collection[str]) -> dict[Path, s
 
 
 def _snake_name(path: Path) -> str:
-    words = ["".join(f"_{c.lower()}" if c.isupper() else c for c in name) for name in path]
-    words = [word.replace(".", "_") for word in words]
+    words = [snake_case(name).replace(".", "_") for name in path]
     return "_".join(word.strip("_") for word in words) or "extra"

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from toolkit.analysis.common.markets import NOT_PERP
 from toolkit.client import Session
 from toolkit.completeness.merge import merge_provenance
+from toolkit.contract.dexes import NOT_PERP
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import Incomplete, NotPermitted, NotReady
 from toolkit.fetch import (

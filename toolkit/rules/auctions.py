@@ -32,9 +32,9 @@ def auction_price(start: Fraction, floor: Fraction, elapsed: int, duration: int)
     57500000000
     """
     # ASSUMED: the price of a deploy auction falls in a straight line.
-    fallen = (start - floor) * Fraction(min(elapsed, duration), duration)
-    price: int = round((start - fallen) * 10**GAS_DECIMALS)
-    return price
+    price = price_at(start, floor, min(elapsed, duration), duration)
+    exact_price: int = round(price * 10**GAS_DECIMALS)
+    return exact_price
 
 
 def price_at(start: Any, floor: Any, elapsed: Any, duration: Any) -> Any:

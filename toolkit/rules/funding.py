@@ -8,8 +8,11 @@ from typing import Any, Final
 USDC_DECIMALS: Final = 6
 """Decimals of a payment."""
 
-LAST_DIGIT: Final = 1e-6
+LAST_DIGIT: Final = 10.0**-USDC_DECIMALS
 """The last digit of a payment, in USD."""
+
+ZERO_HASH: Final = "0x" + "0" * 64
+"""The hash of an event without a transaction, such as a payment."""
 
 
 def round_payments(due: dict[int, int], decimals: int) -> dict[int, int]:

@@ -30,7 +30,7 @@ from toolkit.rules.staking import apr
 from toolkit.service.decimals import format_decimal
 from toolkit.service.open_orders import OpenOrders
 from toolkit.service.trades import TradeTotals
-from toolkit.times import DAY
+from toolkit.times import DAY, week_begin
 
 __all__ = [
     "Document",
@@ -48,8 +48,6 @@ Document = tuple[str, str, bytes]
 """Kind, key, text."""
 
 _TWAP_COLUMNS: Final = tuple(field.name for field in msgspec.structs.fields(TwapRow))[2:]
-
-_FIRST_MONDAY: Final = 4 * DAY  # 1970-01-05
 
 _MODES: Final = ("default", "dexAbstraction", "unifiedAccount", "portfolioMargin")
 """The account modes of snapshots, with their names in `userAbstraction`."""
@@ -254,16 +252,11 @@ def weekly_aprs(rewards: Iterable[DailyReward]) -> dict[str, list[ValidatorWeek]
     by_week: dict[str, dict[int, list[DailyReward]]] = defaultdict(lambda: defaultdict(list))
     for reward in rewards:
         # ASSUMED: a distribution at midnight belongs to the day and the week that end then.
-        by_week[reward.validator][_week_begin(reward.time - DAY)].append(reward)
+        by_week[reward.validator][week_begin(reward.time - DAY)].append(reward)
     return {
         validator: [_validator_week(week, days[week]) for week in sorted(days, reverse=True)]
         for validator, days in by_week.items()
     }
-
-
-def _week_begin(time: int) -> int:
-    """Return the Monday, 00:00 UTC, before a time; both in Unix milliseconds."""
-    return (time - _FIRST_MONDAY) // (7 * DAY) * (7 * DAY) + _FIRST_MONDAY
 
 
 def _validator_week(week: int, days: list[DailyReward]) -> ValidatorWeek:

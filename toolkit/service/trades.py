@@ -14,7 +14,7 @@ import msgspec
 from toolkit.contract.records import Candle, Fill
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.service.decimals import format_decimal
-from toolkit.times import DAY, HOUR, MINUTE
+from toolkit.times import DAY, HOUR, MINUTE, WEEK, week_begin
 
 __all__ = ["MinuteCandle", "TradeTotals", "make_candles", "merge_minutes"]
 
@@ -33,11 +33,10 @@ _LENGTHS: Final = {
     "12h": 12 * HOUR,
     "1d": DAY,
     "3d": 3 * DAY,
-    "1w": 7 * DAY,
+    "1w": WEEK,
 }
 """Intervals of constant length; a month is not one of them."""
 
-_FIRST_MONDAY: Final = 4 * DAY  # the first one after the epoch, which was a Thursday
 _MOST_CANDLES: Final = 5_000
 
 
@@ -185,8 +184,7 @@ def _candle(coin: str, interval: str, begin: int, end: int, minutes: list[Minute
 
 def _interval_begin(time: int, interval: str) -> int:
     if (length := _LENGTHS.get(interval)) is not None:
-        shift = _FIRST_MONDAY if interval == "1w" else 0
-        return (time - shift) // length * length + shift
+        return week_begin(time) if length == WEEK else time // length * length
     day = dt.datetime.fromtimestamp(time / 1000, dt.UTC)
     return _to_ms(day.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
 

@@ -15,10 +15,8 @@ from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.installation import explain_missing
-from toolkit.times import DAY, Time, to_ms
+from toolkit.times import FIRST_MONDAY, WEEK, Time, to_ms
 
-WEEK = 7 * DAY
-FIRST_MONDAY = 4 * DAY
 NEEDED = ("user", "coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
 Array = npt.NDArray[np.float64]
 

@@ -235,7 +235,7 @@ def result_from_frame(
     native: Any = nw.to_native(frame)
     if isinstance(next(iter(inputs.values())), pd.DataFrame):
         if isinstance(native, pa.Table):
-            native = native.to_pandas(types_mapper=_arrow_decimal)
+            native = native.to_pandas(types_mapper=decimal_dtype)
         native = native.reset_index(drop=True)
         native.attrs["toolkit"] = {**result_provenance(inputs), **facts}
     result: IntoFrameT = native
@@ -266,8 +266,14 @@ def flip_sign(amount: nw.Expr, kind: Numbers) -> nw.Expr:
     return -amount if kind == "exact" else nw.lit(0.0) - amount
 
 
-def _arrow_decimal(dtype: pa.DataType) -> pd.ArrowDtype | None:
+def decimal_dtype(dtype: pa.DataType) -> pd.ArrowDtype | None:
+    """Return the pandas dtype of Arrow decimals; None for all other types."""
     return pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None
+
+
+def flag(condition: nw.Expr) -> nw.Expr:
+    """Return 1 where the condition is true, else 0."""
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
 def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:

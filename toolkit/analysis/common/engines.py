@@ -48,15 +48,10 @@ def to_pandas(native: Any, names: Iterable[str] | None = None) -> pd.DataFrame:
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):  # units and zones differ between engines
             table = table.set_column(place, field.name, table[place].cast(TIME))
-    made: pd.DataFrame = table.to_pandas(types_mapper=decimal_dtype)
+    made: pd.DataFrame = table.to_pandas(types_mapper=columns.decimal_dtype)
     # A column of None has no type any more, and Arrow cannot join it.
     flags = [field.name for field in table.schema if pa.types.is_boolean(field.type)]
     return made.astype(dict.fromkeys((n for n in flags if table[n].null_count), "boolean"))
-
-
-def decimal_dtype(dtype: pa.DataType) -> pd.ArrowDtype | None:
-    """Return the pandas dtype of Arrow decimals; None for all other types."""
-    return pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None
 
 
 def result_from_table(
@@ -84,7 +79,7 @@ def _native_result(
     like: Any = nw.from_native(next(iter(inputs.values())))
     engine = like.implementation
     if engine.is_pandas():
-        made: pd.DataFrame = table.to_pandas(types_mapper=decimal_dtype)
+        made: pd.DataFrame = table.to_pandas(types_mapper=columns.decimal_dtype)
         made = made.astype(dict.fromkeys(nullable, "Int64"))
         made.attrs["toolkit"] = {**result_provenance(inputs), **facts}
         return made

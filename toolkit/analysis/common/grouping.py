@@ -12,13 +12,13 @@ import narwhals as nw
 
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.markets import dex_of
-from toolkit.times import DAY, HOUR
+from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
 
 CALENDAR: Mapping[str, tuple[int, int]] = {
     # name: (length, offset of the epoch in its period), in milliseconds; weeks begin on Monday
     "hour": (HOUR, 0),
     "day": (DAY, 0),
-    "week": (7 * DAY, 3 * DAY),
+    "week": (WEEK, WEEK - FIRST_MONDAY),
 }
 DERIVED_GROUPS = ("dex", *CALENDAR)
 """Groups that are derived from other columns: from the coin and from the time."""

@@ -4,9 +4,6 @@ import narwhals as nw
 
 from toolkit.contract.dexes import NATIVE_ALIASES, NATIVE_NAMES
 
-NOT_PERP = r"^@|/|^#"
-"""Coins of spot and outcome markets, which are paid from the spot balance."""
-
 NATIVE_DEX = NATIVE_NAMES["rows"]
 """The name of the native dex in results; depth and slippage rows have the same name."""
 

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 from toolkit.analysis.common import columns
 from toolkit.errors import RepeatedRows, warn_caller
+from toolkit.rules.funding import ZERO_HASH
 
 Native = TypeVar("Native")
 """A frame of any engine, or None."""
@@ -41,7 +42,6 @@ ACCOUNT: Final = ("account", "user")
 
 _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product can be inverted
 _MIX: Final = np.uint64(29)
-_NO_HASH: Final = f"0x{'0' * 64}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +230,7 @@ def _has_identity(native: pd.DataFrame, identity: RowIdentity) -> Flags | None:
         return None if known.all() else known
     if identity.text:
         texts = native[identity.text]
-        known = (texts.notna() & (texts != _NO_HASH).fillna(False)).to_numpy(dtype=bool)
+        known = (texts.notna() & (texts != ZERO_HASH).fillna(False)).to_numpy(dtype=bool)
         return None if known.all() else known
     return None
 
@@ -293,7 +293,7 @@ def _polars_distinct(native: Any, identity: RowIdentity, names: list[str], what:
     if identity.number:
         known = pl.col(identity.number).is_not_null() & (pl.col(identity.number) != 0)
     elif identity.text:
-        known = pl.col(identity.text).is_not_null() & (pl.col(identity.text) != _NO_HASH)
+        known = pl.col(identity.text).is_not_null() & (pl.col(identity.text) != ZERO_HASH)
     schema = lazy.collect_schema()
     numbers = [name for name in names if schema[name].is_numeric() or schema[name].is_temporal()]
     if not numbers:
@@ -331,7 +331,7 @@ def _duckdb_distinct(native: Any, identity: RowIdentity, names: list[str], what:
     if identity.number:
         known = f'coalesce("{identity.number}" <> 0, false)'
     elif identity.text:
-        known = f"coalesce(\"{identity.text}\" <> '{_NO_HASH}', false)"
+        known = f"coalesce(\"{identity.text}\" <> '{ZERO_HASH}', false)"
     schema = frame.collect_schema()
     numbers = [n for n in names if schema[n].is_numeric() or schema[n].is_temporal()] or names
     first = _duckdb_hashes(native.filter(known), numbers)
@@ -360,7 +360,7 @@ def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: 
     if identity.number:
         known = f"coalesce(`{identity.number}` <> 0, false)"
     elif identity.text:
-        known = f"coalesce(`{identity.text}` <> '{_NO_HASH}', false)"
+        known = f"coalesce(`{identity.text}` <> '{ZERO_HASH}', false)"
     plain = columns.normalise_frame(native)
     rows = plain.selectExpr("*", f"{known} AS _known")
     owner = _owner_column(identity, names)

@@ -21,6 +21,7 @@ import pandas as pd
 
 from toolkit.analysis.common import columns, markets
 from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.contract.dexes import COLLATERAL_TOKENS
 from toolkit.display import count_text
 from toolkit.errors import (
     MissingAmounts,
@@ -33,9 +34,6 @@ from toolkit.errors import (
 
 CASH = ("USDC", "")
 """Tokens that count as USD. Transfers of USDC have an empty token."""
-
-COLLATERAL_TOKENS: Mapping[int, str] = {0: "USDC", 235: "USDE", 268: "USDT0", 360: "USDH"}
-"""`collateral_token` of `tk.meta` (the index of a spot token) -> name in `fee_token`."""
 
 Prices = Mapping[str, float | Decimal | str]
 """Token -> USD."""

@@ -262,16 +262,12 @@ def _with_sizes(rows: Frame) -> Frame:
     part = (nw.col("_filled") > 0) & (nw.col("_filled") < original)
     return rows.with_columns(
         orders=nw.lit(1),
-        **{name: _flag(nw.col("_group") == name) for name in GROUPS},
-        partly=_flag(part),
-        unsized=_flag(unsized),
+        **{name: columns.flag(nw.col("_group") == name) for name in GROUPS},
+        partly=columns.flag(part),
+        unsized=columns.flag(unsized),
         asked_usd=nw.when(counts).then(original * nw.col("limit_px")).otherwise(zero),
         filled_usd=nw.when(counts).then(nw.col("_filled") * nw.col("limit_px")).otherwise(zero),
     )
-
-
-def _flag(condition: nw.Expr) -> nw.Expr:
-    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
 def _group_columns(keys: Sequence[str]) -> list[str]:

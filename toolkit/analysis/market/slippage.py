@@ -15,10 +15,8 @@ from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.slippage_fit import NUMBERS, SIDES
-from toolkit.times import DAY, HOUR
+from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
 
-_WEEK_HOURS = 168
-_MONDAY = 72  # hour of the week of the epoch, which was a Thursday
 _ASYMMETRY = {
     "n": "int64", "buy_missing": "int64", "sell_missing": "int64", "days": "int64",
     "buy_bps": "float64", "sell_bps": "float64", "difference_bps": "float64", "low": "float64",
@@ -156,7 +154,7 @@ def heatmap(
     columns.require_columns(frame, ["timestamp", *keys], "samples")
     frame = grouping.add_ms(frame, "timestamp")
     # Do not use the engines' weekdays: they count from different days.
-    hour = (nw.col("_ms") // HOUR + _MONDAY) % _WEEK_HOURS
+    hour = (nw.col("_ms") + (WEEK - FIRST_MONDAY)) % WEEK // HOUR
     frame = frame.with_columns(hour_of_week=hour.cast(nw.Int64()))
     groups = [*keys, "hour_of_week", "side"]
     rows = columns.stack_frames([_select_side(frame, groups[:-1], side) for side in SIDES])

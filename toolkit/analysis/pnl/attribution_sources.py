@@ -167,8 +167,8 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dic
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
         "priority_gas": columns.flip_sign(columns.column_or_zero("priority_gas", have, kind), kind),
         "missing_amounts": nw.col("_lacking"),
-        "_no_closed_pnl": _flag(_is_missing("closed_pnl", kind)),
-        "_no_fee": _flag(_is_missing("fee", kind)),
+        "_no_closed_pnl": columns.flag(_is_missing("closed_pnl", kind)),
+        "_no_fee": columns.flag(_is_missing("fee", kind)),
     }
     if "fee_token" in have or rates.dexes:
         measures["unpriced_fees"] = nw.col("_unpriced")
@@ -193,10 +193,6 @@ def _misses_amount(kind: Numbers) -> nw.Expr:
 def _is_missing(name: str, kind: Numbers) -> nw.Expr:
     null = nw.col(name).is_null()
     return null | nw.col(name).is_nan() if kind == "float" else null
-
-
-def _flag(condition: nw.Expr) -> nw.Expr:
-    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
 def measure_funding(

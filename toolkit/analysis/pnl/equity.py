@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, engines, markets, usd_values
+from toolkit.analysis.common import columns, engines, usd_values
 from toolkit.analysis.common.account_values import (
     Amount,
     column_list,
@@ -31,7 +31,7 @@ from toolkit.analysis.pnl.fill_order import SizeDecimals, size_decimals
 from toolkit.analysis.pnl.mixed_accounts import check_one_account
 from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import positions
-from toolkit.contract.dexes import coin_dex
+from toolkit.contract.dexes import NOT_PERP, coin_dex
 from toolkit.errors import MissingColumns
 
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity", "long", "short")
@@ -210,7 +210,7 @@ def _check_one_account(fills: Any, frame: pd.DataFrame, account: str | None) -> 
 
 def _split_markets(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the fills of perps, and those of spot and outcome markets."""
-    other = frame["coin"].astype("str").str.contains(markets.NOT_PERP).fillna(False).astype(bool)
+    other = frame["coin"].astype("str").str.contains(NOT_PERP).fillna(False).astype(bool)
     return frame[~other].reset_index(drop=True), frame[other].reset_index(drop=True)
 
 

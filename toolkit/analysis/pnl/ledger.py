@@ -135,7 +135,11 @@ def sums(
         "net_deposits": usd,
     }
     rows = rows.select(
-        *keys, "time", **amounts, unpriced=_flag(~lost & usd.is_null()), unknown=_flag(lost)
+        *keys,
+        "time",
+        **amounts,
+        unpriced=columns.flag(~lost & usd.is_null()),
+        unknown=columns.flag(lost),
     )
     result = _sum_movements(rows, keys, kind)
     if keys:
@@ -253,7 +257,3 @@ def _sum_movements(rows: Frame, keys: list[str], kind: Numbers) -> Frame:
         *(nw.col(name).cast(number) for name in MONEY),
         *(nw.col(name).cast(nw.Int64()) for name in ("unpriced", "unknown")),
     )
-
-
-def _flag(condition: nw.Expr) -> nw.Expr:
-    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))

@@ -15,6 +15,7 @@ from toolkit.analysis.common.columns import (
     Frame,
     Numbers,
     column_or_zero,
+    flag,
     missing_literal,
     number_type,
     zero_literal,
@@ -75,7 +76,7 @@ def add_flows(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
     rows = rows.with_columns(_net=nw.col("_in") - nw.col("_out"), _cost=_fee_paid(kind))
     rows = rows.with_columns(_moved=_movement(kind))
     rows = rows.with_columns(flow=nw.col("_moved") - nw.col("_cost"))
-    return rows.with_columns(unknown=_flag(nw.col("flow").is_null()))
+    return rows.with_columns(unknown=flag(nw.col("flow").is_null()))
 
 
 def _add_columns(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
@@ -122,10 +123,6 @@ def _has_way(*ways: Way) -> nw.Expr:
     return nw.col("type").is_in([name for name, rule in RULES.items() if rule.way in ways])
 
 
-def _flag(condition: nw.Expr) -> nw.Expr:
-    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
-
-
 def is_owner(party: str) -> nw.Expr:
     """Return whether a column has the account of the ledger."""
     return nw.col(party).str.to_lowercase() == nw.col("_owner")
@@ -138,7 +135,7 @@ def _cash_leaves() -> nw.Expr:
     )
     vault = is_owner("vault")
     pooled = (_has_way("joins") & ~vault) | (_has_way("leaves") & vault)
-    return _flag(_has_way("out") | pooled | (_has_way("class") & (nw.col("_to") == -1)) | sent)
+    return flag(_has_way("out") | pooled | (_has_way("class") & (nw.col("_to") == -1)) | sent)
 
 
 def _cash_arrives() -> nw.Expr:
@@ -149,7 +146,7 @@ def _cash_arrives() -> nw.Expr:
     # A vault's own ledger has the rows of its followers, and the vault receives their deposits.
     vault = is_owner("vault")
     pooled = (_has_way("joins") & vault) | (_has_way("leaves") & ~vault)
-    return _flag(_has_way("in") | pooled | (_has_way("class") & (nw.col("_to") == 1)) | got)
+    return flag(_has_way("in") | pooled | (_has_way("class") & (nw.col("_to") == 1)) | got)
 
 
 def _is_known() -> nw.Expr:

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common import columns, engines, markets
+from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.account_values import AccountValues, row_times
 from toolkit.analysis.common.owners import account_names
+from toolkit.contract.dexes import NOT_PERP
 
 _LATER = 2**62
 _NOWHERE = (_LATER, -_LATER)
@@ -48,7 +49,7 @@ def select_tables(
         no_rows = pd.DataFrame()
         return AccountTables(no_rows, no_rows, *_funding_rows(bounds, funding, ledger, account))
     trades = _rows_between(bounds, fills, "user", "fills", account)
-    other = trades["coin"].str.contains(markets.NOT_PERP, na=False).astype(bool)
+    other = trades["coin"].str.contains(NOT_PERP, na=False).astype(bool)
     return AccountTables(
         trades[~other].reset_index(drop=True),
         trades[other].reset_index(drop=True),
