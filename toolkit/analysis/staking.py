@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -16,11 +15,10 @@ from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 from toolkit.rules import staking as rules
 from toolkit.times import WEEK, Time
-
-Ranks = npt.NDArray[np.float64]
 
 NEEDED: Final = ("week", "net_apr", "gross_apr")
 FIRST_WEEK: Final = 1_753_660_800_000
@@ -277,7 +275,7 @@ def rank_stability(
     )
 
 
-def _concordance(ranks: Ranks) -> float:
+def _concordance(ranks: Floats) -> float:
     """Return Kendall's W of a table of weeks by validators."""
     weeks, validators = ranks.shape
     if weeks < 2 or validators < 2:
@@ -291,7 +289,7 @@ def _concordance(ranks: Ranks) -> float:
     return float(12 * ((sums - sums.mean()) ** 2).sum() / most) if most else float("nan")
 
 
-def _next_week_correlation(ranks: Ranks) -> float:
+def _next_week_correlation(ranks: Floats) -> float:
     """Return the mean correlation of each week's ranks with those of the next week."""
     if ranks.shape[0] < 2 or ranks.shape[1] < 2:
         return float("nan")
@@ -303,7 +301,7 @@ def _next_week_correlation(ranks: Ranks) -> float:
 
 
 def _jackknife(
-    ranks: Ranks, figure: Callable[[Ranks], float], level: float, least: float
+    ranks: Floats, figure: Callable[[Floats], float], level: float, least: float
 ) -> tuple[float, float, float]:
     """Return a figure of all weeks and its interval, from the figures without one week each."""
     with explain_missing("analysis"):

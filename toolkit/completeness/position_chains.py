@@ -17,12 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
+
+from toolkit.arrays import Flags, Floats, Ints
 
 __all__ = ["ChainBreak", "LastValues", "PositionChains", "PositionColumns"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _PERP_UNIT: Final = 1e-6  # sizes of perps have at most six decimals
 _FINEST_DECIMALS: Final = 8  # of sizes and balances of tokens
@@ -50,13 +49,13 @@ class PositionColumns:
         Whether the coin is a spot pair or an outcome.
     """
 
-    chain: Integers
-    time: Integers
+    chain: Ints
+    time: Ints
     start: Floats
     change: Floats
     px: Floats
-    trade: Integers
-    is_token: npt.NDArray[np.bool_]
+    trade: Ints
+    is_token: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class LastValues:
     def __init__(self) -> None:
         self._values: Floats = np.full(64, np.nan)
 
-    def shift(self, series: Integers, values: Floats) -> Floats:
+    def shift(self, series: Ints, values: Floats) -> Floats:
         """Return the value before each row in its series, NaN before the first one.
 
         Parameters
@@ -172,7 +171,7 @@ def _time_before(fills: PositionColumns, row: int, times: Floats) -> int:
 
 
 def _token_breaks(
-    fills: PositionColumns, rows: Integers, expected: Floats, differs: npt.NDArray[np.bool_]
+    fills: PositionColumns, rows: Ints, expected: Floats, differs: Flags
 ) -> Iterator[ChainBreak]:
     """Yield the breaks of a spot or outcome coin; less than a unit of the balances is rounding."""
     starts = fills.start[rows]
@@ -185,7 +184,7 @@ def _token_breaks(
 
 
 def _follow_ties(
-    fills: PositionColumns, rows: Integers, before: float, differs: npt.NDArray[np.bool_]
+    fills: PositionColumns, rows: Ints, before: float, differs: Flags
 ) -> tuple[list[ChainBreak], float]:
     """Return the breaks of one perp, tie by tie, and the position after it.
 

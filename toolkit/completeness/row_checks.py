@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.completeness.position_chains import LastValues, PositionChains, PositionColumns
 from toolkit.contract.dexes import is_perp_coin
 from toolkit.contract.operations import Operation
@@ -45,8 +45,6 @@ __all__ = [
 PageColumns = Mapping[str, Any]
 """Column name -> its values in a page: a numpy or an Arrow array; times in milliseconds."""
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _MIX: Final = 1_000_003
 BreakKind = Literal["chain", "repeat", "hours", "grid", "order", "subject", "total"]
 _MOST_SHOWN: Final = 20
@@ -218,22 +216,20 @@ class BreakLog:
 class RowArrays:
     """The columns of a page as numpy arrays."""
 
-    def __init__(
-        self, columns: PageColumns, time_column: str, rows: Integers | None = None
-    ) -> None:
+    def __init__(self, columns: PageColumns, time_column: str, rows: Ints | None = None) -> None:
         self._columns = columns
         self._time_column = time_column
         self._rows = rows
-        self._codes: dict[str, tuple[Integers, list[str]]] = {}
-        self._integers: dict[str, Integers] = {}
+        self._codes: dict[str, tuple[Ints, list[str]]] = {}
+        self._integers: dict[str, Ints] = {}
 
-    def take(self, rows: Integers) -> "RowArrays":
+    def take(self, rows: Ints) -> "RowArrays":
         """Return some of the rows."""
         chosen = rows if self._rows is None else self._rows[rows]
         return RowArrays(self._columns, self._time_column, chosen)
 
     @cached_property
-    def time(self) -> Integers:
+    def time(self) -> Ints:
         """Unix milliseconds; 0 if the rows are no history."""
         if self._time_column:
             return self.integers(self._time_column)
@@ -243,7 +239,7 @@ class RowArrays:
         """Return whether there is no such column."""
         return name not in self._columns
 
-    def lacking(self, name: str) -> npt.NDArray[np.bool_]:
+    def lacking(self, name: str) -> Flags:
         """Return which values are missing."""
         values = self._arrow(name)
         if values is None:
@@ -259,13 +255,13 @@ class RowArrays:
             return np.full(len(self.time), np.nan)
         return np.asarray(pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
-    def integers(self, name: str) -> Integers:
+    def integers(self, name: str) -> Ints:
         """Return whole numbers; a missing value is 0."""
         if name not in self._integers:
             self._integers[name] = self._read_integers(name)
         return self._integers[name]
 
-    def _read_integers(self, name: str) -> Integers:
+    def _read_integers(self, name: str) -> Ints:
         values = self._values(name)
         if isinstance(values, np.ndarray):
             return np.asarray(values, dtype=np.int64)
@@ -276,7 +272,7 @@ class RowArrays:
         whole = pc.fill_null(values, 0) if values.null_count else values
         return np.asarray(whole.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
 
-    def numbers(self, name: str) -> Integers:
+    def numbers(self, name: str) -> Ints:
         """Return a number for each value: equal values have equal numbers on this page."""
         values = self._values(name)
         if values is None:
@@ -286,7 +282,7 @@ class RowArrays:
         is_text = not isinstance(values, np.ndarray) and not pa.types.is_integer(values.type)
         return self.codes(name)[0] if is_text else self.integers(name)
 
-    def codes(self, name: str) -> tuple[Integers, list[str]]:
+    def codes(self, name: str) -> tuple[Ints, list[str]]:
         """Return a small number for each text, and the texts; a missing text is empty."""
         if name not in self._codes:
             values = self._arrow(name)
@@ -300,12 +296,12 @@ class RowArrays:
                 self._codes[name] = numbers, encoded.dictionary.to_pylist()
         return self._codes[name]
 
-    def equal(self, name: str, text: str) -> npt.NDArray[np.bool_]:
+    def equal(self, name: str, text: str) -> Flags:
         """Return which values are a text."""
         numbers, texts = self.codes(name)
         return np.equal(numbers, texts.index(text) if text in texts else -1)
 
-    def contents(self, rows: Integers, names: Sequence[str] | None) -> Iterator[str]:
+    def contents(self, rows: Ints, names: Sequence[str] | None) -> Iterator[str]:
         """Yield the values of some rows as a text: of all columns, or of those with a name."""
         columns = [
             values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
@@ -344,9 +340,7 @@ class RowArrays:
         return pa.array(values) if isinstance(values, np.ndarray) else values
 
 
-def find_repeats(
-    rows: RowArrays, identity: Sequence[str], compared: Sequence[str] | None
-) -> Integers:
+def find_repeats(rows: RowArrays, identity: Sequence[str], compared: Sequence[str] | None) -> Ints:
     """Return the rows that repeat an earlier row in some columns, or if None, in all of them."""
     mixed = np.zeros(len(rows.time), dtype=np.int64)
     for name in identity:
@@ -424,14 +418,14 @@ class HistoryChecks:
             fault = "follows an earlier row, but the newest row must come first"
             yield rows.make_break("order", row, fault)
 
-    def _repeat_breaks(self, rows: RowArrays, repeats: Integers) -> Iterator[RowBreak]:
+    def _repeat_breaks(self, rows: RowArrays, repeats: Ints) -> Iterator[RowBreak]:
         trades = rows.integers("tid")
         for row in repeats.tolist():
             is_certain = self._record in _UNIQUE or bool(trades[row])
             doubt = "" if is_certain else "; both rows may be real, because they have no identity"
             yield rows.make_break("repeat", row, f"came twice{doubt}", is_certain=is_certain)
 
-    def _series_of(self, rows: RowArrays) -> Integers:
+    def _series_of(self, rows: RowArrays) -> Ints:
         """Return a number for the account and coin of each row, the same on every page."""
         coins, coin_names = rows.codes("coin")
         if rows.lacks("user"):
@@ -551,7 +545,7 @@ def _has_pause(rows: RowArrays, fills: PositionColumns, row: int) -> bool:
     return bool(np.max(np.diff(times), initial=0) >= HOUR)
 
 
-def _token_fees(rows: RowArrays, is_token_buy: npt.NDArray[np.bool_]) -> Floats:
+def _token_fees(rows: RowArrays, is_token_buy: Flags) -> Floats:
     """Return the fees in the bought token; a buy without a fee token breaks the chain."""
     is_cash = rows.equal("fee_token", _DOLLAR_FEES[0]) | rows.equal("fee_token", _DOLLAR_FEES[1])
     fees = np.where(is_token_buy & ~is_cash, rows.floats("fee"), 0.0)

@@ -5,12 +5,12 @@ from typing import Any, Final, NamedTuple
 
 import matplotlib.dates as mdates
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from toolkit.arrays import Ints
 from toolkit.plots.formats import MINUS
 from toolkit.plots.style import style_axes
 from toolkit.plots.themes import SETTINGS, Theme
@@ -107,7 +107,7 @@ def set_title(ax: Axes, theme: Theme, text: str, *, right: bool = False, pad: fl
     )
 
 
-def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> npt.NDArray[np.int64]:
+def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> Ints:
     """Name horizontal rows from bottom to top, with a grid along x; return their heights."""
     style_axes(ax, theme, grid="x")
     ax.set_yticks(range(len(names)), names, parse_math=False)
@@ -115,7 +115,7 @@ def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> npt.NDArray[np.in
     return np.arange(len(names))
 
 
-def draw_net(ax: Axes, theme: Theme, net: pd.Series, at: npt.NDArray[np.int64]) -> None:
+def draw_net(ax: Axes, theme: Theme, net: pd.Series, at: Ints) -> None:
     """Draw a diamond at the net amount of each row, and the line between gain and loss."""
     ax.plot(
         net, at, "D", color=theme.text, markeredgecolor=theme.background, markersize=5.5,

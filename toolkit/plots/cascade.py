@@ -3,13 +3,12 @@
 from typing import Final, overload
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from toolkit.liquidations import Cascade
+from toolkit.arrays import Floats
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
@@ -125,9 +124,7 @@ def _draw_moves(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     axes.add_legend(ax, theme, ncols=3)
 
 
-def _draw_rounds(
-    ax: Axes, theme: Theme, rounds: pd.DataFrame, shocks: npt.NDArray[np.float64]
-) -> None:
+def _draw_rounds(ax: Axes, theme: Theme, rounds: pd.DataFrame, shocks: Floats) -> None:
     gaps = np.diff(100 * shocks)
     width = 0.75 * gaps.min() if len(gaps) else 1.0
     last = len(_OPACITIES)

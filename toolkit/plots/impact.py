@@ -3,13 +3,12 @@
 from typing import Final, overload
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from toolkit.execution import Impact
+from toolkit.arrays import Floats
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
@@ -170,9 +169,7 @@ def _set_lags(ax: Axes, theme: Theme) -> None:
 
 def _describe_impact(found: Impact) -> str:
     rows = found.params.set_index("name")
-    exponent: npt.NDArray[np.float64] = rows.loc["exponent", ["estimate", "low", "high"]].to_numpy(
-        np.float64
-    )
+    exponent: Floats = rows.loc["exponent", ["estimate", "low", "high"]].to_numpy(np.float64)
     if np.isnan(exponent[0]):
         return f"Price impact of {found.n:,} orders: no law fits."
     ends = f" ({exponent[1]:.2f} to {exponent[2]:.2f})" if exponent[1] == exponent[1] else ""

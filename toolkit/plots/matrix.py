@@ -6,17 +6,16 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, to_rgb
 from matplotlib.patches import Rectangle
 
+from toolkit.arrays import Floats
 from toolkit.plots import style
 from toolkit.plots.themes import Theme, colour_map
-
-Grid = npt.NDArray[np.float64]
 
 UNKNOWN = "..."
 """The text of a cell whose value is not known yet: the cell is hatched."""
 
 
 def draw_matrix(
-    ax: Axes, theme: Theme, values: Grid, texts: npt.NDArray[np.object_], most: float = 1.0
+    ax: Axes, theme: Theme, values: Floats, texts: npt.NDArray[np.object_], most: float = 1.0
 ) -> None:
     """Draw cells with shades from 0 to `most`; NaN has no shade, and `UNKNOWN` is hatched."""
     style.style_axes(ax, theme)

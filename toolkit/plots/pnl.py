@@ -3,10 +3,10 @@
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 
+from toolkit.arrays import Floats
 from toolkit.plots import axes, formats, style, themes
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
@@ -157,7 +157,7 @@ def _describe_waterfall(bars: list[_Bar]) -> str:
 class _PnlLine(NamedTuple):
     label: str
     times: list[pd.Timestamp]
-    values: npt.NDArray[np.float64]
+    values: Floats
     colour: str
     dashes: str
     marker: str
@@ -244,7 +244,7 @@ def _step_times(rows: pd.DataFrame) -> tuple[list[pd.Timestamp], pd.DataFrame]:
     return [rows[key].iloc[0], *(rows[key] + axes.PERIOD_LENGTHS[key])], rows
 
 
-def _running_sum(rows: pd.DataFrame, names: tuple[str, ...]) -> npt.NDArray[np.float64]:
+def _running_sum(rows: pd.DataFrame, names: tuple[str, ...]) -> Floats:
     """Return the running sum of columns from 0, in floats also if the amounts are decimals."""
     steps = sum(rows[name].astype("float64").fillna(0.0).to_numpy() for name in names)
     return np.concatenate([[0.0], np.cumsum(steps)])

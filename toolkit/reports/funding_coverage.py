@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from toolkit.arrays import Ints
 from toolkit.reports.report_frames import is_perp
 from toolkit.times import HOUR
 
@@ -119,5 +120,5 @@ def _positions_after(fills: pd.DataFrame) -> npt.NDArray[Any]:
     return np.array(pc.add(pa.array(fills["start_position"]), signed).to_pylist(), dtype=object)
 
 
-def _times_ms(times: pd.Series) -> npt.NDArray[np.int64]:
+def _times_ms(times: pd.Series) -> Ints:
     return np.asarray(times.dt.tz_localize(None).to_numpy(dtype="M8[ms]").view(np.int64))

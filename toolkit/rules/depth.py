@@ -7,19 +7,17 @@ two arrays of levels, best first: prices and sizes of the bids (falling) and ask
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from toolkit.arrays import Floats
 
 BANDS_BPS = (10, 25, 50, 100, 200, 500)
-
-Levels = npt.NDArray[np.float64]
-Floats = npt.NDArray[np.float64]
 
 
 class Book(NamedTuple):
     """Both sides of a book: each an array of rows (price, size), best price first."""
 
-    bids: Levels
-    asks: Levels
+    bids: Floats
+    asks: Floats
 
 
 def mid_price(book: Book) -> float | None:

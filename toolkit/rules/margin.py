@@ -21,7 +21,8 @@ from math import floor
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from toolkit.arrays import Floats
+
 ExactTiers = Sequence[tuple[int, int]]
 """Lower bound and largest leverage of each tier; the first lower bound is 0."""
 

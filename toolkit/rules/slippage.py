@@ -1,9 +1,8 @@
 """Slippage: the cost of taking from a book against mid (specification, "Slippage sample")."""
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from toolkit.arrays import Floats
 
 
 def average_prices(px: Floats, sz: Floats, usd: float) -> Floats:

@@ -9,9 +9,8 @@ therefore replace normal, Student-t and Pareto draws.
 from hashlib import blake2b
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from toolkit.arrays import Floats
 
 
 def random_stream(seed: int, *names: str) -> np.random.Generator:

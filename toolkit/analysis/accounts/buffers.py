@@ -1,7 +1,6 @@
 """Margin buffers: how far each account is from liquidation, as a whole."""
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
@@ -15,6 +14,7 @@ from toolkit.analysis.accounts.margin import (
 )
 from toolkit.analysis.accounts.values import to_engine
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.arrays import Flags
 from toolkit.rules.margin import maintenance, tiered_adverse_move
 
 
@@ -136,7 +136,7 @@ def _margin_source(source: str, result: pd.DataFrame, owners: pd.DataFrame, keys
 
 def _cross_buffers(
     positions: pd.DataFrame,
-    chosen: npt.NDArray[np.bool_],
+    chosen: Flags,
     tiers: Tiers,
     owners: pd.DataFrame,
     keys: list[str],
@@ -165,7 +165,7 @@ def _cross_buffers(
 
 
 def _isolated_buffers(
-    positions: pd.DataFrame, chosen: npt.NDArray[np.bool_], tiers: Tiers, keys: list[str]
+    positions: pd.DataFrame, chosen: Flags, tiers: Tiers, keys: list[str]
 ) -> pd.DataFrame:
     """Return the buffers of isolated positions."""
     rows = positions[chosen]

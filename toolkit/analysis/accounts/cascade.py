@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -18,10 +17,9 @@ from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.slippage_fit import SlippageFit
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.rules.margin import maintenance
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _Rows = list[tuple[Any, ...]]
 SHOCKS: Final = (-0.3, -0.2, -0.15, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 _BACKSTOP_SHARE: Final = 2 / 3
@@ -368,7 +366,7 @@ def _final_move(rounds: list[_Round], shock: float) -> float:
     return rounds[-1].move if rounds else shock
 
 
-def _is_backstop(found: _Round) -> npt.NDArray[np.bool_]:
+def _is_backstop(found: _Round) -> Flags:
     return np.asarray(found.equity < _BACKSTOP_SHARE * found.required)
 
 

@@ -3,7 +3,6 @@
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -12,10 +11,10 @@ from toolkit.analysis.common.bootstrap import resample_sums
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.analysis.market.slippage_means import UNIT_USD
+from toolkit.arrays import Floats
 from toolkit.contract.dexes import join_coin
 from toolkit.times import DAY
 
-Floats = npt.NDArray[np.float64]
 _SIDES: Final = ("sell", "buy")
 _DEPTHS: Final = ("bid_depth_usd", "ask_depth_usd")
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.markets import NATIVE_DEX
+from toolkit.arrays import Floats
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.errors import warn_caller
 from toolkit.rules.margin import pad_tiers
@@ -37,8 +37,8 @@ class Tiers(NamedTuple):
     - ``source``: their source: ``"margin tables"``, or ``"one tier for each coin"``
     """
 
-    max_leverage: npt.NDArray[np.float64]
-    lower_bound: npt.NDArray[np.float64]
+    max_leverage: Floats
+    lower_bound: Floats
     source: str
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.accounts.values import read_values, to_engine
+from toolkit.arrays import Ints
 
 EDGES = (0.0, 1e3, 1e4, 1e5, 1e6)
 
@@ -100,9 +100,7 @@ def _short_amount(value: float) -> str:
     return f"{value:g}"
 
 
-def _class_places(
-    value: pd.Series, edges: Sequence[float], gone: pd.Series
-) -> npt.NDArray[np.int64]:
+def _class_places(value: pd.Series, edges: Sequence[float], gone: pd.Series) -> Ints:
     """Return the place of each value's class in `migration`."""
     place = np.searchsorted(np.asarray(edges), value.to_numpy(), side="right")
     known = np.where(value.isna(), len(edges) + 2, place)

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -14,11 +13,11 @@ from toolkit.analysis.common import columns, directions, grouping, timestamps, u
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 from toolkit.times import FIRST_MONDAY, WEEK, Time, to_ms
 
 NEEDED = ("user", "coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
-Array = npt.NDArray[np.float64]
 
 
 def cohorts(
@@ -224,7 +223,7 @@ def lifetime_value(
     )
 
 
-def _value_curve(money: Array, watched: Array, level: float) -> pd.DataFrame:
+def _value_curve(money: Floats, watched: Floats, level: float) -> pd.DataFrame:
     """Return the sums of the weekly means over the users observed in each week, with intervals."""
     with explain_missing("analysis"):
         from scipy import stats

@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 DRAWS = 999
 _FEW_CLUSTERS = 10

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, fixed_point
 from toolkit.analysis.common.provenance import result_provenance
+from toolkit.arrays import Floats
 from toolkit.errors import MissingColumns
 
 TIME = pa.timestamp("ms", "UTC")
@@ -108,7 +107,7 @@ def spark_frame(session: Any, table: pa.Table) -> Any:
 
 def number_column(
     values: Sequence[int | None], decimals: int, kind: columns.Numbers
-) -> pa.Array | npt.NDArray[np.float64]:
+) -> pa.Array | Floats:
     """Return integers in units of 10**-decimals as a column; None is missing."""
     if kind == "exact":
         return fixed_point.to_decimal(values, decimals)

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from toolkit.arrays import Flags, Floats
 from toolkit.errors import MissingColumns
 
 _WHOLE_FLOATS = 2.0**53
@@ -82,7 +82,7 @@ def rescale(values: Integers, decimals: int, wanted: int) -> Integers:
     return [value * factor for value in values]
 
 
-def _integers_of_floats(values: npt.NDArray[np.float64], least: int) -> tuple[Integers, int]:
+def _integers_of_floats(values: Floats, least: int) -> tuple[Integers, int]:
     decimals = _decimals_needed(values, least)
     nearest, hit = _nearest_integers(values, decimals)
     if hit.all():
@@ -95,16 +95,14 @@ def _integers_of_floats(values: npt.NDArray[np.float64], least: int) -> tuple[In
     return result, decimals
 
 
-def _nearest_integers(
-    values: npt.NDArray[np.float64], decimals: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def _nearest_integers(values: Floats, decimals: int) -> tuple[Floats, Flags]:
     """Return values times 10**decimals, rounded, and for each whether this is surely exact."""
     power = 10.0**decimals
     nearest = np.rint(values * power)
     return nearest, (np.abs(nearest) < _WHOLE_FLOATS) & (nearest / power == values)
 
 
-def _decimals_needed(values: npt.NDArray[np.float64], least: int) -> int:
+def _decimals_needed(values: Floats, least: int) -> int:
     left, needed = values, least
     for decimals in range(least, max(least, _USUAL) + 1):
         hit = _nearest_integers(left, decimals)[1]
@@ -145,7 +143,7 @@ def _read_words(array: pa.Array) -> Integers:
     return [(above << 64) + below for above, below in zip(high.tolist(), lows, strict=True)]
 
 
-def to_float(values: Sequence[int | None], decimals: int) -> npt.NDArray[np.float64]:
+def to_float(values: Sequence[int | None], decimals: int) -> Floats:
     """Return the nearest floats of integers in units of 10**-decimals; None becomes NaN."""
     power = 10**decimals
     return np.array([np.nan if v is None else v / power for v in values], dtype=np.float64)

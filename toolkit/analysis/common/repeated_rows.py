@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.analysis.common import columns
+from toolkit.arrays import Flags, Ints
 from toolkit.errors import RepeatedRows, warn_caller
 from toolkit.rules.funding import ZERO_HASH
 
@@ -35,7 +36,6 @@ Native = TypeVar("Native")
 """A frame of any engine, or None."""
 
 Keys = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
 
 ACCOUNT: Final = ("account", "user")
 """Columns that name the account; the `user` beside an `account` may be a sender."""
@@ -239,7 +239,7 @@ def _column_bits(column: pd.Series) -> Keys | None:
     """Return an integer for each value, equal for equal values; None for texts."""
     dtype = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
-        stamps: npt.NDArray[np.int64] = column.array.asi8
+        stamps: Ints = column.array.asi8
         return stamps.view(np.uint64)
     if isinstance(dtype, np.dtype):
         return _number_bits(column.to_numpy())

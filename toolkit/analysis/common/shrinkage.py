@@ -7,11 +7,10 @@ The model: the true values of the accounts are normal with mean `mean` and stand
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 
-Floats = npt.NDArray[np.float64]
 MIN_ACCOUNTS = 5
 """With fewer accounts the spread of the true values cannot be estimated."""
 

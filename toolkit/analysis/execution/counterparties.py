@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -15,7 +14,6 @@ from toolkit.analysis.execution.fills import prices_after, read_marks
 from toolkit.analysis.execution.markout import estimate_gains, read_clusters, result_facts
 from toolkit.analysis.execution.prices import span_ms
 
-Floats = npt.NDArray[np.float64]
 Names = str | Mapping[str, str]
 _PAIR: Final = {
     "taker": "str", "maker": "str", "trades": "int64", "volume_usd": "float64", "priced": "int64",

@@ -15,7 +15,8 @@ from toolkit.analysis.common import columns, grouping, markets, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution.orders import events_in_order
-from toolkit.errors import MissingDirections, warn_caller
+from toolkit.arrays import Floats
+from toolkit.errors import warn_caller
 from toolkit.installation import explain_missing
 from toolkit.times import SECOND, Time, to_ms
 
@@ -36,7 +37,6 @@ _RESULT_NAMES: Final = (
     "code",
 )
 _COLUMNS: Final = {"type": "order_type"}
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -305,7 +305,7 @@ def _window_begins(rows: pd.DataFrame, last: pd.DataFrame) -> "pd.Series[float]"
     return times.groupby(account, dropna=False).transform("min").reindex(last.index)
 
 
-def _incidence_curves(seconds: Array, status: npt.NDArray[Any], level: float) -> pd.DataFrame:
+def _incidence_curves(seconds: Floats, status: npt.NDArray[Any], level: float) -> pd.DataFrame:
     """Return the cumulative incidence of each cause at each age with an event."""
     with explain_missing("analysis"):
         from scipy import stats
@@ -336,15 +336,15 @@ def _incidence_curves(seconds: Array, status: npt.NDArray[Any], level: float) ->
     return pd.concat(parts, ignore_index=True).astype(types)
 
 
-def _orders_at_risk(seconds: Array, status: npt.NDArray[Any], ages: Array) -> Array:
+def _orders_at_risk(seconds: Floats, status: npt.NDArray[Any], ages: Floats) -> Floats:
     """Return the number of orders whose state at each age is known."""
     lost = np.sort(seconds[status == 0])
     return np.asarray(len(seconds) - np.searchsorted(lost, ages, "left"), dtype=np.float64)
 
 
 def _intervals(
-    chance: Array, error: Array, z: float, watched: Array, level: float
-) -> tuple[Array, Array]:
+    chance: Floats, error: Floats, z: float, watched: Floats, level: float
+) -> tuple[Floats, Floats]:
     """Return log-log intervals, and those of Clopper and Pearson if the probability is 0 or 1."""
     never, always = chance <= _TINY, chance >= 1 - _TINY
     inside = np.where(never | always, 0.5, chance)
@@ -356,7 +356,7 @@ def _intervals(
     return low, np.where(never, 1 - tail, np.where(always, 1.0, high))
 
 
-def _known_until(curves: pd.DataFrame, seconds: Array) -> float:
+def _known_until(curves: pd.DataFrame, seconds: Floats) -> float:
     """Return the age until which the curves are known; infinity if every order has ended."""
     ended = curves.groupby("cause")["probability"].last().sum()
     if ended > 1 - 1e-9:
@@ -368,7 +368,7 @@ def _params_at_horizons(
     curves: pd.DataFrame,
     horizons: Sequence[float],
     oldest: float,
-    ends: tuple[Array, npt.NDArray[Any]],
+    ends: tuple[Floats, npt.NDArray[Any]],
     level: float,
 ) -> pd.DataFrame:
     """Return the probability of each cause at each horizon, with its interval."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -15,8 +14,8 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices, quotes
+from toolkit.arrays import Floats
 
-Floats = npt.NDArray[np.float64]
 NEEDED = ("coin", "px", "sz", "side", "time")
 LIQUIDITY = "liquidity"
 _TEXT = (LIQUIDITY, "side", "coin", "dex", "user", "dir")

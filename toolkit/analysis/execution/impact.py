@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Final
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -22,11 +21,10 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices
+from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
 from toolkit.times import DAY
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 EXPONENTS: Final = np.linspace(-0.5, 2.0, 251)
 """The exponents among which the law is searched."""
 _ROOT: Final = 100

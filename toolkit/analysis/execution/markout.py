@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -23,7 +22,6 @@ from toolkit.analysis.execution.fills import (
 from toolkit.analysis.execution.prices import list_spans, span_ms
 from toolkit.analysis.execution.quote_error import QuoteErrors, read_quote_errors
 
-Floats = npt.NDArray[np.float64]
 FIGURES = {
     "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",
     "missing": "int64", "clusters": "int64", "age_seconds": "float64",

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, timestamps
+from toolkit.arrays import Floats
 from toolkit.errors import MissingColumns
 from toolkit.times import SECOND, to_ms
-
-Floats = npt.NDArray[np.float64]
 
 SOURCES = ("mid_px", "mark_px", "px", "oracle_px")
 """Columns that can serve as prices, the one that is taken first in front."""

@@ -10,16 +10,14 @@ from typing import Final, Self
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, grouping, timestamps
 from toolkit.analysis.execution.prices import PriceHistory
 from toolkit.analysis.execution.tape import PARTS, estimate_parts, price_changes
+from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
-
-Floats = npt.NDArray[np.float64]
 
 _SIDES: Final = ("sell_px", "buy_px", "sell_age_seconds", "buy_age_seconds")
 _TRANSITORY: Final = PARTS.index("transitory")
@@ -42,7 +40,7 @@ class QuoteErrors:
     variances: dict[str, float]
     freedom: dict[str, float]
     moves: dict[str, tuple[Floats, Floats]]
-    clusters: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    clusters: dict[str, Ints] = field(default_factory=dict)
 
     def with_clusters(self, rows: pd.DataFrame, cluster: str) -> Self:
         """Return the errors with the clusters of fills, if these are hours, days or weeks."""

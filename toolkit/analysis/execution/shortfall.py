@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Final
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -17,10 +16,10 @@ from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.orders import events_in_order
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices
+from toolkit.arrays import Floats
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.times import DAY
 
-Floats = npt.NDArray[np.float64]
 PARTS: Final = ("delay", "trading", "opportunity", "fees")
 _SLICE: Final = "Twap Slice"
 _ORDERS: Final = {

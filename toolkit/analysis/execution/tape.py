@@ -17,7 +17,6 @@ from typing import Final
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -25,11 +24,10 @@ from toolkit.analysis.common import columns, directions, grouping, markets, time
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, span_ms
+from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED
 from toolkit.times import SECOND
-
-Floats = npt.NDArray[np.float64]
 
 NEEDED: Final = ("coin", "px", "sz", "side", "time", "crossed")
 PARTS: Final = ("half_spread", "transitory", "permanent")

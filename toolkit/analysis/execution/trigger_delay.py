@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -13,10 +12,9 @@ from toolkit.analysis.common import columns, grouping
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution.orders import events_in_order
+from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 from toolkit.times import SECOND
-
-Array = npt.NDArray[np.float64]
 
 
 def trigger_delay(
@@ -124,7 +122,7 @@ def _delay_figures(part: pd.DataFrame, level: float) -> tuple[float, ...]:
     return (*counts, _quantile(wait, 0.5), *quantiles, *_median_interval(delay, level))
 
 
-def _quantile(values: Array, q: float) -> float:
+def _quantile(values: Floats, q: float) -> float:
     """Return a quantile of sorted values that is one of them; missing if it is infinite."""
     if not len(values):
         return float("nan")
@@ -132,7 +130,7 @@ def _quantile(values: Array, q: float) -> float:
     return found if np.isfinite(found) else float("nan")
 
 
-def _median_interval(values: Array, level: float) -> tuple[float, float]:
+def _median_interval(values: Floats, level: float) -> tuple[float, float]:
     """Return the values whose ranks contain the median with at least that probability."""
     with explain_missing("analysis"):
         from scipy import stats

@@ -4,16 +4,15 @@ from typing import NamedTuple
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, directions, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.arrays import Floats
 from toolkit.times import SECOND
 
-Array = npt.NDArray[np.float64]
 SIGNS = {"B": 1.0, "A": -1.0}
 BENCHMARKS = ("vwap", "twap", "arrival")
 
@@ -108,11 +107,11 @@ def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -
 class _CoinTape(NamedTuple):
     """The trades of one coin, one for each millisecond, with running sums."""
 
-    time: Array
-    px: Array
-    sz: Array  # one longer: sums before each trade, and the total
-    ntl: Array
-    area: Array  # price times milliseconds, up to each trade
+    time: Floats
+    px: Floats
+    sz: Floats  # one longer: sums before each trade, and the total
+    ntl: Floats
+    area: Floats  # price times milliseconds, up to each trade
 
 
 def _read_orders(fills: IntoFrame) -> pd.DataFrame:
@@ -173,7 +172,7 @@ def _running_sums(trades: pd.DataFrame) -> _CoinTape:
     return _CoinTape(time, px, sizes, notionals, area)
 
 
-def _order_benchmarks(tape: _CoinTape, orders: pd.DataFrame) -> Array:
+def _order_benchmarks(tape: _CoinTape, orders: pd.DataFrame) -> Floats:
     first, last = (orders[name].to_numpy(dtype="float64") for name in ("first", "last"))
     begin = np.searchsorted(tape.time, first, "left")
     end = np.searchsorted(tape.time, last, "right")
@@ -189,14 +188,14 @@ def _order_benchmarks(tape: _CoinTape, orders: pd.DataFrame) -> Array:
     return np.column_stack([vwap, twap, arrival, age, np.where(end > begin, volume, np.nan)])
 
 
-def _area_until(tape: _CoinTape, time: Array) -> Array:
+def _area_until(tape: _CoinTape, time: Floats) -> Floats:
     place = np.searchsorted(tape.time, time, "right") - 1
     at = np.maximum(place, 0)
     area = tape.area[at] + tape.px[at] * (time - tape.time[at])
     return np.where(place >= 0, area, np.nan)
 
 
-def _last_price(tape: _CoinTape, time: Array) -> Array:
+def _last_price(tape: _CoinTape, time: Floats) -> Floats:
     place = np.searchsorted(tape.time, time, "right") - 1
     return np.where(place >= 0, tape.px[np.maximum(place, 0)], np.nan)
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -13,12 +12,12 @@ from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstr
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import frame_provenance, result_provenance
 from toolkit.analysis.funding.rates import HOURS_A_YEAR
+from toolkit.arrays import Floats, Ints
 from toolkit.contract.dexes import coin_dex, join_coin
 from toolkit.errors import MissingColumns
 from toolkit.installation import explain_missing
 from toolkit.times import HOUR, to_ms
 
-Floats = npt.NDArray[np.float64]
 ALL: Final = "all"
 NATIVE: Final = "hyperliquid"
 _FEWEST: Final = 10  # pairs of hours that a half-life is estimated from
@@ -203,13 +202,11 @@ def _measure_basis(
     return [(coin, name, *figure, *counts) for name, figure in figures.items()]
 
 
-def _day_codes(hour: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _day_codes(hour: Ints) -> Ints:
     return np.unique(hour // 24, return_inverse=True)[1].astype(np.int64)
 
 
-def _persistence(
-    hour: npt.NDArray[np.int64], value: Floats, level: float
-) -> tuple[float, float, float]:
+def _persistence(hour: Ints, value: Floats, level: float) -> tuple[float, float, float]:
     """Return the persistence of an hour with its interval; NaN with too few pairs of hours."""
     with explain_missing("analysis"):
         from scipy import stats

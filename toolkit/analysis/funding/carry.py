@@ -1,7 +1,6 @@
 """Net return of a position that is open for its funding, after the cost of entry and exit."""
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -11,8 +10,7 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.funding.rates import HOURS_A_YEAR, hourly_rates, trimmed_means
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
 from toolkit.analysis.market.slippage_means import blocks_at, expected_cost, place_among_sizes
-
-Floats = npt.NDArray[np.float64]
+from toolkit.arrays import Floats
 
 _SIDES = {"long": (-1.0, "buy", "sell"), "short": (1.0, "sell", "buy")}
 _RESULT = {

@@ -2,7 +2,6 @@
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
@@ -10,6 +9,7 @@ from toolkit.analysis.common import columns, directions, grouping, markets, time
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.funding.samples import SAMPLES, sample_count
+from toolkit.arrays import Floats
 from toolkit.rules.funding import LAST_DIGIT, implied_range
 from toolkit.times import HOUR
 
@@ -211,7 +211,7 @@ def oracle_check(
     return result
 
 
-def _longest_rows(funding: IntoFrame, checks: pd.DataFrame) -> npt.NDArray[np.float64]:
+def _longest_rows(funding: IntoFrame, checks: pd.DataFrame) -> Floats:
     """Return how many payments the longest row of each coin and hour sums."""
     rows = columns.pandas_columns(funding, "funding", ("coin", "time"), (SAMPLES,), (SAMPLES,))
     if SAMPLES not in rows:
@@ -225,7 +225,7 @@ def _longest_rows(funding: IntoFrame, checks: pd.DataFrame) -> npt.NDArray[np.fl
 
 
 def _fill_prices_around(
-    prices: pd.DataFrame, rows: pd.DataFrame, window: int, longest: npt.NDArray[np.float64]
+    prices: pd.DataFrame, rows: pd.DataFrame, window: int, longest: Floats
 ) -> dict[str, pd.Series]:
     """Return the mean price of the fills around each hour, weighted by size, and their number."""
     value, size, count = (np.full(len(prices), 0.0) for _ in range(3))

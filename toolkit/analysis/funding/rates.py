@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -19,10 +18,9 @@ from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.funding.samples import SAMPLES, spread_hours
+from toolkit.arrays import Floats, Ints
 from toolkit.times import HOUR
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 HOURS_A_YEAR = 24 * 365
 _CHUNK = 100_000
 _ANNUAL = {

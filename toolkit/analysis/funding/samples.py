@@ -11,9 +11,9 @@ from typing import Final
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from toolkit.arrays import Floats
 from toolkit.times import HOUR
 
 SAMPLES: Final = "n_samples"
@@ -65,7 +65,7 @@ def spread_hours(rows: pd.DataFrame, interval: float | None = None) -> pd.DataFr
     Returns: ``coin``, ``hour``, ``rate``. The last hour of a row is the hour of the row itself.
     """
     old = (rows["hour"] * HOUR < _HOURLY_FROM).to_numpy(dtype=bool)
-    hours: npt.NDArray[np.float64] = np.ones(len(rows))
+    hours: Floats = np.ones(len(rows))
     if interval is not None:
         hours[:] = interval
     elif old.any():

@@ -9,17 +9,16 @@ from collections.abc import Iterable, Sequence
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, grouping, ranks, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.arrays import Floats, Ints
 from toolkit.contract.dexes import join_coin
 from toolkit.rules.depth import slippage_bounds
 
-Floats = npt.NDArray[np.float64]
 TIME = "timestamp_ms"
 SIDES = {"bid": "bid_depth_usd", "ask": "ask_depth_usd"}
 MARKET = ("dex", "coin")
@@ -340,9 +339,7 @@ def _distance_outside(bps: Floats, least: Floats, most: Floats) -> Floats:
     return np.where(np.isnan(bps), thin, np.maximum(beyond, 0.0))
 
 
-def _nearest_books(
-    rows: pd.DataFrame, books: pd.DataFrame, max_age: float
-) -> tuple[npt.NDArray[np.int64], Floats]:
+def _nearest_books(rows: pd.DataFrame, books: pd.DataFrame, max_age: float) -> tuple[Ints, Floats]:
     """Return the row of the nearest book in time of the same market (or -1), and its age."""
     places = np.full(len(rows), -1, dtype=np.int64)
     ages = np.full(len(rows), np.nan)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -18,8 +17,7 @@ from toolkit.analysis.common.bootstrap import (
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-
-Floats = npt.NDArray[np.float64]
+from toolkit.arrays import Floats, Ints
 
 _SIDES = {"ask": "ask_depth_usd", "bid": "bid_depth_usd"}
 _GRID = 241
@@ -222,7 +220,7 @@ def _estimate_half_life(
     return params, taken
 
 
-def _shock_numbers(recoveries: list[_Recovery]) -> npt.NDArray[np.int64]:
+def _shock_numbers(recoveries: list[_Recovery]) -> Ints:
     """Return the number of each recovery's shock; falls within a second are one shock."""
     names: dict[tuple[str, str, int], int] = {}
     return np.array(

@@ -6,7 +6,6 @@ from html import escape
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -22,10 +21,9 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market import slippage_likelihood
 from toolkit.analysis.market.slippage_means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
+from toolkit.arrays import Floats
 from toolkit.rules.slippage import least_beyond_bps
 from toolkit.times import DAY
-
-Floats = npt.NDArray[np.float64]
 
 NAMES = ("half_spread", "a", "k", "sigma")
 SIDES = {"buy": "buy_slippage_bps", "sell": "sell_slippage_bps"}

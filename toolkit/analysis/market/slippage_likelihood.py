@@ -10,13 +10,10 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from toolkit.analysis.common.bootstrap import resample_sums
+from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _OPTIONS: Final = {"gtol": 1e-10, "maxiter": 100, "max_trust_radius": 2.0}
 _TOO_MANY_STEPS: Final = 1  # a status of scipy's optimiser

@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis.common.bootstrap import block_count, resample_sums
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from toolkit.arrays import Flags, Floats, Ints
 
 UNIT_USD = 100_000.0
 """`a` is the impact in bps of an order of this size. Its unit does not depend on `k`."""
@@ -152,7 +149,7 @@ def blocks_at(means: SizeMeans, usd: float) -> int:
     return int(means.blocks[max(at - 1, 0) : at + 1].min())
 
 
-def largest_misfit(means: SizeMeans, whole: npt.NDArray[np.bool_]) -> float:
+def largest_misfit(means: SizeMeans, whole: Flags) -> float:
     """Return the largest relative error of the law at the chosen sampled means.
 
     Do not choose sizes for which the book was sometimes too thin: their mean is not known.

@@ -9,13 +9,12 @@ from math import ceil, sqrt
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from toolkit.analysis.common.bootstrap import bootstrap_interval, draw_blocks
 from toolkit.analysis.common.estimate import wilson_interval
+from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 
-Floats = npt.NDArray[np.float64]
 NAN = float("nan")
 _MIN_TAIL = 50
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
@@ -13,9 +12,9 @@ from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.account_values import row_times, row_users
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingColumns
 
-Floats = npt.NDArray[np.float64]
 _LEVERAGE = ("long", "short")
 _HOUR = 3_600_000
 """Milliseconds of an hour."""
@@ -135,7 +134,7 @@ def returns(
 class _Points(NamedTuple):
     """The known points of one account; the first one is the state before the curve."""
 
-    ms: npt.NDArray[np.int64]
+    ms: Ints
     values: Floats
     flows: Floats
     """Flows between the point before and this one."""

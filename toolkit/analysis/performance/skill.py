@@ -5,7 +5,6 @@ from math import sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
@@ -16,9 +15,9 @@ from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.shrinkage import shrink_estimates
 from toolkit.analysis.performance.figure_tables import periods_per_year
 from toolkit.analysis.performance.ratios import sharpe_error, sharpe_ratio
+from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 
-Floats = npt.NDArray[np.float64]
 Measure = Literal["sharpe", "mean"]
 NAN = float("nan")
 _COLUMNS = {

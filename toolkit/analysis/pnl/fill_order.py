@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, fixed_point
 from toolkit.analysis.common.owners import lower_address
 from toolkit.analysis.common.usd_values import is_in_bought_token
+from toolkit.arrays import Flags, Ints
 from toolkit.contract.dexes import is_perp_coin
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import price_decimals
@@ -42,7 +42,7 @@ _SIDES = {"B": 1, "A": -1}
 class IntegerFills(NamedTuple):
     """Fills as integers, in the order of the frame."""
 
-    chain: npt.NDArray[np.int64]
+    chain: Ints
     px: list[int]
     start: list[int]
     change: list[int]
@@ -119,8 +119,8 @@ def integer_fills(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> Integer
 
 
 def _tolerances(
-    chain: npt.NDArray[np.int64],
-    spot: npt.NDArray[np.bool_],
+    chain: Ints,
+    spot: Flags,
     start: fixed_point.Integers,
     change: fixed_point.Integers,
     end: fixed_point.Integers,
@@ -147,7 +147,7 @@ def _tolerances(
     return made
 
 
-def _category_codes(column: nw.Series[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:
+def _category_codes(column: nw.Series[Any]) -> tuple[list[str], Ints]:
     codes, names = pd.factorize(column.to_arrow().to_pandas(), use_na_sentinel=False)
     return [str(name) for name in names], codes.astype(np.int64)
 

@@ -9,18 +9,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from toolkit.arrays import Bytes, Flags, Ints
 from toolkit.contract.snapshots.entry_layouts import BEGIN_ENTRIES
 from toolkit.contract.snapshots.entry_reader import ADDRESS, copy_addresses, find_addresses
 from toolkit.contract.snapshots.entry_scan import KEYED, EntryScan, scan_entries
 from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead
 from toolkit.contract.snapshots.unknown_values import RawValues
 from toolkit.errors import AnswerInvalid
-
-Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
 
 EntrySpan = tuple[int, int, int]
 """The positions of an entry: its address, its values, and the value after it."""
@@ -91,7 +88,7 @@ def _checked_columns(
 
 def _follow_entries(
     payload: memoryview, head: SnapshotHead, found: EntryScan
-) -> tuple[slice | Places, list[EntrySpan]] | None:
+) -> tuple[slice | Ints, list[EntrySpan]] | None:
     """Follow the entries from the first to the last, and skip those that do not fit.
 
     Returns: the rows of the scan that are entries, and the positions of entries to read one by one.
@@ -121,7 +118,7 @@ def _follow_entries(
     return (kept if len(rows) == len(starts) else rows), odd
 
 
-def _outside_of_entries(found: EntryScan) -> slice | Places:
+def _outside_of_entries(found: EntryScan) -> slice | Ints:
     """Return the rows without the addresses that are unknown values inside of other entries."""
     reached = np.maximum.accumulate(np.where(found.fits, found.ends, 0))
     is_inside = ~found.fits[1:] & (found.starts[1:] < reached[:-1])
@@ -139,13 +136,13 @@ def _end_of_value(payload: memoryview, at: int) -> int:
 def _replace_odd_entries(
     columns: dict[str, Any],
     odd: list[EntrySpan],
-    starts: Places,
+    starts: Ints,
     read_entries: Callable[[list[EntrySpan]], dict[str, Any]],
-) -> dict[str, npt.NDArray[np.bool_]]:
+) -> dict[str, Flags]:
     """Read odd entries one by one into the columns, and return where values are missing."""
     where = np.searchsorted(starts, [begin for begin, _, _ in odd])
     read = read_entries(odd)
-    missing: dict[str, npt.NDArray[np.bool_]] = {}
+    missing: dict[str, Flags] = {}
     for name, values in columns.items():
         if name in _NULLABLE:
             missing[name] = np.zeros(len(starts), np.bool_)
@@ -167,14 +164,14 @@ def _replace_odd_entries(
     return missing
 
 
-def _is_ascii(characters: npt.NDArray[np.uint8]) -> bool:
+def _is_ascii(characters: Bytes) -> bool:
     words = characters[: len(characters) // 8 * 8].view(np.uint64)
     rest = characters[len(words) * 8 :]
     seen = int(np.bitwise_or.reduce(words)) & 0x8080808080808080
     return not seen and not (rest & 0x80).any()
 
 
-def _address_array(characters: npt.NDArray[np.uint8]) -> pa.Array:
+def _address_array(characters: Bytes) -> pa.Array:
     count = len(characters) // ADDRESS
     offsets = np.arange(count + 1) * ADDRESS
     return pa.LargeStringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(characters))

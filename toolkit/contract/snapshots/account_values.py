@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from toolkit.arrays import Ints
 from toolkit.contract.deviations import report_unknown
 from toolkit.contract.snapshots.account_scan import EntrySpan, scan_accounts
 from toolkit.contract.snapshots.arrays import (
@@ -26,8 +26,6 @@ from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead
 from toolkit.contract.snapshots.unknown_values import TEXT, unknown_columns
 from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
-
-Places = npt.NDArray[np.int64]
 
 _OPERATION: Final = "accountValueSnapshots"
 _ROWS: Final = 8_192
@@ -171,7 +169,7 @@ def _is_short(value: memoryview) -> bool:
     return 0 <= length < len(_FIELDS)
 
 
-def _columns_in_form(form: EntryDecoder, values: list[memoryview], rows: Places) -> dict[str, Any]:
+def _columns_in_form(form: EntryDecoder, values: list[memoryview], rows: Ints) -> dict[str, Any]:
     """Return the columns of the values of entries in one form; `rows` are for messages."""
     try:
         entries = form.read(b"".join(values), len(values), 0)

@@ -4,14 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from toolkit.arrays import Bytes, Flags, Floats, Ints
 from toolkit.contract.snapshots.arrays import PAIRS
 from toolkit.contract.snapshots.entry_reader import EntryReader, copy_texts
-
-Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
 
 _NIL: Final = 0xC0
 _PAIR: Final = 0x92
@@ -32,15 +29,15 @@ class Branches:
     - ``available`` (array of float64): for each pair the available margin
     """
 
-    rows: Places
-    counts: Places
-    user: Places
-    place: Places
-    token: Places
-    length: Places
-    available: npt.NDArray[np.float64]
+    rows: Ints
+    counts: Ints
+    user: Ints
+    place: Ints
+    token: Ints
+    length: Ints
+    available: Floats
 
-    def select(self, fits: npt.NDArray[np.bool_]) -> "Branches":
+    def select(self, fits: Flags) -> "Branches":
         """Return the pairs of users that fit."""
         if fits.all():
             return self
@@ -51,7 +48,7 @@ class Branches:
         )
 
 
-def read_branches(reader: EntryReader, rows: Places) -> Branches:
+def read_branches(reader: EntryReader, rows: Ints) -> Branches:
     """Return the pairs of each user: null, or at most 15 pairs with tokens of at most 31 bytes."""
     markers = reader.next_byte()
     counts = np.where(markers == _NIL, -1, markers.astype(np.int64) - _TUPLE)

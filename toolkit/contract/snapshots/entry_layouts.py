@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.arrays import Bytes, Ints
 from toolkit.contract.deviations import MOST_UNKNOWN, UNSUITABLE
 from toolkit.contract.snapshots.messagepack import MessagePackWalk
 from toolkit.errors import AnswerInvalid
@@ -87,7 +87,7 @@ class EntryLayouts:
             _object_layout(length) if keyed else _tuple_layout(length) for length in lengths
         ]
 
-    def learn_from(self, at: npt.NDArray[np.int64], first_bytes: npt.NDArray[np.uint8]) -> bool:
+    def learn_from(self, at: Ints, first_bytes: Bytes) -> bool:
         """Learn one more layout, and return whether there was one.
 
         - ``at`` (array of int64): positions of the values of entries that no known layout fits

@@ -12,12 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from toolkit.arrays import Bytes, Flags, Floats, Ints
 from toolkit.errors import AnswerInvalid
-
-Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.float64]
 
 ADDRESS: Final = 42
 """The number of characters of an address."""
@@ -63,7 +59,7 @@ _INTEGER_TYPES: Final = {marker: kind for marker, kind in _TYPES.items() if "f" 
 _IS_INTEGER: Final = np.isin(np.arange(256), list(_INTEGER_TYPES)) | (_WIDTHS == 1)
 
 
-def find_addresses(data: Bytes, start: int, finish: int, may_follow: Mask) -> Places:
+def find_addresses(data: Bytes, start: int, finish: int, may_follow: Flags) -> Ints:
     """Return the positions of texts of 42 characters that begin with ``0x``.
 
     Every entry begins with such a text, but a value inside an entry can be one, too.
@@ -75,20 +71,20 @@ def find_addresses(data: Bytes, start: int, finish: int, may_follow: Mask) -> Pl
         np.flatnonzero(data[at : min(at + _BLOCK, finish)] == _STR8) + at
         for at in range(start, finish, _BLOCK)
     ]
-    starts: Places = np.concatenate(found) if found else np.empty(0, np.int64)
+    starts: Ints = np.concatenate(found) if found else np.empty(0, np.int64)
     starts = starts[starts < finish - ADDRESS - 2]
-    is_address: Mask = unaligned_view(data, "<u4")[starts] == _ADDRESS_BEGINS
+    is_address: Flags = unaligned_view(data, "<u4")[starts] == _ADDRESS_BEGINS
     starts = starts[is_address]
     return starts[may_follow[data[starts + ADDRESS + 2]]]
 
 
-def copy_addresses(data: Bytes, starts: Places) -> Bytes:
+def copy_addresses(data: Bytes, starts: Ints) -> Bytes:
     """Return the 42 bytes at each position, one after the other."""
     fixed = np.ndarray((len(data) - ADDRESS + 1,), f"V{ADDRESS}", data, strides=(1,))
     return fixed[starts].view(np.uint8)
 
 
-def copy_texts(data: Bytes, starts: Places, lengths: Places) -> tuple[pa.Array, Bytes]:
+def copy_texts(data: Bytes, starts: Ints, lengths: Ints) -> tuple[pa.Array, Bytes]:
     """Return texts of at most `SLACK` characters, and their characters one after the other."""
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -117,12 +113,12 @@ class EntryReader:
     - ``fits`` (array of bool): whether each entry could be read so far
     """
 
-    def __init__(self, data: Bytes, at: Places) -> None:
+    def __init__(self, data: Bytes, at: Ints) -> None:
         self.data = data
         self.at = at
         self.fits = np.ones(len(at), np.bool_)
 
-    def select(self, where: Places) -> "EntryReader":
+    def select(self, where: Ints) -> "EntryReader":
         """Return a reader of some of the entries, at the same positions."""
         return EntryReader(self.data, self.at[where])
 
@@ -149,14 +145,14 @@ class EntryReader:
             self.fits &= words & _LOW_BYTES[len(part)] == int.from_bytes(part, "little")
         self.at = self.at + len(expected)
 
-    def read_flags(self) -> Mask:
+    def read_flags(self) -> Flags:
         """Return a flag of each entry."""
         markers = self.next_byte()
-        is_true: Mask = markers == _TRUE
+        is_true: Flags = markers == _TRUE
         self.fits &= is_true | (markers == _FALSE)
         return is_true
 
-    def read_small_integers(self) -> Places:
+    def read_small_integers(self) -> Ints:
         """Return a whole number from 0 to 127 of each entry."""
         markers = self.next_byte()
         self.fits &= markers < 0x80
@@ -169,7 +165,7 @@ class EntryReader:
         self.fits &= is_null | (markers == _TRUE) | (markers == _FALSE)
         return pa.array(markers == _TRUE, mask=is_null)
 
-    def read_integers(self) -> Places:
+    def read_integers(self) -> Ints:
         """Return a whole number of each entry, as 64-bit numbers with a sign."""
         markers = self.markers()
         values = markers.view(np.int8).astype(np.int64)
@@ -207,7 +203,7 @@ class EntryReader:
         valid = pa.py_buffer(np.packbits(~is_null, bitorder="little"))
         return pa.LargeStringArray.from_buffers(len(texts), *texts.buffers()[1:], valid)
 
-    def read_numbers(self, *, null: bool = False) -> Numbers:
+    def read_numbers(self, *, null: bool = False) -> Floats:
         """Return a number of any width of each entry, as 64-bit floats.
 
         - ``null``: whether a null is allowed; it becomes NaN
@@ -231,7 +227,7 @@ class EntryReader:
         self.at = self.at + widths
         return values
 
-    def _read_other_numbers(self, markers: Bytes, at: Places) -> Numbers:
+    def _read_other_numbers(self, markers: Bytes, at: Ints) -> Floats:
         """Return numbers that are not 64-bit floats."""
         values = markers.view(np.int8).astype(np.float64)
         for marker in np.flatnonzero(np.bincount(markers, minlength=256)):
@@ -240,7 +236,7 @@ class EntryReader:
                 values[where] = unaligned_view(self.data, dtype)[at[where] + 1]
         return values
 
-    def _read_text_numbers(self, values: Numbers, markers: Bytes) -> None:
+    def _read_text_numbers(self, values: Floats, markers: Bytes) -> None:
         """Parse numbers that are text, and store them in the values."""
         where = np.flatnonzero((markers & 0xE0 == _TEXT) & self.fits)
         if len(where):

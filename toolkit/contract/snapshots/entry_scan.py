@@ -4,17 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.arrays import Bytes, Flags, Ints
 from toolkit.contract.snapshots.branches import Branches, branch_column, read_branches
 from toolkit.contract.snapshots.entry_layouts import EntryLayout, EntryLayouts
 from toolkit.contract.snapshots.entry_reader import ADDRESS, SLACK, EntryReader
 from toolkit.contract.snapshots.unknown_values import RawValues, Spans
 from toolkit.contract.snapshots.value_ends import skip_values
-
-Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 KEYED: Final = 2 + ADDRESS
 """The length of an address with the marker before it."""
@@ -34,9 +30,9 @@ class EntryScan:
     - ``unknown``: column of unknown values -> their positions and lengths
     """
 
-    starts: Places
-    ends: Places
-    fits: Mask
+    starts: Ints
+    ends: Ints
+    fits: Flags
     columns: dict[str, Any]
     branches: list[Branches] = field(default_factory=list)
     unknown: dict[str, tuple[Spans, Spans]] = field(default_factory=dict)
@@ -49,7 +45,7 @@ class EntryScan:
         return self.unknown[name]
 
 
-def scan_entries(payload: memoryview, starts: Places, *, keyed: bool) -> EntryScan:
+def scan_entries(payload: memoryview, starts: Ints, *, keyed: bool) -> EntryScan:
     """Return the entries that begin at some positions.
 
     - ``payload``: MessagePack of a snapshot
@@ -96,7 +92,7 @@ def _scan_block(data: Bytes, found: EntryScan, block: slice, layouts: EntryLayou
             return
 
 
-def _read_layout(data: Bytes, found: EntryScan, rows: Places, layout: EntryLayout) -> Mask:
+def _read_layout(data: Bytes, found: EntryScan, rows: Ints, layout: EntryLayout) -> Flags:
     """Read the entries of some rows with a layout, store those that fit, and return which fit."""
     reader = EntryReader(data, found.starts[rows] + KEYED + 1)
     reader.skip_literal(layout.header[1:])
@@ -133,7 +129,7 @@ def _read_layout(data: Bytes, found: EntryScan, rows: Places, layout: EntryLayou
     return fits
 
 
-def _read_known(reader: EntryReader, column: str, rows: Places) -> Any:
+def _read_known(reader: EntryReader, column: str, rows: Ints) -> Any:
     if column == "is_unified":
         return reader.read_flags()
     if column == "account_mode":

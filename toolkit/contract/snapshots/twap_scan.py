@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from toolkit.arrays import Bytes, Ints
 from toolkit.contract.deviations import MOST_UNKNOWN, report_unknown
 from toolkit.contract.snapshots.entry_reader import (
     ADDRESS,
@@ -25,8 +25,6 @@ from toolkit.contract.snapshots.messagepack import LONGEST_NAME
 from toolkit.contract.snapshots.unknown_values import TEXT, RawValues
 from toolkit.contract.snapshots.value_ends import skip_values
 from toolkit.errors import AnswerInvalid
-
-Places = npt.NDArray[np.int64]
 
 _HEADER: Final = 3  # bytes before an entry, which state the number of its values
 _LONG_LIST: Final = 0xDC
@@ -150,9 +148,7 @@ def _read_values(reader: EntryReader, kind: str) -> Any:
     return reader.read_numbers(null=kind == "nullable numbers")
 
 
-def _follow_each_other(
-    starts: Places, ends: Places, bodies: Sequence[bytes], counts: Places
-) -> bool:
+def _follow_each_other(starts: Ints, ends: Ints, bodies: Sequence[bytes], counts: Ints) -> bool:
     """Return whether each entry begins where the entry, or the header, before it ends."""
     lengths = np.array([len(body) for body in bodies], np.int64)
     body_ends = np.cumsum(lengths)
@@ -170,7 +166,7 @@ def _follow_each_other(
     )
 
 
-def _address_array(data: npt.NDArray[np.uint8], starts: Places) -> pa.Array:
+def _address_array(data: Bytes, starts: Ints) -> pa.Array:
     characters = copy_addresses(data, starts)
     if characters.max() >= 0x80:
         raise AnswerInvalid("an address is not ASCII")

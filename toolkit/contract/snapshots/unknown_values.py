@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Places = npt.NDArray[np.int64]
+from toolkit.arrays import Ints
+
 Spans = npt.NDArray[np.uint32]
 
 TEXT: Final = pa.large_string()
@@ -30,7 +31,7 @@ class RawValues:
     """
 
     parts: tuple[tuple[Any, Spans, Spans], ...]
-    order: Places | None = None
+    order: Ints | None = None
 
     @classmethod
     def absent(cls, rows: int) -> Self:
@@ -71,7 +72,7 @@ class RawValues:
         lengths = np.concatenate([lengths for _, _, lengths in self.parts])
         return bool((lengths if self.order is None else lengths[self.order]).any())
 
-    def take(self, rows: Places) -> "RawValues":
+    def take(self, rows: Ints) -> "RawValues":
         """Return the column with some rows, in their order."""
         return RawValues(self.parts, rows if self.order is None else self.order[rows])
 

@@ -10,11 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.arrays import Bytes, Flags, Ints
 from toolkit.contract.snapshots.entry_reader import SLACK, EntryReader, unaligned_view
-
-Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _SHAPES: Final = 4
 _FEW: Final = 8
@@ -25,7 +22,7 @@ _MOST_VALUES: Final = 64
 """The most values inside an unknown value; others make their entry an odd one."""
 
 
-def _first_bytes() -> dict[str, npt.NDArray[np.int64]]:
+def _first_bytes() -> dict[str, Ints]:
     """Return for each first byte of a value what it implies.
 
     - ``width``: the bytes of the value before its text, its bytes or the values inside it; 0 if no
@@ -88,21 +85,21 @@ def skip_values(reader: EntryReader) -> None:
     reader.check_room()
 
 
-def _enter_values(data: Bytes, at: Places) -> tuple[Places, Places, Mask]:
+def _enter_values(data: Bytes, at: Ints) -> tuple[Ints, Ints, Flags]:
     """Return where values end or their inside begins, how many are inside, and which are values."""
     markers = data[at]
     width, inside = _FIRST["width"][markers], _FIRST["short"][markers]
-    after: Places = at + width
+    after: Ints = at + width
     where = np.flatnonzero(_FIRST["size"][markers])
     if len(where):
         stated = _stated_numbers(data, at[where] + 1, markers[where])
         after[where] += stated * _FIRST["follow"][markers[where]]
         inside[where] = stated * _FIRST["inside"][markers[where]]
-    is_value: Mask = width > 0
+    is_value: Flags = width > 0
     return after, inside, is_value
 
 
-def _stated_numbers(data: Bytes, at: Places, markers: Bytes) -> Places:
+def _stated_numbers(data: Bytes, at: Ints, markers: Bytes) -> Ints:
     """Return the numbers that stand behind the first bytes of long values."""
     sizes = _FIRST["size"][markers]
     numbers = np.zeros(len(at), np.int64)
@@ -113,7 +110,7 @@ def _stated_numbers(data: Bytes, at: Places, markers: Bytes) -> Places:
     return numbers
 
 
-def _skip_shape(reader: EntryReader, left: Places) -> Places:
+def _skip_shape(reader: EntryReader, left: Ints) -> Ints:
     """Skip the values with the shape of the first one, and return the entries that are left."""
     start = reader.at[left]
     shape = _find_shape(reader.data, int(start[0])) if len(left) else None
@@ -127,7 +124,7 @@ def _skip_shape(reader: EntryReader, left: Places) -> Places:
         if mask[word]:
             is_same &= words[:, word] & mask[word] == template[word]
     reader.at[left[is_same]] = start[is_same] + length
-    remaining: Places = left[~is_same]
+    remaining: Ints = left[~is_same]
     return remaining
 
 
@@ -156,7 +153,7 @@ def _find_shape(
     return None
 
 
-def _skip_step_by_step(reader: EntryReader, left: Places) -> None:
+def _skip_step_by_step(reader: EntryReader, left: Ints) -> None:
     """Skip values, and those inside of them one after the other, in all entries at once."""
     last = len(reader.data) - SLACK
     to_come = np.ones(len(left), np.int64)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from toolkit.arrays import Ints
 from toolkit.simulation.agents.builders import FEES_BPS
 from toolkit.simulation.draws import random_stream
 from toolkit.simulation.engine.accounts import DORMANT, Account
@@ -21,8 +21,6 @@ from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import NATIVE_TOKEN, PERPS
 from toolkit.simulation.quantities import decimal_text
 from toolkit.times import HOUR, MINUTE
-
-Ints = NDArray[np.int64]
 
 _TREND_MINUTES = 4 * MINUTES_AN_HOUR
 _SMALLEST_ORDER = 10_000_000  # ten dollars, the exchange's smallest order

@@ -7,13 +7,10 @@ They are then rounded to ticks, as whole numbers. All accounting starts from tho
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from toolkit.arrays import Floats, Ints
 from toolkit.simulation.draws import bell_draws, fat_tailed_draws, random_stream
 from toolkit.simulation.markets import PERPS, Perp
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MINUTES_AN_HOUR = 60
 RATE_DECIMALS = 10

@@ -7,8 +7,8 @@ They show the levels before anybody trades.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from toolkit.arrays import Floats, Ints
 from toolkit.contract.dexes import dex_name_in
 from toolkit.contract.records import (
     BookLevel,
@@ -27,9 +27,6 @@ from toolkit.simulation.engine.prices import MINUTES_AN_HOUR, Prices
 from toolkit.simulation.markets import PERPS, delisting_time, tick_size
 from toolkit.simulation.quantities import decimal_text
 from toolkit.times import MINUTE
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _SAMPLE_MINUTES = 15
 
