@@ -100,16 +100,13 @@ def _sheet_column(column: Any) -> Any:
         return column.astype("str") if large else column
     values = [None if value is None or value is pd.NA else value for value in column]
     if all(value is None or isinstance(value, Decimal) for value in values):
-        short = all(value is None or _count_digits(value) <= _MAX_DIGITS for value in values)
+        # Zeros at the end of a number do not count.
+        digits = [len(value.normalize().as_tuple().digits) for value in values if value is not None]
+        short = max(digits, default=0) <= _MAX_DIGITS
         write: Callable[[Decimal], Any] = float if short else "{:f}".format
     else:
         write = _sheet_value
     return [None if value is None else write(value) for value in values]
-
-
-def _count_digits(value: Decimal) -> int:
-    """Return how many digits a number has, without zeros at its end."""
-    return len(value.normalize().as_tuple().digits)
 
 
 def _sheet_value(value: Any) -> Any:

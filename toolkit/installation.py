@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from toolkit.errors import MissingExtra
@@ -131,17 +131,14 @@ def extra_requirements(extra: str) -> list[str]:
     found: list[str] = []
     for item in map(Requirement, texts):
         marker = str(item.marker or "")
-        if ("extra ==" in marker) != bool(extra) or not _fits(item.marker, extra):
+        is_required = item.marker is None or item.marker.evaluate({"extra": extra})
+        if ("extra ==" in marker) != bool(extra) or not is_required:
             continue
         if canonicalize_name(item.name) == DISTRIBUTION:
             found += [text for inner in sorted(item.extras) for text in extra_requirements(inner)]
         else:
             found.append(f"{item.name}{item.specifier}")
     return list(dict.fromkeys(found))
-
-
-def _fits(marker: Any, extra: str) -> bool:
-    return marker is None or bool(marker.evaluate({"extra": extra}))
 
 
 def _install_path() -> Path | None:

@@ -281,7 +281,8 @@ def simulated_store(
 def _simulate_world(seed: int, size: str) -> "World":
     from toolkit.simulation import simulate
 
-    _announce_simulation(seed, size)
+    if size != "tiny":  # that takes a second
+        _announce(f"simulating the {size} exchange, seed {seed}: it is saved for the next time")
     return simulate(seed, size)
 
 
@@ -388,11 +389,6 @@ def _code_version() -> str:
     for file in [package / "times.py", *files]:
         digest.update(file.read_bytes())
     return f"{version('exchange-toolkit')}-{digest.hexdigest()[:16]}"
-
-
-def _announce_simulation(seed: int, size: str) -> None:
-    if size != "tiny":  # that takes a second
-        _announce(f"simulating the {size} exchange, seed {seed}: it is saved for the next time")
 
 
 def _announce(message: str) -> None:

@@ -158,15 +158,11 @@ def faulty(
     schedule = dict(faults) if isinstance(faults, Mapping) else {}
     drawn = () if schedule else (faults,) if isinstance(faults, str) else tuple(map(str, faults))
     for name in (*schedule.values(), *drawn):
-        _check_name(name)
+        if name not in FAULTS and not _status_of(name):
+            raise ValueError(f"there is no fault {name!r}: choose one of {', '.join(FAULTS)}")
     if not 0 <= share <= 1:
         raise ValueError(f"share must be a number from 0 to 1, not {share!r}")
     return FaultyTransport(inner, schedule, drawn, share, random.Random(seed), pause, sleep)
-
-
-def _check_name(name: str) -> None:
-    if name not in FAULTS and not _status_of(name):
-        raise ValueError(f"there is no fault {name!r}: choose one of {', '.join(FAULTS)}")
 
 
 def _status_of(name: str) -> int:
@@ -267,7 +263,8 @@ class FaultyTransport(httpx.BaseTransport):
             return error if name == "reset" else _streamed(answer, half, error)
         if name == "slow":
             return _streamed(answer, self._pieces(content))
-        changed = _change_content(name, content, draw, is_binary=_is_binary(answer))
+        is_binary = "json" not in answer.headers.get("content-type", "")
+        changed = _change_content(name, content, draw, is_binary=is_binary)
         return None if changed is None else _streamed(answer, [changed])
 
     def _ask_other_page(
@@ -358,10 +355,6 @@ def _streamed(
     dropped = ("content-length", "transfer-encoding")
     headers = [(name, value) for name, value in answer.headers.items() if name not in dropped]
     return httpx.Response(answer.status_code, headers=headers, stream=_Pieces(pieces, error))
-
-
-def _is_binary(answer: httpx.Response) -> bool:
-    return "json" not in answer.headers.get("content-type", "")
 
 
 def _answer_as_gateway(name: str, request: httpx.Request) -> httpx.Response | httpx.TransportError:

@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.arrays import Floats
 from toolkit.rules.closed_pnl import apply_perp_fill
-from toolkit.rules.depth import Book, Levels, mid_price
+from toolkit.rules.depth import Book, mid_price
 from toolkit.rules.funding import USDC_DECIMALS, implied_range
 from toolkit.rules.spot_cost import FLAT, Basis, adjust_balance, apply_spot_fill
 
@@ -60,7 +61,7 @@ def slippage_bps(book: Book, usd: float) -> tuple[float | None, float | None]:
     return walk_bps(book.asks, usd, mid), walk_bps(book.bids, usd, mid)
 
 
-def walk_bps(levels: Levels, usd: float, mid: float) -> float | None:
+def walk_bps(levels: Floats, usd: float, mid: float) -> float | None:
     """Return the cost of taking `usd` from one side, in bps of mid; None if it is too thin."""
     notional = levels[:, 0] * levels[:, 1]
     filled = np.cumsum(notional)

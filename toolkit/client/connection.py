@@ -180,16 +180,11 @@ def connect(
             "simulated": simulated, "progress": False, "budget_folder": budget_folder,
         }  # fmt: skip
         session.set_recipe(Recipe(connect, arguments, needs_key=key is not None))
-    _register_frame_view()
-    return use(session) if default else session
-
-
-def _register_frame_view() -> None:
-    """Show fetched frames in short form if this process is a notebook's."""
     ipython = sys.modules.get("IPython")  # a notebook has imported it before us
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None:
         register_view(shell.display_formatter.formatters["text/html"])
+    return use(session) if default else session
 
 
 def _check_numbers(attempts: Any, timeout: Any) -> None:

@@ -145,13 +145,10 @@ def merge_parameters(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if all(name in parameters and parameters[name] == value for parameters in each):
             common[name] = value
         elif name not in _PAGING:
-            known = lists.setdefault(name if isinstance(value, list) else _plural(name), [])
+            plural = f"{name}es" if name.endswith("x") else f"{name}s"
+            known = lists.setdefault(name if isinstance(value, list) else plural, [])
             known += value if isinstance(value, list) else [value]
     return common | {name: list(dict.fromkeys(values)) for name, values in lists.items()}
-
-
-def _plural(name: str) -> str:
-    return f"{name}es" if name.endswith("x") else f"{name}s"
 
 
 def subject_states(subjects: Sequence[str], facts: Facts) -> dict[str, str]:

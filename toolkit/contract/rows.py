@@ -170,14 +170,10 @@ def _states_by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple
                 yield user, dex, _NO_STATE if dex_state is None else dex_state
         else:
             state = _NO_STATE if state is None else state
-            dex = parameters.get("dex") or _dex_of_positions(state)
+            # The coins name the dex, where the request is not known.
+            coins = (held.position.coin for held in state.asset_positions or () if held is not None)
+            dex = parameters.get("dex") or coin_dex(next(coins, ""))
             yield user, dex_name_in("states", dex), state
-
-
-def _dex_of_positions(state: Any) -> str:
-    """Return the dex of a state: its coins name it, where the request is not known."""
-    coins = (held.position.coin for held in state.asset_positions or () if held is not None)
-    return coin_dex(next(coins, ""))
 
 
 def _account_row(user: str, dex: str, state: Any) -> AccountRow:

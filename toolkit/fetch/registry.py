@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Table
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.frames import column_dtype
 
 __all__ = ["FUNCTIONS", "fetches", "operation_of"]
@@ -50,8 +50,8 @@ def operation_of(fetch: Callable[..., object]) -> Operation:
     name = getattr(fetch, "__operation__", None)
     if name is None:
         short = getattr(fetch, "__name__", "") or reprlib.repr(fetch)
-        if type_name := _frame_type(fetch):
-            short = f"a {type_name}"
+        if hasattr(fetch, "columns"):
+            short = f"a {type(fetch).__name__}"
         raise TypeError(
             f"{short} is not a fetch function, such as tk.user_fills. Pass the function, and then "
             "its arguments"
@@ -59,22 +59,13 @@ def operation_of(fetch: Callable[..., object]) -> Operation:
     return VIEWS.get(name) or OPERATIONS[name]
 
 
-def _frame_type(value: object) -> str:
-    """Return the name of a frame's type; an empty text for a value that is no frame."""
-    return type(value).__name__ if hasattr(value, "columns") else ""
-
-
 def _columns_section(operation: Operation) -> str:
     lines = ["    Columns", "    -------"]
     for table in operation.tables:
-        lines += _table_lines(table)
+        lines += [f"    ``{table.name}``:", ""] if table.name else []
+        lines += [line for column in table_columns(table) for line in _column_lines(column)]
+        lines.append("")
     return "\n".join(lines) + "\n"
-
-
-def _table_lines(table: Table) -> list[str]:
-    head = [f"    ``{table.name}``:", ""] if table.name else []
-    lines = [line for column in table_columns(table) for line in _column_lines(column)]
-    return [*head, *lines, ""]
 
 
 def _column_lines(column: Column) -> list[str]:

@@ -20,7 +20,7 @@ from toolkit.reports.blocks import TitleBlock
 from toolkit.reports.report_frames import fetch_required
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
-from toolkit.times import Time, to_ms
+from toolkit.times import WEEK, Time, to_ms
 
 SENTENCES: Final = {
     "traded": "Users traded {volume:dollars} USD through this builder, and paid "
@@ -143,7 +143,8 @@ class BuilderReport:
     def lifetime(self) -> LifetimeValue:
         """Revenue from a user over time."""
         named = self.fills[self.fills["user"].notna()]
-        weeks = max(1, min(12, (self.end_ms - self._first_ms()) // (7 * 86_400_000)))
+        first_ms = int(self.fills["time"].min().timestamp() * 1000)
+        weeks = max(1, min(12, (self.end_ms - first_ms) // WEEK))
         return builders.lifetime_value(named, self.address, weeks=weeks, until=self.end_ms)
 
     def weeks(self) -> pd.DataFrame:
@@ -218,9 +219,6 @@ class BuilderReport:
 
     def _revenue(self, by: str | None) -> Any:
         return builders.revenue(self.fills, self.address, by=by)
-
-    def _first_ms(self) -> int:
-        return int(self.fills["time"].min().timestamp() * 1000)
 
 
 def fetch_report(

@@ -53,7 +53,10 @@ class OpenOrders:
         still_open = self._last
         for user, fill in fills:
             event = still_open.get((user, fill.oid))
-            if event is not None and _fill_key(fill) > _event_key(event):
+            if event is not None and (fill.time, fill.tx_index or 0) > (
+                event.status_timestamp,
+                event.tx_index or 0,
+            ):
                 self._filled[user, fill.oid] += Decimal(fill.sz)
             yield user, fill
 
@@ -70,11 +73,3 @@ class OpenOrders:
             user: sorted(orders, key=lambda order: (-(order.timestamp or 0), -order.oid))
             for user, orders in by_user.items()
         }
-
-
-def _fill_key(fill: Fill) -> tuple[int, int]:
-    return fill.time, fill.tx_index or 0
-
-
-def _event_key(event: OrderStatus) -> tuple[int, int]:
-    return event.status_timestamp, event.tx_index or 0

@@ -113,7 +113,8 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
     _insert_slippage(connection, sources.slippage)
     documents = usual_documents(sources)
     if not strict:
-        _insert_user_funding(connection, funding_rows, accounts)
+        rows = sorted((accounts[user], time, row) for user, time, row in funding_rows)
+        connection.executemany("INSERT INTO user_funding VALUES (?,?,?)", rows)
     accounts.insert(connection)  # raises if an account has rows in an earlier part
     if not strict:
         _insert_totals(connection, totals)
@@ -252,15 +253,6 @@ def _insert_funding(
     approved.sort()
     connection.executemany("INSERT INTO approved_funding VALUES (?,?,?,?,?)", approved)
     return rows
-
-
-def _insert_user_funding(
-    connection: sqlite3.Connection,
-    funding_rows: list[tuple[str, int, int]],
-    accounts: _AccountNumbers,
-) -> None:
-    rows = sorted((accounts[user], time, row) for user, time, row in funding_rows)
-    connection.executemany("INSERT INTO user_funding VALUES (?,?,?)", rows)
 
 
 def _insert_totals(connection: sqlite3.Connection, totals: TradeTotals) -> None:

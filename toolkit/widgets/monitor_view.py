@@ -175,9 +175,9 @@ def _depth_table(view: MonitorView) -> str:
     rows = view.depth.rows
     if rows is None:
         return ""
-    rows = rows.sort_values("bps").assign(
-        bid_bar=rows["bid_depth_usd"], ask_bar=rows["ask_depth_usd"], balance=_depth_balance(rows)
-    )
+    bids, asks = rows["bid_depth_usd"], rows["ask_depth_usd"]
+    balance = ((bids - asks) / (bids + asks)).where(bids + asks > 0)
+    rows = rows.sort_values("bps").assign(bid_bar=bids, ask_bar=asks, balance=balance)
     most = float(rows[["bid_depth_usd", "ask_depth_usd"]].max().max()) if len(rows) else 0.0
     columns = (
         HtmlColumn("bps", "within", lambda value: f"{value} bps", "distance from the mid price"),
@@ -197,11 +197,6 @@ def _depth_table(view: MonitorView) -> str:
     return view_html.table(caption, rows, columns, empty="no such market in the answer") + (
         view_html.note("Bars are logarithmic: each tenth of their length doubles the depth.")
     )
-
-
-def _depth_balance(rows: pd.DataFrame) -> Any:
-    both = rows["bid_depth_usd"] + rows["ask_depth_usd"]
-    return ((rows["bid_depth_usd"] - rows["ask_depth_usd"]) / both).where(both > 0)
 
 
 def _percent_text(value: float) -> str:

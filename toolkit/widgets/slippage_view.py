@@ -96,7 +96,7 @@ class SlippageView:
         if not len(self.at_size):
             return f"There are no samples of {size} in this period."
         return " ".join(
-            _cost_sentence(row, size, self.request.amount) for row in _row_tuples(self.at_size)
+            _cost_sentence(row, size, self.request.amount) for row in self.at_size.itertuples()
         )
 
     @property
@@ -182,10 +182,6 @@ def fetch_slippage(request: SlippageRequest, fetch: Fetcher, now_ms: int) -> Sli
 
 def _keep_side(frame: pd.DataFrame, side: Side) -> pd.DataFrame:
     return frame if side == "both" else frame[frame["side"] == side]
-
-
-def _row_tuples(frame: pd.DataFrame) -> list[Any]:
-    return list(frame.itertuples())
 
 
 def _cost_sentence(row: Any, size: str, amount: float) -> str:

@@ -68,9 +68,9 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
             "Address", request.user, "Address of the account; press Enter to load it"
         )
         chosen = self._users[0] if request.coin or request.day else None
-        self._account = option_list(
-            "Account", _account_choices(self._users), chosen, "One account", "22em"
-        )
+        accounts: list[tuple[str, str | None]] = [("all accounts", None)]
+        accounts += [(formats.short_address(user), user) for user in self._users]
+        self._account = option_list("Account", accounts, chosen, "One account", "22em")
         self._period = dropdown_list("Period", periods, request.period, "Length of the period")
         self._refresh = push_button("Refresh", "Fetch the account again")
         self._coin = option_list(
@@ -210,10 +210,6 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
                 yield
             finally:
                 self._setting_thread = None
-
-
-def _account_choices(users: Sequence[str]) -> list[tuple[str, str | None]]:
-    return [("all accounts", None), *((formats.short_address(user), user) for user in users)]
 
 
 def _first_options(what: str, chosen: str | None) -> list[tuple[str, str | None]]:

@@ -64,7 +64,8 @@ def wallet_html(view: WalletView) -> str:
     head = view_html.note(_headline_text(view), "tk-head")
     figures = []
     if len(view.earned):
-        coverage = view_html.note(_coverage_text(view))
+        words = f"Covered: {view.earned.iloc[0]['covers']}. Net contains only what is covered."
+        coverage = view_html.note(words)
         figures.append(f"<div>{draw_svg(plots.waterfall, view.earned)}{coverage}</div>")
         figures.append(f"<div>{draw_svg(plots.cumulative_pnl, view.hours)}</div>")
     if equity := _equity_html(view):
@@ -126,10 +127,6 @@ def _equity_html(view: WalletView) -> str:
         else " Equity does not contain funding, which is not known."
     )
     return drawn + view_html.note(f"{_EQUITY_NOTE}{note}")
-
-
-def _coverage_text(view: WalletView) -> str:
-    return f"Covered: {view.earned.iloc[0]['covers']}. Net contains only what is covered."
 
 
 def _coin_table(view: WalletView) -> str:

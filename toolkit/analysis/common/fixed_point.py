@@ -161,7 +161,7 @@ def to_decimal(values: Sequence[int | None], decimals: int) -> pa.Array:
         except OverflowError:
             pass  # some numbers have more than 64 bits: convert one by one
     finer, coarser = 10 ** max(0, _SCALE - decimals), 10 ** max(0, decimals - _SCALE)
-    whole_ = (None if v is None else _divide_rounded(v * finer, coarser) for v in values)
+    whole_ = (None if v is None else (2 * v * finer + coarser) // (2 * coarser) for v in values)
     return pa.array([v if v is None else _DIGITS.scaleb(v, -_SCALE) for v in whole_], type=exact)
 
 
@@ -172,7 +172,3 @@ def _decimals_of_words(values: Sequence[int | None], dtype: pa.DataType) -> pa.A
     valid = np.array([v is not None for v in values], dtype=bool)
     bits = np.packbits(valid, bitorder="little")
     return pa.Array.from_buffers(dtype, len(low), [pa.py_buffer(bits), pa.py_buffer(words)])
-
-
-def _divide_rounded(value: int, unit: int) -> int:
-    return value if unit == 1 else (2 * value + unit) // (2 * unit)

@@ -87,7 +87,9 @@ def keep_own_rows(
         return rows
     rows = rows.with_columns(_whose=lower_address(column))
     mine = nw.col("_whose").is_in([*of.names, "nobody"])  # Arrow has no empty list of texts
-    if "user" in of.fills.collect_schema().names() and not _is_empty(of.fills):
+    # A lazy frame is not read here; it counts as not empty.
+    is_empty = isinstance(of.fills, nw.DataFrame) and of.fills.is_empty()
+    if "user" in of.fills.collect_schema().names() and not is_empty:
         users: Any = of.fills.select(_whose=lower_address("user")).unique(["_whose"])
         joined: Frame = rows.join(users.with_columns(_known=nw.lit(1)), on="_whose", how="left")
         return joined.filter(mine | ~nw.col("_known").is_null())
@@ -118,11 +120,6 @@ def lower_address(column: str) -> nw.Expr:
     """Return a column of addresses in lower case."""
     # The cast is for Arrow, which joins texts only with texts of the same width.
     return nw.col(column).cast(nw.String()).str.to_lowercase()
-
-
-def _is_empty(fills: Frame) -> bool:
-    # A lazy frame is not read here; it counts as not empty.
-    return isinstance(fills, nw.DataFrame) and fills.is_empty()
 
 
 def _count_accounts(rows: Frame) -> int:

@@ -188,7 +188,10 @@ def impact(
         figures.append((name, values[0], low, high, *counts))
     facts = result_provenance({"fills": fills, "prices": prices})
     facts |= {"helper": "execution.impact", "price_source": marks.source}
-    response = measure_response(_add_mids(rows, marks, age_ms), lags, level, draws, seed)
+    events = rows.drop_duplicates(["coin", "_ms", "oid", "side"]).reset_index(drop=True)
+    before = events["_ms"].to_numpy(np.float64) - 1
+    events = events.assign(_mid=_last_price(events["coin"], marks, before, age_ms))
+    response = measure_response(events, lags, level, draws, seed)
     params = pd.DataFrame(figures, columns=list(_FIGURES)).astype(_FIGURES)
     sizes = _average_sizes(share, found, days.astype(np.int64), level, draws, seed)
     parents = parents[list(_PARENTS)].astype(_PARENTS)
@@ -260,13 +263,6 @@ def _price_parents(
 def _last_price(coin: pd.Series, marks: PriceHistory, at: Floats, age_ms: int) -> Floats:
     px, when = marks.last_at(coin, at)
     return np.where(at - when <= age_ms, px, np.nan)
-
-
-def _add_mids(rows: pd.DataFrame, marks: PriceHistory, age_ms: int) -> pd.DataFrame:
-    """Return one row per taker order and moment, with the price before it."""
-    events = rows.drop_duplicates(["coin", "_ms", "oid", "side"]).reset_index(drop=True)
-    at = events["_ms"].to_numpy(np.float64) - 1
-    return events.assign(_mid=_last_price(events["coin"], marks, at, age_ms))
 
 
 def _fit_law(share: Floats, found: Floats, days: Ints, draws: int, seed: int) -> Floats:

@@ -83,7 +83,7 @@ def trigger_delay(
     orders_seen["filled"] = orders_seen["triggered"] & ~orders_seen["delay"].isna()
     if keys:
         parts = orders_seen.groupby(keys, dropna=False, sort=True)
-        found = [((*_tuple(key),), part) for key, part in parts]
+        found = [(key if isinstance(key, tuple) else (key,), part) for key, part in parts]
     else:
         found = [((), orders_seen)]
     rows_out = [(*key, *_delay_figures(part, level)) for key, part in found]
@@ -106,10 +106,6 @@ def _delay_frame(rows: list[tuple[Any, ...]], keys: list[str], like: pd.DataFram
     types: dict[str, Any] = {name: like[name].dtype for name in keys}
     types |= dict.fromkeys(_COUNTS, "int64") | dict.fromkeys((*_DELAYS, "low", "high"), "float64")
     return result.astype(types)
-
-
-def _tuple(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
 
 
 def _delay_figures(part: pd.DataFrame, level: float) -> tuple[float, ...]:

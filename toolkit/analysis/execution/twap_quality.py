@@ -180,7 +180,9 @@ def _order_benchmarks(tape: _CoinTape, orders: pd.DataFrame) -> Floats:
     with np.errstate(invalid="ignore"):
         vwap = np.where(end > begin, (tape.ntl[end] - tape.ntl[begin]) / volume, np.nan)
         mean = (_area_until(tape, last) - _area_until(tape, first)) / (last - first)
-    twap = np.where(last > first, mean, _last_price(tape, first))
+    place = np.searchsorted(tape.time, first, "right") - 1
+    last_price = np.where(place >= 0, tape.px[np.maximum(place, 0)], np.nan)
+    twap = np.where(last > first, mean, last_price)
     before = np.maximum(begin - 1, 0)
     known = begin > 0
     arrival = np.where(known, tape.px[before], np.nan)
@@ -193,11 +195,6 @@ def _area_until(tape: _CoinTape, time: Floats) -> Floats:
     at = np.maximum(place, 0)
     area = tape.area[at] + tape.px[at] * (time - tape.time[at])
     return np.where(place >= 0, area, np.nan)
-
-
-def _last_price(tape: _CoinTape, time: Floats) -> Floats:
-    place = np.searchsorted(tape.time, time, "right") - 1
-    return np.where(place >= 0, tape.px[np.maximum(place, 0)], np.nan)
 
 
 def _compare_orders(orders: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:

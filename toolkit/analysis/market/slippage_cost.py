@@ -10,13 +10,13 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
 from toolkit.analysis.market.slippage_means import (
-    Floats,
     SizeMeans,
     blocks_at,
     expected_cost,
     largest_size,
     place_among_sizes,
 )
+from toolkit.arrays import Floats
 
 _COST = {
     "coin": "str", "side": "str", "amount_usd": "float64", "cost_bps": "float64",

@@ -97,17 +97,12 @@ def probabilistic_sharpe(returns: Floats, benchmark: float = 0.0) -> float:
     ratio = float(sharpe_ratio(returns))
     if not np.isfinite(ratio):
         return NAN
-    skew, kurtosis = _shape(returns)
+    z = (returns - returns.mean()) / returns.std()
+    skew, kurtosis = float((z**3).mean()), float((z**4).mean())  # 0 and 3 for normal returns
     variance = 1 - skew * ratio + (kurtosis - 1) / 4 * ratio**2
     if variance <= 0:
         return NAN
     return float(stats.norm.cdf((ratio - benchmark) * sqrt(n - 1) / sqrt(variance)))
-
-
-def _shape(returns: Floats) -> tuple[float, float]:
-    """Return skewness and kurtosis (3 for normal returns), with the moments of n."""
-    z = (returns - returns.mean()) / returns.std()
-    return float((z**3).mean()), float((z**4).mean())
 
 
 def long_run_error(influence: Floats) -> float:

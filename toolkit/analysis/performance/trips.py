@@ -17,7 +17,6 @@ from toolkit.analysis.performance.figure_tables import (
 from toolkit.analysis.performance.ratios import (
     NAN,
     Figure,
-    Floats,
     Sampling,
     fact,
     mean_figure,
@@ -25,6 +24,7 @@ from toolkit.analysis.performance.ratios import (
     resample_figure,
     share_figure,
 )
+from toolkit.arrays import Floats
 
 _TRIP_GROUPS = ("user", "side", "coin", "hour", "month", "forced", "status")
 

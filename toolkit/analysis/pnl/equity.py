@@ -168,7 +168,8 @@ def _trace_equity(
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
     every = frame
-    frame, other = _split_markets(frame)
+    is_other = frame["coin"].astype("str").str.contains(NOT_PERP).fillna(False).astype(bool)
+    frame, other = (frame[rows].reset_index(drop=True) for rows in (~is_other, is_other))
     # A curve cannot state for each point which amounts are missing, so it requires all of them.
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
     columns.require_values(columns.open_frame(frame, "fills"), amounts, "fills")
@@ -206,12 +207,6 @@ def _check_one_account(fills: Any, frame: pd.DataFrame, account: str | None) -> 
     opened = nw.from_native(frame, eager_only=True)
     read = fill_order.integer_fills(opened, {})
     check_one_account(fills, opened, read, fill_order.execution_order(opened, read), account)
-
-
-def _split_markets(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the fills of perps, and those of spot and outcome markets."""
-    other = frame["coin"].astype("str").str.contains(NOT_PERP).fillna(False).astype(bool)
-    return frame[~other].reset_index(drop=True), frame[other].reset_index(drop=True)
 
 
 def _spot_net(

@@ -223,7 +223,8 @@ def unrealised(
         return all_accounts
     frame, kind = read_fills(fills)
     if at is not None:
-        frame = _fills_until(frame, at)
+        ms = at if isinstance(at, int) else aware_ms(at)
+        frame = frame.filter([time <= ms for time in engines.series_ms(frame["time"])])
     read = fill_order.integer_fills(frame, sizes)
     order = order_by_chain(fills, frame, read)
     walk = walk_positions(read, order)
@@ -344,12 +345,6 @@ def walk_positions(
         if known and position:
             walk.entry[row] = entry_price(position, entry, tick)
     return walk
-
-
-def _fills_until(frame: nw.DataFrame[Any], at: Any) -> nw.DataFrame[Any]:
-    ms = at if isinstance(at, int) else aware_ms(at)
-    keep = [time <= ms for time in engines.series_ms(frame["time"])]
-    return frame.filter(keep)
 
 
 def mark_prices(marks: Any, least: int) -> tuple[dict[str, int], int]:

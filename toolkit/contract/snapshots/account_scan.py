@@ -83,7 +83,9 @@ def _checked_columns(
         for name, values in columns.items()
         if not isinstance(values, RawValues) or values.has_any()
     }
-    return {"user": _address_array(addresses), **columns}
+    count = len(addresses) // ADDRESS
+    buffers = (pa.py_buffer(np.arange(count + 1) * ADDRESS), pa.py_buffer(addresses))
+    return {"user": pa.LargeStringArray.from_buffers(count, *buffers), **columns}
 
 
 def _follow_entries(
@@ -107,7 +109,9 @@ def _follow_entries(
         at = int(ends[last])
         if not fits[last]:
             begin = int(starts[last])
-            at = _end_of_value(payload, begin + KEYED)
+            walk = MessagePackWalk(payload, begin + KEYED, read_size=4096)
+            walk.skip()
+            at = walk.at
             odd.append((begin, begin + KEYED, at))
         first = int(np.searchsorted(starts, at))
         if at != head.finish and (first == len(starts) or starts[first] != at):
@@ -125,12 +129,6 @@ def _outside_of_entries(found: EntryScan) -> slice | Ints:
     if not is_inside.any():
         return slice(None)
     return np.flatnonzero(np.append(True, ~is_inside))
-
-
-def _end_of_value(payload: memoryview, at: int) -> int:
-    walk = MessagePackWalk(payload, at, read_size=4096)
-    walk.skip()
-    return walk.at
 
 
 def _replace_odd_entries(
@@ -169,9 +167,3 @@ def _is_ascii(characters: Bytes) -> bool:
     rest = characters[len(words) * 8 :]
     seen = int(np.bitwise_or.reduce(words)) & 0x8080808080808080
     return not seen and not (rest & 0x80).any()
-
-
-def _address_array(characters: Bytes) -> pa.Array:
-    count = len(characters) // ADDRESS
-    offsets = np.arange(count + 1) * ADDRESS
-    return pa.LargeStringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(characters))

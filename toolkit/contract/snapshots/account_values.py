@@ -70,7 +70,8 @@ def account_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any
                 }
             )
             rows += count
-    return join_columns(parts, _empty_columns())
+    texts = {name: pa.array([], TEXT) for name in ("snapshot_id", "collateral_token")}
+    return join_columns(parts, texts | _no_entries())
 
 
 def _entry_columns(payload: memoryview, head: SnapshotHead, row: int) -> Iterator[dict[str, Any]]:
@@ -207,8 +208,3 @@ _MAKERS: Final = {name: _MAKERS_BY_TYPE[kind] for name, _, kind, *_ in _FIELDS}
 
 def _no_entries() -> dict[str, Any]:
     return {"user": pa.array([], TEXT), **build_columns(_MAKERS, [], 0)}
-
-
-def _empty_columns() -> dict[str, Any]:
-    texts = {name: pa.array([], TEXT) for name in ("snapshot_id", "collateral_token")}
-    return texts | _no_entries()

@@ -19,7 +19,7 @@ from toolkit.contract.records import (
     SlippageSample,
 )
 from toolkit.contract.requests import AMOUNTS
-from toolkit.rules.depth import Book, Levels, depth_bands
+from toolkit.rules.depth import Book, depth_bands
 from toolkit.rules.slippage import average_prices
 from toolkit.simulation.draws import random_stream
 from toolkit.simulation.engine.exchange import Exchange
@@ -167,7 +167,7 @@ def _final_book(exchange: Exchange, coin: int) -> Book:
 
 
 def _book_levels(
-    side: Levels, px_decimals: int, sz_decimals: int, rng: np.random.Generator
+    side: Floats, px_decimals: int, sz_decimals: int, rng: np.random.Generator
 ) -> list[BookLevel]:
     """Return one side of a book as the wire has it; levels of one price are one level."""
     sizes: dict[int, int] = {}

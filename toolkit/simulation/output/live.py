@@ -141,7 +141,10 @@ def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSn
         return last
     rng = random_stream(seed, "live values", str(time))
     moves = {
-        key: [_draw_move(row, int(rng.integers(-1_000, 1_001))) for row in rows]
+        key: [
+            round(row.account_value * _USD) * int(rng.integers(-1_000, 1_001)) // 10**6
+            for row in rows
+        ]
         for key, rows in last.values.items()
     }
     totals: defaultdict[str, int] = defaultdict(int)
@@ -157,11 +160,6 @@ def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSn
         for key, rows in last.values.items()
     }
     return AccountSnapshot(snapshot_id, time, values)
-
-
-def _draw_move(row: AccountValueRow, millionths: int) -> int:
-    units: int = round(row.account_value * _USD)
-    return units * millionths // 10**6
 
 
 def _move_value(row: AccountValueRow, move: int, total: int) -> AccountValueRow:
