@@ -12,8 +12,6 @@ from toolkit.rules.depth import Book, mid_price
 from toolkit.rules.funding import USDC_DECIMALS, implied_range
 from toolkit.rules.spot_cost import FLAT, Basis, adjust_balance, apply_spot_fill
 
-Floats = npt.NDArray[np.float64]
-
 _BPS_DECIMALS = 2
 
 

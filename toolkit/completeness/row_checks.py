@@ -49,18 +49,6 @@ _MIX: Final = 1_000_003
 BreakKind = Literal["chain", "repeat", "hours", "grid", "order", "subject", "total"]
 _MOST_SHOWN: Final = 20
 
-# Record -> the columns that are equal if a row comes twice. The hash of a ledger row is that of its
-# transaction, which may contain several rows; an order can have two equal events.
-_IDENTITY: Final[Mapping[type[Record], tuple[str, ...]]] = {
-    Fill: ("tid", "start_position", "coin", "user"),
-    FundingRow: ("time", "user", "coin"),
-    OrderStatus: ("status_timestamp", "oid", "status"),
-    LedgerUpdate: ("time", "hash"),
-    SlippageSample: ("timestamp", "coin", "amount_usd"),
-    ValidatorWeek: ("week",),
-}
-_UNIQUE: Final = (FundingRow, SlippageSample, ValidatorWeek)
-"""Records of which two rows cannot have the same identity."""
 _DOLLAR_FEES: Final = ("USDC", "USDH")  # fees in these tokens do not change the balance of a coin
 
 
@@ -71,23 +59,56 @@ class RowProof(NamedTuple):
     believed: str
 
 
-_PROOFS: Final[Mapping[type[Record], RowProof]] = {
-    Fill: RowProof("no fill came twice", "no fill is missing"),
-    FundingRow: RowProof("no payment came twice", "no payment is missing"),
-    SlippageSample: RowProof(
-        "every sample between the first and the last is there once",
-        "no sample before the first or after the last is missing",
-    ),
-    ValidatorWeek: RowProof(
-        "every week between the first and the last is there once",
-        "no week before the first or after the last is missing",
-    ),
-}
 _CHAIN_PROOF: Final = RowProof(
     "between two fills of a perp no fill is missing, and none came twice",
     "no fill before the first or after the last of each perp, or of another coin, is missing",
 )
 _NO_PROOF: Final = RowProof("rows are in order", "no row is missing or came twice")
+
+
+class _RowRule(NamedTuple):
+    """What is known of the rows of a record.
+
+    - ``identity``: the columns that are equal if a row comes twice
+    - ``is_unique``: whether two rows cannot have the same identity. The hash of a ledger row is
+      that of its transaction, which may contain several rows; an order can have two equal events.
+    - ``proof``: what rows without a break prove
+    """
+
+    identity: tuple[str, ...] = ()
+    is_unique: bool = False
+    proof: RowProof = _NO_PROOF
+
+
+_ROW_RULES: Final[Mapping[type[Record], _RowRule]] = {
+    Fill: _RowRule(
+        ("tid", "start_position", "coin", "user"),
+        proof=RowProof("no fill came twice", "no fill is missing"),
+    ),
+    FundingRow: _RowRule(
+        ("time", "user", "coin"),
+        is_unique=True,
+        proof=RowProof("no payment came twice", "no payment is missing"),
+    ),
+    OrderStatus: _RowRule(("status_timestamp", "oid", "status")),
+    LedgerUpdate: _RowRule(("time", "hash")),
+    SlippageSample: _RowRule(
+        ("timestamp", "coin", "amount_usd"),
+        is_unique=True,
+        proof=RowProof(
+            "every sample between the first and the last is there once",
+            "no sample before the first or after the last is missing",
+        ),
+    ),
+    ValidatorWeek: _RowRule(
+        ("week",),
+        is_unique=True,
+        proof=RowProof(
+            "every week between the first and the last is there once",
+            "no week before the first or after the last is missing",
+        ),
+    ),
+}
 
 
 def row_proof(operation: Operation, parameters: Mapping[str, Any]) -> RowProof:
@@ -101,7 +122,7 @@ def row_proof(operation: Operation, parameters: Mapping[str, Any]) -> RowProof:
     """
     if _has_position_chains(operation, parameters):
         return _CHAIN_PROOF
-    return _PROOFS.get(operation.tables[0].record, _NO_PROOF)
+    return _ROW_RULES.get(operation.tables[0].record, _RowRule()).proof
 
 
 def _has_position_chains(operation: Operation, parameters: Mapping[str, Any] | None = None) -> bool:
@@ -381,8 +402,9 @@ class HistoryChecks:
     ) -> None:
         self._operation = operation
         self._record = operation.tables[0].record
-        is_unique = identity is not None or self._record in _UNIQUE
-        self._identity = _IDENTITY.get(self._record, ()) if identity is None else identity
+        self._rule = _ROW_RULES.get(self._record, _RowRule())
+        is_unique = identity is not None or self._rule.is_unique
+        self._identity = self._rule.identity if identity is None else identity
         self._compared = self._identity if is_unique else None
         self._is_one_account = _has_position_chains(operation, parameters)
         self._has_all_fills = "user" not in operation.subject or self._is_one_account
@@ -421,7 +443,7 @@ class HistoryChecks:
     def _repeat_breaks(self, rows: RowArrays, repeats: Ints) -> Iterator[RowBreak]:
         trades = rows.integers("tid")
         for row in repeats.tolist():
-            is_certain = self._record in _UNIQUE or bool(trades[row])
+            is_certain = self._rule.is_unique or bool(trades[row])
             doubt = "" if is_certain else "; both rows may be real, because they have no identity"
             yield rows.make_break("repeat", row, f"came twice{doubt}", is_certain=is_certain)
 

@@ -51,6 +51,9 @@ Basis(size=9993, cost=100000, unknown=0)
 from collections.abc import Sequence
 from typing import NamedTuple
 
+WEI = 8
+"""The most decimals of spot balances and spot money: one unit is 1e-8 of a token, or of a USD."""
+
 SWAPS = ("Negate Outcome",)
 """The `dir` words of conversions without cash, for `swap_tokens`."""
 

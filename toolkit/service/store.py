@@ -175,9 +175,12 @@ class Store:
         try:
             yield connection
         finally:
-            self._idle.append(connection)
-            if self._closed:
-                self.close()
+            self._return_connection(connection)
+
+    def _return_connection(self, connection: sqlite3.Connection) -> None:
+        self._idle.append(connection)
+        if self._closed:
+            self.close()
 
 
 def build_store(

@@ -7,11 +7,11 @@ A price of a perp with ``sz_decimals`` has ``6 - sz_decimals`` decimals and a si
 
 from functools import lru_cache
 
-MICRO = 6
-"""Decimals of money: one unit is a millionth of a dollar."""
+from toolkit.rules.funding import USDC_DECIMALS
+from toolkit.rules.spot_cost import WEI
 
-WEI = 8
-"""Decimals of spot balances: one unit is 1e-8 of a token."""
+MICRO = USDC_DECIMALS
+"""Decimals of money: one unit is a millionth of a dollar."""
 
 ONE_TOKEN = 10**WEI
 """One token in units of a spot balance."""

@@ -18,11 +18,13 @@ from toolkit.analysis.execution.orders import events_in_order
 from toolkit.arrays import Floats
 from toolkit.errors import warn_caller
 from toolkit.installation import explain_missing
+from toolkit.rules.directions import SPOT_DUST
+from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.times import SECOND, Time, to_ms
 
 CAUSES: Final = ("filled", "canceled", "rejected")
 HORIZONS: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
-MARKET_TYPES: Final = ("Market", "Vault Close", "Twap Slice", "Spot Dust Conversion")
+MARKET_TYPES: Final = ("Market", "Vault Close", SLICE_TYPE, SPOT_DUST)
 MARKET_TIFS: Final = ("FrontendMarket", "LiquidationMarket")
 _POINTS = 500
 _TINY: Final = 1e-12

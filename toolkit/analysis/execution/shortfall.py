@@ -18,10 +18,10 @@ from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices
 from toolkit.arrays import Floats
 from toolkit.errors import HistoryWarning, warn_caller
+from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.times import DAY
 
 PARTS: Final = ("delay", "trading", "opportunity", "fees")
-_SLICE: Final = "Twap Slice"
 _ORDERS: Final = {
     "kind": "str", "parent": "int64", "coin": "str", "side": "str", "placed": "datetime64[ms, UTC]",
     "ended": "datetime64[ms, UTC]", "size": "float64", "filled": "float64",
@@ -198,7 +198,7 @@ def _read_parents(orders: IntoFrame) -> tuple[pd.DataFrame, float]:
             "_open": last["sz"].astype("float64") if "sz" in last else np.nan,
         }
     )
-    kept = (last["_group"] != "rejected") & (kind != _SLICE) & table["_placed"].notna()
+    kept = (last["_group"] != "rejected") & (kind != SLICE_TYPE) & table["_placed"].notna()
     return table[kept].reset_index(names="parent"), float(events["ms"].max())
 
 

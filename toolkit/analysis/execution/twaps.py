@@ -13,9 +13,9 @@ from toolkit.analysis.common import columns, grouping, markets, timestamps
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.owners import account_names, lower_address
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.rules.twaps import SLICE_MS
 from toolkit.times import SECOND, Time
 
-SLICE_MS = 30 * SECOND
 SIZES = ("total_sz", "executed_sz", "remaining_sz")
 ORDER = ("market", "address", "twap_id")
 SCHEDULE = ("duration_secs", "start_time_ms", "slice_number", "waiting")

@@ -27,9 +27,7 @@ from toolkit.arrays import Flags, Ints
 from toolkit.contract.dexes import is_perp_coin
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import price_decimals
-
-WEI = 8
-"""Spot balances and spot money have at most this many decimals."""
+from toolkit.rules.spot_cost import WEI
 
 SizeDecimals = Mapping[str, int] | IntoFrame
 """Coin -> size decimals, or a frame of `tk.meta`."""

@@ -6,12 +6,13 @@ from operator import attrgetter
 from msgspec import UNSET
 
 from toolkit.contract.records import LedgerDelta
+from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.agents.spot_traders import spot_trader_numbers
 from toolkit.simulation.engine.accounts import SPOT_MAKER, Account
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import FOLLOWED_PERPS, NATIVE_TOKEN, PAIRS, PERPS
-from toolkit.simulation.quantities import ONE_TOKEN, WEI, decimal_text
+from toolkit.simulation.quantities import ONE_TOKEN, decimal_text
 from toolkit.times import DAY, HOUR, MINUTE
 
 

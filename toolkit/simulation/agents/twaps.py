@@ -5,10 +5,11 @@ from operator import attrgetter
 
 import numpy as np
 
+from toolkit.rules.twaps import SLICE_MS, SLICE_TYPE
 from toolkit.simulation.draws import random_stream
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.books import market_ticket, round_to_tick
-from toolkit.simulation.engine.orders import SLICE, SLICE_MS, Twap
+from toolkit.simulation.engine.orders import Twap
 from toolkit.simulation.engine.prices import Prices
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import PERPS
@@ -67,7 +68,7 @@ class TwapSlice:
         change = size if twap.is_buy else -size
         px = exchange.best_price(twap.coin, self.time, twap.is_buy)
         ticket = market_ticket(exchange, twap.account, twap.coin, change, px, self.time)
-        ticket.kind, ticket.tif, ticket.twap_id = SLICE, "Ioc", twap.number
+        ticket.kind, ticket.tif, ticket.twap_id = SLICE_TYPE, "Ioc", twap.number
         ticket.reduce_only = twap.reduce_only
         state.books.execute_order(exchange.next_transaction(self.time), twap.coin, ticket)
         twap.executed += ticket.size - ticket.left

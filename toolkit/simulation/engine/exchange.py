@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from toolkit.contract.records import Fill, FundingRow, LedgerDelta, LedgerUpdate, Liquidation
 from toolkit.contract.sources import Approval
 from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
+from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.draws import transaction_hash
 from toolkit.simulation.engine.accounts import Account, FundingTotals, PerpTotals, TokenBalance
 from toolkit.simulation.engine.margin import (
@@ -27,7 +28,7 @@ from toolkit.simulation.engine.margin import (
 from toolkit.simulation.engine.orders import Journal, Ticket
 from toolkit.simulation.engine.prices import Prices
 from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PERPS
-from toolkit.simulation.quantities import WEI, decimal_text, money_text, rounded_share
+from toolkit.simulation.quantities import decimal_text, money_text, rounded_share
 from toolkit.times import MINUTE
 
 DEX_INDEX = [DEXES.index(perp.dex) for perp in PERPS]

@@ -6,16 +6,13 @@ from typing import Protocol
 from msgspec import UNSET
 
 from toolkit.contract.records import Liquidation, Order, OrderStatus
+from toolkit.rules.twaps import SLICE_MS
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.quantities import decimal_text
 from toolkit.times import SECOND
 
 DUST = "Spot Dust Conversion"
-SLICE = "Twap Slice"
-"""Types of orders that the exchange places itself; dust conversions have no time in force."""
-
-SLICE_MS = 30 * SECOND
-"""Time between two slices of a TWAP."""
+"""The type of orders of conversions; they have no time in force."""
 
 
 class Listed(Protocol):

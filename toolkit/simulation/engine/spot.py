@@ -11,13 +11,13 @@ from msgspec import UNSET
 
 from toolkit.contract.records import Fill
 from toolkit.rules.directions import SETTLEMENT
-from toolkit.rules.spot_cost import apply_spot_fill
+from toolkit.rules.spot_cost import WEI, apply_spot_fill
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.exchange import Exchange, Transaction
 from toolkit.simulation.engine.orders import DUST, Ticket
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import COINS, PAIRS, PERPS, Pair
-from toolkit.simulation.quantities import ONE_TOKEN, WEI, decimal_text, rounded_share
+from toolkit.simulation.quantities import ONE_TOKEN, decimal_text, rounded_share
 
 SPOT_TAKER_MICRO, SPOT_MAKER_MICRO = 700, 400
 """Spot fees in millionths."""

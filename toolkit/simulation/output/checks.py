@@ -10,10 +10,11 @@ from typing import Final
 import msgspec
 
 from toolkit.contract.sources import Sources
+from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.accounts import TokenBalance
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.markets import DEXES
-from toolkit.simulation.quantities import MICRO, WEI
+from toolkit.simulation.quantities import MICRO
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _CHUNK_ROWS: Final = 1_000

@@ -5,11 +5,12 @@ from collections import defaultdict
 from msgspec.structs import replace
 
 from toolkit.contract.records import AssetContext, FundingRate, SpotContext
+from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.prices import RATE_DECIMALS
 from toolkit.simulation.engine.spot import cost_unit
 from toolkit.simulation.markets import DEXES, FOLLOWED_PERPS, PAIRS, PERPS, Pair
-from toolkit.simulation.quantities import MICRO, WEI, decimal_text, parse_units
+from toolkit.simulation.quantities import MICRO, decimal_text, parse_units
 from toolkit.times import DAY, HOUR, MINUTE
 
 _IMPACT_LEVEL = 3

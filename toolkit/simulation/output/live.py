@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, MarketDepth, TwapRow
 from toolkit.contract.sources import AccountSnapshot, Auction, Sources, TwapSnapshot
+from toolkit.rules.twaps import SLICE_MS
 from toolkit.simulation.draws import random_stream
-from toolkit.simulation.engine.orders import SLICE_MS
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.metadata import count_new_rounds, next_rounds
 from toolkit.simulation.output.snapshots import (

@@ -24,6 +24,7 @@ from toolkit.contract.records import (
 )
 from toolkit.contract.sources import Auction
 from toolkit.rules.auctions import GAS_DECIMALS, auction_price
+from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.draws import party_address
 from toolkit.simulation.markets import (
     COLLATERAL,
@@ -37,7 +38,7 @@ from toolkit.simulation.markets import (
     TOKENS,
     Perp,
 )
-from toolkit.simulation.quantities import WEI, decimal_text
+from toolkit.simulation.quantities import decimal_text
 from toolkit.times import HOUR, SECOND
 
 _LISTED_SINGLE = 3

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from toolkit.contract.records import AccountValueRow, BranchMargin, TwapRow
 from toolkit.contract.sources import AccountSnapshot, TwapSnapshot, Valuation
 from toolkit.rules.closed_pnl import entry_price
+from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
 from toolkit.simulation.engine.orders import Twap
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import COLLATERAL, DEXES, FOLLOWED_PERPS, PERPS
-from toolkit.simulation.quantities import MICRO, WEI, WEI_PER_MICRO, money_text
+from toolkit.simulation.quantities import MICRO, WEI_PER_MICRO, money_text
 from toolkit.times import HOUR, MINUTE, SECOND, to_iso
 
 SNAPSHOT_MS = 10 * MINUTE

@@ -18,6 +18,7 @@ from toolkit.contract.records import (
     TokenState,
 )
 from toolkit.rules.margin import exact_maintenance
+from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.accounts import Account, FundingTotals
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.margin import (
@@ -28,14 +29,7 @@ from toolkit.simulation.engine.margin import (
 )
 from toolkit.simulation.engine.spot import cost_unit
 from toolkit.simulation.markets import DEXES, NATIVE_TOKEN, PAIRS, PERPS, TOKENS, Perp
-from toolkit.simulation.quantities import (
-    MICRO,
-    ONE_TOKEN,
-    WEI,
-    decimal_text,
-    money_text,
-    rounded_share,
-)
+from toolkit.simulation.quantities import MICRO, ONE_TOKEN, decimal_text, money_text, rounded_share
 
 _PAIRS_BY_BASE = {pair.base: pair for pair in PAIRS}
 _OUTCOME_TOKENS = 100_000_000
