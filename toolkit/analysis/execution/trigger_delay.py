@@ -82,8 +82,7 @@ def trigger_delay(
     )
     orders_seen["filled"] = orders_seen["triggered"] & ~orders_seen["delay"].isna()
     if keys:
-        parts = orders_seen.groupby(keys, dropna=False, sort=True)
-        found = [(key if isinstance(key, tuple) else (key,), part) for key, part in parts]
+        found = list(orders_seen.groupby(keys, dropna=False, sort=True))
     else:
         found = [((), orders_seen)]
     rows_out = [(*key, *_delay_figures(part, level)) for key, part in found]
