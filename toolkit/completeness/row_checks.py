@@ -6,6 +6,7 @@ operation prove, and what is only believed. An archive runs the same checks befo
 and again when it is verified.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.completeness.position_chains import LastValues, PositionChains, PositionColumns
-from toolkit.contract.dexes import is_perp_coin
+from toolkit.contract.dexes import NOT_PERP
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import (
     Fill,
@@ -468,7 +469,7 @@ class HistoryChecks:
         if rows.lacks("start_position") or rows.lacks("sz") or not len(rows.time):
             return
         coins, coin_names = rows.codes("coin")
-        token_coins = np.array([not is_perp_coin(coin) for coin in coin_names])
+        token_coins = np.array([re.search(NOT_PERP, coin) is not None for coin in coin_names])
         is_token = token_coins[coins]
         is_buy = rows.equal("side", "B")
         size = rows.floats("sz")
