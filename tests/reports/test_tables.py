@@ -30,7 +30,7 @@ def test_values_are_written_as_text(write, value, written):
 def test_missing_value_is_dash():
     frame = pd.DataFrame({"net": [None, 0.0]}, dtype="float64")
     result = table("Net", frame, [TextColumn("net", "net", formats.whole_dollars)])
-    assert [row[0] for row in result.rows] == [tables.MISSING, "0"]
+    assert [row[0] for row in result.rows] == [formats.MISSING, "0"]
 
 
 def test_saved_table_has_all_digits():

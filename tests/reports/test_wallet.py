@@ -12,6 +12,7 @@ import pytest
 
 import toolkit as tk
 from tests.reports.page_content import PageContent
+from toolkit.plots import formats
 from toolkit.reports import blocks, tables, wallet_reasons, wallet_report, wallet_text
 from toolkit.reports.build import build
 from toolkit.reports.source import session_source
@@ -353,7 +354,7 @@ def test_days_without_funding_show_dash(results):
     place = [column.name for column in result.columns].index("funding")
     shown = [row[place] for row in result.rows]
     assert len(shown) > 1
-    assert shown.count(tables.MISSING) == len(shown) - 1
+    assert shown.count(formats.MISSING) == len(shown) - 1
 
 
 def test_unknown_account_is_refused(session):

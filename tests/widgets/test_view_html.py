@@ -4,6 +4,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.plots import formats
 from toolkit.widgets import view_html
 from toolkit.widgets.view_html import HtmlColumn
 
@@ -37,7 +38,7 @@ def test_missing_value_is_dash():
     frame = pd.DataFrame({"net": [0.0, None]})
     html = view_html.table("t", frame, [HtmlColumn("net", "net", view_html.signed_usd)])
     assert ">0.00<" in html
-    assert f">{view_html.MISSING}<" in html
+    assert f">{formats.MISSING}<" in html
 
 
 def test_table_is_accessible():

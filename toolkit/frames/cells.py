@@ -5,19 +5,24 @@ from decimal import Decimal
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from toolkit.contract.columns import Column, record_columns
 from toolkit.contract.fields import is_record
 from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 
-__all__ = ["EXACT", "TEXT", "cell_type", "cell_value", "field_type"]
+__all__ = ["EXACT", "STR", "TEXT", "cell_type", "cell_value", "field_type"]
 
 EXACT: Final = pa.decimal128(EXACT_PRECISION, EXACT_SCALE)
 """The Arrow type of exact numbers."""
 
 TEXT: Final = pa.large_string()
 """The Arrow type of text."""
+
+STR: Any = pd.StringDtype("pyarrow", na_value=np.nan)
+"""The pandas type of text."""
 
 _NUMBER: Final[dict[str, pa.DataType]] = {"float": pa.float64(), "exact": EXACT, "text": TEXT}
 _OTHER: Final[dict[str, pa.DataType]] = {

@@ -17,7 +17,7 @@ from toolkit.contract.deviations import report_unknown, report_unreadable
 from toolkit.contract.kinds import Family, Numbers
 from toolkit.contract.operations import Operation, Table
 from toolkit.errors import AnswerInvalid
-from toolkit.frames.cells import EXACT, TEXT, cell_type, cell_value, field_type
+from toolkit.frames.cells import EXACT, STR, TEXT, cell_type, cell_value, field_type
 from toolkit.frames.extras import (
     Extras,
     extra_columns,
@@ -35,7 +35,6 @@ Extra = Literal["drop", "keep"]
 _REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
 """The errors that `_typed_array` raises for a value that its column cannot have."""
 
-_STR = pd.StringDtype("pyarrow", na_value=np.nan)
 _UTC = pd.DatetimeTZDtype("ms", "UTC")
 _UTC_TYPE = pa.timestamp("ms", "UTC")
 _NAT = np.iinfo(np.int64).min
@@ -44,7 +43,7 @@ _WIDE = Context(prec=400)
 _NUMBER: Final[dict[str, Any]] = {
     "float": np.dtype("float64"),
     "exact": pd.ArrowDtype(EXACT),
-    "text": _STR,
+    "text": STR,
 }
 _ARROW_TYPES: Final[dict[Family, pa.DataType]] = {
     "integer": pa.int64(),
@@ -58,7 +57,7 @@ _DTYPES: Final[dict[Family, tuple[Any, Any]]] = {
     "iso": (_UTC, _UTC),
     "integer": (np.dtype("int64"), pd.Int64Dtype()),
     "flag": (np.dtype("bool"), pd.BooleanDtype()),
-    "text": (_STR, _STR),
+    "text": (STR, STR),
 }
 
 

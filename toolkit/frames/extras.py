@@ -7,14 +7,12 @@ from itertools import zip_longest
 from typing import Any, get_args, get_origin
 
 import msgspec
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from toolkit.contract.columns import Column
 from toolkit.contract.fields import is_record
 from toolkit.display import snake_case
-from toolkit.frames.cells import TEXT
+from toolkit.frames.cells import STR, TEXT
 
 __all__ = [
     "Extras",
@@ -30,8 +28,6 @@ Path = tuple[str, ...]
 
 Extras = dict[Path, pa.Array]
 """The unknown fields of one page: place -> values as text."""
-
-_STR: Any = pd.StringDtype("pyarrow", na_value=np.nan)
 
 
 def gather_extras(rows: Sequence[Any]) -> Extras:
@@ -160,7 +156,7 @@ def extra_columns(
         chunks = [
             extras[path] if path in extras else pa.nulls(rows, TEXT) for rows, extras in pages
         ]
-        yield name, _STR.__from_arrow__(pa.chunked_array(chunks, TEXT))
+        yield name, STR.__from_arrow__(pa.chunked_array(chunks, TEXT))
 
 
 def _iterate_fields(objects: Sequence[Any], path: Path) -> Iterator[tuple[Path, list[str | None]]]:

@@ -4,7 +4,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 MINUS: Final = "\N{MINUS SIGN}"
-
+MISSING: Final = "\N{EM DASH}"
+WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 _ROUNDING: Final = 1e-9
 """A share this close to 1 is 1: the rest is the error of floats."""

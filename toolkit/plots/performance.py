@@ -10,11 +10,13 @@ from matplotlib.ticker import FuncFormatter
 
 from toolkit.performance import Skill
 from toolkit.plots import axes, ranking_rows, style, themes
-from toolkit.plots.formats import MINUS
+from toolkit.plots.formats import MINUS, WEEKDAYS
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
-_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+if TYPE_CHECKING:
+    from toolkit.performance import Skill
+
 _MAX_LABELLED_WEEKS: Final = 9
 _RATIOS: Final = {"sharpe": "Sharpe ratio per year", "sortino": "Sortino ratio per year"}
 _MAX_RANKED: Final = 30
@@ -350,7 +352,7 @@ def _draw_calendar(
     )  # fmt: skip
     ax.set_xlim(-0.5, weeks - 0.5)
     ax.set_ylim(6.5, -0.5)
-    ax.set_yticks(range(7), _DAYS)
+    ax.set_yticks(range(7), WEEKDAYS)
     starts = [first + pd.Timedelta(days=7 * week) for week in range(weeks)]
     every = max(1, -(-weeks // 10))
     ax.set_xticks(range(0, weeks, every), [f"{day:%d %b}" for day in starts[::every]])

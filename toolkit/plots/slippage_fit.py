@@ -10,13 +10,13 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, misfit_words
 from toolkit.plots import axes, formats, notebook, style, themes
+from toolkit.plots.formats import WEEKDAYS
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 from toolkit.slippage import SlippageFit
 
 _MAX_COINS = 4
 _SIDES = ("buy", "sell")
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 @overload
@@ -261,7 +261,7 @@ def _draw_hours(ax: Axes, theme: Theme, rows: pd.DataFrame, side: str) -> None:
         )
     ax.set_ylim(6.5, -0.5)
     ax.set_xlim(-0.5, 23.5)
-    ax.set_yticks(range(7), _DAYS)
+    ax.set_yticks(range(7), WEEKDAYS)
     ax.set_xticks(range(0, 24, 3))
     ax.set_xlabel("hour, UTC")
     coin = rows["coin"].iloc[0] if "coin" in rows else ""
@@ -281,7 +281,8 @@ def _describe_hours(rows: pd.DataFrame, side: str) -> str:
         return "Slippage by hour of the week: no data."
     cheapest, dearest = (known.loc[known["bps"].agg(which)] for which in ("idxmin", "idxmax"))
     ends = [
-        f"{row['bps']:.2f} bps on {_DAYS[int(row['weekday'])]} at {int(row['hour_of_day']):02d}:00"
+        f"{row['bps']:.2f} bps on {WEEKDAYS[int(row['weekday'])]} "
+        f"at {int(row['hour_of_day']):02d}:00"
         for row in (cheapest, dearest)
     ]
     thin = len(rows) - len(known)

@@ -5,7 +5,7 @@ figures can be drawn on the threads of widgets.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,6 +13,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from toolkit.plots.notebook import NotebookAxes, NotebookFigure, root_figure
 from toolkit.plots.themes import Theme
+
+NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+"""By default an SVG contains the time and the name of the program."""
 
 
 def new_axes(

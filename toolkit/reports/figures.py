@@ -11,13 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.plots import notebook
+from toolkit.plots.style import NO_METADATA
 
 _PIXELS: Final = 120  # per inch: a figure of usual size is as wide as the page
 
 Draw = Callable[..., Axes | Figure]
 
-# By default an SVG contains the time, the name of the program and random ids.
-_NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+# By default an SVG contains random ids.
 _FIXED_IDS: Final[Any] = {"svg.hashsalt": "toolkit", "svg.fonttype": "path"}
 
 
@@ -49,6 +49,6 @@ def draw_page_figure(draw: Draw, *results: Any, **options: Any) -> PageFigure:
 def _data_uri(figure: Figure) -> str:
     buffer = io.BytesIO()
     with mpl.rc_context(_FIXED_IDS):
-        figure.savefig(buffer, format="svg", metadata=_NO_METADATA)
+        figure.savefig(buffer, format="svg", metadata=NO_METADATA)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f"data:image/svg+xml;base64,{data}"

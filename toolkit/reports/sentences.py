@@ -130,7 +130,7 @@ def fill_text(text: str, values: Mapping[str, Any]) -> str:
             value = values[place]
             is_known = isinstance(value, str | Mapping) or writer in _ACCEPT_MISSING
             is_missing = not is_known and pd.isna(value)
-            parts.append(tables.MISSING if is_missing else _write_value(writer or "", value))
+            parts.append(formats.MISSING if is_missing else _write_value(writer or "", value))
     return "".join(parts)
 
 

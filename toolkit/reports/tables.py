@@ -12,8 +12,6 @@ from toolkit.plots import formats
 from toolkit.reports.html_parts import render_part
 from toolkit.times import to_iso
 
-MISSING = "\N{EM DASH}"
-
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:
@@ -60,7 +58,7 @@ def table(caption: str, frame: pd.DataFrame, columns: Sequence[TextColumn]) -> T
     if frame.empty:
         return TextTable(caption, columns, [])
     texts = [
-        [MISSING if pd.isna(value) else column.write(value) for value in frame[column.name]]
+        [formats.MISSING if pd.isna(value) else column.write(value) for value in frame[column.name]]
         for column in columns
     ]
     rows = [list(row) for row in zip(*texts, strict=True)]

@@ -16,11 +16,11 @@ from matplotlib.dates import ConciseDateFormatter, num2date
 from matplotlib.figure import Figure
 
 from toolkit.plots import formats, notebook, themes
+from toolkit.plots.style import NO_METADATA
 
 # matplotlib is not thread-safe, and views are drawn on several threads.
 _DRAWING: Final = threading.Lock()
 
-_NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _PROLOGUE: Final = re.compile(
     r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", re.S
 )
@@ -54,7 +54,7 @@ def draw_svg(draw: Callable[..., Axes | Figure], *arguments: Any) -> str:
         drawn = draw(*arguments, theme="light", transparent=True)
         buffer = io.StringIO()
         figure = notebook.root_figure(drawn)
-        figure.savefig(buffer, format="svg", metadata=_NO_METADATA)
+        figure.savefig(buffer, format="svg", metadata=NO_METADATA)
         areas = hover_areas(figure)
     svg = _use_colour_css_variables(_use_stable_ids(_PROLOGUE.sub("", buffer.getvalue()).strip()))
     words = escape(notebook.alt(drawn))

@@ -11,8 +11,6 @@ from toolkit.downloads import downloads
 from toolkit.plots import formats
 from toolkit.widgets.svg import STYLE as COLOURS
 
-MISSING: Final = "\N{EM DASH}"
-
 STYLE: Final = (
     (
         COLOURS
@@ -199,7 +197,7 @@ def _css_class(column: HtmlColumn) -> str:
 
 def _cell_text(column: HtmlColumn, value: Any) -> str:
     if not column.html and pd.isna(value):
-        return MISSING
+        return formats.MISSING
     text = column.write(value)
     return text if column.html else escape(text)
 
