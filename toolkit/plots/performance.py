@@ -14,9 +14,6 @@ from toolkit.plots.formats import MINUS, WEEKDAYS
 from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
-if TYPE_CHECKING:
-    from toolkit.performance import Skill
-
 _MAX_LABELLED_WEEKS: Final = 9
 _RATIOS: Final = {"sharpe": "Sharpe ratio per year", "sortino": "Sortino ratio per year"}
 _MAX_RANKED: Final = 30

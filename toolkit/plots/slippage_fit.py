@@ -111,7 +111,7 @@ def _draw_fit(ax: Axes, theme: Theme, fit: SlippageFit, coin: str) -> None:
     axes.add_legend(ax, theme, ncols=1)
 
 
-def _draw_side(ax: Axes, fit: Any, group: Any, line: axes.LineStyle) -> None:
+def _draw_side(ax: Axes, fit: SlippageFit, group: Any, line: axes.LineStyle) -> None:
     is_group = (fit.samples["coin"] == group["coin"]) & (fit.samples["side"] == group["side"])
     points = fit.samples[is_group]
     known = points[points["q50"].notna()]

@@ -5,21 +5,27 @@ A block has the same HTML in a notebook and in the page of a report. Text is esc
 
 import hashlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pandas as pd
 
 from toolkit.display import count_text
-from toolkit.reports.figures import PageFigure, draw_page_figure
+from toolkit.reports.figures import Draw, PageFigure, draw_page_figure
 from toolkit.reports.html_parts import render_part
 from toolkit.reports.sentences import Headline
 from toolkit.times import to_iso
 
 FACTS: Final = "application/vnd.exchange-toolkit.facts+json"
 """The MIME type of facts that a block has for the page and for the command line."""
+
+
+class Block(Protocol):
+    """A part of a report, which shows itself in a notebook."""
+
+    def _repr_mimebundle_(self) -> dict[str, Any]: ...
 
 
 _LIBRARIES: Final = ("exchange-toolkit", "pandas", "numpy", "pyarrow", "narwhals", "matplotlib")

@@ -16,7 +16,7 @@ from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution.orders import events_in_order
 from toolkit.arrays import Floats
-from toolkit.errors import warn_caller
+from toolkit.errors import MissingDirections, warn_caller
 from toolkit.installation import explain_missing
 from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.twaps import SLICE_TYPE
