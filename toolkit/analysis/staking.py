@@ -53,7 +53,7 @@ def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> 
           ``exp(mean(log(1 + earned)) * 365 / 7) - 1``.
         - ``low``: lower end of Student's interval of `apy`, which assumes independent weeks;
           missing with fewer than two weeks.
-        - ``high``: upper end of that interval.
+        - ``high``: upper end of Student's interval of `apy`.
 
     Raises
     ------
@@ -194,9 +194,26 @@ class RankStability(Estimate):
 
     Attributes
     ----------
+    params : DataFrame
+        One row per figure:
+
+        - ``name``: name of the figure
+        - ``estimate``: value of the figure, in the unit of the figure
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+
+        The figures:
+
+        - ``concordance``: Kendall's W over all weeks: 0 is chance, 1 is the same order every week
+        - ``next_week``: mean of Spearman's correlations of each week's ranks with those of the next
+          week, -1 to 1
     ranks : DataFrame
-        One row for each validator and complete week: ``validator``, ``week``, ``net_apr``,
-        ``rank`` (1 is the best; equal APRs share the mean of their ranks).
+        One row for each validator and complete week:
+
+        - ``validator``: address of the validator
+        - ``week``: Monday on which the week begins, UTC
+        - ``net_apr``: APR that delegators received, as a share of the stake a year
+        - ``rank``: 1 is the best; equal APRs share the mean of their ranks
     left_out : int
         Number of validators that miss a complete week. They have no rank.
     """
@@ -222,10 +239,9 @@ def rank_stability(
     Returns
     -------
     RankStability
-        ``params`` has two rows. ``concordance`` is Kendall's W over all weeks: 0 is chance, 1 is
-        the same order every week. ``next_week`` is the mean of Spearman's correlations of each
-        week's ranks with those of the next week, -1 to 1. The intervals come from the jackknife
-        over weeks; they are missing with fewer than three weeks. ``n`` is the number of weeks.
+        ``params`` has two rows: the concordance over all weeks, and the correlation with the next
+        week. The intervals come from the jackknife over weeks; they are missing with fewer than
+        three weeks. ``n`` is the number of weeks.
 
     Raises
     ------

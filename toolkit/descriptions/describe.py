@@ -11,9 +11,9 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import find_operation, known_operation
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.descriptions.column_words import (
-    DEFAULT_USD,
     ColumnWords,
     estimate_columns,
+    find_words,
     returned_class,
     returned_columns,
     unit_of,
@@ -64,8 +64,10 @@ def describe(
     -------
     DataFrame
         One row per column, with dtype, unit and meaning; with the name of the frame if there are
-        several. For all operations: one row per operation, with function, points and summary. The
-        columns of a frame are those that it has. A column that you added has no meaning.
+        several. An estimate has several frames, and one more row for each of its figures: the frame
+        is ``figures`` and the column is the name of the figure. For all operations: one row per
+        operation, with function, points and summary. The columns of a frame are those that it has.
+        A column that you added has no meaning.
 
     Raises
     ------
@@ -89,8 +91,8 @@ def describe(
         return Description(_operation_columns(_find_operation(what)))
     if isinstance(what, tuple):
         return Description(_several_frames(what))
-    if isinstance(params := getattr(what, "params", None), pd.DataFrame):
-        return Description(_frame_columns(params, type(what)))
+    if isinstance(getattr(what, "params", None), pd.DataFrame):
+        return Description(_estimate_rows(cast("HasParams", what)))
     if isinstance(what, pd.DataFrame):
         return Description(_frame_columns(what))
     if hasattr(what, "__qualname__") and not hasattr(what, "__operation__"):
@@ -151,29 +153,65 @@ def _several_frames(frames: tuple[pd.DataFrame, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _frame_columns(frame: pd.DataFrame, estimate: type | None = None) -> list[dict[str, Any]]:
-    """Describe the columns of a frame; `estimate` is the class of a result that has it."""
-    facts = provenance(frame) if estimate is None or "toolkit" in frame.attrs else {}
-    known = dict(_known_words(facts, frame))
-    if estimate is None and "helper" in facts and "estimate" in frame.columns:
-        estimate = returned_class(str(facts["helper"]))  # the frame is its params
-    if estimate is not None:
-        known |= estimate_columns(estimate)
+def _estimate_rows(estimate: HasParams) -> list[dict[str, Any]]:
+    """Describe the columns of each frame of an estimate; its figures follow those of `params`."""
+    rows: list[dict[str, Any]] = []
+    known = estimate_columns(type(estimate))
+    for attribute, frame in vars(estimate).items():
+        if isinstance(frame, pd.DataFrame):
+            described = _frame_columns(frame, known.get(attribute, {}))
+            rows += [{"frame": attribute} | row for row in described]
+        if attribute == "params":
+            rows += _figure_rows(estimate)
+    return rows
+
+
+def _figure_rows(estimate: HasParams) -> list[dict[str, Any]]:
+    """Describe the figures that the column ``name`` of `params` names."""
+    known = estimate_columns(type(estimate)).get("params", {})
+    if "name" not in estimate.params:
+        return []
+    return [
+        {
+            "frame": "figures",
+            "column": name,
+            "dtype": str(estimate.params["estimate"].dtype),
+            **find_words(known, name)._asdict(),
+        }
+        for name in estimate.params["name"].unique()
+    ]
+
+
+def _frame_columns(
+    frame: pd.DataFrame, own: Mapping[str, ColumnWords] | None = None
+) -> list[dict[str, Any]]:
+    """Describe the columns of a frame; `own` are the words of a frame of an estimate."""
+    facts = provenance(frame) if own is None or "toolkit" in frame.attrs else {}
+    known = {**_known_words(facts, frame), **(own or {})}
+    if own is None and (estimate := returned_class(str(facts.get("helper", "")))):
+        known |= _fitting_columns(estimate, frame)
     rows: list[dict[str, Any]] = []
     figure_unit = ""  # of the figure before, to which an interval belongs
     for name in frame.columns:
-        unit, meaning, _ = known.get(name, ColumnWords("", ""))
+        unit, meaning = find_words(known, str(name))
         dtype = str(frame[name].dtype)
-        is_number = dtype.startswith(("float", "double", "decimal"))
-        if unit == DEFAULT_USD:
-            unit = "USD" if is_number else ""
-        elif not unit and meaning:
-            unit = "UTC" if dtype.startswith("datetime64") else unit
-            unit = figure_unit if is_number and name in ("low", "high") else unit
-        if is_number and unit:
-            figure_unit = unit
+        if dtype == "str":
+            unit = ""
+        if not unit and meaning and dtype.startswith("datetime64"):
+            unit = "UTC"
+        if dtype.startswith(("float", "double", "decimal")):
+            if name in ("low", "high"):
+                unit = unit or figure_unit
+            else:
+                figure_unit = unit
         rows.append({"column": name, "dtype": dtype, "unit": unit, "meaning": meaning})
     return rows
+
+
+def _fitting_columns(estimate: type, frame: pd.DataFrame) -> Mapping[str, ColumnWords]:
+    """Return the words of that frame of an estimate with which a frame has most columns."""
+    tables = estimate_columns(estimate).values()
+    return max(tables, key=lambda table: len(table.keys() & set(frame.columns)), default={})
 
 
 def _known_words(facts: Mapping[str, Any], frame: pd.DataFrame) -> Mapping[str, ColumnWords]:
@@ -210,17 +248,16 @@ _ADDING_HELPERS: Final = ("pnl.audit",)
 
 def _helper_words(facts: Mapping[str, Any], frame: pd.DataFrame) -> Mapping[str, ColumnWords]:
     """Return the words of a result: from its inputs and from the helper's own docstring."""
-    words = _USUAL_WORDS | _common_words()
+    inherited: dict[str, ColumnWords] = {}
     for given in facts.get("inputs", {}).values():
-        words |= _known_words(given, frame)
+        inherited |= _known_words(given, frame)
     for name in facts.get("by") or []:
-        unit = words[name].unit if name in words else unit_of(name, "", "")
-        words[name] = ColumnWords(unit, "what is grouped by")
+        unit = inherited[name].unit if name in inherited else unit_of(name, "")
+        inherited[name] = ColumnWords(unit, f"{name.replace('_', ' ')} of the group")
+    words = _USUAL_WORDS | _common_words() | inherited
     for name, own in returned_columns(str(facts["helper"])).items():
-        inherited = words.get(name, ColumnWords("", ""))
-        unit = inherited.unit if own.unit in ("", DEFAULT_USD) and inherited.unit else own.unit
-        keeps_inherited = inherited.meaning and (own.is_shared or not own.meaning)
-        words[name] = ColumnWords(unit, inherited.meaning if keeps_inherited else own.meaning)
+        unit = own.unit or find_words(words, name).unit
+        words[name] = ColumnWords(unit, own.meaning)
     return words
 
 

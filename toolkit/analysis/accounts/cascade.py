@@ -55,26 +55,45 @@ class Cascade(Estimate):
 
         - ``shock``: first price change of the coin, as a share of the mark price
         - ``estimate``: price change after all rounds, as a share of the mark price
-        - ``low``, ``high``: interval of it, from the uncertainty of the impact alone; missing if
-          the impact is known from one day only
+        - ``low``: lower end of the interval of the estimate, from the uncertainty of the impact
+          alone; missing if the impact is known from one day only
+        - ``high``: upper end of the interval of the estimate
         - ``amplification``: price change after all rounds over the shock
-        - ``amplification_low``, ``amplification_high``: its interval
-        - ``rounds``: rounds of liquidations
-        - ``accounts``: liquidated accounts; an isolated position counts as one
+        - ``amplification_low``: lower end of the interval of the amplification
+        - ``amplification_high``: upper end of the interval of the amplification
+        - ``rounds``: number of rounds of liquidations
+        - ``accounts``: number of liquidated accounts; an isolated position counts as one
         - ``forced_usd``: liquidated notional of all coins, in USD
-        - ``backstop_usd``: part of it that the backstop takes over, in USD
+        - ``backstop_usd``: part of the liquidated notional that the backstop takes over, in USD
         - ``deficit_usd``: loss beyond the equity of the liquidated accounts, in USD
         - ``unpriced_usd``: part of the liquidated notional in coins whose impact is not known, in
           USD; it moves no price
     rounds : DataFrame
-        One row per shock and round: ``shock``, ``round`` (from 1), ``accounts``, ``positions``,
-        ``forced_usd``, ``coin_usd`` (what the round trades of the shocked coin, in USD; negative is
-        sold), ``backstop_usd``, ``deficit_usd``, ``move`` (price change of the coin after the
-        round, with the shock).
+        One row per shock and round:
+
+        - ``shock``: first price change of the coin, as a share of the mark price
+        - ``round``: number of the round, from 1
+        - ``accounts``: number of accounts that the round liquidates
+        - ``positions``: number of positions that the round liquidates
+        - ``forced_usd``: notional that the round liquidates, in USD
+        - ``coin_usd``: value of the shocked coin that the round trades, in USD; negative is sold
+        - ``backstop_usd``: part of the round's notional that the backstop takes over, in USD
+        - ``deficit_usd``: loss beyond the equity of the round's accounts, in USD
+        - ``move``: price change of the coin after the round, with the shock, as a share of the mark
+          price
     liquidated : DataFrame
-        One row per shock and liquidated account: ``shock``, ``round``, ``user``, ``dex``,
-        ``margin``, ``coin`` (of an isolated position), ``notional``, ``equity`` and ``maintenance``
-        at that moment in USD, ``method`` (``market`` or ``backstop``).
+        One row per shock and liquidated account:
+
+        - ``shock``: first price change of the coin, as a share of the mark price
+        - ``round``: number of the round that liquidates the account, from 1
+        - ``user``: address of the account
+        - ``dex``: dex of the account
+        - ``margin``: ``cross`` or ``isolated``
+        - ``coin``: coin of an isolated position; missing for cross positions
+        - ``notional``: notional of the positions at that moment, in USD
+        - ``equity``: equity of the account at that moment, in USD
+        - ``maintenance``: maintenance margin at that moment, in USD
+        - ``method``: ``market`` or ``backstop``
     coin : str
         The shocked coin.
     """

@@ -40,8 +40,8 @@ def concentration(
         - ``gini``: Gini coefficient: 0 if all values are equal, towards 1 if one account has all.
         - ``hhi``: Herfindahl index: the sum of squared shares, from 1 / accounts to 1.
         - ``effective``: ``1 / hhi``: the number of equal accounts with the same index.
-        - ``top_1``, ``top_10``: share of the value in the top 1 % and 10 % of the accounts, one
-          column for each of `shares`; of n accounts the ceil(n * share) largest.
+        - ``top_N``: share of the value in the top N % of the accounts, one column for each of
+          `shares`; of n accounts the ceil(n * share) largest.
 
     Raises
     ------

@@ -53,9 +53,9 @@ def positioning(
     Returns
     -------
     DataFrame
-        The engine of `positions`, sorted: ``time`` if the positions have it, the columns of `by`,
-        then
+        The engine of `positions`, sorted, with the columns of `by`, and
 
+        - ``time``: time of the snapshot, UTC. Only if the positions have it.
         - ``size``: class of the account's size, for example ``"10k to 100k"``; ``"all"`` for all
           classes together, and ``"unknown"`` for accounts without a value.
         - ``accounts``: number of accounts with a position.
@@ -64,8 +64,8 @@ def positioning(
         - ``long_usd``: notional of long positions, in USD.
         - ``short_usd``: notional of short positions, in USD.
         - ``net_share``: net long share: (long - short) / (long + short), from -1 to 1.
-        - ``low``: lower end of its interval; missing for fewer than two accounts.
-        - ``high``: upper end of its interval.
+        - ``low``: lower end of the interval of `net_share`; missing for fewer than two accounts.
+        - ``high``: upper end of the interval of `net_share`.
         - ``long_accounts``: share of the accounts that are net long.
         - ``gain_bps``: gain of the open positions since their entry, at the mark price, in basis
           points of the entry value; missing if no entry price is known.

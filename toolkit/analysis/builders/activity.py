@@ -58,17 +58,18 @@ def activity(
         - ``builder``: address of the builder.
         - ``time``: start of the period, UTC.
         - ``active``: number of users with a routed fill in the period.
-        - ``new``: number of them without an earlier routed fill in the frame. Fills before `since`
-          count here; without such fills all users of the first period are new.
-        - ``returning``: number of them with an earlier routed fill.
+        - ``new``: number of active users without an earlier routed fill in the frame. Fills before
+          `since` count here; without such fills all users of the first period are new.
+        - ``returning``: number of active users with an earlier routed fill.
         - ``before``: number of users active in the period before.
-        - ``kept``: number of them that are active in this period, too.
+        - ``kept``: number of users that are active in the period before and in this one.
         - ``retention``: ``kept / before``; missing without users before, or if the period is not
           complete.
-        - ``low``, ``high``: Wilson's interval (1927) of the retention.
+        - ``low``: lower end of Wilson's interval (1927) of the retention.
+        - ``high``: upper end of Wilson's interval (1927) of the retention.
         - ``fills``: number of routed fills.
-        - ``volume``: their volume, in USD.
-        - ``revenue``: builder fees of these fills, in USD.
+        - ``volume``: volume of the routed fills, in USD.
+        - ``revenue``: builder fees of the routed fills, in USD.
         - ``volume_share``: share of the routed volume of all builders in the period.
         - ``revenue_share``: share of the builder fees of all builders in the period.
         - ``complete``: whether the fills cover the whole period.

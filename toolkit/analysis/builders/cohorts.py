@@ -43,7 +43,7 @@ def cohorts(
         - ``cohort``: Monday of the week of the first routed fill, UTC.
         - ``age``: weeks since that week.
         - ``users``: number of users in the cohort, the same at every age.
-        - ``active``: number of them with a routed fill in the week; missing if the week is not
+        - ``active``: number of users with a routed fill in the week; missing if the week is not
           over.
         - ``retention``: ``active / users``; missing if the week is not over.
         - ``volume``: volume of the cohort's routed fills in the week, in USD; missing if the week
@@ -121,9 +121,26 @@ class LifetimeValue(Estimate):
 
     Attributes
     ----------
+    params : DataFrame
+        One row per week:
+
+        - ``name``: name of the figure
+        - ``estimate``: mean revenue of one user, in USD
+        - ``low``: lower end of the interval of the mean
+        - ``high``: upper end of the interval of the mean
+
+        The figures:
+
+        - ``within 1 week``: mean revenue of one user within the first week, in USD
+        - ``within N weeks``: mean revenue of one user within the first N weeks, in USD
     curve : DataFrame
-        ``weeks``, ``value`` (cumulative USD of one user), ``low``, ``high``, ``at_risk``: number of
-        users whose first ``weeks`` weeks are within the data.
+        One row per week:
+
+        - ``weeks``: number of weeks since the first routed fill
+        - ``value``: cumulative mean revenue of one user, in USD
+        - ``low``: lower end of the interval of the value
+        - ``high``: upper end of the interval of the value
+        - ``at_risk``: number of users whose first ``weeks`` weeks are within the data
     """
 
     curve: pd.DataFrame

@@ -56,20 +56,23 @@ def copy_trading(
     Returns
     -------
     DataFrame
-        pandas: the columns of `by`, ``delay`` (seconds), then for the fills with a fresh price at
-        the copy's time and a last price of their coin:
+        pandas: the columns of `by`, then for the fills with a fresh price at the copy's time and a
+        last price of their coin:
 
+        - ``delay``: time from the fill of the account to that of the copier, in seconds.
         - ``fills``: number of fills.
         - ``volume_usd``: volume of all fills, in USD.
         - ``priced``: number of fills with both prices; the figures below are of these.
         - ``own_usd``: gain of the account from its fills to the last price of each coin, without
           fees, in USD.
-        - ``delay_usd``: what the delay adds, in USD; negative if prices run ahead of the copier.
-        - ``slippage_usd``: what slippage adds, in USD, at most 0.
+        - ``delay_usd``: gain that the delay adds, in USD; negative if prices run ahead of the
+          copier.
+        - ``slippage_usd``: gain that slippage adds, in USD, at most 0.
         - ``copied_usd``: gain of the copier: ``own_usd + delay_usd + slippage_usd``.
         - ``cost_bps``: ``-(delay_usd + slippage_usd)`` in basis points of the priced volume;
           positive if the copier does worse than the account.
-        - ``low``, ``high``: its interval, bootstrap by cluster.
+        - ``low``: lower end of the interval of `cost_bps`, bootstrap by cluster.
+        - ``high``: upper end of the interval of `cost_bps`, bootstrap by cluster.
         - ``clusters``: number of clusters.
 
     Raises

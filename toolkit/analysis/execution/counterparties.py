@@ -62,15 +62,16 @@ def counterparties(
     DataFrame
         pandas, the pair with the largest volume first:
 
-        - ``taker``: who took; missing if that side is not in the frame, or has no name.
-        - ``maker``: whose order rested; missing likewise.
+        - ``taker``: account that took; missing if that side is not in the frame, or has no name.
+        - ``maker``: account whose order rested; missing in the same cases.
         - ``trades``: number of trades.
         - ``volume_usd``: volume of these trades, each counted once, in USD.
         - ``priced``: number of trades with a fresh price at the horizon.
         - ``gain_usd``: gain of the taker from the trade to the horizon, without fees, in USD.
           Positive is good for the taker; the maker's gain is the opposite.
         - ``gain_bps``: the gain in basis points of the priced volume.
-        - ``low``, ``high``: its interval, bootstrap by cluster.
+        - ``low``: lower end of the interval of `gain_bps`, bootstrap by cluster.
+        - ``high``: upper end of the interval of `gain_bps`, bootstrap by cluster.
         - ``clusters``: number of clusters.
 
     Raises
@@ -166,14 +167,15 @@ def toxicity(
         - ``rank``: 1 for the highest ``shrunk_bps``; names without one are last.
         - ``name``: the account or builder; fills without a name are one missing name.
         - ``fills``: number of fills on that side.
-        - ``volume_usd``: their volume, in USD.
+        - ``volume_usd``: volume of these fills, in USD.
         - ``priced``: number of fills with a fresh price at the horizon.
         - ``gain_usd``: gain from the fill to the horizon, without fees, in USD. Positive is good
           for the named side, and bad for the other side.
         - ``gain_bps``: the gain in basis points of the priced volume.
         - ``error_bps``: standard error of ``gain_bps``, robust for clusters.
         - ``shrunk_bps``: best guess of the true gain, after shrinkage to the mean of all names.
-        - ``low``, ``high``: interval of the true gain after shrinkage.
+        - ``low``: lower end of the interval of the true gain after shrinkage.
+        - ``high``: upper end of the interval of the true gain after shrinkage.
         - ``clusters``: number of clusters.
 
     Raises

@@ -47,10 +47,29 @@ class FillTimes(Estimate):
 
     Attributes
     ----------
+    params : DataFrame
+        The groups, and in each group one row per cause and horizon:
+
+        - ``size``: power of ten of the value of the orders, in USD. Only by size
+        - ``name``: name of the figure
+        - ``estimate``: share of the orders that have ended for the cause by the horizon
+        - ``low``: lower end of the interval of the share
+        - ``high``: upper end of the interval of the share
+
+        The figures:
+
+        - ``filled within N s``: share of the orders that are filled within N s
+        - ``canceled within N s``: share of the orders that are canceled within N s
+        - ``rejected within N s``: share of the orders that are rejected within N s
     curves : DataFrame
-        The groups, ``cause`` (filled, canceled, rejected), ``seconds`` since the order was placed,
-        ``probability`` that it has ended for this cause by then, ``low``, ``high``; at most 500
-        points for each cause.
+        The groups, and in each group at most 500 points for each cause:
+
+        - ``size``: power of ten of the value of the orders, in USD. Only by size
+        - ``cause``: filled, canceled or rejected
+        - ``seconds``: time since the order was placed
+        - ``probability``: share of the orders that have ended for this cause by then
+        - ``low``: lower end of the interval of the probability
+        - ``high``: upper end of the interval of the probability
     ended : dict of str to int
         Cause -> number of orders that ended for it.
     open : int
@@ -152,6 +171,7 @@ def time_to_fill(
     facts = {
         **result_provenance({"orders": orders}),
         "helper": "orders.time_to_fill",
+        "by": keys,
         "level": level,
     }
     make = partial(_estimate, keys=keys, since=since, stop=stop, horizons=horizons, level=level)

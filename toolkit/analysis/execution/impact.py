@@ -55,25 +55,60 @@ class Impact(Estimate):
     Attributes
     ----------
     params : DataFrame
-        One row per figure: ``name``, ``estimate``, ``low``, ``high``, ``n`` (parent orders),
-        ``missing`` (orders without a price), ``clusters`` (days). The names are ``exponent`` (d of
-        the law ``c * share**d``), ``impact_bps`` (the law for 1 % of a day's volume, in basis
-        points) and ``root_bps`` (the same if the exponent were 1/2).
+        One row per figure:
+
+        - ``name``: name of the figure
+        - ``estimate``: value of the figure, in the unit of the figure
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+        - ``n``: number of parent orders
+        - ``missing``: number of parent orders without a price
+        - ``clusters``: number of days, which the interval resamples
+
+        The figures:
+
+        - ``exponent``: d of the law ``c * share**d``, a pure number
+        - ``impact_bps``: impact by the law for 1 % of a day's volume
+        - ``root_bps``: impact for 1 % of a day's volume if the exponent were 1/2
     parents : DataFrame
-        One row per parent order: ``kind`` (``order`` or ``twap``), ``parent`` (its id), ``user``,
-        ``coin``, ``side``, ``start``, ``end``, ``fills``, ``usd``, ``share`` (of a day's volume of
-        the coin), ``before_px``, ``after_px``, ``impact_bps`` (price change, positive if it follows
-        the order).
+        One row per parent order:
+
+        - ``kind``: ``order`` or ``twap``
+        - ``parent``: id of the order or of the TWAP
+        - ``user``: account of the order
+        - ``coin``: coin of the order
+        - ``side``: B for a buy, A for a sell
+        - ``start``: time of the first fill, UTC
+        - ``end``: time of the last fill, UTC
+        - ``fills``: number of fills
+        - ``usd``: value of the fills, in USD
+        - ``share``: share of a day's volume of the coin
+        - ``before_px``: last price before the first fill, in USD
+        - ``after_px``: price at the horizon after the last fill, in USD
+        - ``impact_bps``: price change from before to after, positive if it follows the order
     sizes : DataFrame
-        Mean impact by size, for groups with equally many orders: ``share`` (geometric mean),
-        ``estimate``, ``low``, ``high`` in basis points, ``n``.
+        Mean impact by size, one row for each group of equally many orders:
+
+        - ``share``: share of a day's volume, geometric mean of the orders
+        - ``estimate``: mean impact of the orders, in basis points
+        - ``low``: lower end of the interval of the mean impact
+        - ``high``: upper end of the interval of the mean impact
+        - ``n``: number of orders
     lags : DataFrame
-        One row per lag, in taker orders of the coin: ``lag``; ``response_bps`` with
-        ``response_low``, ``response_high``: mean price change from before an order to before the
-        order `lag` later, positive if it follows the order; ``autocorrelation`` of the sides of
-        orders with ``autocorrelation_low``, ``autocorrelation_high``; ``kernel_bps`` with
-        ``kernel_low``, ``kernel_high``: the part of the response that the order itself caused;
-        ``n`` (pairs of orders).
+        One row per lag:
+
+        - ``lag``: distance between the two orders of a pair, in taker orders of the coin
+        - ``response_bps``: mean price change from before an order to before the order `lag` later,
+          positive if it follows the order
+        - ``response_low``: lower end of the interval of the response, in basis points
+        - ``response_high``: upper end of the interval of the response, in basis points
+        - ``autocorrelation``: correlation of the sides of the two orders, -1 to 1
+        - ``autocorrelation_low``: lower end of the interval of the correlation
+        - ``autocorrelation_high``: upper end of the interval of the correlation
+        - ``kernel_bps``: part of the response that the order itself caused
+        - ``kernel_low``: lower end of the interval of that part, in basis points
+        - ``kernel_high``: upper end of the interval of that part, in basis points
+        - ``n``: number of pairs of orders
     price_source : str
         Column of the prices.
     """

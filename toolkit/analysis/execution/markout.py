@@ -36,9 +36,23 @@ class Markout(Estimate):
     Attributes
     ----------
     params : DataFrame
-        The groups, ``seconds`` after the fill, ``name`` (``markout``), ``estimate`` in basis points
-        with ``low`` and ``high``, ``usd``, ``n`` (priced fills), ``missing`` (fills without a fresh
-        price), ``clusters``, ``age_seconds`` (mean age of the prices).
+        The groups, and in each group one row per horizon:
+
+        - ``seconds``: time from the fill to the price
+        - ``name``: name of the figure
+        - ``estimate``: gain as a part of the value of the fills, in basis points
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+        - ``usd``: gain of all priced fills together, in USD
+        - ``n``: number of fills with a fresh price
+        - ``missing``: number of fills without a fresh price
+        - ``clusters``: number of clusters that the interval resamples
+        - ``age_seconds``: mean age of the prices
+
+        The figure:
+
+        - ``markout``: price change after the fills, in basis points; positive is good for the
+          account
     price_source : str
         Column of the prices.
     max_age_seconds : float

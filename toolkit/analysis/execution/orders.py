@@ -123,7 +123,7 @@ def mix(
         - ``share``: ``orders / n``.
         - ``low``: lower end of Wilson's interval (1927) of the share, which assumes independent
           orders.
-        - ``high``: upper end of that interval.
+        - ``high``: upper end of Wilson's interval (1927) of the share.
 
     Raises
     ------

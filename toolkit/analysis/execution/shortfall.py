@@ -37,22 +37,48 @@ class Shortfall(Estimate):
 
     Attributes
     ----------
+    params : DataFrame
+        One row per part and one for the total:
+
+        - ``name``: name of the part
+        - ``estimate``: sum of the part as a share of the decided value, in basis points, negative
+          for a cost
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+        - ``usd``: sum of the part over the orders, in USD, negative for a cost
+        - ``n``: number of orders with figures
+        - ``missing``: number of orders without figures
+        - ``clusters``: number of days, which the interval resamples
+
+        The parts:
+
+        - ``delay``: gain from the decision to the first fill, in basis points
+        - ``trading``: gain of the fills against the price before the first fill, in basis points
+        - ``opportunity``: gain that the unfilled size missed, with the opposite sign, in basis
+          points
+        - ``fees``: fees of the fills, in basis points, negative if paid
+        - ``total``: sum of the four parts, in basis points
     orders : DataFrame
         One row per order, in the order of placing; amounts in USD, positive if good for the
         account:
 
         - ``kind``: ``order`` or ``twap``
         - ``parent``: the order id, or the TWAP id
-        - ``coin``, ``side``: B for a buy, A for a sell
-        - ``placed``, ``ended``: times of the decision and of the end; ``ended`` is missing for an
-          order that is still open
-        - ``size``, ``filled``: decided and filled size, in coins
+        - ``coin``: coin of the order
+        - ``side``: B for a buy, A for a sell
+        - ``placed``: time of the decision, UTC
+        - ``ended``: time of the end, UTC; missing for an order that is still open
+        - ``size``: decided size, in units of the coin
+        - ``filled``: filled size, in units of the coin
         - ``maker_share``: share of the filled size that rested in the book
         - ``decision_px``: price at the decision, in USD
         - ``first_px``: price before the first fill, in USD; missing without fills
         - ``end_px``: price at the end of the order, in USD
-        - ``delay``, ``trading``, ``opportunity``, ``fees``: the parts, in USD
-        - ``total``: their sum, in USD
+        - ``delay``: gain from the decision to the first fill, in USD
+        - ``trading``: gain of the fills against the price before the first fill, in USD
+        - ``opportunity``: gain that the unfilled size missed, with the opposite sign, in USD
+        - ``fees``: fees of the fills, in USD, negative if paid
+        - ``total``: sum of the four parts, in USD
         - ``total_bps``: the sum in basis points of the decided value
     price_source : str
         Column of the prices.
@@ -102,10 +128,8 @@ def shortfall(
     Returns
     -------
     Shortfall
-        ``params`` has the rows ``delay``, ``trading``, ``opportunity``, ``fees`` and ``total``:
-        ``estimate`` in basis points of the decided value, negative for a cost, ``low``, ``high``,
-        ``usd``, ``n`` (orders with figures), ``missing`` (orders without), ``clusters`` (days).
-        ``orders`` has a row for each order.
+        ``params`` has a row for each part, in basis points of the decided value, and one for the
+        total; negative is a cost. ``orders`` has a row for each order.
 
     Raises
     ------

@@ -54,8 +54,23 @@ class Spreads(Estimate):
     Attributes
     ----------
     params : DataFrame
-        The groups, ``name`` (``effective``, ``realised``, ``impact``), ``estimate`` in basis points
-        with ``low`` and ``high``, ``usd``, ``n``, ``missing``, ``clusters``, ``age_seconds``.
+        The groups, and in each group one row per figure:
+
+        - ``name``: name of the figure
+        - ``estimate``: mean of the fills, weighted by value, in basis points
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+        - ``usd``: sum over the fills, in USD; missing on the tape
+        - ``n``: number of fills with both prices; on the tape, of trades shortly after another one
+        - ``missing``: number of fills without a fresh price
+        - ``clusters``: number of clusters that the interval resamples; 0 on the tape
+        - ``age_seconds``: mean age of the prices; on the tape, mean time between the two trades
+
+        The figures:
+
+        - ``effective``: half spread that the fill paid against the price before, in basis points
+        - ``realised``: part of the half spread that the other side kept, in basis points
+        - ``impact``: part of the half spread by which the price changed, in basis points
     price_source : str
         Column of the prices, or ``trades`` for the tape.
     seconds : float
@@ -64,9 +79,17 @@ class Spreads(Estimate):
     cluster : str
         What the resamples draw, or ``none``.
     coins : DataFrame or None
-        On the tape, for each coin: ``trades``, ``changes`` (trades shortly after another trade),
-        ``turns`` (changes of the taker's side), ``sign_autocorrelation``, ``volume_usd``, and
-        ``half_spread``, ``transitory``, ``permanent`` in basis points.
+        On the tape, one row per coin:
+
+        - ``coin``: coin of the trades
+        - ``trades``: number of trades
+        - ``changes``: number of trades shortly after another trade
+        - ``turns``: number of changes of the taker's side
+        - ``sign_autocorrelation``: correlation of the taker's side with that of the trade before
+        - ``volume_usd``: volume of the trades, in USD
+        - ``half_spread``: estimated half spread, in basis points
+        - ``transitory``: part of the half spread that the maker earns, in basis points
+        - ``permanent``: part of the half spread by which a trade moves both quotes, in basis points
     """
 
     price_source: str

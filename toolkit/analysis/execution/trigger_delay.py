@@ -42,11 +42,11 @@ def trigger_delay(
         - ``filled``: number of triggered orders that were filled.
         - ``wait_q50_secs``: median time from placing to trigger, in seconds, of the triggered
           orders.
-        - ``delay_q10_secs``, ``delay_q50_secs``, ``delay_q90_secs``: quantile of the time from
-          trigger to fill, in seconds. A triggered order that was not filled counts as infinite. If
-          the quantile falls on such an order, it is missing.
+        - ``delay_qN_secs``: N % quantile of the time from trigger to fill, in seconds, for 10, 50
+          and 90 %. A triggered order that was not filled counts as infinite. If the quantile falls
+          on such an order, it is missing.
         - ``low``: lower end of the interval of the median delay, by order statistics, in seconds.
-        - ``high``: upper end of that interval, in seconds.
+        - ``high``: upper end of the interval of the median delay, in seconds.
 
     Raises
     ------

@@ -50,7 +50,7 @@ def adherence(twaps: IntoFrameT, *, at: Time | None = None) -> IntoFrameT:
         - ``progress``: share of the size that is executed, ``executed_sz / total_sz``.
         - ``behind``: share of the size that the order is behind its schedule, ``elapsed -
           progress``; negative if it is ahead.
-        - ``behind_sz``: the same as a size.
+        - ``behind_sz``: size by which the order is behind its schedule.
         - ``left_secs``: seconds until the end of the order.
         - ``slices_due``: number of slices in the schedule until now, one every 30 seconds.
         - ``slice_number``: number of executed slices.

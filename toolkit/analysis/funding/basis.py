@@ -42,19 +42,43 @@ class PerpBasis(Estimate):
     Attributes
     ----------
     params : DataFrame
-        Three rows per coin: ``coin``, ``name``, ``estimate``, ``low``, ``high``, ``n`` (hours with
-        a basis), ``missing`` (hours without, from the first to the last). The names are
-        ``mean_bps`` (mean basis in basis points; positive if the mark price is above the oracle),
-        ``persistence`` (share of a deviation that is left after an hour) and ``half_life_hours``
-        (0 if nothing is left after an hour, infinite if a deviation does not shrink).
+        Three rows per coin:
+
+        - ``coin``: coin of the perp
+        - ``name``: name of the figure
+        - ``estimate``: value of the figure, in the unit of the figure
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+        - ``n``: number of hours with a basis
+        - ``missing``: number of hours without a basis, from the first to the last
+
+        The figures:
+
+        - ``mean_bps``: mean basis; positive if the mark price is above the oracle price
+        - ``persistence``: share of a deviation that is left after an hour
+        - ``half_life_hours``: time in which half of a deviation disappears: 0 if nothing is left
+          after an hour, infinite if a deviation does not shrink
     rates : DataFrame
-        Funding by asset and dex, ``all`` for all of them: ``asset`` (coin without its dex),
-        ``dex``, ``estimate``, ``low``, ``high`` (annualised rate, as a share, weighted by open
-        interest; positive if longs pay), ``open_interest_usd`` (mean, in USD), ``share`` (of the
-        open interest of all), ``n`` (hours of coins), ``days``.
+        Funding by asset and dex, ``all`` for all of them:
+
+        - ``asset``: coin without its dex
+        - ``dex``: dex of the perp
+        - ``estimate``: annualised rate as a share of the notional, weighted by open interest;
+          positive if longs pay
+        - ``low``: lower end of the interval of the rate
+        - ``high``: upper end of the interval of the rate
+        - ``open_interest_usd``: mean open interest, in USD
+        - ``share``: share of the open interest of all
+        - ``n``: number of hours, counted for each coin
+        - ``days``: number of days with rates, UTC
     hours : DataFrame
-        One row per coin and hour: ``coin``, ``time``, ``basis_bps``, ``rate`` (by the hour),
-        ``open_interest_usd``.
+        One row per coin and hour:
+
+        - ``coin``: coin of the perp
+        - ``time``: start of the hour, UTC
+        - ``basis_bps``: basis; positive if the mark price is above the oracle price
+        - ``rate``: funding rate of the hour, positive if longs pay
+        - ``open_interest_usd``: open interest at the oracle price, in USD
     """
 
     rates: pd.DataFrame

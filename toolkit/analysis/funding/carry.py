@@ -72,7 +72,7 @@ def carry(
         - ``coin``: coin of the position.
         - ``side``: ``long`` or ``short``.
         - ``amount_usd``: notional of the position, in USD.
-        - ``hours``: how long the position is open, in hours.
+        - ``hours``: time that the position is open, in hours.
         - ``funding_bps``: funding at the mean rate over that time, in basis points of notional.
         - ``entry_bps``: expected slippage of the market order that opens the position, in basis
           points, negative.
@@ -81,8 +81,8 @@ def carry(
         - ``fees_bps``: trading fees of both orders, in basis points; negative is paid.
         - ``net_bps``: sum of funding, slippage and fees, in basis points.
         - ``low``: lower end of the interval of the expected `net_bps` (not of a single outcome).
-        - ``high``: upper end of that interval.
-        - ``net_usd``: `net_bps` in USD.
+        - ``high``: upper end of the interval of the expected `net_bps`.
+        - ``net_usd``: sum of funding, slippage and fees, in USD.
         - ``net_annual``: share of the notional that the position earns a year, net.
         - ``break_even_hours``: hours until funding has paid the costs; missing if it never does.
         - ``range``: position of the size among the sampled sizes, as in `tk.slippage.cost`:

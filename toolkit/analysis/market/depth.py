@@ -64,8 +64,8 @@ def profile(
         - ``bps``: width of the band, in basis points.
         - ``n``: number of batches with a value. A depth of 0 is a value.
         - ``mean_usd``: mean cumulative depth within the band, in USD.
-        - ``q10``, ``q50``, ``q90``: quantiles of the cumulative depth within the band, in USD, one
-          column for each of `quantiles`.
+        - ``qN``: N % quantile of the cumulative depth within the band, in USD, one column for each
+          of `quantiles`.
         - ``missing``: number of rows without a value.
 
     Raises

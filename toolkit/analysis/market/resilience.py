@@ -38,13 +38,33 @@ class Resilience(Estimate):
     Attributes
     ----------
     params : DataFrame
-        ``half_life`` in seconds; ``taken``, the mean share of the depth that a shock took.
+        One row per figure:
+
+        - ``name``: name of the figure
+        - ``estimate``: value of the figure, in the unit of the figure
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+
+        The figures:
+
+        - ``half_life``: time until half of the lost depth has returned, in seconds
+        - ``taken``: share of the depth that a shock took, mean of the shocks
     shocks : DataFrame
-        One row for each side and shock: ``dex``, ``coin``, ``side``, ``time`` of the first batch
-        after it, ``before_usd``, ``taken`` (share), ``samples`` of the recovery.
+        One row for each side and shock:
+
+        - ``dex``: dex of the market
+        - ``coin``: coin of the market
+        - ``side``: ``ask`` (what a buyer meets) or ``bid``
+        - ``time``: time of the first batch after the shock, UTC
+        - ``before_usd``: depth before the shock, in USD
+        - ``taken``: share of the depth that the shock took
+        - ``samples``: number of batches in the recovery
     path : DataFrame
-        ``seconds`` since the shock, ``n``, and quantiles over the shocks of the share of the lost
-        depth that has returned: ``q10``, ``q50``, ``q90``.
+        One row for each time after a shock:
+
+        - ``seconds``: time since the shock
+        - ``n``: number of batches at about that time, over all shocks
+        - ``qN``: share of the lost depth that has returned, N % quantile over the shocks
     bps : int
         Width of the band.
     """

@@ -57,8 +57,8 @@ def curve(
         - ``n``: number of samples.
         - ``missing``: number of samples for which the book was too thin.
         - ``missing_share``: ``missing / n``.
-        - ``q10``, ``q50``, ``q90``: quantiles of slippage against mid, in basis points, one column
-          for each of `quantiles`; missing if the quantile falls among the missing samples.
+        - ``qN``: N % quantile of slippage against mid, in basis points, one column for each of
+          `quantiles`; missing if the quantile falls among the missing samples.
         - ``half_spread_bps``: median half spread of the same samples, in basis points.
 
     Raises
@@ -260,7 +260,7 @@ def asymmetry(
         - ``difference_bps``: buying less selling, in basis points; positive if buying costs more.
         - ``low``: lower end of the interval of the difference, from resampled days; missing for a
           single day or block of days.
-        - ``high``: upper end of that interval.
+        - ``high``: upper end of the interval of the difference.
         - ``buy_dearer``: share of the pairs in which buying costs more; equal ones count half.
 
     Raises

@@ -66,7 +66,7 @@ def cost(
         - ``cost_bps``: expected cost against mid, in basis points.
         - ``low``: lower end of the interval of the mean cost (not of one order's), in basis points,
           from resampled days; missing for a single day.
-        - ``high``: upper end of that interval, in basis points.
+        - ``high``: upper end of the interval of the mean cost, in basis points.
         - ``cost_usd``: expected cost in USD; positive is paid.
         - ``range``: ``sampled`` if the cost is the mean of the samples of this size, ``between``
           two sampled sizes, ``below`` or ``above`` all of them, where the curve is extrapolated. If
@@ -166,8 +166,9 @@ def capacity(
           bound: see ``too_thin`` of `cost`.
         - ``low``: lower end of the interval, in USD; missing for a single day.
         - ``high``: upper end of the interval, in USD; missing for a single day.
-        - ``range``: as for `cost`. If it is ``above``, no order of that size was sampled: report
-          "more than ``largest_usd``". If the capacity is missing, the reason.
+        - ``range``: position of the size among the sampled sizes, as for `cost`. If it is
+          ``above``, no order of that size was sampled: report "more than ``largest_usd``". If the
+          capacity is missing, the reason.
         - ``smallest_usd``: smallest sampled size that was filled, in USD.
         - ``largest_usd``: largest sampled size that was filled, in USD.
         - ``n``: number of samples behind the curve.

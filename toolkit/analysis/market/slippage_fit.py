@@ -49,19 +49,46 @@ class SlippageFit(Estimate):
     Attributes
     ----------
     params : DataFrame
-        ``coin``, ``side``, ``name``, ``estimate``, ``low``, ``high``. The names are ``half_spread``
-        and ``a`` in basis points, ``k`` and ``sigma``. An estimate is missing if there are too few
-        samples to fit.
+        One row for each coin, side and figure:
+
+        - ``coin``: coin of the samples
+        - ``side``: ``buy`` or ``sell``
+        - ``name``: name of the figure
+        - ``estimate``: value of the figure, in the unit of the figure; missing if there are too few
+          samples to fit
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+
+        The figures:
+
+        - ``half_spread``: cost of the smallest orders, in basis points
+        - ``a``: cost of 100,000 USD beyond the half spread, in basis points
+        - ``k``: exponent of the size, a pure number
+        - ``sigma``: standard deviation of the logarithm of the cost around the curve, a pure number
     groups : DataFrame
-        ``coin``, ``side``, ``n`` (samples), ``missing`` (samples for which the book was too thin),
-        ``days``, ``smallest_usd`` and ``largest_usd`` (sampled sizes), ``misfit``: the largest
-        relative error of the curve at a sampled mean (0.1 is 10 %), over the sizes that every book
-        could fill. The misfit is missing if there is no such size or no fit.
+        One row for each coin and side:
+
+        - ``coin``: coin of the samples
+        - ``side``: ``buy`` or ``sell``
+        - ``n``: number of samples
+        - ``missing``: number of samples for which the book was too thin
+        - ``days``: number of days with samples, UTC
+        - ``smallest_usd``: smallest sampled size, in USD
+        - ``largest_usd``: largest sampled size, in USD
+        - ``misfit``: largest error of the curve as a share of a sampled mean, over the sizes that
+          every book could fill; missing if there is no such size or no fit
     samples : DataFrame
-        ``coin``, ``side``, ``amount_usd``, ``n``, ``missing``, ``q50``, ``mean``: the data of the
-        fit. In the median, missing samples count as infinite. In the mean, they count as the least
-        that they can have cost, so the mean is a lower bound. Both are missing if no sample was
-        filled.
+        The data of the fit, one row for each coin, side and size:
+
+        - ``coin``: coin of the samples
+        - ``side``: ``buy`` or ``sell``
+        - ``amount_usd``: notional of the samples, in USD
+        - ``n``: number of samples
+        - ``missing``: number of samples for which the book was too thin
+        - ``q50``: median cost, in basis points, in which missing samples count as infinite; missing
+          if no sample was filled
+        - ``mean``: mean cost, in basis points, in which missing samples count as the least that
+          they can have cost, so that it is a lower bound; missing if no sample was filled
     draws : mapping
         By coin and side: the number of blocks of days, and the parameters of each resample.
     means : mapping

@@ -44,9 +44,10 @@ def leaderboard(
         - ``rank`` int64: 1 for the best; accounts without a value are last
         - ``user``: the account
         - ``figure`` text: the figure that ranks
-        - ``value`` float64: its value, in its unit
-        - ``low``, ``high`` float64: ends of its interval
-        - ``n`` int64: number of observations that it rests on
+        - ``value`` float64: value of the account, in the unit of the figure
+        - ``low`` float64: lower end of the interval of the value
+        - ``high`` float64: upper end of the interval of the value
+        - ``n`` int64: number of observations that the value rests on
         - ``overlaps`` int64: number of other accounts whose interval overlaps this one;
           accounts that overlap do not differ clearly
 

@@ -62,8 +62,8 @@ def returns(
         - ``gain`` float64: ``end - start - flows``, in USD, positive for a profit
         - ``capital`` float64: average capital of the period, in USD
         - ``return_`` float64: ``gain / capital``; missing if the capital is not positive
-        - ``growth`` float64: value of 1 USD that was invested before the first period. A missing
-          return changes nothing. After a return of -100 % or less it is 0
+        - ``growth`` float64: value in USD of 1 USD that was invested before the first period. A
+          missing return changes nothing. After a return of -100 % or less it is 0
         - ``drawdown`` float64: ``growth`` as a share of its highest value so far, less 1; at
           most 0
         - ``leverage`` float64: mean of (``long + short``) / equity over the hours of the period;

@@ -84,13 +84,15 @@ def sheet(
 
         - ``user``: the account, if the returns have this column
         - ``month``: start of the month, UTC, with ``by="month"``
-        - ``figure`` text: the name of the figure, see below
-        - ``value`` float64: the figure, in its unit; missing if it cannot be computed
-        - ``low``, ``high`` float64: ends of the interval; missing for facts and for few values
+        - ``figure`` text: name of the figure, see below
+        - ``value`` float64: value of the figure, in the unit of the figure; missing if it cannot be
+          computed
+        - ``low`` float64: lower end of the interval; missing for facts and for few values
+        - ``high`` float64: upper end of the interval; missing for facts and for few values
         - ``n`` int64: number of periods, trips or days that the figure rests on
-        - ``unit`` text: ``"share"``, ``"ratio"``, ``"USD"``, ``"hours"``, ``"periods"``,
-          ``"bps"``, ``"per year"``, ``"count"``
-        - ``basis`` text: ``"returns"``, ``"trips"``, or ``"costs"``
+        - ``unit`` text: unit of the figure: ``"share"``, ``"ratio"``, ``"USD"``, ``"hours"``,
+          ``"periods"``, ``"bps"``, ``"per year"``, ``"count"``
+        - ``basis`` text: source of the figure: ``"returns"``, ``"trips"``, or ``"costs"``
         - ``method`` text: method of the interval, or ``"fact"`` for what happened itself
 
         From returns; figures per year scale periods to 365 days:
@@ -101,7 +103,7 @@ def sheet(
         - ``annual_return``: (1 + total return) ** (periods per year / n) - 1
         - ``volatility``: standard deviation, times the root of periods per year
         - ``sharpe``: mean / standard deviation, times the root of periods per year
-        - ``sharpe_error``: its standard error (Lo 2002)
+        - ``sharpe_error``: standard error of the Sharpe ratio (Lo 2002)
         - ``probabilistic_sharpe``: probability that the true ratio is above 0 (Bailey and
           López de Prado 2012)
         - ``sortino``: mean / root mean square of losses, times the root of periods per year
@@ -110,7 +112,8 @@ def sheet(
         - ``calmar``: annual return / -max_drawdown
         - ``value_at_risk``: 5 % quantile of returns, negative for a loss
         - ``expected_shortfall``: mean of the worst 5 % of returns
-        - ``best``, ``worst``: highest and lowest return of a period
+        - ``best``: highest return of a period
+        - ``worst``: lowest return of a period
         - ``positive``: share of periods with a gain
         - ``leverage``: mean (long + short) / equity, weighted by hours:
           sum(leverage * leverage_hours) / sum(leverage_hours)

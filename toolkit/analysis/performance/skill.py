@@ -33,11 +33,38 @@ class Skill(Estimate):
 
     Attributes
     ----------
+    params : DataFrame
+        One row per figure:
+
+        - ``name``: name of the figure
+        - ``estimate``: value of the figure, in the unit of the figure
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+
+        The figures:
+
+        - ``mean``: mean of the true values of the accounts, in the unit of the measure
+        - ``spread``: standard deviation of the true values, in the unit of the measure; 0 if luck
+          explains all differences
+        - ``persistence``: rank correlation between the values of the two halves, -1 to 1
     accounts : DataFrame
-        One row per account, the highest ``shrunk`` value first: ``rank``, ``user``, ``n`` (number
-        of returns), ``value`` (annual), ``error`` (its standard error), ``shrunk`` with ``low`` and
-        ``high``, ``p``, ``q``, ``first_half``, ``second_half``. Accounts with too few returns are
-        last, without values.
+        One row per account, the highest ``shrunk`` value first. Accounts with too few returns are
+        last, without values. A value is a Sharpe ratio or a mean return, both per year:
+
+        - ``rank``: 1 for the highest shrunk value; missing without a value
+        - ``user``: account
+        - ``n``: number of returns
+        - ``value``: value of the account, in the unit of the measure
+        - ``error``: standard error of the value, in the unit of the measure
+        - ``shrunk``: best guess of the true value of the account, in the unit of the measure
+        - ``low``: lower end of the interval of the true value
+        - ``high``: upper end of the interval of the true value
+        - ``p``: probability that an account whose true mean is 0 has a mean as high as this one, or
+          higher (Student's test)
+        - ``q``: false discovery rate: among all accounts with this q or a lower one, at most the
+          share q has no skill
+        - ``first_half``: value in the first half of the time, in the unit of the measure
+        - ``second_half``: value in the second half of the time, in the unit of the measure
     measure : str
         ``sharpe`` or ``mean``.
     """
@@ -77,15 +104,9 @@ def skill(
     Returns
     -------
     Skill
-        ``accounts``: ``shrunk`` is the best guess of the true value of an account, and its interval
-        contains the true value in the share `level` of accounts. ``p`` is the probability that an
-        account whose true mean is 0 has a mean as high as this one, or higher (Student's test).
-        ``q`` is the false discovery rate: among all accounts with this q or a lower one, at most
-        the share q has no skill. ``params``:
-
-        - ``mean``: mean of the true values of the accounts
-        - ``spread``: standard deviation of the true values; 0 if luck explains all differences
-        - ``persistence``: rank correlation between the values of the two halves
+        ``accounts`` has a row for each account. The interval of ``shrunk`` contains the true value
+        in the share `level` of accounts. ``params`` has the mean and the spread of the true values,
+        and the correlation between the two halves.
 
     Raises
     ------

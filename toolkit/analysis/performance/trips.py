@@ -56,12 +56,15 @@ def trip_sheet(
     DataFrame
         In the engine of `trips`, one row per group and figure, with the columns of `by`, and:
 
-        - ``figure`` text: the name of the figure, see below
-        - ``value`` float64: the figure, in its unit; missing if it cannot be computed
-        - ``low``, ``high`` float64: ends of the interval; missing for facts and for few trips
+        - ``figure`` text: name of the figure, see below
+        - ``value`` float64: value of the figure, in the unit of the figure; missing if it cannot be
+          computed
+        - ``low`` float64: lower end of the interval; missing for facts and for few trips
+        - ``high`` float64: upper end of the interval; missing for facts and for few trips
         - ``n`` int64: number of trips that the figure rests on
-        - ``unit`` text: ``"share"``, ``"ratio"``, ``"USD"``, ``"hours"``, ``"count"``
-        - ``basis`` text: always ``"trips"``
+        - ``unit`` text: unit of the figure: ``"share"``, ``"ratio"``, ``"USD"``, ``"hours"``,
+          ``"count"``
+        - ``basis`` text: source of the figure, always ``"trips"``
         - ``method`` text: method of the interval, or ``"fact"`` for what happened itself
 
         The figures:
@@ -72,7 +75,8 @@ def trip_sheet(
         - ``profit_factor``: sum of gains / sum of losses
         - ``expectancy``: mean net of a trip, in USD; interval of Student
         - ``median_hours``: median holding time; its interval is between two ordered values
-        - ``best_trip``, ``worst_trip``: highest and lowest net, in USD
+        - ``best_trip``: highest net of a trip, in USD
+        - ``worst_trip``: lowest net of a trip, in USD
 
     Raises
     ------

@@ -75,13 +75,13 @@ def carried_back(
         Amounts are in USD, positive for a gain. No rows if `accounts` has none.
 
         - ``time``: the time of the point, UTC
-        - ``realised``: closed PnL, fees and funding since the start
-        - ``unrealised``: unrealised PnL of the open positions. Each coin has the price of the
-          account's own last fill, or of its next fill if there was none before; the last point has
-          the stated value
-        - ``pnl``: change of the equity since the start, without flows
-        - ``flows``: ledger flows into the perp account since the start
-        - ``equity``: equity of the perp account; the last value is the stated one
+        - ``realised``: closed PnL, fees and funding since the start, in USD
+        - ``unrealised``: unrealised PnL of the open positions, in USD. Each coin has the price of
+          the account's own last fill, or of its next fill if there was none before; the last point
+          has the stated value
+        - ``pnl``: change of the equity since the start, in USD, without flows
+        - ``flows``: ledger flows into the perp account since the start, in USD
+        - ``equity``: equity of the perp account, in USD; the last value is the stated one
         - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`. It also states
           the number of fees in other tokens and of flows of unknown amount, which are not removed
 

@@ -76,15 +76,19 @@ def equity(
 
         - ``user``: the account, if the fills have this column
         - ``time``: the end of the step, UTC
-        - ``realised``: closed PnL, fees and funding so far; without funding if `covers` says so
-        - ``unrealised``: unrealised PnL of the open positions; missing if a mark price is missing
-        - ``pnl``: ``realised + unrealised``; missing if one of them is
-        - ``flows``: ledger flows so far; missing without a ledger
-        - ``equity``: ``flows + pnl``, since the account was empty
-        - ``long``, ``short``: notional of the long and of the short perp positions at the mark
-          prices, in USD, at least 0; missing if a mark price is missing
-        - ``spot_realised``: closed PnL less fees of spot and outcome fills so far; not a part of
-          ``pnl`` and ``equity``, which are of the perp account
+        - ``realised``: closed PnL, fees and funding so far, in USD; without funding if `covers`
+          says so
+        - ``unrealised``: unrealised PnL of the open positions, in USD; missing if a mark price is
+          missing
+        - ``pnl``: ``realised + unrealised``, in USD; missing if one of them is
+        - ``flows``: ledger flows so far, in USD; missing without a ledger
+        - ``equity``: ``flows + pnl``, in USD, since the account was empty
+        - ``long``: notional of the long perp positions at the mark prices, in USD, at least 0;
+          missing if a mark price is missing
+        - ``short``: notional of the short perp positions at the mark prices, in USD, at least 0;
+          missing if a mark price is missing
+        - ``spot_realised``: closed PnL less fees of spot and outcome fills so far, in USD; not a
+          part of ``pnl`` and ``equity``, which are of the perp account
         - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`
 
     Raises

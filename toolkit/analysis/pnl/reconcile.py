@@ -87,28 +87,28 @@ def reconcile(
 
         - ``user``: the account
         - ``account_mode`` Int64: the mode of the account; missing if the values do not state it
-        - ``start_value``: account value at the start
-        - ``end_value``: account value at the end
-        - ``change``: ``end_value - start_value``
-        - ``closed_pnl``: closed PnL of perps
-        - ``trading_fee``: fees of perps paid to the exchange, negative
-        - ``builder_fee``: fees of perps paid to builders, negative
-        - ``deployer_fee``: fees of perps paid to deployers of dexes, negative
-        - ``rebate``: rebates of perps, positive
-        - ``funding``: funding, positive if received
-        - ``unrealised``: change of unrealised PnL
-        - ``ledger``: cash into the perp account less cash out of it
-        - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, for unified and
+        - ``start_value``: account value at the start, in USD
+        - ``end_value``: account value at the end, in USD
+        - ``change``: ``end_value - start_value``, in USD
+        - ``closed_pnl``: closed PnL of perps, in USD
+        - ``trading_fee``: fees of perps paid to the exchange, in USD, negative
+        - ``builder_fee``: fees of perps paid to builders, in USD, negative
+        - ``deployer_fee``: fees of perps paid to deployers of dexes, in USD, negative
+        - ``rebate``: rebates of perps, in USD, positive
+        - ``funding``: funding in USD, positive if received
+        - ``unrealised``: change of unrealised PnL, in USD
+        - ``ledger``: cash into the perp account less cash out of it, in USD
+        - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, in USD, for unified and
           portfolio-margin accounts, whose value includes the wallet; 0 for other accounts. It is
           missing if price, size or side of a fill is missing. If a market's sells pay fees in
           another token, that token is its quote token, and its fills move no USDC. Other markets
           are quoted in USDC
-        - ``residual``: the unexplained rest; missing if a part is missing
-        - ``history_late``: the residual if fills are missing, else 0
-        - ``funding_missing``: the residual if funding rows are missing for hours with a position,
-          else 0
-        - ``not_priced``: the residual if amounts or tokens have no price, else 0
-        - ``unexplained``: the residual if no cause is known, else 0
+        - ``residual``: the unexplained rest, in USD; missing if a part is missing
+        - ``history_late``: the residual in USD if fills are missing, else 0
+        - ``funding_missing``: the residual in USD if funding rows are missing for hours with a
+          position, else 0
+        - ``not_priced``: the residual in USD if amounts or tokens have no price, else 0
+        - ``unexplained``: the residual in USD if no cause is known, else 0
         - ``causes`` text: all possible causes, and the parts that are missing
 
     Raises
