@@ -34,10 +34,11 @@ PURE_NUMBERS = {
 }
 """Columns and figures of floats without a unit: counts, ratios, correlations, exponents."""
 
-# Words that refer to the text before, so that the sentence means nothing by itself.
+# Words that continue or refer to the text before: such a sentence means nothing by itself.
 _CONTINUES = re.compile(
     r"(and|or|then|is|are|of|it|its|their|the same|the figure$|as for|who|whose|what|how)\b"
 )
+_REFERS = re.compile(r"[^.;]*\b(of these|of them|(at|in) that time|in the same cases|by then)\b")
 _BEGINS = re.compile(r'[A-Za-z0-9"]|-?\(\w+ [-+*/] \w+')  # a word, or a formula
 
 
@@ -58,6 +59,7 @@ def find_broken(sentences: pd.Series) -> list[str]:
         for sentence in sentences
         if not _BEGINS.match(sentence)
         or _CONTINUES.match(sentence)
+        or _REFERS.match(sentence)
         or sentence[-1] in ",;:("
         or sentence.count("(") != sentence.count(")")
         or sentence.count('"') % 2

@@ -66,10 +66,10 @@ def decay(
           bought before the price reached the floor.
         - ``gas_time``: time at which the price is `gas` if nobody buys earlier, UTC; missing if
           the line never reaches it or the floor is not known. Only with `gas`.
-        - ``gas_seconds``: seconds from the request to that time, negative if it has passed. Only
+        - ``gas_seconds``: seconds from the request to ``gas_time``, negative if it has passed. Only
           with `gas`.
         - ``time``: time of a point of the line, UTC. Only with `points`.
-        - ``line_gas``: price of the line at that time, in gas; missing if the floor is not known.
+        - ``line_gas``: price of the line at ``time``, in gas; missing if the floor is not known.
           Only with `points`.
 
     Raises

@@ -119,6 +119,8 @@ _UNIT_OF_SUFFIX: Final = {
     "usdc": "USD",
     "bps": "basis points",
     "px": "USD per unit",
+    "vwap": "USD per unit",
+    "twap": "USD per unit",
     "hours": "hours",
     "days": "days",
     "seconds": "seconds",

@@ -90,9 +90,9 @@ class Cascade(Estimate):
         - ``dex``: dex of the account
         - ``margin``: ``cross`` or ``isolated``
         - ``coin``: coin of an isolated position; missing for cross positions
-        - ``notional``: notional of the positions at that moment, in USD
-        - ``equity``: equity of the account at that moment, in USD
-        - ``maintenance``: maintenance margin at that moment, in USD
+        - ``notional``: notional of the positions at the liquidation, in USD
+        - ``equity``: equity of the account at the liquidation, in USD
+        - ``maintenance``: maintenance margin at the liquidation, in USD
         - ``method``: ``market`` or ``backstop``
     coin : str
         The shocked coin.

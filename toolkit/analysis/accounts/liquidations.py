@@ -66,8 +66,9 @@ def levels(
         - ``low``: lower edge of the bin in USD, at the coin's mark price.
         - ``high``: upper edge of the bin in USD, at the coin's mark price.
         - ``positions``: number of positions that are liquidated in the bin.
-        - ``accounts``: number of accounts that have these positions.
-        - ``notional``: notional of these positions at the mark price, in USD.
+        - ``accounts``: number of accounts that are liquidated in the bin.
+        - ``notional``: notional of the positions that are liquidated in the bin, at the mark price,
+          in USD.
         - ``cumulative``: notional from the mark price to this bin inclusive, in USD.
         - ``cross_share``: cross-margined share of the notional.
         - ``unplaced``: notional of the coin and side, in USD, that no price above 0 liquidates, or

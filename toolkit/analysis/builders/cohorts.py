@@ -41,14 +41,15 @@ def cohorts(
         pandas, one row for each cohort and age, also without activity:
 
         - ``cohort``: Monday of the week of the first routed fill, UTC.
-        - ``age``: weeks since that week.
+        - ``age``: weeks since the week of the first routed fill.
         - ``users``: number of users in the cohort, the same at every age.
         - ``active``: number of users with a routed fill in the week; missing if the week is not
           over.
         - ``retention``: ``active / users``; missing if the week is not over.
         - ``volume``: volume of the cohort's routed fills in the week, in USD; missing if the week
           is not over.
-        - ``revenue``: builder fees of these fills, in USD; missing if the week is not over.
+        - ``revenue``: builder fees of the cohort's routed fills in the week, in USD; missing if the
+          week is not over.
         - ``complete``: whether the week is over.
         - ``earlier``: whether the cohort is that of the first week of the fills; its users may have
           traded before.

@@ -52,7 +52,7 @@ def revenue(
         The engine of `fills`, sorted by the groups: the columns of `by`, then
 
         - ``fills``: number of fills with a builder.
-        - ``volume``: volume of these fills (px * sz), in USD.
+        - ``volume``: volume of the fills with a builder (px * sz), in USD.
         - ``revenue``: builder fees, in USD, float or exact as in the fills; positive is good for
           the builder.
         - ``fee_bps``: ``revenue / volume`` of the fills whose fee has a price, in basis points;
@@ -228,7 +228,7 @@ def attach_rate(
         - ``rate``: routed share of the routable trading, 0 to 1; missing if there is none.
         - ``low``: lower end of the interval over users; missing for fewer than two users, and if
           the rate is 0 or 1.
-        - ``high``: upper end of the interval over users; missing in the same cases.
+        - ``high``: upper end of the interval over users; missing if ``low`` is missing.
 
     Raises
     ------

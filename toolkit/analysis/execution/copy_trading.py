@@ -62,7 +62,8 @@ def copy_trading(
         - ``delay``: time from the fill of the account to that of the copier, in seconds.
         - ``fills``: number of fills.
         - ``volume_usd``: volume of all fills, in USD.
-        - ``priced``: number of fills with both prices; the figures below are of these.
+        - ``priced``: number of fills with a price at the copy's time and a last price; the gains
+          are of these fills.
         - ``own_usd``: gain of the account from its fills to the last price of each coin, without
           fees, in USD.
         - ``delay_usd``: gain that the delay adds, in USD; negative if prices run ahead of the

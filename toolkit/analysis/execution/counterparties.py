@@ -63,9 +63,9 @@ def counterparties(
         pandas, the pair with the largest volume first:
 
         - ``taker``: account that took; missing if that side is not in the frame, or has no name.
-        - ``maker``: account whose order rested; missing in the same cases.
+        - ``maker``: account whose order rested; missing as for ``taker``.
         - ``trades``: number of trades.
-        - ``volume_usd``: volume of these trades, each counted once, in USD.
+        - ``volume_usd``: volume of the trades, each counted once, in USD.
         - ``priced``: number of trades with a fresh price at the horizon.
         - ``gain_usd``: gain of the taker from the trade to the horizon, without fees, in USD.
           Positive is good for the taker; the maker's gain is the opposite.
@@ -167,7 +167,7 @@ def toxicity(
         - ``rank``: 1 for the highest ``shrunk_bps``; names without one are last.
         - ``name``: the account or builder; fills without a name are one missing name.
         - ``fills``: number of fills on that side.
-        - ``volume_usd``: volume of these fills, in USD.
+        - ``volume_usd``: volume of the fills on that side, in USD.
         - ``priced``: number of fills with a fresh price at the horizon.
         - ``gain_usd``: gain from the fill to the horizon, without fees, in USD. Positive is good
           for the named side, and bad for the other side.

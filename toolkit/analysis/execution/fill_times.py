@@ -67,7 +67,7 @@ class FillTimes(Estimate):
         - ``size``: power of ten of the value of the orders, in USD. Only by size
         - ``cause``: filled, canceled or rejected
         - ``seconds``: time since the order was placed
-        - ``probability``: share of the orders that have ended for this cause by then
+        - ``probability``: share of the orders that have ended for the cause by the time
         - ``low``: lower end of the interval of the probability
         - ``high``: upper end of the interval of the probability
     ended : dict of str to int

@@ -67,8 +67,8 @@ def fill_quality(
         - ``covered``: volume of the priced fills, as a share of the volume of all fills.
         - ``improvement_usd``: gain of the priced fills against the price before, in USD; positive
           is good for the account: sum of (price - px) * sz for buys, (px - price) * sz for sells.
-        - ``improvement_bps``: gain of the priced fills in basis points of the fills' value at that
-          price.
+        - ``improvement_bps``: gain of the priced fills in basis points of the fills' value at the
+          price before.
         - ``age_seconds``: mean age of the prices, in seconds.
         - ``oldest_seconds``: largest age of the prices, in seconds.
 

@@ -106,8 +106,8 @@ class Impact(Estimate):
         - ``autocorrelation_low``: lower end of the interval of the correlation
         - ``autocorrelation_high``: upper end of the interval of the correlation
         - ``kernel_bps``: part of the response that the order itself caused
-        - ``kernel_low``: lower end of the interval of that part, in basis points
-        - ``kernel_high``: upper end of the interval of that part, in basis points
+        - ``kernel_low``: lower end of the interval of `kernel_bps`, in basis points
+        - ``kernel_high``: upper end of the interval of `kernel_bps`, in basis points
         - ``n``: number of pairs of orders
     price_source : str
         Column of the prices.

@@ -195,7 +195,8 @@ def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> Int
         - ``partly``: number of orders that are filled in part.
         - ``asked_usd``: original size at the limit price, in USD, of all orders that were not
           rejected.
-        - ``filled_usd``: filled size at the limit price, in USD, of the same orders.
+        - ``filled_usd``: filled size at the limit price, in USD, of all orders that were not
+          rejected.
         - ``ratio``: ``filled_usd / asked_usd``; missing if ``asked_usd`` is 0.
         - ``unsized``: number of orders without an original size (to close a whole position), limit
           price or open size. They are in no sum.

@@ -51,14 +51,14 @@ def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -
         - ``last``: time of the last fill, UTC.
         - ``vwap``: mean price of the tape from first to last fill, both inclusive, weighted by
           size, in USD.
-        - ``twap``: last traded price, weighted by its duration in that time, in USD; missing if the
-          tape begins later.
+        - ``twap``: last traded price from first to last fill, weighted by its duration, in USD;
+          missing if the tape begins later.
         - ``arrival_px``: last price before the first fill, in USD.
-        - ``arrival_age_secs``: age of that price, in seconds.
-        - ``share``: size of the order as a share of the tape's volume in that time.
+        - ``arrival_age_secs``: age of ``arrival_px`` at the first fill, in seconds.
+        - ``share``: size of the order as a share of the tape's volume from first to last fill.
         - ``vs_vwap_bps``: advantage over ``vwap``, in basis points of it; positive is good for the
           account: bought lower, or sold higher.
-        - ``vs_twap_bps``: advantage over ``twap``, in basis points of it.
+        - ``vs_twap_bps``: advantage over ``twap``, in basis points of ``twap``.
         - ``vs_arrival_bps``: advantage over ``arrival_px``, in basis points of it.
         - ``vs_vwap_usd``: advantage over ``vwap``, in USD.
         - ``vs_twap_usd``: advantage over ``twap``, in USD.

@@ -218,8 +218,8 @@ def linked(
         - ``executed_sz``: executed size.
         - ``executed_ntl``: executed notional, in USD.
         - ``fills``: number of fills of the order.
-        - ``filled_sz``: size of these fills.
-        - ``filled_ntl``: notional of these fills, in USD.
+        - ``filled_sz``: size of the fills in the frame.
+        - ``filled_ntl``: notional of the fills in the frame, in USD.
         - ``missing_sz``: executed size without a fill: 0, up to the precision of floats, if every
           fill is in the frame.
         - ``missing_ntl``: executed notional without a fill, in USD.

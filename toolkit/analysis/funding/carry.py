@@ -73,7 +73,8 @@ def carry(
         - ``side``: ``long`` or ``short``.
         - ``amount_usd``: notional of the position, in USD.
         - ``hours``: time that the position is open, in hours.
-        - ``funding_bps``: funding at the mean rate over that time, in basis points of notional.
+        - ``funding_bps``: funding at the mean rate while the position is open, in basis points of
+          notional.
         - ``entry_bps``: expected slippage of the market order that opens the position, in basis
           points, negative.
         - ``exit_bps``: expected slippage of the market order that closes the position, in basis

@@ -142,7 +142,7 @@ def oracle_check(
         - ``oracle_px``: implied oracle price, in USD, from `implied_oracle`.
         - ``fill_px``: mean price of the fills around the hour, weighted by size, in USD; missing
           without fills.
-        - ``fills``: number of these fills.
+        - ``fills``: number of fills around the hour.
         - ``ratio``: ``oracle_px / fill_px``; missing without fills.
         - ``off_by``: factor by which the oracle price is wrong: 1 if it agrees, 3 if it is three
           times too high, 1/3 if it is three times too low, -1 if payments have the wrong sign; the

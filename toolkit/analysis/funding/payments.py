@@ -41,8 +41,8 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
         - ``net``: ``paid + received``, in USD; positive is a gain.
         - ``payments``: number of rows with an amount. A row that sums several payments
           (``n_samples``) is one row.
-        - ``first``: time of the first of these rows, UTC.
-        - ``last``: time of the last of these rows, UTC.
+        - ``first``: time of the first row with an amount, UTC.
+        - ``last``: time of the last row with an amount, UTC.
 
     Raises
     ------

@@ -59,7 +59,7 @@ def curve(
         - ``missing_share``: ``missing / n``.
         - ``qN``: N % quantile of slippage against mid, in basis points, one column for each of
           `quantiles`; missing if the quantile falls among the missing samples.
-        - ``half_spread_bps``: median half spread of the same samples, in basis points.
+        - ``half_spread_bps``: median half spread of the samples, in basis points.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def heatmap(
         - ``n``: number of samples.
         - ``missing``: number of samples for which the book was too thin.
         - ``missing_share``: ``missing / n``.
-        - ``half_spread_bps``: median half spread of the same samples, in basis points.
+        - ``half_spread_bps``: median half spread of the samples, in basis points.
         - ``bps``: the quantile of slippage against mid, in basis points; missing if it falls among
           the missing samples.
 

@@ -68,10 +68,11 @@ def cost(
           from resampled days; missing for a single day.
         - ``high``: upper end of the interval of the mean cost, in basis points.
         - ``cost_usd``: expected cost in USD; positive is paid.
-        - ``range``: ``sampled`` if the cost is the mean of the samples of this size, ``between``
-          two sampled sizes, ``below`` or ``above`` all of them, where the curve is extrapolated. If
-          the cost is missing, the reason: ``one size`` (only one size was filled, and you asked for
-          another one), ``never filled`` (no size was filled), or ``no law`` (the fit failed).
+        - ``range``: position of the size: ``sampled`` if the cost is the mean of the samples of
+          this size, ``between`` two sampled sizes, ``below`` or ``above`` all sampled sizes, where
+          the curve is extrapolated. If the cost is missing, the reason: ``one size`` (only one size
+          was filled, and you asked for another one), ``never filled`` (no size was filled), or ``no
+          law`` (the fit failed).
         - ``too_thin``: share of the samples of the next requested size (this one or larger, also if
           it was never filled) that the book could not fill; missing above the largest. If it is not
           0, `cost_bps` is a lower bound, because such orders count with their smallest possible
