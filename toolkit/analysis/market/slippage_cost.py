@@ -71,8 +71,8 @@ def cost(
         - ``range``: position of the size: ``sampled`` if the cost is the mean of the samples of
           this size, ``between`` two sampled sizes, ``below`` or ``above`` all sampled sizes, where
           the curve is extrapolated. If the cost is missing, the reason: ``one size`` (only one size
-          was filled, and you asked for another one), ``never filled`` (no size was filled), or ``no
-          law`` (the fit failed).
+          was filled, and you asked for another one), ``never filled`` (no size was filled), or
+          ``no law`` (the fit failed).
         - ``too_thin``: share of the samples of the next requested size (this one or larger, also if
           it was never filled) that the book could not fill; missing above the largest. If it is not
           0, `cost_bps` is a lower bound, because such orders count with their smallest possible
