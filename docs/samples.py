@@ -26,7 +26,7 @@ from toolkit.contract.fields import AnnotationParts, split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import AccountValueRow, Record
-from toolkit.service import Access, Key, Site, build_store
+from toolkit.service import Access, Application, Key, build_store
 from toolkit.simulation import World, simulate
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -140,8 +140,8 @@ class Exchanger:
         body = json.dumps(request).encode()
         headers = {"authorization": "Bearer samples"}
         now = self.world.sources.now_ms
-        site = Site(self._store, self._access, now_ms=lambda: now, at_ms=lambda: 0)
-        got = site.respond("POST", "/info", headers, body)
+        application = Application(self._store, self._access, now_ms=lambda: now, at_ms=lambda: 0)
+        got = application.respond("POST", "/info", headers, body)
         if "x-payload-format" in got.headers:
             return got.status, unpack_snapshots(got.headers["x-payload-format"], got.content)
         return got.status, json.loads(got.content)

@@ -63,7 +63,7 @@ WARNINGS = {
 # The command line and the local service catch these.
 INTERNAL = {
     "archive/runs.py: RowsDisagree",
-    "service/access.py: KeysUnreadable",
+    "service/api_keys.py: KeysUnreadable",
     "service/recordings.py: NoRecordings",
     "service/store.py: StoreDamaged",
 }

@@ -21,9 +21,9 @@ from toolkit.contract.sources import Sources
 from toolkit.public_path import publish_as
 from toolkit.service import (
     Access,
+    Application,
     Key,
     LiveDocuments,
-    Site,
     Store,
     Upstream,
     build_store,
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "InProcess",
+    "application_of",
     "archived_store",
     "local",
     "recorded_store",
     "simulated_store",
-    "site_of",
     "tiled_store",
 ]
 
@@ -133,15 +133,15 @@ def local(
     else:
         store = simulated_store(seed, size, strict=strict)
     access = Access([Key("local", key or _KEY)])
-    site = site_of(store, access, inclusive=cursors == "inclusive", clock=clock)
+    application = application_of(store, access, inclusive=cursors == "inclusive", clock=clock)
     session = connect(
         "http://local",
         key or _KEY,
-        transport=InProcess(site),
+        transport=InProcess(application),
         label=store.about["label"],
         simulated=store.about["simulated"],
         world=store.about["world"],
-        now_ms=site.now_ms,
+        now_ms=application.now_ms,
         default=default,
     )
     session.source.in_process = True
@@ -156,15 +156,17 @@ def local(
 
 
 class InProcess(httpx.BaseTransport):
-    """A transport to a `Site` in the same process; the bytes are the same as on a socket."""
+    """A transport to an `Application` in this process; the bytes are the same as on a socket."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, application: Application) -> None:
+        self._application = application
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the response of the site."""
+        """Return the response of the application."""
         headers = {name.lower(): value for name, value in request.headers.items()}
-        response = self._site.respond(request.method, request.url.path, headers, request.read())
+        response = self._application.respond(
+            request.method, request.url.path, headers, request.read()
+        )
         return httpx.Response(
             response.status,
             headers=dict(response.headers),
@@ -174,10 +176,10 @@ class InProcess(httpx.BaseTransport):
 
     def close(self) -> None:
         """Close the store."""
-        self._site.store.close()
+        self._application.store.close()
 
 
-def site_of(
+def application_of(
     store: Store,
     access: Access,
     *,
@@ -185,7 +187,7 @@ def site_of(
     clock: Literal["fixed", "live"] = "fixed",
     upstream: Upstream | None = None,
     now_ms: Callable[[], int] | None = None,
-) -> Site:
+) -> Application:
     """Return the service of a store.
 
     Parameters
@@ -212,7 +214,7 @@ def site_of(
         raise ValueError(f"clock must be 'fixed' or 'live', not {clock!r}")
     end = store.about["now_ms"]
     is_fixed = clock == "fixed"
-    return Site(
+    return Application(
         store,
         access,
         now_ms=(lambda: end) if is_fixed else now_ms or _live_clock(end),
@@ -370,7 +372,7 @@ def _live_documents(store: Store) -> LiveDocuments:
             "clock='live' needs a simulated exchange: recordings and archives have no data after "
             "their end. Leave clock out"
         )
-    from toolkit.simulation.output.live import LiveExchange
+    from toolkit.simulation.output.live_state import LiveExchange
 
     return LiveDocuments(LiveExchange(seed, read_present(store)))
 

@@ -107,7 +107,7 @@ def test_lock_pins_with_hashes():
 
 
 def test_every_import_is_declared():
-    declared = {canonicalize_name(item.name) for item in requirement_names("all")}
+    declared = {canonicalize_name(item.name) for item in requirement_names("all", "spark")}
     distributions = packages_distributions()
     undeclared = {
         name

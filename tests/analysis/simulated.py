@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 import toolkit as tk
-from toolkit.local_service import InProcess, site_of
+from toolkit.local_service import InProcess, application_of
 from toolkit.service import Access, Key, build_store
 from toolkit.simulation import World
 
@@ -59,15 +59,15 @@ def served(world: World, users: list[str] | None = None) -> tk.Session:
         fills = [pair for pair in sources.fills if pair[0] in mine]
         sources = replace(sources, fills=fills, funding=[])
     store = build_store(sources, None, world=world.session_facts())
-    site = site_of(store, Access([Key("local", "key")]))
+    application = application_of(store, Access([Key("local", "key")]))
     return tk.connect(
         "http://local",
         "key",
-        transport=InProcess(site),
+        transport=InProcess(application),
         label=store.about["label"],
         simulated=True,
         world=store.about["world"],
-        now_ms=site.now_ms,
+        now_ms=application.now_ms,
         default=False,
     )
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 import toolkit as tk
 from toolkit import builders
-from toolkit.analysis.common.directions import MissingDirections
+from toolkit.analysis.common.fill_kinds import MissingDirections
 from toolkit.errors import MissingColumns
 from toolkit.service.tables import approval_intervals
 from toolkit.simulation.agents.builders import FEES_BPS

@@ -9,7 +9,11 @@ from scipy import stats
 
 from toolkit.depth import resilience
 from toolkit.simulation import World
-from toolkit.simulation.output.live import DEPTH_HALF_LIFE_SECONDS, SHOCK_SECONDS, LiveExchange
+from toolkit.simulation.output.live_state import (
+    DEPTH_HALF_LIFE_SECONDS,
+    SHOCK_SECONDS,
+    LiveExchange,
+)
 
 from .examples import times
 

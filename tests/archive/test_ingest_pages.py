@@ -14,7 +14,7 @@ from tests.archive.world import START, USER, archived_rows, fill_session, make_f
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.client import Session, connect
-from toolkit.local_service import InProcess, simulated_store, site_of
+from toolkit.local_service import InProcess, application_of, simulated_store
 from toolkit.service import Access, Key
 
 FILLS = make_fills(400)
@@ -157,13 +157,13 @@ def test_consecutive_pages_join_without_gap(
     tmp_path: Path, fetch: Any, subjects: str, more: Any, size: int | None, inclusive: bool
 ) -> None:
     store = simulated_store(7, "tiny")
-    site = site_of(store, Access([Key("k", "key")]), inclusive=inclusive)
-    through = Recording(InProcess(site), tmp_path / "pages")
+    application = application_of(store, Access([Key("k", "key")]), inclusive=inclusive)
+    through = Recording(InProcess(application), tmp_path / "pages")
     session = connect(
         "http://local",
         "key",
         transport=through,
-        now_ms=site.now_ms,
+        now_ms=application.now_ms,
         simulated=True,
         confirm_end=False,  # each recorded page brings new rows
         default=False,

@@ -29,7 +29,7 @@ from tests.archive.world import (
 from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
-from toolkit.local_service import site_of
+from toolkit.local_service import application_of
 from toolkit.service import Access, Key
 from toolkit.service.http import run_server
 
@@ -49,14 +49,14 @@ def serve_fills(
 ) -> Iterator[None]:
     """Serve fills of two accounts on the port of TOOLKIT_BASE_URL."""
     with closing(fill_store(make_fills(fills), users=(USER, OTHER))) as store:
-        site = site_of(store, Access([Key("k", CANARY)]))
+        application = application_of(store, Access([Key("k", CANARY)]))
 
         def now_ms() -> int:
             if on_request:
                 on_request()
             return store.about["now_ms"]
 
-        with run_server(replace(site, now_ms=now_ms)) as address:
+        with run_server(replace(application, now_ms=now_ms)) as address:
             monkeypatch.setenv("TOOLKIT_BASE_URL", address)
             monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
             yield

@@ -19,7 +19,7 @@ from toolkit.cli.archive import archive_app
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import AccountSnapshot, Sources
-from toolkit.local_service import InProcess, site_of
+from toolkit.local_service import InProcess, application_of
 from toolkit.service import Access, Key, build_store
 from toolkit.simulation import simulate
 from toolkit.times import MINUTE
@@ -76,14 +76,14 @@ class Exchange:
             fills=[(user, fill) for user, fill in self.fills if fill.time <= time],
             account_snapshots=[self._add_resting(snapshot) for snapshot in snapshots],
         )
-        site = site_of(build_store(sources), Access([Key("k", "key")]))
-        transport = CountsRequests(InProcess(site))
+        application = application_of(build_store(sources), Access([Key("k", "key")]))
+        transport = CountsRequests(InProcess(application))
         session = connect(
             "http://local",
             "key",
             transport=transport,
             simulated=True,
-            now_ms=site.now_ms,
+            now_ms=application.now_ms,
             default=False,
         )
         return session, transport

@@ -21,7 +21,7 @@ from toolkit.archive.schemas import RECORDS
 from toolkit.cli.archive import archive_app
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
-from toolkit.frames.cells import EXACT
+from toolkit.frames.nested_values import EXACT
 
 FILLS = make_fills(60)
 

@@ -24,7 +24,7 @@ from tests.archive.world import START, USER, fill_session
 from toolkit.archive import open as open_archive
 from toolkit.client import connect
 from toolkit.errors import IncompleteWarning
-from toolkit.local_service import archived_store, site_of
+from toolkit.local_service import application_of, archived_store
 from toolkit.service import Access, Key
 from toolkit.service.http import run_server
 
@@ -45,8 +45,8 @@ def test_port_and_process_serve_equal_rows(tmp_path: Path) -> None:
         (tk.perp_twap_snapshots, (["ALL"],)),
         (tk.batch_clearinghouse_states, ([USER, OTHER],)),
     ]
-    site = site_of(store, Access([Key("k", "some-key")]))
-    with run_server(site) as address, connect(address, "some-key", default=False) as there:
+    application = application_of(store, Access([Key("k", "some-key")]))
+    with run_server(application) as address, connect(address, "some-key", default=False) as there:
         for fetch, arguments in questions:
             here_facts, there_facts = (
                 [

@@ -24,7 +24,7 @@ from toolkit.contract.records import (
     SlippageSample,
 )
 from toolkit.contract.sources import Approval, Sources
-from toolkit.local_service import InProcess, site_of
+from toolkit.local_service import InProcess, application_of
 from toolkit.service import Access, Key, build_store
 
 USER, BUILDER = "0x" + "a" * 40, "0x" + "b" * 40
@@ -67,14 +67,14 @@ META = {
 
 
 def sources_session(sources: Sources) -> Session:
-    site = site_of(build_store(sources), Access([Key("k", "k", add_ons="all")]))
+    application = application_of(build_store(sources), Access([Key("k", "k", add_ons="all")]))
     return connect(
         "http://local",
         "k",
-        transport=InProcess(site),
+        transport=InProcess(application),
         label="test",
         simulated=True,
-        now_ms=site.now_ms,
+        now_ms=application.now_ms,
         default=False,
     )
 

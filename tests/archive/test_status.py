@@ -113,7 +113,7 @@ def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Sess
         The number of payments that the last row of funding sums up.
     """
     from toolkit.client import connect
-    from toolkit.local_service import InProcess, site_of
+    from toolkit.local_service import InProcess, application_of
     from toolkit.service import Access, Key, build_store
 
     funding = [
@@ -153,9 +153,13 @@ def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Sess
         slippage=slippage,
         approvals=[Approval(USER, OTHER, START - 1, 0, True)],
     )
-    site = site_of(build_store(sources), Access([Key("k", CANARY)]))
+    application = application_of(build_store(sources), Access([Key("k", CANARY)]))
     return connect(
-        "http://local", CANARY, transport=InProcess(site), now_ms=site.now_ms, default=False
+        "http://local",
+        CANARY,
+        transport=InProcess(application),
+        now_ms=application.now_ms,
+        default=False,
     )
 
 

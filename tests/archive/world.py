@@ -12,7 +12,7 @@ from toolkit.archive import Archive
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
-from toolkit.local_service import InProcess, site_of
+from toolkit.local_service import InProcess, application_of
 from toolkit.service import Access, Key, Store, build_store
 
 USER = "0x" + "a" * 40
@@ -95,8 +95,10 @@ def fill_session(
     now_ms: Callable[[], int] | None = None,
 ) -> Session:
     """Return a session of a service with these fills for each of the users."""
-    site = site_of(fill_store(fills, users=users), Access([Key("k", key)]), inclusive=inclusive)
-    transport: httpx.BaseTransport = InProcess(site)
+    application = application_of(
+        fill_store(fills, users=users), Access([Key("k", key)]), inclusive=inclusive
+    )
+    transport: httpx.BaseTransport = InProcess(application)
     session = connect(
         "http://local",
         key,
@@ -104,7 +106,7 @@ def fill_session(
         label="test",
         simulated=True,
         attempts=1,
-        now_ms=now_ms or site.now_ms,
+        now_ms=now_ms or application.now_ms,
         default=False,
     )
     session.source.has_fixed_clock = True

@@ -16,7 +16,7 @@ from toolkit.client import Session
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
 from toolkit.local_service import InProcess
-from toolkit.service import Access, Key, Site, Store, build_store, open_store
+from toolkit.service import Access, Application, Key, Store, build_store, open_store
 from toolkit.service.http import HttpServer, bind_socket
 
 START = 1_756_684_800_000
@@ -70,17 +70,21 @@ def history_end(rows: int) -> int:
     return START + 1_000 * (rows - 1)
 
 
-def history_site(store: Store) -> Site:
+def history_application(store: Store) -> Application:
     """Return the service of a store; its key is s3cret."""
     now = int(store.about["now_ms"])
-    return Site(store, Access([Key("all", "s3cret")]), now_ms=lambda: now, at_ms=lambda: 0)
+    return Application(store, Access([Key("all", "s3cret")]), now_ms=lambda: now, at_ms=lambda: 0)
 
 
 def history_session(store: Store) -> Session:
     """Return a session whose service is in this process."""
-    site = history_site(store)
+    application = history_application(store)
     return tk.connect(
-        "http://local", "s3cret", transport=InProcess(site), now_ms=site.now_ms, default=False
+        "http://local",
+        "s3cret",
+        transport=InProcess(application),
+        now_ms=application.now_ms,
+        default=False,
     )
 
 
@@ -105,4 +109,4 @@ if __name__ == "__main__":
     listener = bind_socket("127.0.0.1", 0)
     listener.listen()
     print(listener.getsockname()[1], flush=True)
-    HttpServer(history_site(open_store(Path(sys.argv[1]))), listener).run()
+    HttpServer(history_application(open_store(Path(sys.argv[1]))), listener).run()

@@ -22,7 +22,7 @@ import pytest
 from tests.benchmarks.side_by_side import Ratio
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
-from toolkit.service import Access, Key, Site, Store, build_store
+from toolkit.service import Access, Application, Key, Store, build_store
 
 ROWS, ACCOUNTS, PAGE = 500_000, 40, 2_000
 START = 1_756_684_800_000
@@ -126,13 +126,13 @@ def pages_per_second(page: Callable[[str, int, int], bytes], times: int) -> floa
 def test_page_by_cursor_beside_sqlite(
     store: Store, columns: sqlite3.Connection, report: Callable[[Ratio], None]
 ) -> None:
-    site = Site(
+    application = Application(
         store, Access([Key("all", "s3cret")]), now_ms=lambda: START + 10**10, at_ms=lambda: 0
     )
 
     def ours(user: str, time: int, tx: int) -> bytes:
         body = {"type": "userFillsByTime", "user": user, "cursor": f"{time}_{tx}"}
-        return site.respond("POST", "/info", KEY, json.dumps(body).encode()).content
+        return application.respond("POST", "/info", KEY, json.dumps(body).encode()).content
 
     def usual(user: str, time: int, tx: int) -> bytes:
         rows = columns.execute(

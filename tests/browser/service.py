@@ -2,7 +2,7 @@
 
 import threading
 
-from toolkit.local_service import site_of
+from toolkit.local_service import application_of
 from toolkit.service import Access, Key, Store
 from toolkit.service.http import HttpServer, bind_socket
 
@@ -15,7 +15,7 @@ class Service:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._site = site_of(store, Access([Key("lab", CANARY)]), clock="live")
+        self._application = application_of(store, Access([Key("lab", CANARY)]), clock="live")
         self._port = 0
 
     @property
@@ -32,7 +32,7 @@ class Service:
         listener = bind_socket("127.0.0.1", self._port)
         listener.listen()
         self._port = listener.getsockname()[1]
-        self._server = HttpServer(self._site, listener)
+        self._server = HttpServer(self._application, listener)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
 

@@ -88,11 +88,11 @@ def test_doctor_hides_key_in_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_doctor_asks_address_for_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.local_service import simulated_store, site_of
+    from toolkit.local_service import application_of, simulated_store
 
     monkeypatch.setenv("TOOLKIT_API_KEY", "a-secret-key")
     store = simulated_store(7, "tiny")
-    with run_server(site_of(store, Access([Key("k", "a-secret-key")]))) as address:
+    with run_server(application_of(store, Access([Key("k", "a-secret-key")]))) as address:
         monkeypatch.setenv("TOOLKIT_BASE_URL", address)
         found = call("doctor", "--json")
     store.close()

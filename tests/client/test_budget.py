@@ -28,7 +28,7 @@ from toolkit.client.spending import SpendingWindow
 from toolkit.client.wire import budget_file
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import LimitWarning
-from toolkit.service import Access, Key, Site, build_store
+from toolkit.service import Access, Application, Key, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
@@ -381,8 +381,8 @@ def test_processes_share_quota(tmp_path) -> None:
     store = build_store(simulate(seed=7, size="tiny").sources)
     access = Access([Key("one", CANARY, points_per_minute=QUOTA)])
     at_ms = lambda: int(time.time() * 60_000)  # noqa: E731 - the clock, beside its comment above
-    site = Site(store, access, now_ms=lambda: store.about["now_ms"], at_ms=at_ms)
-    with run_server(site) as address:
+    application = Application(store, access, now_ms=lambda: store.about["now_ms"], at_ms=at_ms)
+    with run_server(application) as address:
         environment = {**os.environ, "TOOLKIT_API_KEY": CANARY}
         begun = time.monotonic()
         pulls = [

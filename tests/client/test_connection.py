@@ -11,8 +11,8 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.local_service import site_of
-from toolkit.service import Access, Key, Site, build_store
+from toolkit.local_service import application_of
+from toolkit.service import Access, Application, Key, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
@@ -53,27 +53,27 @@ def test_socks_proxy_needs_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Slow:
-    """A site that interrupts the main thread and then answers."""
+    """An application that interrupts the main thread and then answers."""
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    def __init__(self, application: Application) -> None:
+        self.application = application
         self.hangs = threading.Event()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.site, name)
+        return getattr(self.application, name)
 
     def answer(self, *asked: Any) -> Any:
         if self.hangs.is_set():
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             time.sleep(0.2)  # the client is interrupted while it waits for this answer
-        return self.site.answer(*asked)
+        return self.application.answer(*asked)
 
 
 def test_interrupt_leaves_session_usable() -> None:
     """Interrupt more pulls than there are connections: no connection is lost."""
     store = build_store(simulate(seed=7, size="tiny").sources)
-    site = site_of(store, Access([Key("one", "s3cret")]))
-    slow = Slow(site)
+    application = application_of(store, Access([Key("one", "s3cret")]))
+    slow = Slow(application)
     with run_server(slow) as address, connect(address, "s3cret", default=False) as session:  # type: ignore[arg-type]
         slow.hangs.set()
         for _ in range(10):

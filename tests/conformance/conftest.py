@@ -38,8 +38,8 @@ import pytest
 from tests.conformance import mini
 from tests.conformance.rows import Row, cursor
 from toolkit.contract.sources import Sources
-from toolkit.local_service import site_of
-from toolkit.service import Access, Site, Store, build_store, read_keys
+from toolkit.local_service import application_of
+from toolkit.service import Access, Application, Store, build_store, read_keys
 from toolkit.service.http import run_server
 from toolkit.simulation import World, simulate
 
@@ -189,9 +189,13 @@ def keys_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return write
 
 
-def site(store: Store, keys: Path, now_ms: int, at_ms: int = 30_000, **how: Any) -> Site:
+def application(
+    store: Store, keys: Path, now_ms: int, at_ms: int = 30_000, **how: Any
+) -> Application:
     """Return a service whose clocks do not move."""
-    return Site(store, Access(read_keys(keys)), now_ms=lambda: now_ms, at_ms=lambda: at_ms, **how)
+    return Application(
+        store, Access(read_keys(keys)), now_ms=lambda: now_ms, at_ms=lambda: at_ms, **how
+    )
 
 
 @pytest.fixture(scope="session")
@@ -226,7 +230,7 @@ def tiny_store(world: World, strict: bool) -> Iterator[Store]:
 @pytest.fixture(scope="session")
 def tiny(tiny_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The service of the tiny simulated exchange, built as for users."""
-    with run_server(site_of(tiny_store, Access(read_keys(keys)))) as address:
+    with run_server(application_of(tiny_store, Access(read_keys(keys)))) as address:
         yield Caller(client, address)
 
 
@@ -258,21 +262,21 @@ def hand_store(strict: bool) -> Iterator[Store]:
 @pytest.fixture(scope="session")
 def hand(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The service of the exchange written by hand."""
-    with run_server(site(hand_store, keys, mini.NOW)) as address:
+    with run_server(application(hand_store, keys, mini.NOW)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
 def inclusive(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The same service with inclusive cursors: a page repeats the rows at its cursor."""
-    with run_server(site(hand_store, keys, mini.NOW, inclusive=True)) as address:
+    with run_server(application(hand_store, keys, mini.NOW, inclusive=True)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
 def later(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The same service with a clock that is 10.5 seconds later."""
-    with run_server(site(hand_store, keys, mini.NOW + 10_500)) as address:
+    with run_server(application(hand_store, keys, mini.NOW + 10_500)) as address:
         yield Caller(client, address)
 
 
@@ -281,6 +285,6 @@ def empty(keys: Path, client: httpx.Client, strict: bool) -> Iterator[Caller]:
     """A service with an empty store."""
     nothing = Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True)
     store = build_store(nothing, strict=strict)
-    with run_server(site(store, keys, mini.NOW)) as address:
+    with run_server(application(store, keys, mini.NOW)) as address:
         yield Caller(client, address)
     store.close()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.conformance import mini
-from tests.conformance.conftest import GOOD, Caller, read_error, site
+from tests.conformance.conftest import GOOD, Caller, application, read_error
 from toolkit.service import Store
 from toolkit.service.http import run_server
 
@@ -46,7 +46,7 @@ def poor(
         for type, cost in costs.items()
     )
     text += _key("thrifty", 25) + _key("other", 25)
-    with run_server(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
+    with run_server(application(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
         yield Caller(client, address)
 
 
@@ -69,7 +69,7 @@ def quotas(
         + _key(f"short-{users}{dex}", (100 if strict else cost) - 1)
         for users, dex, cost in STATES
     )
-    with run_server(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
+    with run_server(application(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
         yield Caller(client, address)
 
 

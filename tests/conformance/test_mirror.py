@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.conformance import mini
-from tests.conformance.conftest import GOOD, Caller, read_error, site
+from tests.conformance.conftest import GOOD, Caller, application, read_error
 from toolkit.contract.sources import Sources
 from toolkit.service import Store, build_store
 from toolkit.service.http import run_server
@@ -48,7 +48,7 @@ def serve_in_front(empty_store: Store, keys: Path, client: httpx.Client) -> InFr
     @contextlib.contextmanager
     def run(*address: str | None, store: Store = empty_store, **how: Any) -> Iterator[Caller]:
         upstream = Upstream(*address, **how)
-        with run_server(site(store, keys, mini.NOW, upstream=upstream)) as front:
+        with run_server(application(store, keys, mini.NOW, upstream=upstream)) as front:
             yield Caller(client, front)
         upstream.close()
 
@@ -137,7 +137,7 @@ def test_errors__upstream_429_retry_after(
 ) -> None:
     keys = keys_file('[[key]]\nname = "poor"\nsecret = "poor"\npoints_per_minute = 1\n')
     with (
-        run_server(site(hand_store, keys, mini.NOW)) as behind,
+        run_server(application(hand_store, keys, mini.NOW)) as behind,
         serve_in_front(behind, "poor") as caller,
     ):
         got = caller.post({"type": "meta"})

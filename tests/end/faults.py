@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import httpx
 
 from toolkit.client import Session, connect
-from toolkit.local_service import InProcess, site_of
-from toolkit.service import Access, Key, Site, Store
+from toolkit.local_service import InProcess, application_of
+from toolkit.service import Access, Application, Key, Store
 
 SECRET = "a-secret"
 
@@ -80,14 +80,14 @@ class Failing(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=answer.headers, stream=half)
 
 
-def served(store: Store, inclusive: bool) -> Site:
+def served(store: Store, inclusive: bool) -> Application:
     """Return the service of a store."""
-    return site_of(store, Access([Key("test", SECRET)]), inclusive=inclusive)
+    return application_of(store, Access([Key("test", SECRET)]), inclusive=inclusive)
 
 
-def failing(site: Site, share: float) -> tuple[Session, Failing]:
+def failing(application: Application, share: float) -> tuple[Session, Failing]:
     """Return a session on a service in this process, through a failing network."""
-    network = Failing(InProcess(site), seed=3, share=share)
+    network = Failing(InProcess(application), seed=3, share=share)
     session = connect(
         "http://service.test",
         SECRET,
@@ -112,11 +112,11 @@ class _Half(httpx.SyncByteStream):
 
 
 class FailingSocket:
-    """A site on a real socket that resets, closes in the middle, or stalls.
+    """An application on a real socket that resets, closes in the middle, or stalls.
 
     Parameters
     ----------
-    site : Site
+    application : Application
         Who answers.
     seed : int
         What the failures are drawn from.
@@ -124,8 +124,8 @@ class FailingSocket:
         How many of the requests fail.
     """
 
-    def __init__(self, site: Site, *, seed: int, share: float) -> None:
-        self._site = site
+    def __init__(self, application: Application, *, seed: int, share: float) -> None:
+        self._application = application
         self._draw = random.Random(seed)
         self._share = share
         self._lock = threading.Lock()
@@ -138,7 +138,7 @@ class FailingSocket:
         if kind == "reset":  # to close with unread data is a reset
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return
-        result = self._site.respond("POST", "/info", headers, content)
+        result = self._application.respond("POST", "/info", headers, content)
         lines = {
             **result.headers,
             "content-length": str(len(result.content)),

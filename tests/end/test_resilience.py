@@ -8,9 +8,9 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.local_service import InProcess, simulated_store, site_of
-from toolkit.service.access import Access, Key
-from toolkit.simulation.output.live import DEPTH_HALF_LIFE_SECONDS
+from toolkit.local_service import InProcess, application_of, simulated_store
+from toolkit.service.api_keys import Access, Key
+from toolkit.simulation.output.live_state import DEPTH_HALF_LIFE_SECONDS
 
 
 def test_archived_batches_have_known_half_life(tmp_path: Path) -> None:
@@ -20,9 +20,15 @@ def test_archived_batches_have_known_half_life(tmp_path: Path) -> None:
     """
     store = simulated_store(7, "tiny")
     moments = [store.about["now_ms"]]
-    site = site_of(store, Access([Key("t", "k")]), clock="live", now_ms=lambda: moments[0])
+    application = application_of(
+        store, Access([Key("t", "k")]), clock="live", now_ms=lambda: moments[0]
+    )
     session = connect(
-        "http://local", "k", transport=InProcess(site), simulated=True, now_ms=site.now_ms,
+        "http://local",
+        "k",
+        transport=InProcess(application),
+        simulated=True,
+        now_ms=application.now_ms,
         default=False,
     )  # fmt: skip
     archive = tk.archive.open(tmp_path / "archive")

@@ -12,7 +12,7 @@ import toolkit as tk
 from tests.worlds import world_of
 from toolkit.contract.records import Fill, Position
 from toolkit.contract.sources import Sources
-from toolkit.local_service import InProcess, site_of
+from toolkit.local_service import InProcess, application_of
 from toolkit.service import Access, Key, build_store
 from toolkit.simulation import World
 from toolkit.simulation.markets import PERPS
@@ -140,9 +140,9 @@ def test_states_without_trade_sizes_keep_others() -> None:
     world = world_of("tiny", 7)
     users = list(world.sources.states[""])[:30]
     whole, lacking = (
-        tk.connect("http://local", "secret", transport=InProcess(site), default=False)
-        for site in (
-            site_of(build_store(sources), Access([Key("k", "secret")]))
+        tk.connect("http://local", "secret", transport=InProcess(application), default=False)
+        for application in (
+            application_of(build_store(sources), Access([Key("k", "secret")]))
             for sources in (world.sources, drop_trade_sizes(world.sources))
         )
     )

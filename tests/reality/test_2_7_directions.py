@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tests.engines import ENGINES, Engine
-from toolkit.analysis.common.directions import (
+from toolkit.analysis.common.fill_kinds import (
     is_auto_deleveraging,
     is_conversion,
     is_forced_close,

@@ -18,7 +18,7 @@ from toolkit.client import connect
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_points
-from toolkit.local_service import InProcess, simulated_store, site_of
+from toolkit.local_service import InProcess, application_of, simulated_store
 from toolkit.service import Access, Key
 
 ALIASES = sorted(NATIVE_ALIASES)
@@ -184,7 +184,7 @@ def test_service_charges_known_costs(strict: bool, costs: dict[int, int]) -> Non
             result = connect(
                 "http://local",
                 "secret",
-                transport=InProcess(site_of(store, access)),
+                transport=InProcess(application_of(store, access)),
                 attempts=1,
                 default=False,
             )
@@ -215,13 +215,13 @@ def test_local_snapshots_are_unlimited(session: tk.Session) -> None:
 
 def test_service_limits_snapshots() -> None:
     access = Access([Key("desk", "secret", points_per_minute=5_000)])
-    site = site_of(simulated_store(7, "tiny"), access)
+    application = application_of(simulated_store(7, "tiny"), access)
     headers = {"authorization": "Bearer secret"}
     body = json.dumps({"type": "perpTwapSnapshots", "market_names": ["ALL"]}).encode()
-    statuses = [site.respond("POST", "/info", headers, body).status for _ in range(6)]
+    statuses = [application.respond("POST", "/info", headers, body).status for _ in range(6)]
     assert statuses == [200] * 5 + [429]
     cheap = json.dumps({"type": "perpTwapSnapshotTimestamp"}).encode()
-    assert site.respond("POST", "/info", headers, cheap).status == 200
+    assert application.respond("POST", "/info", headers, cheap).status == 200
 
 
 def test_ledger_before_first_day_warns() -> None:
@@ -299,7 +299,9 @@ def test_sixth_snapshot_waits() -> None:
         "http://local",
         "secret",
         points_per_minute=5_000,
-        transport=InProcess(site_of(simulated_store(7, "tiny"), Access([Key("k", "secret")]))),
+        transport=InProcess(
+            application_of(simulated_store(7, "tiny"), Access([Key("k", "secret")]))
+        ),
         clock=clock,
         sleep=clock.sleep,
         default=False,

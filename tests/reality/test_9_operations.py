@@ -281,9 +281,9 @@ def test_state_equals_batch(world: World, ask: Any) -> None:
 
 def test_unavailable_state_is_500(world: World, session: tk.Session) -> None:
     [user] = world.sources.unavailable
-    site = session.client._transport._site  # type: ignore[attr-defined]
+    application = session.client._transport._application  # type: ignore[attr-defined]
     body = json.dumps({"type": "clearinghouseState", "user": user}).encode()
-    got = site.respond("POST", "/info", {"authorization": "Bearer local"}, body)
+    got = application.respond("POST", "/info", {"authorization": "Bearer local"}, body)
     assert (got.status, got.content) == (500, b'{"error":"An internal error occurred"}')
 
 

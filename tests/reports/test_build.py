@@ -5,7 +5,7 @@ import pytest
 
 import toolkit as tk
 from tests.reports.page_content import PageContent
-from toolkit.local_service import simulated_store, site_of
+from toolkit.local_service import application_of, simulated_store
 from toolkit.reports.build import NAMES, build, page_digest, template, write_page, write_reports
 from toolkit.reports.kernel import read_notebook, read_parameters
 from toolkit.reports.source import session_source
@@ -194,7 +194,7 @@ def test_kernel_ends_after_last_cell(own, session, user):
 
 def test_report_does_not_contain_key(own, monkeypatch, capfd):
     store = simulated_store(7, "tiny")
-    with run_server(site_of(store, Access([Key("me", CANARY)]))) as address:
+    with run_server(application_of(store, Access([Key("me", CANARY)]))) as address:
         monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
         with tk.connect(address, default=False) as session:
             assert CANARY not in session_source(session)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolkit.contract.operations import OPERATIONS
-from toolkit.service import Access, Key, Response, Site, Store, build_store
+from toolkit.service import Access, Application, Key, Response, Store, build_store
 from toolkit.simulation import World, simulate
 
 BEARER = {"authorization": "Bearer s3cret"}
@@ -26,10 +26,10 @@ class Asker:
         self, body: bytes, headers: dict[str, str] | None = None, *, at_ms: int = 0, **options: Any
     ) -> Response:
         headers = BEARER if headers is None else headers
-        site = Site(
+        application = Application(
             self.store, self.access, now_ms=lambda: self.now_ms, at_ms=lambda: at_ms, **options
         )
-        return site.respond("POST", "/info", headers, body)
+        return application.respond("POST", "/info", headers, body)
 
     def ask(self, type: str, *, inclusive: bool = False, **fields: Any) -> Any:
         got = self.send(json.dumps({"type": type, **fields}).encode(), inclusive=inclusive)

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.sources import Sources
-from toolkit.service import Access, Key, ServiceLimits, Site, Store, build_store
+from toolkit.service import Access, Application, Key, ServiceLimits, Store, build_store
 from toolkit.service.http import HttpServer, RefusalSchedule, bind_socket, run_server
 from toolkit.service.request_queue import RequestQueue
 
@@ -100,13 +100,13 @@ def serve(empty: Store) -> Serve:
     """Run a server with changed limits."""
 
     def run(**limits: Any) -> contextlib.AbstractContextManager[str]:
-        return run_server(make_site(empty, **limits))
+        return run_server(make_application(empty, **limits))
 
     return run
 
 
-def make_site(store: Store, access: Access | None = None, **limits: Any) -> Site:
-    return Site(
+def make_application(store: Store, access: Access | None = None, **limits: Any) -> Application:
+    return Application(
         store,
         access or Access([Key("all", "s3cret")]),
         now_ms=lambda: 10**12,
@@ -376,7 +376,7 @@ def serve_named(store: Store, host: str, allowed: Collection[str] = ()) -> Itera
     """Run a server on an address of this machine, with further names."""
     listener = bind_socket(host, 0)
     listener.listen()
-    server = HttpServer(make_site(store), listener, allowed_hosts=allowed)
+    server = HttpServer(make_application(store), listener, allowed_hosts=allowed)
     thread = threading.Thread(target=server.run, daemon=True)
     port = listener.getsockname()[1]
     thread.start()
@@ -593,7 +593,7 @@ def test_mutated_requests_are_never_500(address: str, caplog: pytest.LogCaptureF
 
 def test_failing_accept_is_logged_once(empty: Store, caplog: pytest.LogCaptureFixture) -> None:
     listener = bind_socket("127.0.0.1", 0)
-    server = HttpServer(make_site(empty), listener)
+    server = HttpServer(make_application(empty), listener)
     with caplog.at_level(logging.ERROR):
         for _ in range(100):
             server.log_seldom("cannot accept a connection", OSError("too many"))
@@ -635,7 +635,7 @@ def run_slow(empty: Store, **limits: Any) -> tuple[SlowAccess, HttpServer, threa
     access = SlowAccess()
     listener = bind_socket("127.0.0.1", 0)
     listener.listen()
-    server = HttpServer(make_site(empty, access, **limits), listener)
+    server = HttpServer(make_application(empty, access, **limits), listener)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     return access, server, thread, f"http://127.0.0.1:{listener.getsockname()[1]}"

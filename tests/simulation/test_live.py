@@ -9,7 +9,7 @@ from toolkit.contract.records import TwapRow
 from toolkit.contract.sources import Auction, Sources, TwapSnapshot
 from toolkit.simulation import World, simulate
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.output.live import (
+from toolkit.simulation.output.live_state import (
     DEPTH_HALF_LIFE_SECONDS,
     LIVE_SNAPSHOT_MS,
     SHOCK_SECONDS,

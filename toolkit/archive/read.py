@@ -49,8 +49,8 @@ from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import announce
 from toolkit.frames import Collector, Extra
-from toolkit.frames.cells import TEXT, field_type
 from toolkit.frames.collect import FrameBuilder
+from toolkit.frames.nested_values import TEXT, field_type
 from toolkit.times import Time, to_iso, to_ms
 
 __all__ = ["Engine", "read_frames", "read_texts", "scan_table"]

@@ -562,7 +562,7 @@ def _wire_value(family: str, type: Any, value: Any) -> Any:
 
 
 def _nested_wire_value(type: Any, value: Any) -> Any:
-    """Reverse `toolkit.frames.cells.cell_value`."""
+    """Reverse `toolkit.frames.nested_values.cell_value`."""
     parts = get_args(type)
     if get_origin(type) is list:
         return [_nested_wire_value(parts[0], item) for item in value]

@@ -117,7 +117,7 @@ def _wrong_versions(extra: str) -> list[str]:
 
 
 def _service_checks(*, offline: bool) -> Iterator[Check]:
-    from toolkit.client.route import address_problem
+    from toolkit.client.proxies import address_problem
 
     if os.environ.get("TOOLKIT_API_KEY"):
         yield Check("key", "ok", "TOOLKIT_API_KEY is set")

@@ -78,7 +78,7 @@ def serve(
     """Run the query service on a port."""
     from toolkit.errors import MissingExtra
     from toolkit.installation import explain_missing
-    from toolkit.local_service import site_of
+    from toolkit.local_service import application_of
     from toolkit.service import Access
 
     try:
@@ -97,7 +97,9 @@ def serve(
         _check_exposure(host, bound.getsockname()[0], has_new_secret=bool(new_secret))
         store = open_store(seed, size, recordings, archive, strict=strict)
         try:
-            site = site_of(store, Access(accepted), clock=clock, upstream=upstream_server)
+            application = application_of(
+                store, Access(accepted), clock=clock, upstream=upstream_server
+            )
         except ValueError as error:
             fail(str(error), code=2)
         bound.listen()
@@ -107,7 +109,7 @@ def serve(
             )
         name = f"[{host}]" if ":" in host else host
         typer.echo(f"{store.about['label']}: http://{name}:{bound.getsockname()[1]}")
-        HttpServer(site, bound, allowed_hosts=allow_host or ()).run()
+        HttpServer(application, bound, allowed_hosts=allow_host or ()).run()
 
 
 def lab(

@@ -2,8 +2,8 @@
 
 from toolkit.client.budget import Counts
 from toolkit.client.connection import connect, find_cache_folder
-from toolkit.client.recipe import Recipe
 from toolkit.client.session import RawAnswer, Session, current_session, forget, use
+from toolkit.client.session_recipe import Recipe
 from toolkit.errors import LimitWarning
 
 __all__ = [

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal
 import httpx
 
 from toolkit.client.budget import LEASE, Budget
-from toolkit.client.recipe import Recipe
+from toolkit.client.proxies import address_problem, is_this_machine, warn_of_exposure
 from toolkit.client.retry import Retry
-from toolkit.client.route import address_problem, is_this_machine, warn_of_exposure
 from toolkit.client.session import DataSource, ProgressBar, Session, use
+from toolkit.client.session_recipe import Recipe
 from toolkit.client.wire import PATIENCE, ApiKey, bound_streams, budget_file
 from toolkit.contract.sources import WorldFacts
 from toolkit.errors import MissingExtra, NotConnected

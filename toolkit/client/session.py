@@ -19,9 +19,9 @@ import httpx
 import stamina
 
 from toolkit.client.budget import Budget, Counts, Spending
-from toolkit.client.recipe import Recipe
+from toolkit.client.proxies import is_this_machine
 from toolkit.client.retry import Retry, retry_cause
-from toolkit.client.route import is_this_machine
+from toolkit.client.session_recipe import Recipe
 from toolkit.client.wire import PATIENCE, ApiKey, bound_answer, read_body
 from toolkit.completeness.headers import Completeness, read_completeness, read_source
 from toolkit.contract.operations import Operation

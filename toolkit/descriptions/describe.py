@@ -10,7 +10,7 @@ import pandas as pd
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import find_operation, known_operation
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
-from toolkit.descriptions.column_words import (
+from toolkit.descriptions.column_descriptions import (
     ColumnWords,
     estimate_columns,
     find_words,

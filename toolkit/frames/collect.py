@@ -17,8 +17,8 @@ from toolkit.contract.deviations import report_unknown, report_unreadable
 from toolkit.contract.kinds import Family, Numbers
 from toolkit.contract.operations import Operation, Table
 from toolkit.errors import AnswerInvalid
-from toolkit.frames.cells import EXACT, STR, TEXT, cell_type, cell_value, field_type
-from toolkit.frames.extras import (
+from toolkit.frames.nested_values import EXACT, STR, TEXT, cell_type, cell_value, field_type
+from toolkit.frames.unknown_columns import (
     Extras,
     extra_columns,
     gather_cell_extras,

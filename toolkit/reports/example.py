@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis.common import directions
+from toolkit.analysis.common import fill_kinds
 from toolkit.client import Session, current_session
 from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
 from toolkit.reports.funding_coverage import compare_funding
@@ -111,5 +111,5 @@ def _covered_share(session: Session, user: str, payments: Mapping[str, pd.DataFr
 def _has_closed(fills: pd.DataFrame, user: str) -> bool:
     """Return whether an account closed positions that the exchange did not close."""
     frame = nw.from_native(fills, eager_only=True)
-    free = frame.filter(~directions.is_forced_close(frame.columns, user))["closed_pnl"]
+    free = frame.filter(~fill_kinds.is_forced_close(frame.columns, user))["closed_pnl"]
     return bool((free.fill_null(0) != 0).any())

@@ -7,7 +7,7 @@ import narwhals as nw
 import pandas as pd
 
 from toolkit import pnl
-from toolkit.analysis.common import directions
+from toolkit.analysis.common import fill_kinds
 from toolkit.errors import MissingAmounts
 from toolkit.reports.wallet_frames import WalletFrames
 from toolkit.rules.directions import LIQUIDATED
@@ -34,8 +34,8 @@ def find_forced_closes(frames: WalletFrames) -> dict[str, pd.DataFrame]:
     A kind without fills is left out.
     """
     frame = nw.from_native(frames.fills.reset_index(drop=True), eager_only=True)
-    is_liquidation = directions.is_liquidation(frame.columns, frames.user)
-    is_deleveraging = directions.is_auto_deleveraging(frame.columns) & ~is_liquidation
+    is_liquidation = fill_kinds.is_liquidation(frame.columns, frames.user)
+    is_deleveraging = fill_kinds.is_auto_deleveraging(frame.columns) & ~is_liquidation
     kinds = {"forced": is_liquidation, "deleveraged": is_deleveraging}
     rows = {name: frame.filter(is_forced).to_native() for name, is_forced in kinds.items()}
     return {name: fills for name, fills in rows.items() if not fills.empty}

@@ -1,26 +1,26 @@
 """The query service: a request arrives as bytes, and a response leaves as bytes.
 
-The stages of a request, each a function of the stage before: `site` (path, key, points),
+The stages of a request, each a function of the stage before: `application` (path, key, points),
 `messages` (the checked request), `answers` (rows from the store, then a page of them),
 `encodings` (compression).
 """
 
-from toolkit.service.access import Access, Key, KeysUnreadable, read_keys
+from toolkit.service.api_keys import Access, Key, KeysUnreadable, read_keys
+from toolkit.service.application import Application
 from toolkit.service.limits import ServiceLimits
-from toolkit.service.live import LiveDocuments, read_present
+from toolkit.service.live_documents import LiveDocuments, read_present
 from toolkit.service.messages import Response
 from toolkit.service.mirror import Upstream
-from toolkit.service.site import Site
 from toolkit.service.store import Store, StoreDamaged, build_store, open_store
 
 __all__ = [
     "Access",
+    "Application",
     "Key",
     "KeysUnreadable",
     "LiveDocuments",
     "Response",
     "ServiceLimits",
-    "Site",
     "Store",
     "StoreDamaged",
     "Upstream",

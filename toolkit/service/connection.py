@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final, cast
 import httptools
 
 from toolkit.errors import BadRequest, ServiceError
-from toolkit.service.access import Key
+from toolkit.service.api_keys import Key
+from toolkit.service.application import Application
 from toolkit.service.hosts import check_host, split_target
 from toolkit.service.messages import Response, error_response
-from toolkit.service.site import Site
 
 if TYPE_CHECKING:
     from toolkit.service.http import HttpServer
@@ -104,8 +104,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, server: "HttpServer") -> None:
         self._server = server
-        self._site: Site = server.site
-        self._limits = server.site.limits
+        self._application: Application = server.application
+        self._limits = server.application.limits
         self._parser = httptools.HttpRequestParser(self)
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._incoming: ArrivingRequest | None = None
@@ -306,7 +306,7 @@ class Connection(asyncio.Protocol):
             if host is None and request.version == "1.1":
                 raise BadRequest("The request has no Host header")
         check_host(host, self._server.hosts)
-        admitted = self._site.admit(request.method, path, request.headers)
+        admitted = self._application.admit(request.method, path, request.headers)
         if isinstance(admitted, Response):
             request.response = admitted
             return
@@ -337,7 +337,7 @@ class Connection(asyncio.Protocol):
 
     def _plan_response(self, request: ArrivingRequest, response: Response) -> None:
         """Send a response that needs no worker; refusals wait if the address has many."""
-        response = self._site.add_source_headers(response, self._site.now_ms())
+        response = self._application.add_source_headers(response, self._application.now_ms())
         wait: float | None = 0.0
         if response.status >= 400:
             wait = self._server.refusals.plan_refusal(self._address)
@@ -353,7 +353,7 @@ class Connection(asyncio.Protocol):
         """Return the response to a request, on a worker thread; None if the client has gone."""
         if self._transport.is_closing():
             return None
-        return self._site.answer(key, request.headers, bytes(request.body))
+        return self._application.answer(key, request.headers, bytes(request.body))
 
     def _deliver(self, request: ArrivingRequest, response: Response | None) -> None:
         """Send a computed response, if the client is still there."""

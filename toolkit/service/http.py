@@ -1,4 +1,4 @@
-"""The HTTP server: a `Site` behind a socket.
+"""The HTTP server: an `Application` behind a socket.
 
 The event loop reads and writes (`toolkit.service.connection`); worker threads compute responses
 (`toolkit.service.request_queue`).
@@ -16,11 +16,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
+from toolkit.service.application import Application
 from toolkit.service.connection import Connection
 from toolkit.service.hosts import is_loopback
 from toolkit.service.limits import ServiceLimits, connection_limit
 from toolkit.service.request_queue import RequestQueue
-from toolkit.service.site import Site
 
 __all__ = ["HttpServer", "bind_socket", "run_server"]
 
@@ -60,11 +60,11 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 class HttpServer:
-    """The server of a site on one socket.
+    """The server of an application on one socket.
 
     Parameters
     ----------
-    site : Site
+    application : Application
         The service. Its `limits` are those of the server.
     listener : socket.socket
         A socket of `bind_socket`. The server closes it.
@@ -85,16 +85,20 @@ class HttpServer:
     """
 
     def __init__(
-        self, site: Site, listener: socket.socket, *, allowed_hosts: Collection[str] = ()
+        self,
+        application: Application,
+        listener: socket.socket,
+        *,
+        allowed_hosts: Collection[str] = (),
     ) -> None:
-        self.site = site
+        self.application = application
         self.connections: dict[Connection, None] = {}
         self.is_stopping = self.is_full = False
         self._listener = listener
         local = is_loopback(listener.getsockname()[0])
         self.hosts = frozenset(map(str.lower, allowed_hosts)) if local else None
-        self.refusals = RefusalSchedule(site.limits, time.monotonic)
-        self._most = connection_limit(site.limits)
+        self.refusals = RefusalSchedule(application.limits, time.monotonic)
+        self._most = connection_limit(application.limits)
         self._logged = -_LOG_SECONDS
         self._started = threading.Event()
 
@@ -124,8 +128,8 @@ class HttpServer:
     async def _serve(self) -> None:
         self.loop = asyncio.get_running_loop()
         self._stopped, self._all_closed = asyncio.Event(), asyncio.Event()
-        limits = self.site.limits
-        if self.site.upstream is None:
+        limits = self.application.limits
+        if self.application.upstream is None:
             self.queue = RequestQueue(self.loop, limits.workers, limits.workers_per_key)
         else:
             self.queue = RequestQueue(self.loop, limits.forwards, max(1, limits.forwards // 2))
@@ -175,7 +179,7 @@ class HttpServer:
             connection.stop()
         if self.connections:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.site.limits.stop_seconds):
+                async with asyncio.timeout(self.application.limits.stop_seconds):
                     await self._all_closed.wait()
         for connection in list(self.connections):
             connection.abort()
@@ -189,12 +193,12 @@ class HttpServer:
 
 
 @contextlib.contextmanager
-def run_server(site: Site) -> Iterator[str]:
-    """Run a site in a thread, on a free port of this machine, and yield its address."""
+def run_server(application: Application) -> Iterator[str]:
+    """Run an application in a thread, on a free port of this machine, and yield its address."""
     listener = bind_socket("127.0.0.1", 0)
     listener.listen()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = HttpServer(site, listener)
+    server = HttpServer(application, listener)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

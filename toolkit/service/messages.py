@@ -14,9 +14,9 @@ from toolkit.contract.answers import encode_error
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import BadRequest, RateLimited, ServiceError
-from toolkit.service.blocks import PageEncoding
-from toolkit.service.live import LiveDocuments
+from toolkit.service.live_documents import LiveDocuments
 from toolkit.service.store import Store
+from toolkit.service.text_blocks import PageEncoding
 
 __all__ = [
     "CheckedRequest",

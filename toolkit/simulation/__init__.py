@@ -15,8 +15,8 @@ An event is a small frozen dataclass with a `time` and a method `apply(state)`. 
 of activity, write a module of such events in `agents` and add one line to `history`.
 """
 
+from toolkit.simulation.large_exchange import TILES, TiledExchange, draw_tiles
 from toolkit.simulation.output.checks import ExpectedTokens, ExpectedTotals
-from toolkit.simulation.tiles import TILES, TiledExchange, draw_tiles
 from toolkit.simulation.world import World, simulate
 
 __all__ = [

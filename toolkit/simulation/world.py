@@ -8,7 +8,6 @@ from typing import Any
 
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.sources import Sources
-from toolkit.simulation.draws import party_address
 from toolkit.simulation.engine.exchange import ALL_IDS, IdSequence
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.history import SIZES, run_history
@@ -36,6 +35,7 @@ from toolkit.simulation.output.staking import (
     validator_addresses,
 )
 from toolkit.simulation.output.states import borrow_lend_states, clearinghouse_states, spot_states
+from toolkit.simulation.random_draws import party_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.accounts.margin import Leverages, read_accounts, read_positions, read_tiers
 from toolkit.analysis.accounts.values import to_engine
-from toolkit.analysis.common import columns, directions, engines
+from toolkit.analysis.common import columns, engines, fill_kinds
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.rules.margin import liquidation_price, maintenance
 
@@ -290,11 +290,11 @@ def fills(
     if "dir" in markers and all(columns.is_empty_column(frame, name) for name in markers):
         columns.require_some_values(frame, "dir", "fills", "says which fills are liquidations")
     frame = frame.with_columns(
-        liquidation_side=nw.when(directions.is_liquidation(have, account))
+        liquidation_side=nw.when(fill_kinds.is_liquidation(have, account))
         .then(nw.lit("liquidated"))
-        .when(directions.is_auto_deleveraging(have))
+        .when(fill_kinds.is_auto_deleveraging(have))
         .then(nw.lit("deleveraged"))
-        .when(directions.is_liquidation_counterparty(have, account))
+        .when(fill_kinds.is_liquidation_counterparty(have, account))
         .then(nw.lit("counterparty"))
         .otherwise(nw.lit(""))
     )

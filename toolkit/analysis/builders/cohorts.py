@@ -9,7 +9,7 @@ import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.builders.revenue import NUMBERS, earning_columns, has_builder
-from toolkit.analysis.common import columns, directions, grouping, timestamps, usd_values
+from toolkit.analysis.common import columns, fill_kinds, grouping, timestamps, usd_values
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
@@ -283,13 +283,13 @@ def read_builder_fills(
     columns.require_columns(frame, NEEDED, "fills")
     columns.number_kind(frame, NUMBERS, "fills")
     columns.require_some_values(frame, "user", "fills", "says whose each fill is")
-    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
     frame = grouping.add_ms(frame)
     ends = frame.select(_first=nw.col("_ms").min(), _last=nw.col("_ms").max())
     found = columns.pandas_columns(nw.to_native(ends), "fills", ["_first", "_last"])
     begin = float(to_ms(since)) if since is not None else float(found["_first"].iloc[0])
     end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
-    conversion = directions.is_conversion(frame.collect_schema().names())
+    conversion = fill_kinds.is_conversion(frame.collect_schema().names())
     frame = frame.filter(has_builder(builder) & ~conversion)
     columns.require_values(frame, ("user", "px", "sz"), "fills")
     usd_values.warn_missing_builder_fees(frame, "fills")

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, directions, grouping, usd_values
+from toolkit.analysis.common import columns, fill_kinds, grouping, usd_values
 from toolkit.analysis.common.columns import Frame, Numbers
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.owners import lower_address
@@ -88,8 +88,8 @@ def revenue(
     needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
     columns.require_columns(frame, (*needed, *grouping.own_columns(keys)), "fills")
     kind = columns.number_kind(frame, NUMBERS, "fills")
-    conversion = directions.is_conversion(frame.collect_schema().names())
-    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    conversion = fill_kinds.is_conversion(frame.collect_schema().names())
+    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
     frame = frame.filter(has_builder(builder) & ~conversion)
     columns.require_values(frame, ("px", "sz"), "fills")
     usd_values.warn_missing_builder_fees(frame, "fills")
@@ -321,12 +321,12 @@ def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Fram
     columns.require_values(frame, ("px", "sz"), "fills")
     if "user" in keys:
         columns.require_some_values(frame, "user", "fills", "says whose each fill is")
-    directions.warn_missing_directions(frame, "fills")
+    fill_kinds.warn_missing_directions(frame, "fills")
     have = frame.collect_schema().names()
     is_unrouted = nw.col("builder").is_null()
     is_builder = (lower_address("builder") == builder.lower()).fill_null(False)
-    frame = frame.filter(~directions.is_conversion(have))
-    forced = directions.is_forced_close(have) | ~directions.is_market_trade(have)
+    frame = frame.filter(~fill_kinds.is_conversion(have))
+    forced = fill_kinds.is_forced_close(have) | ~fill_kinds.is_market_trade(have)
     if "twap_id" in have:
         forced = forced | ~nw.col("twap_id").is_null()
     routes = {

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
+from toolkit.analysis.common import columns, fill_kinds, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
@@ -139,9 +139,9 @@ def read_fills(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
     needed = [*NEEDED, *(sources.get(key, key) for key in keys)]
     rows = columns.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
-    directions.warn_missing_directions(frame, "fills")
+    fill_kinds.warn_missing_directions(frame, "fills")
     rows = (
-        frame.filter(directions.is_market_trade(frame.columns)).to_native().reset_index(drop=True)
+        frame.filter(fill_kinds.is_market_trade(frame.columns)).to_native().reset_index(drop=True)
     )
     rows["_ms"] = timestamps.ms_from_times(rows["time"])
     rows["coin"] = rows["coin"].astype("str")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, directions, timestamps
+from toolkit.analysis.common import columns, fill_kinds, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     bootstrap_interval,
@@ -247,8 +247,8 @@ def _read_taker_fills(fills: IntoFrame) -> pd.DataFrame:
         drop_repeated_rows(fills, "fills"), "fills", needed, optional, ("px", "sz")
     )
     frame = nw.from_native(rows, eager_only=True)
-    directions.warn_missing_directions(frame, "fills")
-    rows = frame.filter(directions.is_market_trade(frame.columns)).to_native()
+    fill_kinds.warn_missing_directions(frame, "fills")
+    rows = frame.filter(fill_kinds.is_market_trade(frame.columns)).to_native()
     taken = rows["crossed"].astype("boolean").fillna(False).to_numpy(bool)
     rows = rows[taken & (rows["px"] * rows["sz"] > 0).to_numpy(bool)].reset_index(drop=True)
     twap = rows["twap_id"] if "twap_id" in rows else pd.Series(pd.NA, rows.index)

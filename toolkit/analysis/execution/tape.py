@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
+from toolkit.analysis.common import columns, fill_kinds, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, span_ms
@@ -89,8 +89,8 @@ def read_trades(fills: IntoFrame, what: str) -> pd.DataFrame:
     frame = nw.from_native(rows, eager_only=True)
     have = frame.columns
     columns.require_some_values(frame, "crossed", what, "says which side was the taker")
-    directions.warn_missing_directions(frame, what)
-    rows = frame.filter(directions.is_market_trade(have) & ~_is_off_book(have)).to_native()
+    fill_kinds.warn_missing_directions(frame, what)
+    rows = frame.filter(fill_kinds.is_market_trade(have) & ~_is_off_book(have)).to_native()
     taker = rows["crossed"].astype("boolean")
     rows = rows.assign(ms=timestamps.ms_from_times(rows["time"]), usd=rows["px"] * rows["sz"])
     rows = rows[taker.notna() & rows["usd"].notna() & rows["ms"].notna() & (rows["px"] > 0)]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, directions, timestamps
+from toolkit.analysis.common import columns, fill_kinds, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.arrays import Floats
@@ -154,8 +154,8 @@ def _read_tapes(tape: IntoFrame) -> dict[str, _CoinTape]:
     needed, optional = ("coin", "px", "sz", "time"), ("tid", "dir")
     rows = columns.pandas_columns(tape, "tape", needed, optional, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
-    directions.warn_missing_directions(frame, "tape", outcomes_alone=True)
-    rows = frame.filter(directions.is_market_trade(frame.columns)).to_native()
+    fill_kinds.warn_missing_directions(frame, "tape", outcomes_alone=True)
+    rows = frame.filter(fill_kinds.is_market_trade(frame.columns)).to_native()
     if "tid" in rows:
         rows = _drop_repeated_trades(rows, ["coin", "tid"])
     rows = rows[(rows["sz"] > 0) & rows["px"].notna()]

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
+from toolkit.analysis.common import columns, fill_kinds, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.funding.samples import SAMPLES, sample_count
@@ -189,7 +189,7 @@ def oracle_check(
     needed = ("coin", "px", "sz", "time")
     rows = columns.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
-    traded = directions.is_market_trade(frame.columns) & markets.is_perp(nw.col("coin"))
+    traded = fill_kinds.is_market_trade(frame.columns) & markets.is_perp(nw.col("coin"))
     rows = frame.filter(traded).to_native().dropna(subset=["px", "sz", "time"])
     checks = pd.DataFrame(
         {

@@ -34,7 +34,7 @@ from toolkit.analysis.performance.ratios import (
     value_at_risk_figure,
     volatility_figure,
 )
-from toolkit.analysis.performance.trips import trip_figures
+from toolkit.analysis.performance.trip_statistics import trip_figures
 from toolkit.installation import explain_missing
 
 _COSTS = ("trading_fee", "builder_fee", "deployer_fee", "rebate")

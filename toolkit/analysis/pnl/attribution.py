@@ -12,7 +12,7 @@ import narwhals as nw
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, directions, grouping, owners, usd_values
+from toolkit.analysis.common import columns, fill_kinds, grouping, owners, usd_values
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.owners import Accounts
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
@@ -237,7 +237,7 @@ def compute_attribution(
     if warns:
         usd_values.warn_missing_amounts(opened, "fills")
         usd_values.warn_missing_tokens(opened, "fills")
-        directions.warn_missing_directions(opened, "fills", outcomes_alone=True)
+        fill_kinds.warn_missing_directions(opened, "fills", outcomes_alone=True)
     traders = opened if owned_by is None else columns.open_table(owned_by, "fills")
     whose = owners.Accounts(traders, owners.account_names(fills, account))
     parts = [sum_groups(rows, keys, kind)]

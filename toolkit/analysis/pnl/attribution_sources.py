@@ -12,8 +12,8 @@ import narwhals as nw
 
 from toolkit.analysis.common import (
     columns,
-    directions,
     engines,
+    fill_kinds,
     grouping,
     markets,
     owners,
@@ -176,7 +176,7 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dic
         measures["fees_in_cost"] = columns.flip_sign(nw.col("_in_cost"), kind)
     if "dir" in have:  # conversions are not trades (docs/live_service.md, section 7)
         # Only outcome tokens can be converted.
-        converts = markets.is_outcome(nw.col("coin")) & directions.is_conversion(have)
+        converts = markets.is_outcome(nw.col("coin")) & fill_kinds.is_conversion(have)
         measures["conversions"] = nw.when(converts).then(nw.lit(1)).otherwise(nw.lit(0))
         measures["volume"] = nw.when(unknown | converts).then(nw.lit(0.0)).otherwise(volume)
     return measures

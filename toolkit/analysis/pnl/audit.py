@@ -10,13 +10,13 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
+from toolkit.analysis.common import columns, engines, fill_kinds, fixed_point, usd_values
 from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.owners import refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.mixed_accounts import check_one_account
 from toolkit.analysis.pnl.positions import PerpRule, add_spot, walk_positions
+from toolkit.analysis.pnl.single_account import check_one_account
 from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
 
 Rule = Literal["current", "2023"]
@@ -102,7 +102,7 @@ def audit(
     columns.require_columns(frame, fill_order.NEEDED, "fills")
     kind = columns.number_kind(frame, fill_order.NUMBERS, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
-    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
     read = fill_order.integer_fills(frame, sizes)
     order = fill_order.execution_order(frame, read)
     check_one_account(fills, frame, read, order)

@@ -28,9 +28,9 @@ from toolkit.analysis.common.usd_values import Prices
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.fill_order import SizeDecimals, size_decimals
-from toolkit.analysis.pnl.mixed_accounts import check_one_account
 from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import positions
+from toolkit.analysis.pnl.single_account import check_one_account
 from toolkit.contract.dexes import NOT_PERP, coin_dex
 from toolkit.errors import MissingColumns
 

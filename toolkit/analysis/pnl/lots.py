@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, directions, engines, usd_values
+from toolkit.analysis.common import columns, engines, fill_kinds, usd_values
 from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl import fill_order
@@ -139,7 +139,7 @@ def lots(
     if "closed_pnl" not in frame.columns:
         frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
     usd_values.warn_missing_tokens(frame, "fills")
-    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
     read = fill_order.integer_fills(frame, {})
     rows = order_by_chain(fills, frame, read)
     parts = _match_perps(read, rows, method)

@@ -11,13 +11,13 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
+from toolkit.analysis.common import columns, engines, fill_kinds, fixed_point, usd_values
 from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.owners import lower_address, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.mixed_accounts import check_one_account
+from toolkit.analysis.pnl.single_account import check_one_account
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
@@ -113,7 +113,7 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
         return all_accounts
     frame, kind = read_fills(fills)
     usd_values.warn_missing_tokens(frame, "fills")
-    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
     read = fill_order.integer_fills(frame, sizes)
     order = order_by_chain(fills, frame, read)
     walk = walk_positions(read, order)

@@ -9,7 +9,7 @@ import narwhals as nw
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, directions, engines, fixed_point, usd_values
+from toolkit.analysis.common import columns, engines, fill_kinds, fixed_point, usd_values
 from toolkit.analysis.common.by_account import run_by_account
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.owners import Accounts, account_names, keep_own_rows, lower_address
@@ -18,7 +18,7 @@ from toolkit.analysis.common.usd_values import CASH, Prices
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import order_by_chain, read_fills, take_rows
-from toolkit.analysis.pnl.trips import (
+from toolkit.analysis.pnl.trip_splits import (
     Conversions,
     FundingPayments,
     TokenPrices,
@@ -167,7 +167,7 @@ def _find_trips(
     """
     frame, kind = read_fills(fills, (*fill_order.NEEDED, "fee"))
     usd_values.warn_missing_tokens(frame, "fills")
-    directions.warn_missing_directions(frame, "fills")
+    fill_kinds.warn_missing_directions(frame, "fills")
     names = account_names(fills, account)
     whose = Accounts(frame, names)
     worth = _token_prices(frame, known, dexes)

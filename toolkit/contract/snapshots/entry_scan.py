@@ -6,11 +6,11 @@ from typing import Any, Final
 import numpy as np
 
 from toolkit.arrays import Bytes, Flags, Ints
-from toolkit.contract.snapshots.branches import Branches, branch_column, read_branches
 from toolkit.contract.snapshots.entry_layouts import EntryLayout, EntryLayouts
 from toolkit.contract.snapshots.entry_reader import ADDRESS, SLACK, EntryReader
+from toolkit.contract.snapshots.margin_branches import Branches, branch_column, read_branches
 from toolkit.contract.snapshots.unknown_values import RawValues, Spans
-from toolkit.contract.snapshots.value_ends import skip_values
+from toolkit.contract.snapshots.value_lengths import skip_values
 
 KEYED: Final = 2 + ADDRESS
 """The length of an address with the marker before it."""

@@ -23,7 +23,7 @@ from toolkit.contract.snapshots.entry_reader import (
 )
 from toolkit.contract.snapshots.messagepack import LONGEST_NAME
 from toolkit.contract.snapshots.unknown_values import TEXT, RawValues
-from toolkit.contract.snapshots.value_ends import skip_values
+from toolkit.contract.snapshots.value_lengths import skip_values
 from toolkit.errors import AnswerInvalid
 
 _HEADER: Final = 3  # bytes before an entry, which state the number of its values

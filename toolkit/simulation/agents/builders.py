@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from toolkit.contract.sources import Approval
-from toolkit.simulation.draws import party_address, random_stream
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.state import SimulationState
+from toolkit.simulation.random_draws import party_address, random_stream
 from toolkit.times import DAY, HOUR, MINUTE
 
 FEES_BPS = (1, 2, 3, 5, 10)

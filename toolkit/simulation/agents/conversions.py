@@ -14,7 +14,6 @@ from operator import attrgetter
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.rules.spot_cost import SWAPS, Basis, swap_tokens
 from toolkit.simulation.agents.spot_traders import OPENING_MS, spot_trader_numbers
-from toolkit.simulation.draws import random_stream
 from toolkit.simulation.engine.accounts import SPOT_MAKER, Account
 from toolkit.simulation.engine.exchange import Exchange, Transaction
 from toolkit.simulation.engine.orders import Ticket
@@ -22,6 +21,7 @@ from toolkit.simulation.engine.spot import cost_unit, move_tokens, spot_ticket, 
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import OUTCOMES, PAIRS, QUESTION, OutcomeMarket
 from toolkit.simulation.quantities import ONE_TOKEN
+from toolkit.simulation.random_draws import random_stream
 from toolkit.times import HOUR, MINUTE
 
 _MARKETS = {pair.coin: pair for pair in PAIRS}

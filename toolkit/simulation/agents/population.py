@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from toolkit.simulation.draws import pareto_draws, party_address, random_stream
 from toolkit.simulation.engine.accounts import (
     DORMANT,
     HEDGER,
@@ -13,6 +12,7 @@ from toolkit.simulation.engine.accounts import (
     Account,
 )
 from toolkit.simulation.markets import PERPS
+from toolkit.simulation.random_draws import pareto_draws, party_address, random_stream
 
 _STRATEGY_SHARES = (
     ("trend", 0.26),

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from toolkit.contract.order_states import GROUPS
-from toolkit.simulation.draws import random_stream
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.books import round_to_tick
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.orders import Ticket
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import PAIRS, PERPS
+from toolkit.simulation.random_draws import random_stream
 from toolkit.times import HOUR
 
 _REJECTIONS = GROUPS["rejected"]

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.draws import bell_draws, random_stream
 from toolkit.simulation.engine.accounts import HEDGER, SPOT_MAKER, Account
 from toolkit.simulation.engine.books import market_ticket, split_size
 from toolkit.simulation.engine.exchange import Exchange
@@ -17,6 +16,7 @@ from toolkit.simulation.engine.spot import best_spot_price, fill_spot_order, spo
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import FOLLOWED_PERPS, OUTCOMES, PAIRS, PERPS, QUESTION, Pair
 from toolkit.simulation.quantities import ONE_TOKEN
+from toolkit.simulation.random_draws import bell_draws, random_stream
 from toolkit.times import HOUR
 
 OPENING_MS = 6 * HOUR

@@ -11,7 +11,6 @@ import numpy as np
 
 from toolkit.arrays import Ints
 from toolkit.simulation.agents.builders import FEES_BPS
-from toolkit.simulation.draws import random_stream
 from toolkit.simulation.engine.accounts import DORMANT, Account
 from toolkit.simulation.engine.books import market_ticket, round_to_tick
 from toolkit.simulation.engine.exchange import Exchange
@@ -20,6 +19,7 @@ from toolkit.simulation.engine.prices import MINUTES_AN_HOUR, Prices
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import NATIVE_TOKEN, PERPS
 from toolkit.simulation.quantities import decimal_text
+from toolkit.simulation.random_draws import random_stream
 from toolkit.times import HOUR, MINUTE
 
 _TREND_MINUTES = 4 * MINUTES_AN_HOUR

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from toolkit.contract.records import LedgerDelta
-from toolkit.simulation.draws import party_address, random_stream
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import COLLATERAL, DEXES
 from toolkit.simulation.quantities import WEI_PER_MICRO, money_text
+from toolkit.simulation.random_draws import party_address, random_stream
 from toolkit.times import DAY, MINUTE
 
 _WITHDRAWAL_FEE = 1_000_000

@@ -6,13 +6,13 @@ from operator import attrgetter
 import numpy as np
 
 from toolkit.rules.twaps import SLICE_MS, SLICE_TYPE
-from toolkit.simulation.draws import random_stream
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.books import market_ticket, round_to_tick
 from toolkit.simulation.engine.orders import Twap
 from toolkit.simulation.engine.prices import Prices
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.markets import PERPS
+from toolkit.simulation.random_draws import random_stream
 from toolkit.times import HOUR, MINUTE
 
 _LATE_TWAPS = 8

@@ -16,7 +16,6 @@ from toolkit.contract.records import Fill, FundingRow, LedgerDelta, LedgerUpdate
 from toolkit.contract.sources import Approval
 from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.draws import transaction_hash
 from toolkit.simulation.engine.accounts import Account, FundingTotals, PerpTotals, TokenBalance
 from toolkit.simulation.engine.margin import (
     account_leverage,
@@ -29,6 +28,7 @@ from toolkit.simulation.engine.orders import Journal, Ticket
 from toolkit.simulation.engine.prices import Prices
 from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PERPS
 from toolkit.simulation.quantities import decimal_text, money_text, rounded_share
+from toolkit.simulation.random_draws import transaction_hash
 from toolkit.times import MINUTE
 
 DEX_INDEX = [DEXES.index(perp.dex) for perp in PERPS]

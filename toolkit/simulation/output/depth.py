@@ -21,11 +21,11 @@ from toolkit.contract.records import (
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import Book, depth_bands
 from toolkit.rules.slippage import average_prices
-from toolkit.simulation.draws import random_stream
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.prices import MINUTES_AN_HOUR, Prices
 from toolkit.simulation.markets import PERPS, delisting_time, tick_size
 from toolkit.simulation.quantities import decimal_text
+from toolkit.simulation.random_draws import random_stream
 from toolkit.times import MINUTE
 
 _SAMPLE_MINUTES = 15

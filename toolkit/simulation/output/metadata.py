@@ -25,7 +25,6 @@ from toolkit.contract.records import (
 from toolkit.contract.sources import Auction
 from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.draws import party_address
 from toolkit.simulation.markets import (
     COLLATERAL,
     COLLATERAL_TOKEN,
@@ -39,6 +38,7 @@ from toolkit.simulation.markets import (
     Perp,
 )
 from toolkit.simulation.quantities import decimal_text
+from toolkit.simulation.random_draws import party_address
 from toolkit.times import HOUR, SECOND
 
 _LISTED_SINGLE = 3

@@ -10,10 +10,10 @@ from typing import Any
 from toolkit.contract.records import Delegation, DelegatorEvent, DelegatorReward, DelegatorSummary
 from toolkit.contract.sources import DailyReward
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.draws import party_address, random_stream, transaction_hash
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.markets import NATIVE_TOKEN
 from toolkit.simulation.quantities import ONE_TOKEN, decimal_text, parse_units, rounded_share
+from toolkit.simulation.random_draws import party_address, random_stream, transaction_hash
 from toolkit.times import DAY, HOUR, MINUTE, to_ms
 
 COMMISSIONS = (0, 300, 400, 500, 1_000, 10_000)

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, MarketDepth, TwapRow
 from toolkit.contract.sources import AccountSnapshot, Auction, Sources, TwapSnapshot
 from toolkit.rules.twaps import SLICE_MS
-from toolkit.simulation.draws import random_stream
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.metadata import count_new_rounds, next_rounds
 from toolkit.simulation.output.snapshots import (
@@ -20,6 +19,7 @@ from toolkit.simulation.output.snapshots import (
     snapshot_name,
 )
 from toolkit.simulation.quantities import MICRO
+from toolkit.simulation.random_draws import random_stream
 from toolkit.times import MINUTE, SECOND, to_iso, to_ms
 
 LIVE_SNAPSHOT_MS = 20 * SECOND

@@ -12,8 +12,8 @@ import zstandard
 
 import toolkit as tk
 from toolkit.contract.compression import decompress
-from toolkit.local_service import InProcess, site_of
-from toolkit.service import Access, Key, Response, ServiceLimits, Site, Store, build_store
+from toolkit.local_service import InProcess, application_of
+from toolkit.service import Access, Application, Key, Response, ServiceLimits, Store, build_store
 from toolkit.simulation import World
 from toolkit.times import SECOND
 
@@ -21,24 +21,26 @@ KEY = {"authorization": "Bearer s3cret"}
 
 
 @pytest.fixture
-def site(store: Store) -> Site:
-    return Site(store, Access([Key("all", "s3cret")]), now_ms=lambda: 10**13, at_ms=lambda: 0)
+def application(store: Store) -> Application:
+    return Application(
+        store, Access([Key("all", "s3cret")]), now_ms=lambda: 10**13, at_ms=lambda: 0
+    )
 
 
-def test_health_needs_no_key(site: Site) -> None:
-    assert site.respond("GET", "/healthz", {}, b"").status == 200
+def test_health_needs_no_key(application: Application) -> None:
+    assert application.respond("GET", "/healthz", {}, b"").status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/info/", "/nope", "/info/x", "//"])
-def test_other_paths_are_not_found(site: Site, path: str) -> None:
-    got = site.respond("POST", path, KEY, b'{"type":"meta"}')
+def test_other_paths_are_not_found(application: Application, path: str) -> None:
+    got = application.respond("POST", path, KEY, b'{"type":"meta"}')
     assert got.status == 404
     assert got.content.startswith(b'{"error":')
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "PATCH", "HEAD", "BREW"])
-def test_other_methods_are_not_allowed(site: Site, method: str) -> None:
-    got = site.respond(method, "/info", KEY, b'{"type":"meta"}')
+def test_other_methods_are_not_allowed(application: Application, method: str) -> None:
+    got = application.respond(method, "/info", KEY, b'{"type":"meta"}')
     assert (got.status, got.headers["allow"]) == (405, "POST")
     assert got.content.startswith(b'{"error":')
 
@@ -58,18 +60,18 @@ def test_other_methods_are_not_allowed(site: Site, method: str) -> None:
     ],
 )
 def test_accepted_encoding_compresses(
-    site: Site, accepts: str, name: str | None, opened: Callable[[bytes], bytes]
+    application: Application, accepts: str, name: str | None, opened: Callable[[bytes], bytes]
 ) -> None:
     body = b'{"type":"meta"}'
-    plain = site.respond("POST", "/info", KEY, body)
+    plain = application.respond("POST", "/info", KEY, body)
     assert "content-encoding" not in plain.headers
     assert plain.headers["vary"] == "accept-encoding"
-    got = site.respond("POST", "/info", {**KEY, "accept-encoding": accepts}, body)
+    got = application.respond("POST", "/info", {**KEY, "accept-encoding": accepts}, body)
     assert got.headers.get("content-encoding") == name
     assert opened(got.content) == plain.content
 
 
-def test_stored_blocks_equal_plain_page(site: Site, store: Store) -> None:
+def test_stored_blocks_equal_plain_page(application: Application, store: Store) -> None:
     """Pages begin and end anywhere in a block, and some rows lose their builder."""
     sql = "SELECT address, count(*), count(builder) FROM fill JOIN account ON id = account"
     accounts = store.select_rows(f"{sql} GROUP BY account")
@@ -86,11 +88,13 @@ def test_stored_blocks_equal_plain_page(site: Site, store: Store) -> None:
             body = msgspec.json.encode(
                 {"type": "userFillsByTime", "user": user, "startTime": start, "limit": limit}
             )
-            plain = site.respond("POST", "/info", KEY, body).content
-            packed = site.respond("POST", "/info", {**KEY, "accept-encoding": "zstd"}, body)
+            plain = application.respond("POST", "/info", KEY, body).content
+            packed = application.respond("POST", "/info", {**KEY, "accept-encoding": "zstd"}, body)
             assert decompress(packed.content, 2**26) == plain
             for _ in range(2):  # the second time, its blocks are in memory
-                zipped = site.respond("POST", "/info", {**KEY, "accept-encoding": "gzip"}, body)
+                zipped = application.respond(
+                    "POST", "/info", {**KEY, "accept-encoding": "gzip"}, body
+                )
                 assert _read_first_member(zipped) == plain
             assert b'"builder"' not in plain
             assert len(msgspec.json.decode(plain)) <= limit
@@ -118,11 +122,11 @@ def _read_first_member(response: Response) -> bytes:
     ],
 )
 def test_long_search_is_502(
-    site: Site, store: Store, world: World, type: str, fields: dict[str, Any]
+    application: Application, store: Store, world: World, type: str, fields: dict[str, Any]
 ) -> None:
     body = msgspec.json.encode({"type": type, "user": world.examples["WHALE"], **fields})
-    assert site.respond("POST", "/info", KEY, body).status == 200
-    hurried = replace(site, limits=ServiceLimits(answer_seconds=0))
+    assert application.respond("POST", "/info", KEY, body).status == 200
+    hurried = replace(application, limits=ServiceLimits(answer_seconds=0))
     got = hurried.respond("POST", "/info", KEY, body)
     assert (got.status, got.content) == (502, b'{"error":"Timeout error"}')
 
@@ -160,25 +164,29 @@ class Hand:
 
 
 class Running(NamedTuple):
-    """A site whose clock the test sets, and a session with it."""
+    """An application whose clock the test sets, and a session with it."""
 
-    site: Site
+    application: Application
     clock: Hand
     session: tk.Session
 
     def bytes_of(self, request: dict[str, Any]) -> bytes:
-        got = self.site.respond("POST", "/info", KEY, msgspec.json.encode(request))
+        got = self.application.respond("POST", "/info", KEY, msgspec.json.encode(request))
         assert got.status == 200, got.content
         return got.content
 
 
 def run_on(store: Store, clock: Literal["fixed", "live"] = "live") -> Running:
     hand = Hand(store.about["now_ms"])
-    site = site_of(store, Access([Key("all", "s3cret")]), clock=clock, now_ms=hand)
+    application = application_of(store, Access([Key("all", "s3cret")]), clock=clock, now_ms=hand)
     session = tk.connect(
-        "http://local", "s3cret", transport=InProcess(site), now_ms=site.now_ms, default=False
+        "http://local",
+        "s3cret",
+        transport=InProcess(application),
+        now_ms=application.now_ms,
+        default=False,
     )
-    return Running(site, hand, session)
+    return Running(application, hand, session)
 
 
 @pytest.fixture
@@ -323,11 +331,11 @@ def test_live_answers_are_deterministic(world: World, tmp_path: Path) -> None:
         store.close()
 
 
-def test_history_does_not_change(running: Running, site: Site) -> None:
+def test_history_does_not_change(running: Running, application: Application) -> None:
     running.clock.move(3_600)
     for request in STANDS:
         body = msgspec.json.encode(request)
-        assert running.bytes_of(request) == site.respond("POST", "/info", KEY, body).content
+        assert running.bytes_of(request) == application.respond("POST", "/info", KEY, body).content
 
 
 def test_fixed_clock_changes_nothing(store: Store) -> None:

@@ -1,7 +1,7 @@
 """The service as a whole: from a request in bytes to a response in bytes.
 
 A socket (`toolkit.service.http`) and a transport in the same process
-(`toolkit.local_service.InProcess`) use the same `Site`. Clocks are arguments.
+(`toolkit.local_service.InProcess`) use the same `Application`. Clocks are arguments.
 """
 
 import json
@@ -15,13 +15,12 @@ from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import check_request, request_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
-from toolkit.service.access import Access, Key
 from toolkit.service.answers import HANDLERS
-from toolkit.service.blocks import PageEncoding
+from toolkit.service.api_keys import Access, Key
 from toolkit.service.encodings import choose_encoding, compress_response
 from toolkit.service.evidence import state_completeness
 from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
-from toolkit.service.live import LiveDocuments
+from toolkit.service.live_documents import LiveDocuments
 from toolkit.service.messages import (
     CheckedRequest,
     Response,
@@ -32,8 +31,9 @@ from toolkit.service.messages import (
 )
 from toolkit.service.mirror import Upstream, is_mirrored
 from toolkit.service.store import Store
+from toolkit.service.text_blocks import PageEncoding
 
-__all__ = ["Site"]
+__all__ = ["Application"]
 
 _METHODS: Final[dict[str, tuple[str, ...]]] = {"/info": ("POST",), "/healthz": ("GET", "HEAD")}
 
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class Application:
     """A service that responds to HTTP requests, however their bytes arrive.
 
     Parameters

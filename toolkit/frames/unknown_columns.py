@@ -12,7 +12,7 @@ import pyarrow as pa
 from toolkit.contract.columns import Column
 from toolkit.contract.fields import is_record
 from toolkit.display import snake_case
-from toolkit.frames.cells import STR, TEXT
+from toolkit.frames.nested_values import STR, TEXT
 
 __all__ = [
     "Extras",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from toolkit.analysis.common import directions, fixed_point
+from toolkit.analysis.common import fill_kinds, fixed_point
 from toolkit.analysis.pnl import fill_order
 
 
@@ -219,8 +219,8 @@ def mark_liquidations(found: Sequence[Trip], frame: nw.DataFrame[Any], account: 
     if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
         return
     closes = frame.select(
-        forced=directions.is_forced_close(have, account),
-        liquidated=directions.is_liquidation(have, account),
+        forced=fill_kinds.is_forced_close(have, account),
+        liquidated=fill_kinds.is_liquidation(have, account),
     )
     forced, liquidated = closes["forced"].to_list(), closes["liquidated"].to_list()
     for trip in found:
