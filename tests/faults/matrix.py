@@ -1,7 +1,7 @@
 """The matrix of faults: what each operation does with each fault, and whether it recovers.
 
 A cell is one operation and one fault. The fault hits one request of a pull of the tiny simulated
-exchange: each of several requests, one after the other. The cell has the worst outcome of these
+exchange: the first, the second, the middle or the last one. The cell has the worst outcome of these
 pulls. ``python -m tests.faults.matrix`` prints the table, and ``--write`` writes it into
 docs/faults.md; ``--runs`` is the number of pulls of a cell.
 """
@@ -317,38 +317,40 @@ UNDETECTED: Final = (
     Undetected(
         "flipped byte",
         (*HISTORIES, *LATEST, *WHOLE, *SNAPSHOT),
-        "neither JSON nor the frames of snapshots have a checksum: a digit that becomes another "
-        "digit is a valid number",
+        "neither JSON nor the compressed blocks of snapshots have a checksum, so a digit that "
+        "becomes another digit is a valid number",
     ),
     Undetected(
         "null",
         (*CURSORS, "slippageHistory", *LATEST, "metaAndAssetCtxs"),
-        "the specification allows null in some fields: the value is missing",
+        "the specification allows null in some fields, so the value seems to be missing",
     ),
     Undetected(
         "row dropped",
         ("userFillsByTime", "userFills"),
-        "no other row depends on the first and the last fill of a coin; a gap between fills of "
-        "tokens may be a transfer (`unproved` has the place)",
+        "no other row depends on the first and the last fill of a coin. A gap between fills of "
+        "tokens may be a transfer (`unproved` lists the place)",
     ),
     Undetected(
         "row dropped",
         ("builderApprovedFillsByTime",),
-        "as for `userFillsByTime`; and in a pause of an hour the approval may have been revoked",
+        "as for `userFillsByTime`. Also, an hour without fills may mean that the approval was "
+        "revoked",
     ),
     Undetected(
         "row dropped",
         ("builderApprovedFundingByTime",),
-        "no other row depends on the first and the last payment of a coin; if the position changed "
-        "between two payments, it may have been closed for the hour between them",
+        "no other row depends on the first and the last payment of a coin. If the positions before "
+        "and after a missing hour differ, the position may have been closed in this hour",
     ),
     Undetected(
         "row dropped",
         ("builderOrdersByTime", "historicalOrders", "userNonFundingLedgerUpdates"),
-        "the first and the last event of an order, and any ledger update, can be missing without a "
-        "contradiction in the other rows",
+        "no other row depends on the first and the last event of an order, or on a ledger update",
     ),
-    Undetected("row dropped", ("currentDepth",), "nothing states which markets there are"),
+    Undetected(
+        "row dropped", ("currentDepth",), "nothing in the answer states which markets exist"
+    ),
     Undetected(
         "rows swapped",
         ("metaAndAssetCtxs",),
@@ -359,7 +361,7 @@ UNDETECTED: Final = (
     Undetected(
         "page dropped",
         (*CURSORS[:3], "slippageHistory"),
-        "the first page is missing: the rows of the other pages do not contradict each other",
+        "the first page is missing, and the rows of the other pages fit together",
     ),
 )
 """The cells that can be wrong in silence although each fault hits one request only."""
@@ -369,17 +371,17 @@ UNCONFIRMED: Final = (
     Undetected(
         "page empty",
         (*CURSORS, "userNonFundingLedgerUpdates"),
-        "the first page is empty: the history seems to be empty",
+        "the first page is empty, so the history seems to be empty",
     ),
     Undetected(
         "page cut",
         CURSORS[:3],
-        "the first page is shorter than requested: the history seems to have one page",
+        "the first page is shorter than requested, so the history seems to have one page",
     ),
     Undetected(
         "page dropped",
         ("builderOrdersByTime", "userNonFundingLedgerUpdates"),
-        "the page after the first one is empty: the history seems to be empty",
+        "the service skips the only page and sends an empty one, so the history seems to be empty",
     ),
 )
 """Further cells that can be wrong in silence with the default of `confirm_end`."""
