@@ -1,7 +1,7 @@
 """Load on the service over a port, and what strangers can do to it.
 
-``python -m tests.load`` runs ``toolkit serve`` with the demo exchange and prints a table;
-``--write`` also writes it into docs/robustness.md. ``--seconds`` is the duration of each load.
+``python -m tests.load`` runs ``toolkit serve`` with the demo exchange and prints tables;
+``--write`` also writes them into docs/robustness.md. ``--seconds`` is the duration of each load.
 """
 
 import argparse
@@ -342,16 +342,16 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
     print_line(
         f"Measured on {date.today()}: {platform.machine()}, {os.cpu_count()} processors, Python "
         f"{platform.python_version()}, the {size} exchange. Clients and service share the machine. "
-        f"Its load before the measurement was {os.getloadavg()[0]:.0f}."
+        f"The load of the machine before the measurement was {os.getloadavg()[0]:.0f}."
     )
     print_line("")
     print_line(
-        f"{seconds:.0f} s of pages of 2,000 fills (zstd), beside 50 half-open and idle "
-        "connections, and ended by SIGTERM:"
+        f"Clients request pages of 2,000 fills (zstd) for {seconds:.0f} s. 50 other connections "
+        "are half-open or idle. SIGTERM ends the run."
     )
     print_line("")
     print_line(
-        "| connections | pages a second | errors other than 429 | p50 / p99 | slowest `/healthz` "
+        "| connections | pages per second | errors other than 429 | p50 / p99 | slowest `/healthz` "
         "| memory at the start / at the end | requests answered after SIGTERM |"
     )
     print_line("| --- | --- | --- | --- | --- | --- | --- |")
@@ -361,8 +361,11 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
             row = asyncio.run(measure_load(server, count, request, seconds))
         print_line(f"| {' | '.join(row)} |")
     print_line("")
-    print_line("| what | figure |")
-    print_line("| --- | --- |")
+    print_line("Pages of 2,000 fills for each second of processor time:")
+    print_line("")
+    pages = len(every["identity"])
+    print_line(f"| encoding | one page, repeated | {pages} different pages |")
+    print_line("| --- | --- | --- |")
     with run_service(size) as server:
         for encoding, requests in every.items():
             again = [page_request(user, "one", encoding)]
@@ -370,30 +373,33 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
                 asyncio.run(measure_pages(server, asked, seconds / 6))[0]
                 for asked in (again, requests)
             ]
-            print_line(
-                f"| pages of 2,000 fills a processor second, {encoding}: one page repeated; "
-                f"{len(requests)} pages in turn | {rates[0]:.0f}; {rates[1]:.0f} |"
-            )
-        for what, key in (("a greedy key with", "two"), ("a flood with a wrong key on", "none")):
+            print_line(f"| {encoding} | {rates[0]:.0f} | {rates[1]:.0f} |")
+        print_line("")
+        print_line("99 % of the requests of a key with few requests (p99) are answered within:")
+        print_line("")
+        print_line("| other connections | alone | beside them | ratio |")
+        print_line("| --- | --- | --- | --- |")
+        for what, key in (
+            ("60 busy connections of another key", "two"),
+            ("60 busy connections with a wrong key", "none"),
+        ):
             greedy = page_request(user, key, "zstd")
             quiet, beside = asyncio.run(measure_turns(server, user, greedy, seconds / 3))
-            print_line(
-                f"| p99 of a modest key: alone; beside {what} 60 connections | {quiet:.1f} ms; "
-                f"{beside:.1f} ms ({beside / quiet:.1f} times) |"
-            )
+            print_line(f"| {what} | {quiet:.1f} ms | {beside:.1f} ms | {beside / quiet:.1f} |")
+        print_line("")
+        print_line("| request | result |")
+        print_line("| --- | --- |")
         for what, data in (
             ("12,000 headers", many_headers()),
-            ("110,000 patterns", many_patterns()),
+            ("110,000 names in `market_names`", many_patterns()),
         ):
             cpu, status = asyncio.run(measure_refusal(server, data))
-            print_line(
-                f"| a request with {what} | status {status}, {cpu * 1_000:.0f} ms of processor |"
-            )
+            print_line(f"| {what} | status {status}, {cpu * 1_000:.0f} ms of processor time |")
     with run_service(size, files=300) as server:
         slowest, log = asyncio.run(measure_half_open(server, seconds / 3))
         print_line(
-            f"| 350 half-open connections, 300 file descriptors | `/healthz` within "
-            f"{slowest * 1_000:.0f} ms; {log} bytes of log |"
+            "| `/healthz`, beside 350 half-open connections, if the service may open 300 files | "
+            f"answered within {slowest * 1_000:.0f} ms; {log} bytes of log |"
         )
 
 
@@ -403,7 +409,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--size", default="demo", choices=("tiny", "demo", "large"))
     parser.add_argument(
-        "--write", action="store_true", help="write the table into docs/robustness.md"
+        "--write", action="store_true", help="write the tables into docs/robustness.md"
     )
     options = parser.parse_args()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
