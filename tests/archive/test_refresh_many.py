@@ -73,7 +73,7 @@ def test_other_history_fails_its_account_only(tmp_path: Path) -> None:
     )
     archive.refresh(tk.user_fills_by_time, USERS[5], START, session=other)
     session = fill_session(FILLS, users=USERS)
-    with pytest.raises(tk.Incomplete, match="1 of 40 failed") as caught:
+    with pytest.raises(tk.Incomplete, match="1 of 40 subjects failed") as caught:
         archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session)
     assert list(caught.value.failed) == [USERS[5]]
     assert len(caught.value.rows) == 39
@@ -83,7 +83,7 @@ def test_other_history_fails_its_account_only(tmp_path: Path) -> None:
 def test_refresh_continues_after_service_failure(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     session = fill_session(FILLS, users=USERS, through=lambda inner: StopsAfter(inner, 25))
-    with pytest.raises(tk.Incomplete, match="of 40 failed"):
+    with pytest.raises(tk.Incomplete, match="of 40 subjects failed"):
         archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session, page_size=50)
     kept = len(archived_rows(archive))
     assert 0 < kept < len(FILLS) * len(USERS)
@@ -147,7 +147,7 @@ def test_lost_worker_fails_one_account(tmp_path: Path) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     users = [*session.world["users"][:2], USERS[2], *session.world["users"][2:5]]
     archive = open_archive(tmp_path)
-    with pytest.raises(tk.Incomplete, match="1 of 6 failed") as caught:
+    with pytest.raises(tk.Incomplete, match="1 of 6 subjects failed") as caught:
         archive.refresh_many(
             tk.user_fills_by_time, users, 0, session=session, executor=ClientOfCluster()
         )
@@ -188,7 +188,7 @@ def test_wrong_executor_result_fails_one_account(fetch, nonsense, tmp_path: Path
     archive, users = open_archive(tmp_path), session.world["users"][:4]
     start = (0,) if fetch is tk.user_fills_by_time else ()
     # The first call is made in this thread, so the second one of the executor is the third one.
-    with pytest.raises(tk.Incomplete, match="1 of 4 failed") as caught:
+    with pytest.raises(tk.Incomplete, match="1 of 4 subjects failed") as caught:
         archive.refresh_many(fetch, users, *start, session=session, executor=Confused(nonsense))
     (user,) = caught.value.failed
     assert user == users[2]

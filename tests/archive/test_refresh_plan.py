@@ -1,4 +1,4 @@
-"""A snapshot shows which accounts moved, so that the others need no request."""
+"""A snapshot shows which accounts changed, so that the others need no request."""
 
 import json
 from collections import defaultdict
@@ -168,7 +168,7 @@ def test_accounts_with_position_are_asked_for_funding(exchange: Exchange, tmp_pa
     archive.refresh_many(tk.user_fills_by_time, other, session=session)
     early = archive.plan_refresh(tk.user_fills_by_time, users[:1], start=0, session=session)
     assert early.accounts["why"].tolist() == ["an earlier part of the range is missing"]
-    with pytest.raises(tk.ArchiveError, match="tell only which accounts moved"):
+    with pytest.raises(tk.ArchiveError, match="needs the history of an account"):
         archive.plan_refresh(tk.builder_orders_by_time, session=session)
     nobody = archive.plan_refresh(tk.user_fills_by_time, [], session=session)
     assert (nobody.to_ask, nobody.points, nobody.points_of_all) == ([], 2, 0)

@@ -78,7 +78,7 @@ def test_processes_return_errors_and_frames(session, users, processes) -> None:
     lent = tk.many(tk.borrow_lend_user_state, users, executor=processes, session=session)
     assert isinstance(lent, tk.BorrowLendState)
     assert lent.account["user"].tolist() == users
-    with pytest.raises(tk.Incomplete, match="1 of 3 failed") as caught:
+    with pytest.raises(tk.Incomplete, match="1 of 3 subjects failed") as caught:
         tk.many(tk.user_fills, [*users[:2], BAD], executor=processes, session=session)
     assert isinstance(caught.value.failed[BAD], tk.BadRequest)
     assert caught.value.rows["user"].unique().tolist() == users[:2]
@@ -114,7 +114,7 @@ def test_lost_worker_fails_its_subject_only(failure, at_submit, session, users) 
                 future.set_exception(failure)
             return future
 
-    with pytest.raises(tk.Incomplete, match="1 of 6 failed") as caught:
+    with pytest.raises(tk.Incomplete, match="1 of 6 subjects failed") as caught:
         tk.many(tk.user_fills, users, executor=Losing(), session=session)
     assert caught.value.rows["user"].unique().tolist() == [*users[:1], *users[2:]]
     (error,) = caught.value.failed.values()
@@ -145,7 +145,7 @@ def test_invalid_future_fails_its_subject_only(nonsense, session, users) -> None
             self.futures.append(future)
             return future
 
-    with pytest.raises(tk.Incomplete, match="1 of 6 failed") as caught:
+    with pytest.raises(tk.Incomplete, match="1 of 6 subjects failed") as caught:
         tk.many(tk.user_fills, users, executor=Confused(), session=session)
     assert caught.value.rows["user"].unique().tolist() == [*users[:1], *users[2:]]
     assert "the executor broke: TypeError: it" in str(caught.value.failed[users[1]])
@@ -253,7 +253,7 @@ def test_many_shows_one_progress_bar(users) -> None:
 
 
 def test_many_warns_of_failures(session, users) -> None:
-    with pytest.warns(IncompleteWarning, match="1 of 3 failed, first 0xbad"):
+    with pytest.warns(IncompleteWarning, match="1 of 3 subjects failed. The first is 0xbad"):
         some = tk.many(tk.user_fills, [users[0], BAD, users[1]], on_error="warn", session=session)
     facts = tk.provenance(some)
     assert facts["complete"] == "no"
@@ -270,7 +270,9 @@ def test_refused_key_ends_many() -> None:
     )
     session = connect("http://service.test", "key", transport=handler, default=False)
     many = [f"0x{number:040x}" for number in range(500)]
-    with pytest.raises(tk.Incomplete, match=r"500 of 500 failed.*Invalid API key") as caught:
+    with pytest.raises(
+        tk.Incomplete, match=r"500 of 500 subjects failed.*Invalid API key"
+    ) as caught:
         tk.many(tk.user_fills, many, session=session)
     assert list(caught.value.failed) == many
     assert session.counts.requests <= 8  # the first of each thread
@@ -310,7 +312,7 @@ def flaky_session(session: tk.Session, failing: set[str]) -> tuple[tk.Session, S
 def test_resume_fetches_failed_only(session, users, tmp_path) -> None:
     whole = tk.many(tk.user_fills_by_time, users, "2d", session=session)
     flaky, service = flaky_session(session, set(users[1:3]))
-    with pytest.raises(tk.Incomplete, match="2 of 6 failed") as caught:
+    with pytest.raises(tk.Incomplete, match="2 of 6 subjects failed") as caught:
         tk.many(tk.user_fills_by_time, users, "2d", session=flaky)
     service.failing.clear()
     caught.value.rows.to_parquet(tmp_path / "some.parquet")
@@ -552,7 +554,9 @@ def test_late_interrupt_keeps_rows(session, users, monkeypatch) -> None:
 
 
 def test_many_error_has_other_rows(session, users) -> None:
-    with pytest.raises(tk.Incomplete, match=r"1 of 3 failed, first 0xbad") as caught:
+    with pytest.raises(
+        tk.Incomplete, match=r"1 of 3 subjects failed. The first is 0xbad"
+    ) as caught:
         tk.many(tk.user_fills, [users[0], "0xbad", users[1]], session=session)
     assert list(caught.value.failed) == ["0xbad"]
     assert isinstance(caught.value.failed["0xbad"], tk.BadRequest)

@@ -207,8 +207,9 @@ class Archive:
         if failed:
             first = next(iter(failed))
             raise Incomplete(
-                f"{len(failed)} of {len(every)} failed, first {first}: {failed[first]} [the others "
-                "are archived; error.failed has every error; refresh again to continue]",
+                f"{len(failed)} of {len(every)} subjects failed. The first is {first}: "
+                f"{failed[first]}. The others are archived. Refresh again to continue "
+                "[error.failed has all errors]",
                 rows=done,
                 failed=failed,
             )
@@ -222,18 +223,18 @@ class Archive:
         start: Time | None = None,
         session: Session | None = None,
     ) -> RefreshPlan:
-        """Archive the latest account snapshot, and return which accounts have to be asked.
+        """Archive the latest account snapshot, and return which accounts need a refresh.
 
-        An account needs no request if its cash (its value less long positions plus short ones) is
+        An account needs no refresh if its cash (its value less long positions plus short ones) is
         the same in the latest snapshot and in one that is older than its archived range. Perp
         fills, funding payments and transfers into or out of this value change it, prices do not.
         If the value of an account has no spot balances, a snapshot does not show its spot fills
         and its spot, staking and token transfers. Nor does it show changes that cancel: a position
         that was opened and closed without a gain or a fee, a transfer into a subaccount and back,
-        or one between two dexes of the account.
-        Such transfers are rows of ``tk.user_non_funding_ledger_updates``, so its plan misses more
-        than that of fills. An account that is not asked keeps the end of its range, so a later
-        refresh brings these rows: refresh all from time to time.
+        or a transfer between two dexes of the account. Such transfers are rows of
+        ``tk.user_non_funding_ledger_updates``, so a plan for it misses more than a plan for fills.
+        If the plan does not select an account, its covered range does not grow, and its next
+        refresh fetches these rows. So refresh all accounts from time to time.
 
         Parameters
         ----------
@@ -242,7 +243,7 @@ class Archive:
         users : iterable of str, optional
             The accounts; by default all that are archived for `fetch`.
         start : Time, optional
-            The start of the range. An account whose archived range begins later is asked.
+            The start of the range. An account needs a refresh if its archived range begins later.
         session : Session, optional
             The session to use; the default session if not given. Its key needs the add-on of
             account snapshots.

@@ -1,11 +1,12 @@
-"""Which accounts moved since their last refresh: one snapshot instead of a request for each.
+"""Which accounts changed since their last refresh: one snapshot instead of a request for each.
 
 A snapshot has the value and the notionals of every account. Its cash is the value less the long
 positions plus the short ones. Prices do not change it. A perp fill, a funding payment and a
 transfer into or out of this value do. So an account needs no request if its cash is the same in the
 latest snapshot and in one that is older than the end of its covered range. `Archive.plan_refresh`
-says what a snapshot cannot show. Nothing false follows: an account that is not asked keeps the end
-of its range, and its next refresh fetches every row from there.
+says what a snapshot cannot show. This cannot make an archive claim too much: the covered range of
+an account without a refresh does not grow, and its next refresh fetches every row from the end of
+this range.
 """
 
 import json
@@ -42,18 +43,18 @@ _SAME: Final = "cash did not change"
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
-    """Which accounts a refresh has to ask, and what it costs.
+    """The accounts that need a refresh, and its cost.
 
     Attributes
     ----------
     operation : str
         The type of the operation.
     accounts : DataFrame
-        One row per account: ``user``; ``ask``, whether it needs a request; ``why``; and
+        One row per account: ``user``; ``ask``, whether it needs a refresh; ``why``; and
         ``covered_until``, the end of its archived range.
     points, points_of_all : int
-        The points of the snapshot and of one request for each account to ask; and of one request
-        for every account. Accounts with many new rows cost more, in the same way for both.
+        The points of the snapshot and one request for each account in `to_ask`; and the points of
+        one request for every account. Accounts with many new rows cost more in both cases.
     """
 
     operation: str
@@ -63,7 +64,7 @@ class RefreshPlan:
 
     @property
     def to_ask(self) -> list[str]:
-        """The accounts that need a request."""
+        """The accounts that need a refresh."""
         return [str(user) for user in self.accounts.loc[self.accounts["ask"], "user"]]
 
     def __str__(self) -> str:
@@ -77,7 +78,7 @@ class RefreshPlan:
 def make_refresh_plan(
     tables: ArchiveTables, operation: Operation, users: Sequence[str] | None, start_ms: int | None
 ) -> RefreshPlan:
-    """Return which accounts moved up to the latest archived snapshot; see `Archive.plan_refresh`.
+    """Return which accounts changed up to the latest archived snapshot; see `Archive.plan_refresh`.
 
     Raises
     ------
@@ -87,8 +88,8 @@ def make_refresh_plan(
     subjects = [parameter.python for parameter in operation.parameters if parameter.required]
     if not is_history(operation) or subjects[:1] != ["user"]:
         raise ArchiveError(
-            f"{operation.type}: account snapshots tell only which accounts moved. Plan the "
-            "history of an account, for example tk.user_fills_by_time"
+            f"{operation.type}: a plan needs the history of an account, because snapshots "
+            "show only accounts. Use for example tk.user_fills_by_time"
         )
     log = read_log(tables, None, operation.type)
     if users is None:
@@ -126,7 +127,7 @@ def make_refresh_plan(
 def _known_reason(
     ranges: Sequence[tuple[int, int]], start_ms: int | None, earlier: int | None
 ) -> str:
-    """Return why an account must be asked whatever the snapshots show; else an empty text."""
+    """Return why an account needs a refresh whatever the snapshots show; else an empty text."""
     if not ranges:
         return "nothing is archived"
     if len(ranges) > 1 or (start_ms is not None and start_ms < ranges[0][0]):
@@ -172,7 +173,7 @@ class _Snapshots:
             for name in ("account_value", "total_long_notional", "total_short_notional")
         )
         # ASSUMED: account values and notionals of a snapshot have the same prices. If they differ,
-        # accounts with positions are asked although they did not move.
+        # accounts with positions are refreshed although they did not change.
         frame = pd.DataFrame(
             {
                 "user": pd.Series(columns["user"], dtype="str").str.lower(),

@@ -99,8 +99,8 @@ def refresh(
         bool,
         typer.Option(
             "--moved",
-            help="Ask only accounts that moved since their last refresh, which one account "
-            "snapshot shows; without an account, of all archived ones.",
+            help="Refresh only accounts that changed since their last refresh, according to an "
+            "account snapshot. Without --user, check all archived accounts.",
         ),
     ] = False,
     seed: Annotated[

@@ -327,12 +327,12 @@ def _report_failures(
 ) -> None:
     """Warn that subjects failed, or raise Incomplete with the rows of the others."""
     first = next(iter(failed))
-    words = f"{len(failed)} of {subjects} failed, first {first}: {failed[first]}"
+    words = f"{len(failed)} of {subjects} subjects failed. The first is {first}: {failed[first]}"
     if on_error == "warn":
         warn_caller(words, IncompleteWarning)
         return
     raise Incomplete(
-        f"{words} [error.rows has the other rows, error.failed every error; continue with "
+        f"{words} [error.rows has the other rows, and error.failed has all errors. Continue with "
         "tk.many(..., resume=error)]",
         rows=joined,
         failed=failed,
