@@ -455,20 +455,20 @@ _NOTE: Final = (
     "what all operations have in common."
 )
 
-_EXTRA: Final = """The specification has 22 operations. The live service answers more, and other
-people's clients cannot start without some of them (docs/live_service.md, section 9). The local
-service answers the operations in this document by default, from its own tables.
-`toolkit serve --strict` and `tk.local(strict=True)` restrict it to the specification: then each of
-these operations is an unknown type (400), and the fields that the reference marks as beyond the
-specification are left out.
+_EXTRA: Final = """The specification has 22 operations. The live service answers further
+operations, and some third-party clients need them at start ([section 9](../live_service.md)). The
+local service answers the operations in this document by default. `toolkit serve --strict` and
+`tk.local(strict=True)` restrict it to the specification. It then refuses these operations as
+unknown types (status 400), and omits the fields that the reference marks as beyond the
+specification.
 
-These operations have no function of their own: `tk.info` sends a request, and `tk.frame` makes a
-frame of the answer. `tk.info` sends one request and returns one answer. It does not read further
-pages, and the live service may cut a long range (the exchange's public API cuts at 500 or 2,000
-rows). Times are Unix milliseconds.
+These operations have no fetch function. `tk.info` sends one request and returns one answer.
+`tk.frame` makes a frame of the answer. `tk.info` does not read further pages, and the live service
+may cut a long range (the exchange's public API cuts at 500 or 2,000 rows). Times are Unix
+milliseconds.
 
-An archive, or recorded answers, can serve {archived}. The service refuses the others with a 400,
-because their answers need data that an archive does not contain."""
+A service that serves an archive or recorded answers supports only {archived}. It refuses the
+others with status 400, because their answers need data that an archive does not contain."""
 
 
 _INDEX: Final = """# Reference
@@ -478,7 +478,7 @@ _INDEX: Final = """# Reference
 
 {operations}
 
-The local service answers more operations, as the live service does: see
+The local service also answers operations beyond the specification, as the live service does: see
 [operations beyond the specification](beyond.md).
 
 ## What all functions have in common

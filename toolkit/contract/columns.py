@@ -104,5 +104,5 @@ def _leaf_columns(record: type[Record]) -> Iterator[Column]:
                 missing=leaf.missing or not note.key,
                 expected=leaf.expected and expected,
                 beyond=leaf.beyond or note.beyond,
-                meaning=f"{field.meaning}: {leaf.meaning}" if note.prefix else leaf.meaning,
+                meaning=": ".join(filter(None, (note.prefix and field.meaning, leaf.meaning))),
             )

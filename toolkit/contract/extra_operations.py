@@ -1,7 +1,7 @@
 """Operations beyond the specification. docs/live_service.md, section 9.
 
-The live service answers them, some clients of other people cannot start without them, and the local
-service answers them by default. Each is a public operation of the exchange's info API. They have no
+Each is a public operation of the exchange's info API. The live service answers them, and some
+third-party clients need them at start. The local service answers them by default. They have no
 fetch function; `tk.info` sends them.
 """
 
@@ -40,7 +40,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             tuple[r.SpotMeta, list[r.SpotContext | None]],
             (Table(r.SpotMarketRow, "markets"), Table(r.SpotToken, "tokens"))),
         Operation("perpDexs", "market",
-            "The builder-deployed dexes; null stands for the native one.",
+            "The builder-deployed dexes; null stands for the native dex.",
             list[r.PerpDex | None], (Table(r.PerpDex),)),
         Operation("allMids", "market", "The mid price of every market.",
             dict[str, str], (Table(r.MidRow),), (DEX,),
@@ -50,20 +50,21 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.FundingRate], (Table(r.FundingRate),), (COIN, START, END),
             key=("time",), paging="forward"),
         Operation("candleSnapshot", "market",
-            "Candles of a coin, computed from its trades; the latest 5,000.",
+            "The latest 5,000 candles of a coin, computed from its trades.",
             list[r.Candle], (Table(r.Candle),),
             (replace(COIN, within="req"),
              Parameter(
                  "interval", "interval", "interval", "length of a candle", True, within="req"),
              replace(START, within="req"), replace(END, within="req"))),
         Operation("l2Book", "market",
-            "The order book of a coin, 20 levels a side at most; null where there is none.",
+            "The order book of a coin, at most 20 levels on each side; null if there is no book.",
             r.L2Book | None, (Table(r.BookLevelRow),),
             (COIN,
              Parameter("nSigFigs", "n_sig_figs", "whole",
-                 "significant digits that prices are rounded to, away from mid", least=2, most=5),
+                 "significant digits of prices, which are rounded away from the mid price",
+                 least=2, most=5),
              Parameter("mantissa", "mantissa", "whole",
-                 "with 5 digits: the last one is a multiple of 1, 2 or 5", least=1, most=5)),
+                 "if nSigFigs is 5: the last digit is a multiple of 1, 2 or 5", least=1, most=5)),
             from_archive=True),
         Operation("outcomeMeta", "market", "The outcome markets and their questions.",
             r.OutcomeMeta, (Table(r.Outcome, "outcomes"), Table(r.OutcomeQuestion, "questions"))),
@@ -81,11 +82,11 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.FundingRow], (Table(r.FundingRow, omits=("user",)),), (USER, _ANY_START, END),
             key=("time", "delta.coin"), paging="forward", points=_HISTORY_POINTS,
             from_archive=True),
-        Operation("openOrders", "orders", "The orders of a user that are open, newest first.",
+        Operation("openOrders", "orders", "The open orders of a user, newest first.",
             list[r.OpenOrder], (Table(r.OpenOrder),), (USER, DEX),
             from_archive=True),
         Operation("frontendOpenOrders", "orders",
-            "The orders of a user that are open, newest first, with triggers and types.",
+            "The open orders of a user with triggers and types, newest first.",
             list[r.Order], (Table(r.Order),), (USER, DEX),
             from_archive=True),
         Operation("orderStatus", "orders",
@@ -99,22 +100,23 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             subject=("dex", "user"), part_of="batchClearinghouseStates", from_archive=True),
         Operation("spotClearinghouseState", "accounts", "The spot balances of an account.",
             r.SpotState, (Table(r.SpotBalance),), (USER,)),
-        Operation("userVaultEquities", "accounts", "What a user has in vaults.",
+        Operation("userVaultEquities", "accounts", "The equity of a user in vaults.",
             list[r.VaultEquity], (Table(r.VaultEquity),), (USER,)),
         Operation("subAccounts", "accounts", "The sub-accounts of a user, with their states.",
             list[r.SubAccount] | None, (Table(r.SubAccountRow),), (USER,)),
         Operation("userRole", "accounts",
-            "What an address is: user, vault, agent, sub-account or missing.",
+            "The role of an address: user, vault, agent, sub-account or missing.",
             r.UserRole, (Table(r.UserRole),), (USER,)),
         Operation("userFees", "accounts", "The fee rates and the daily volume of a user.",
             r.UserFees, (Table(r.UserFees),), (USER,)),
         Operation("userRateLimit", "accounts",
-            "How many requests a user has sent to the exchange, and may send.",
+            "The number of requests that a user has sent to the exchange, and the limit.",
             r.UserRateLimit, (Table(r.UserRateLimit),), (USER,)),
         Operation("portfolio", "accounts",
             "Account value and PnL of a user over a day, a week, a month and all time.",
             list[tuple[str, r.Portfolio]], (Table(r.PortfolioRow),), (USER,)),
-        Operation("delegatorSummary", "staking", "What a user has staked, delegated or not.",
+        Operation("delegatorSummary", "staking",
+            "The staked balance of a user: delegated and undelegated.",
             r.DelegatorSummary, (Table(r.DelegatorSummary),), (USER,)),
         Operation("delegatorHistory", "staking", "The changes of a user's stake, newest first.",
             list[r.DelegatorEvent], (Table(r.DelegatorEvent),), (USER,)),
@@ -125,13 +127,13 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
         Operation("referral", "accounts", "The referrals of a user, and their rewards.",
             Any, (), (USER,)),
         Operation("spotDeployState", "auctions",
-            "The spot tokens that a user is deploying, and the auction for it.",
+            "The spot tokens that a user is deploying, and their auction.",
             Any, (), (USER,)),
         Operation("userAbstraction", "accounts",
-            "How a user's balances of perps, dexes and spot belong together.",
+            "The account mode of a user: separate or unified balances.",
             Any, (), (USER,)),
         Operation("userDexAbstraction", "accounts",
-            "Whether dexes draw on a user's other balances; null where never set.",
+            "Whether dexes may use the other balances of a user; null if the user never set it.",
             Any, (), (USER,)),
         Operation("userToMultiSigSigners", "accounts",
             "The signers of a multi-signature account; null for other accounts.",
@@ -139,7 +141,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
     )
 }
 # fmt: on
-"""Every operation beyond the specification by its type, ordered by topic.
+"""Each operation beyond the specification by its type, ordered by topic.
 
 No record describes the answer of an operation without tables."""
 
@@ -159,7 +161,7 @@ def find_operation(type: str, *, strict: bool = False) -> Operation | None:
 
 
 def known_operation(type: str) -> Operation:
-    """Return the operation of a type, or a stand-in if the contract does not know it.
+    """Return the operation of a type, or a placeholder if the contract does not know it.
 
     >>> known_operation("userFunding").points, known_operation("portfolioState").topic
     (10, '')

@@ -63,7 +63,7 @@ class Kind:
     ) -> msgspec.Meta:
         """Return the annotation of a field.
 
-        - ``meaning``: one line for the docs
+        - ``meaning``: one line for the docs; empty if the meanings in a nested record suffice
         - ``prefix``: a prefix for the column names of a nested record, to keep them unique
         - ``missing_reason``: why readers accept that the field is missing although the
           specification requires it: which known answers do not have it

@@ -80,9 +80,9 @@ class Position(Record, kw_only=True):
     szi: Annotated[str, SIZE("position size; negative: short", key=True)]
     unrealized_pnl: Annotated[str, USD("unrealised PnL; negative: a loss")]
     max_leverage: Annotated[Whole, COUNT("maximum leverage of the coin", beyond=1)] = UNSET
-    cum_funding: Annotated[
-        CumFunding | UnsetType, NESTED("cumulative funding", prefix="cum_funding_", beyond=1)
-    ] = UNSET
+    cum_funding: Annotated[CumFunding | UnsetType, NESTED("", prefix="cum_funding_", beyond=1)] = (
+        UNSET
+    )
 
 
 class AssetPosition(Record, kw_only=True):
@@ -198,7 +198,9 @@ class VaultEquity(Record, kw_only=True):
 
     vault_address: Annotated[str, ADDRESS("vault")]
     equity: Annotated[str, USD("value of the user's share")]
-    locked_until_timestamp: Annotated[int | UnsetType, TIME("when it may be withdrawn")] = UNSET
+    locked_until_timestamp: Annotated[
+        int | UnsetType, TIME("time from which it may be withdrawn")
+    ] = UNSET
 
 
 class SubAccount(Record, kw_only=True):
@@ -206,7 +208,7 @@ class SubAccount(Record, kw_only=True):
 
     name: Annotated[str, TEXT("name of the sub-account")]
     sub_account_user: Annotated[str, ADDRESS("sub-account")]
-    master: Annotated[str, ADDRESS("account it belongs to")]
+    master: Annotated[str, ADDRESS("account that owns the sub-account")]
     clearinghouse_state: Annotated[ClearinghouseState, ROWS("its perp account")]
     spot_state: Annotated[SpotState, ROWS("its spot balances")]
 
@@ -216,30 +218,30 @@ class SubAccountRow(Record, kw_only=True):
 
     name: Annotated[str, TEXT("name of the sub-account")]
     sub_account_user: Annotated[str, ADDRESS("sub-account")]
-    master: Annotated[str, ADDRESS("account it belongs to")]
+    master: Annotated[str, ADDRESS("account that owns the sub-account")]
 
 
 class UserRole(Record, kw_only=True):
     """The role of an address."""
 
     role: Annotated[str, WORD("user, vault, agent, subAccount or missing")]
-    data: Annotated[object | UnsetType, NESTED("whose agent or sub-account it is")] = UNSET
+    data: Annotated[object | UnsetType, NESTED("account of the agent or sub-account")] = UNSET
 
 
 class UserFees(Record, kw_only=True):
     """The fee rates of a user."""
 
     daily_user_vlm: Annotated[list[object], NESTED("volume of each of the last days")]
-    fee_schedule: Annotated[object, NESTED("the exchange's rates")]
+    fee_schedule: Annotated[object, NESTED("fee rates of the exchange")]
     user_cross_rate: Annotated[str, RATE("taker fee on perps")]
     user_add_rate: Annotated[str, RATE("maker fee on perps; negative: rebate")]
     user_spot_cross_rate: Annotated[str, RATE("taker fee on spot")]
     user_spot_add_rate: Annotated[str, RATE("maker fee on spot; negative: rebate")]
     active_referral_discount: Annotated[str, RATE("discount by referral")]
-    trial: Annotated[object | None, NESTED("fee trial; missing when there is none")]
+    trial: Annotated[object | None, NESTED("fee trial; missing if there is none")]
     fee_trial_escrow: Annotated[Text, AMOUNT("fees held back by a trial")] = UNSET
     next_trial_available_timestamp: Annotated[
-        int | UnsetType | None, TIME("when the next trial may begin")
+        int | UnsetType | None, TIME("time from which the next trial may begin")
     ] = UNSET
     staking_link: Annotated[object | None, NESTED("linked staking account")] = None
     active_staking_discount: Annotated[object | None, NESTED("discount by staking")] = None
@@ -249,9 +251,11 @@ class UserRateLimit(Record, kw_only=True):
     """The number of requests that an address can send to the exchange."""
 
     cum_vlm: Annotated[str, USD("volume traded so far")]
-    n_requests_used: Annotated[int, COUNT("requests used")]
-    n_requests_cap: Annotated[int, COUNT("requests allowed")]
-    n_requests_surplus: Annotated[int | UnsetType, COUNT("requests bought")] = UNSET
+    n_requests_used: Annotated[int, COUNT("number of requests sent")]
+    n_requests_cap: Annotated[int, COUNT("number of requests allowed")]
+    n_requests_surplus: Annotated[
+        int | UnsetType, COUNT("additional requests that the user bought")
+    ] = UNSET
 
 
 class Portfolio(Record, kw_only=True):
@@ -265,8 +269,8 @@ class Portfolio(Record, kw_only=True):
 class PortfolioRow(Record, kw_only=True):
     """The value and PnL of an account at one moment of one period, as a row."""
 
-    period: Annotated[str, WORD("day, week, month or allTime; perp in front: perps only")]
-    time: Annotated[int, TIME("when")]
+    period: Annotated[str, WORD("day, week, month or allTime; perpDay and so on: perps only")]
+    time: Annotated[int, TIME("time of the values")]
     account_value: Annotated[str, USD("account value")]
     pnl: Annotated[str | None, USD("PnL since the period began")]
     vlm: Annotated[str, USD("volume traded in the whole period")]

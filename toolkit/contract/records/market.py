@@ -217,17 +217,21 @@ class PerpDex(Record, kw_only=True):
 
     name: Annotated[str, WORD("dex name")]
     full_name: Annotated[str, TEXT("long name")]
-    deployer: Annotated[str, ADDRESS("deployer")]
-    oracle_updater: Annotated[str | None, ADDRESS("who sets its oracle prices")]
-    fee_recipient: Annotated[str | None, ADDRESS("who gets the deployer's fees")]
+    deployer: Annotated[str, ADDRESS("address of the deployer")]
+    oracle_updater: Annotated[str | None, ADDRESS("address that sets the oracle prices")]
+    fee_recipient: Annotated[str | None, ADDRESS("address that receives the deployer's fees")]
     asset_to_streaming_oi_cap: Annotated[
         list[object] | UnsetType, NESTED("pairs of coin and open-interest cap in USD")
     ] = UNSET
     sub_deployers: Annotated[
-        list[object] | UnsetType, NESTED("pairs of action and addresses that may do it")
+        list[object] | UnsetType, NESTED("pairs of an action and the addresses that may perform it")
     ] = UNSET
-    deployer_fee_scale: Annotated[Text, RATE("share of fees that the deployer adds")] = UNSET
-    last_deployer_fee_scale_change_time: Annotated[Text, TEXT("when it last changed")] = UNSET
+    deployer_fee_scale: Annotated[
+        Text, RATE("fee of the deployer, as a share of the exchange's fee")
+    ] = UNSET
+    last_deployer_fee_scale_change_time: Annotated[
+        Text, TEXT("time of the last change of deployer_fee_scale")
+    ] = UNSET
     asset_to_funding_multiplier: Annotated[
         list[object] | UnsetType, NESTED("pairs of coin and funding multiplier")
     ] = UNSET
@@ -301,7 +305,7 @@ class ExchangeStatus(Record, kw_only=True):
     """The state of the exchange."""
 
     time: Annotated[int, TIME("present time of the exchange")]
-    special_statuses: Annotated[object | None, NESTED("special states; missing when none")]
+    special_statuses: Annotated[object | None, NESTED("special states; missing if there are none")]
 
 
 class AuctionStatus(Record, kw_only=True):

@@ -31,11 +31,11 @@ class SpotToken(Record, kw_only=True):
     wei_decimals: Annotated[int, COUNT("decimal places of amounts on the chain")]
     index: Annotated[int, ID("index of the token")]
     token_id: Annotated[str, TEXT("identifier, 0x and 32 hex digits")]
-    is_canonical: Annotated[bool, FLAG("whether its name is unique and reserved")]
-    evm_contract: Annotated[object | None, NESTED("contract on the EVM; missing when none")]
+    is_canonical: Annotated[bool, FLAG("whether the exchange reserves the name for this token")]
+    evm_contract: Annotated[object | None, NESTED("contract on the EVM; missing if there is none")]
     full_name: Annotated[str | None, TEXT("long name")]
     deployer_trading_fee_share: Annotated[
-        Text, RATE("share of trading fees that the deployer gets")
+        Text, RATE("share of trading fees that the deployer receives")
     ] = UNSET
 
 
@@ -45,7 +45,7 @@ class SpotPair(Record, kw_only=True):
     tokens: Annotated[list[int], NESTED("indexes of the base and the quote token")]
     name: Annotated[str, COIN("name: BASE/QUOTE, or `@` and the index")]
     index: Annotated[int, ID("index of the pair")]
-    is_canonical: Annotated[bool, FLAG("whether its name is unique and reserved")]
+    is_canonical: Annotated[bool, FLAG("whether the exchange reserves the name for this market")]
 
 
 class SpotMeta(Record, kw_only=True):
@@ -58,10 +58,10 @@ class SpotMeta(Record, kw_only=True):
 class SpotContext(Record, kw_only=True):
     """The state of one spot market."""
 
-    prev_day_px: Annotated[str, PRICE("price a day before")]
+    prev_day_px: Annotated[str, PRICE("price 24 hours ago")]
     day_ntl_vlm: Annotated[str, USD("volume of the last day")]
     mark_px: Annotated[str, PRICE("mark price")]
-    mid_px: Annotated[str | None, PRICE("mid price; missing when the book is empty")]
+    mid_px: Annotated[str | None, PRICE("mid price; missing if the book is empty")]
     circulating_supply: Annotated[str, AMOUNT("circulating supply of the base token")]
     coin: Annotated[str, COIN("name of the spot market")]
     total_supply: Annotated[Text, AMOUNT("total supply of the base token")] = UNSET
@@ -72,7 +72,7 @@ class SpotMarketRow(Record, kw_only=True):
     """One spot market with its state, as a row."""
 
     pair: Annotated[SpotPair, NESTED("the market")]
-    context: Annotated[SpotContext, NESTED("its state", prefix="ctx_")]
+    context: Annotated[SpotContext, NESTED("", prefix="ctx_")]
 
 
 class SpotBalance(Record, kw_only=True):
@@ -96,8 +96,8 @@ class Outcome(Record, kw_only=True):
 
     outcome: Annotated[int, ID("index of the outcome")]
     name: Annotated[str, TEXT("name")]
-    description: Annotated[str, TEXT("what it says, with its terms")]
-    side_specs: Annotated[list[object], NESTED("its two sides: names, and tokens if known")]
+    description: Annotated[str, TEXT("text of the outcome, with its terms")]
+    side_specs: Annotated[list[object], NESTED("the two sides: names, and tokens if known")]
 
 
 class OutcomeQuestion(Record, kw_only=True):
@@ -105,12 +105,12 @@ class OutcomeQuestion(Record, kw_only=True):
 
     question: Annotated[int, ID("index of the question")]
     name: Annotated[str, TEXT("name")]
-    description: Annotated[str, TEXT("what it asks, with its terms")]
-    fallback_outcome: Annotated[int, ID("outcome that wins when no named one does")]
-    named_outcomes: Annotated[list[int], NESTED("indexes of its named outcomes")]
-    settled_named_outcomes: Annotated[list[int] | UnsetType, NESTED("those that are settled")] = (
-        UNSET
-    )
+    description: Annotated[str, TEXT("text of the question, with its terms")]
+    fallback_outcome: Annotated[int, ID("outcome that wins if no named outcome wins")]
+    named_outcomes: Annotated[list[int], NESTED("indexes of the named outcomes")]
+    settled_named_outcomes: Annotated[
+        list[int] | UnsetType, NESTED("indexes of the named outcomes that are settled")
+    ] = UNSET
 
 
 class OutcomeMeta(Record, kw_only=True):

@@ -33,21 +33,23 @@ class DelegatorSummary(Record, kw_only=True):
 
     delegated: Annotated[str, AMOUNT("delegated to validators", unit="native token")]
     undelegated: Annotated[str, AMOUNT("staked, but not delegated", unit="native token")]
-    total_pending_withdrawal: Annotated[str, AMOUNT("on its way out", unit="native token")]
-    n_pending_withdrawals: Annotated[int, COUNT("withdrawals on their way out")]
+    total_pending_withdrawal: Annotated[
+        str, AMOUNT("amount of pending withdrawals", unit="native token")
+    ]
+    n_pending_withdrawals: Annotated[int, COUNT("number of pending withdrawals")]
 
 
 class DelegatorEvent(Record, kw_only=True):
     """A change of a user's stake or delegations."""
 
-    time: Annotated[int, TIME("when it happened")]
+    time: Annotated[int, TIME("time of the change")]
     hash: Annotated[str, TEXT("transaction hash")]
-    delta: Annotated[object, NESTED("what changed: delegate, cDeposit or withdrawal")]
+    delta: Annotated[object, NESTED("the change: delegate, cDeposit or withdrawal")]
 
 
 class DelegatorReward(Record, kw_only=True):
     """A staking reward of one day."""
 
-    time: Annotated[int, TIME("when it was distributed")]
+    time: Annotated[int, TIME("time of the distribution")]
     source: Annotated[str, WORD("delegation or commission")]
     total_amount: Annotated[str, AMOUNT("reward", unit="native token")]
