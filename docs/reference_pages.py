@@ -467,8 +467,8 @@ These operations have no fetch function. `tk.info` sends one request and returns
 may cut a long range (the exchange's public API cuts at 500 or 2,000 rows). Times are Unix
 milliseconds.
 
-A service that serves an archive or recorded answers supports only {archived}. It refuses the
-others with status 400, because their answers need data that an archive does not contain."""
+A service that serves an archive or recorded answers supports only these operations of this document:
+{archived}. It refuses the others with status 400, because their answers need data that an archive does not contain."""
 
 
 _INDEX: Final = """# Reference
@@ -478,21 +478,21 @@ _INDEX: Final = """# Reference
 
 {operations}
 
-The local service also answers operations beyond the specification, as the live service does: see
+Like the live service, the local service also answers
 [operations beyond the specification](beyond.md).
 
 ## What all functions have in common
 
 - Required arguments and the range of time are positional. All other arguments are keywords.
 - `numbers` is the form of number columns: `"float"` (float64), `"exact"` (decimals with 18 digits
-  after the point) or `"text"` (the text of the wire). These pages show the dtypes of `"float"`.
+  after the point) or `"text"` (the text that the service sent). These pages show the dtypes of `"float"`.
 - `session` is the session that sends the request. By default it is the last one that `tk.connect`
   or `tk.local` made.
 - A time is one of: whole milliseconds, ISO text (`"2025-09-01"`, `"2025-09-01T12:30:00+02:00"`), a
   date, a datetime, or an age that counts back from now (`"90s"`, `"15m"`, `"4h"`, `"7d"`, `"2w"`).
   A time without a zone is UTC. A range includes both ends.
 - `page_size` is the number of rows of one request, and `max_rows` the number of rows in all. Paged
-  functions read all pages. If they cannot, they raise `Incomplete`, which carries the rows so far.
+  functions read all pages. If they cannot, they raise `Incomplete`, which has the rows so far.
   With `on_incomplete="warn"` they return these rows and mark the frame as incomplete.
 - A frame always has all its columns, in this order and with these dtypes, even if it is empty. "May
   be missing" means that the value can be absent or null on the wire.

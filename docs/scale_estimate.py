@@ -24,7 +24,7 @@ LARGEST: Final = 0.01
 """Share of all fills that the largest account has (assumed)."""
 SNAPSHOT_POINTS: Final = 2
 SNAPSHOTS_A_DAY: Final = 720
-"""Snapshots of all accounts that may be requested in a day: 5 in 10 minutes."""
+"""The most snapshots of all accounts in a day: the service allows 5 in 10 minutes."""
 SORTED_BYTES: Final = 400
 """Temporary bytes of a row that is compacted: docs/archive.md."""
 FILE_MB: Final = 256
@@ -118,15 +118,15 @@ def scale_page(sections: Mapping[str, Mapping[str, Any]]) -> str:
     rates = measured_rates(sections)
     figures = {figure["what"]: figure["value"] for figure in sections["test_growth"]["figures"]}
     lines = [
-        "# A whole exchange for a year, on paper",
+        "# Estimate: a whole exchange for a year",
         "",
-        f"The size: {FILLS:,} fills, {ACCOUNTS:,} accounts, {PERPS} perps, {YEAR_DAYS} days. "
+        f"The size is {FILLS:,} fills, {ACCOUNTS:,} accounts, {PERPS} perps and {YEAR_DAYS} days. "
         "`python docs/benchmark_pages.py` computes this document from the growth that `make bench` "
-        f"measured ([benchmarks](benchmarks.md), {sections['test_growth']['date']}). It assumes "
-        "that time and memory for each row stay those of the largest measured size. So it is an "
-        "estimate; if other programs disturbed the measurement, it is too high. That one account "
-        f"has {LARGEST:.0%} of all fills, and that {MOVING:.0%} of the accounts trade on one day, "
-        "are assumptions, too.",
+        f"measured ([benchmarks](benchmarks.md), {sections['test_growth']['date']}). The estimate "
+        "assumes that time and memory for each row are those of the largest measured size. If "
+        "other programs disturbed the measurement, the estimate is too high. Two more figures are "
+        f"assumptions: one account has {_percent(LARGEST)} of all fills, and {_percent(MOVING)} of "
+        "the accounts trade on a given day.",
         "",
         *_storage_lines(figures["bytes of an archived fill"]),
         *_fetch_lines(rates),
@@ -145,17 +145,20 @@ def _storage_lines(bytes_a_row: float) -> list[str]:
             ("what", "figure"),
             [
                 ("fills a day", f"{A_DAY:,.0f}"),
-                ("fills of an account, mean", f"{AN_ACCOUNT:,.0f}"),
-                ("fills of the largest account, if it has 1 % of all", f"{FILLS * LARGEST:,.0f}"),
+                ("fills of an account, on average", f"{AN_ACCOUNT:,.0f}"),
+                (
+                    f"fills of the largest account, {_percent(LARGEST)} of all",
+                    f"{FILLS * LARGEST:,.0f}",
+                ),
                 ("bytes of an archived fill, measured", f"{bytes_a_row:.0f}"),
                 ("bytes of the archive", _bytes(total)),
                 (f"files of {FILE_MB} MB", f"{total / FILE_MB / 1e6:,.0f}"),
                 (
-                    f"commits of a refresh of all accounts, {ACCOUNTS_PER_COMMIT} accounts in each",
+                    f"commits of a refresh of all accounts, with {ACCOUNTS_PER_COMMIT} accounts each",
                     f"{ACCOUNTS // ACCOUNTS_PER_COMMIT:,}",
                 ),
-                ("partitions by month; bytes of one", f"12; {_bytes(total / 12)}"),
-                ("partitions by day; bytes of one", f"{YEAR_DAYS}; {_bytes(total / YEAR_DAYS)}"),
+                ("size of each of 12 partitions by month", _bytes(total / 12)),
+                (f"size of each of {YEAR_DAYS} partitions by day", _bytes(total / YEAR_DAYS)),
             ],
         ),
         "",
@@ -168,7 +171,9 @@ def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
     loads = {
         "the year, once": requests * PAGE_POINTS,
         "each day, every account": (ACCOUNTS + A_DAY / (PAGE - 1)) * PAGE_POINTS,
-        f"each day, the {MOVING:.0%} of the accounts that moved": (moving + A_DAY / (PAGE - 1))
+        f"each day, the {_percent(MOVING)} of the accounts that changed": (
+            moving + A_DAY / (PAGE - 1)
+        )
         * PAGE_POINTS
         + SNAPSHOT_POINTS * SNAPSHOTS_A_DAY,
     }
@@ -183,15 +188,16 @@ def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
         "",
         f"A page has {PAGE:,} rows and costs {PAGE_POINTS} points. In a long history each page "
         f"brings {PAGE - 1:,} new rows, because the last tie of a page is requested "
-        "again (counted as one row), and each account has one last page more. The year takes "
+        "again (counted as one row). Each account needs one additional page, its last. The year takes "
         f"{requests:,.0f} requests. "
         "An account of two pages or more needs one more request, which confirms the end of its "
-        f"history, unless `confirm_end=False`: at most {ACCOUNTS:,} requests more. "
-        "The last line adds "
-        f"{SNAPSHOT_POINTS * SNAPSHOTS_A_DAY:,} points for {SNAPSHOTS_A_DAY} snapshots of all "
-        "accounts, which show the accounts that moved.",
+        f"history, unless `confirm_end=False`. These are at most {ACCOUNTS:,} more requests. "
+        "The last row of the table contains "
+        f"{SNAPSHOT_POINTS * SNAPSHOTS_A_DAY:,} points for snapshots of all accounts, which show "
+        f"the accounts that changed: the service allows {SNAPSHOTS_A_DAY} snapshots a day, and this "
+        "estimate requests all of them.",
         "",
-        *table(("what", "points", *(f"at {quota:,} a minute" for quota in QUOTAS)), rows),
+        *table(("what", "points", *(f"at {quota:,} points a minute" for quota in QUOTAS)), rows),
         "",
         f"Processor time of the client: {_hours(FILLS * fetch)} to fetch and check all rows, "
         f"{_hours(FILLS * append)} to fetch and archive them.",
@@ -216,19 +222,18 @@ def _question_lines(rates: Mapping[str, Rate]) -> list[str]:
             )
         )
     return [
-        "## The ten commonest questions",
+        "## The ten most common questions",
         "",
-        "The rows are those that a question needs. In sorted files, as we assume, a question "
-        "reads nothing else. Time and memory are computed from the measured work of the same "
-        "line: a pandas helper or a scan with DuckDB. The table overstates the memory of a scan, "
-        'which grows more slowly than the rows. "Cores" says how many cores answer within '
-        f"{WANTED_SECONDS} s. The rows of a question are rounded up to the next "
-        "measured size.",
+        "We assume that the files are sorted, so that a question reads only the rows that it needs. "
+        "Time and memory are computed from the measured work in the same row: a pandas helper or a "
+        "scan with DuckDB. The cost is that of the next larger measured size. The table overstates "
+        "the memory of a scan, because this memory grows more slowly than the rows. The column "
+        f'"cores" shows how many cores answer the question within {WANTED_SECONDS} s.',
         "",
         *table(("question", "rows", "measured work", "time on one core", "memory", "cores"), rows),
         "",
-        f"The largest question decides the size of the cluster: {_cores(most)} for an answer "
-        f"within {WANTED_SECONDS} s, or {_cores(most / 60)} within an hour.",
+        f"The largest question determines the size of the cluster: {_cores(most)} answer it within "
+        f"{WANTED_SECONDS} s, or {_cores(most / 60)} within an hour.",
         "",
     ]
 
@@ -238,26 +243,32 @@ def _limit_lines(rates: Mapping[str, Rate], refresh: float) -> list[str]:
     frame = rates["frame of the account"]
     each_day = ACCOUNTS * PAGE_POINTS
     limits = (
-        "**Asking every account each day** takes "
-        f"{each_day / 1e6:,.0f} million points, {each_day / 5_000 / 60:,.0f} h at 5,000 points a "
-        "minute: more than a day. Solution: `archive.plan_refresh` compares snapshots of all "
-        "accounts, and asks only those that moved.",
-        f"**A refresh of each account by itself** takes {refresh * 1e3:.0f} ms of processor "
-        f"without new rows, {_hours(ACCOUNTS * refresh)} for all. Solution: refresh many "
-        "accounts in one call, which shares commits, and use several workers with a table each.",
-        f"**A frame of the largest account** takes {_bytes(FILLS * LARGEST * frame.bytes)} in "
-        "pandas. Solution: helpers on a scan, which stream. A history helper still reads all "
-        "rows of the account.",
-        f"**compact** sorts a whole table on one core, in {_hours(FILLS * compact.seconds)} and "
+        "**A refresh of every account each day** costs "
+        f"{each_day / 1e6:,.0f} million points. At 5,000 points a minute, it takes "
+        f"{each_day / 5_000 / 60:,.0f} h, which is more than a day. Solution: "
+        "`archive.plan_refresh` compares snapshots of all accounts, and selects only the accounts "
+        "that changed.",
+        f"**One refresh for each account** takes {refresh * 1e3:.0f} ms of processor time without new "
+        f"rows, or {_hours(ACCOUNTS * refresh)} for all accounts. Solution: refresh many accounts "
+        "in one call, which shares commits, and use several workers, each with its own archive.",
+        f"**A frame of the largest account** needs {_bytes(FILLS * LARGEST * frame.bytes)} of memory "
+        "in pandas. Solution: call a helper on a scan. It then reads the rows in portions, except "
+        "if it follows a history (positions, lots): such a helper still reads all rows of the "
+        "account.",
+        f"**compact** sorts a whole table on one core. It takes {_hours(FILLS * compact.seconds)} and "
         f"{_bytes(FILLS * SORTED_BYTES)} of temporary files. Solution: one worker for each "
-        f"month, with {_bytes(FILLS * SORTED_BYTES / 12)} each.",
-        f"**verify** reads every row: {_hours(FILLS * verify.seconds)} of one core. "
-        "Solution: only the months that changed since the last freeze.",
-        "**The local service** keeps its store in one SQLite file on one machine. An exchange of "
-        "this size is read from the archive, not simulated.",
+        f"month, with {_bytes(FILLS * SORTED_BYTES / 12)} of temporary files each.",
+        f"**verify** reads every row, which takes {_hours(FILLS * verify.seconds)} on one core. "
+        "Solution: verify only the months that changed since the last freeze.",
+        "**The local service** keeps its store in one SQLite file on one machine. Solution: read an "
+        "exchange of this size from the archive instead of a service.",
     )
     numbered = [f"{number}. {limit}" for number, limit in enumerate(limits, start=1)]
     return ["## Where today's design breaks first", "", *numbered]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _cores(seconds: float) -> str:
