@@ -467,8 +467,9 @@ These operations have no fetch function. `tk.info` sends one request and returns
 may cut a long range (the exchange's public API cuts at 500 or 2,000 rows). Times are Unix
 milliseconds.
 
-A service that serves an archive or recorded answers supports only these operations of this document:
-{archived}. It refuses the others with status 400, because their answers need data that an archive does not contain."""
+A service that serves an archive or recorded answers supports only these operations of this
+document: {archived}.
+It refuses the others with status 400, because their answers need data that an archive lacks."""
 
 
 _INDEX: Final = """# Reference
@@ -485,7 +486,8 @@ Like the live service, the local service also answers
 
 - Required arguments and the range of time are positional. All other arguments are keywords.
 - `numbers` is the form of number columns: `"float"` (float64), `"exact"` (decimals with 18 digits
-  after the point) or `"text"` (the text that the service sent). These pages show the dtypes of `"float"`.
+  after the point) or `"text"` (the text that the service sent). These pages show the dtypes of
+  `"float"`.
 - `session` is the session that sends the request. By default it is the last one that `tk.connect`
   or `tk.local` made.
 - A time is one of: whole milliseconds, ISO text (`"2025-09-01"`, `"2025-09-01T12:30:00+02:00"`), a

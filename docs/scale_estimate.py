@@ -120,7 +120,8 @@ def scale_page(sections: Mapping[str, Mapping[str, Any]]) -> str:
     lines = [
         "# Estimate: a whole exchange for a year",
         "",
-        f"The size is {FILLS:,} fills, {ACCOUNTS:,} accounts, {PERPS} perps and {YEAR_DAYS} days. "
+        f"This page estimates the cost of {FILLS:,} fills, {ACCOUNTS:,} accounts and {PERPS} perps "
+        f"in {YEAR_DAYS} days. "
         "`python docs/benchmark_pages.py` computes this document from the growth that `make bench` "
         f"measured ([benchmarks](benchmarks.md), {sections['test_growth']['date']}). The estimate "
         "assumes that time and memory for each row are those of the largest measured size. If "
@@ -154,7 +155,7 @@ def _storage_lines(bytes_a_row: float) -> list[str]:
                 ("bytes of the archive", _bytes(total)),
                 (f"files of {FILE_MB} MB", f"{total / FILE_MB / 1e6:,.0f}"),
                 (
-                    f"commits of a refresh of all accounts, with {ACCOUNTS_PER_COMMIT} accounts each",
+                    f"commits of a refresh of all accounts, {ACCOUNTS_PER_COMMIT} accounts each",
                     f"{ACCOUNTS // ACCOUNTS_PER_COMMIT:,}",
                 ),
                 ("size of each of 12 partitions by month", _bytes(total / 12)),
@@ -186,16 +187,15 @@ def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
     return [
         "## Points and hours",
         "",
-        f"A page has {PAGE:,} rows and costs {PAGE_POINTS} points. In a long history each page "
-        f"brings {PAGE - 1:,} new rows, because the last tie of a page is requested "
-        "again (counted as one row). Each account needs one additional page, its last. The year takes "
-        f"{requests:,.0f} requests. "
-        "An account of two pages or more needs one more request, which confirms the end of its "
-        f"history, unless `confirm_end=False`. These are at most {ACCOUNTS:,} more requests. "
-        "The last row of the table contains "
+        f"A page has {PAGE:,} rows and costs {PAGE_POINTS} points. In a long history, each page "
+        f"brings {PAGE - 1:,} new rows, because the last tie of a page is requested again (counted "
+        "as one row). Each account needs one additional page, its last. The year takes "
+        f"{requests:,.0f} requests. An account of two pages or more needs one more request, which "
+        "confirms the end of its history, unless `confirm_end=False`. These are at most "
+        f"{ACCOUNTS:,} more requests. The last row of the table contains "
         f"{SNAPSHOT_POINTS * SNAPSHOTS_A_DAY:,} points for snapshots of all accounts, which show "
-        f"the accounts that changed: the service allows {SNAPSHOTS_A_DAY} snapshots a day, and this "
-        "estimate requests all of them.",
+        f"the accounts that changed. The service allows {SNAPSHOTS_A_DAY} snapshots a day, and "
+        "this estimate requests all of them.",
         "",
         *table(("what", "points", *(f"at {quota:,} points a minute" for quota in QUOTAS)), rows),
         "",
@@ -224,10 +224,11 @@ def _question_lines(rates: Mapping[str, Rate]) -> list[str]:
     return [
         "## The ten most common questions",
         "",
-        "We assume that the files are sorted, so that a question reads only the rows that it needs. "
-        "Time and memory are computed from the measured work in the same row: a pandas helper or a "
-        "scan with DuckDB. The cost is that of the next larger measured size. The table overstates "
-        "the memory of a scan, because this memory grows more slowly than the rows. The column "
+        "We assume that the files are sorted, so that a question reads only the rows that it "
+        "needs. Time and memory are computed from the measured work in the same row: a pandas "
+        "helper or a scan with DuckDB. If a question has fewer rows than the largest measured "
+        "size, its cost is that of the next larger measured size. The table overstates the memory "
+        "of a scan, because this memory grows more slowly than the rows. The column "
         f'"cores" shows how many cores answer the question within {WANTED_SECONDS} s.',
         "",
         *table(("question", "rows", "measured work", "time on one core", "memory", "cores"), rows),
@@ -243,28 +244,28 @@ def _limit_lines(rates: Mapping[str, Rate], refresh: float) -> list[str]:
     frame = rates["frame of the account"]
     each_day = ACCOUNTS * PAGE_POINTS
     limits = (
-        "**A refresh of every account each day** costs "
-        f"{each_day / 1e6:,.0f} million points. At 5,000 points a minute, it takes "
-        f"{each_day / 5_000 / 60:,.0f} h, which is more than a day. Solution: "
-        "`archive.plan_refresh` compares snapshots of all accounts, and selects only the accounts "
-        "that changed.",
-        f"**One refresh for each account** takes {refresh * 1e3:.0f} ms of processor time without new "
-        f"rows, or {_hours(ACCOUNTS * refresh)} for all accounts. Solution: refresh many accounts "
-        "in one call, which shares commits, and use several workers, each with its own archive.",
-        f"**A frame of the largest account** needs {_bytes(FILLS * LARGEST * frame.bytes)} of memory "
-        "in pandas. Solution: call a helper on a scan. It then reads the rows in portions, except "
-        "if it follows a history (positions, lots): such a helper still reads all rows of the "
-        "account.",
-        f"**compact** sorts a whole table on one core. It takes {_hours(FILLS * compact.seconds)} and "
-        f"{_bytes(FILLS * SORTED_BYTES)} of temporary files. Solution: one worker for each "
-        f"month, with {_bytes(FILLS * SORTED_BYTES / 12)} of temporary files each.",
+        f"**A refresh of every account each day** costs {each_day / 1e6:,.0f} million points. At "
+        f"5,000 points a minute, it takes {each_day / 5_000 / 60:,.0f} h, which is more than a "
+        "day. Solution: `archive.plan_refresh` compares snapshots of all accounts, and selects "
+        "only the accounts that changed.",
+        f"**One refresh for each account** takes {refresh * 1e3:.0f} ms of processor time without "
+        f"new rows, or {_hours(ACCOUNTS * refresh)} for all accounts. Solution: refresh many "
+        "accounts in one call, which shares commits, and use several workers, each with its own "
+        "archive.",
+        f"**A frame of the largest account** needs {_bytes(FILLS * LARGEST * frame.bytes)} of "
+        "memory in pandas. Solution: call a helper on a scan. It then reads the rows in portions, "
+        "except if it follows a history (positions, lots): such a helper still reads all rows of "
+        "the account.",
+        f"**compact** sorts a whole table on one core. It takes {_hours(FILLS * compact.seconds)} "
+        f"and {_bytes(FILLS * SORTED_BYTES)} of temporary files. Possible solution: one worker "
+        f"for each month, with {_bytes(FILLS * SORTED_BYTES / 12)} of temporary files each.",
         f"**verify** reads every row, which takes {_hours(FILLS * verify.seconds)} on one core. "
-        "Solution: verify only the months that changed since the last freeze.",
-        "**The local service** keeps its store in one SQLite file on one machine. Solution: read an "
-        "exchange of this size from the archive instead of a service.",
+        "Possible solution: verify only the months that changed since the last freeze.",
+        "**The local service** keeps its store in one SQLite file on one machine. Solution: read "
+        "an exchange of this size from the archive instead of a service.",
     )
     numbered = [f"{number}. {limit}" for number, limit in enumerate(limits, start=1)]
-    return ["## Where today's design breaks first", "", *numbered]
+    return ["## Where today's design reaches its limits first", "", *numbered]
 
 
 def _percent(share: float) -> str:
