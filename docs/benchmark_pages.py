@@ -18,16 +18,18 @@ _HEAD: Final = """\
 # Benchmarks
 
 `make bench` measures these figures and writes this document. `make bench ARGS="-k growth"` measures
-one section again. `ARGS="--most-rows 10000000"` extends the tables of growth.
+one section again. `ARGS="--most-rows 10000000"` adds larger sizes to the tables of growth.
 
-Both ways of a comparison work on the same data, in turn. Times are processor time, which other
-programs disturb less. Rows with "wall time" show the time of a clock. Lines with "of processor"
-show the time of a clock first, then processor time. Only ratios are meaningful. "Stated" is the
-ratio that this project promises on an idle machine; a row below it is marked "not reached".
-`make bench` fails below half of it, so that noise does not fail it.
+A comparison runs both ways on the same data, in turn. Times are processor time, because other
+programs disturb it less. Rows with "wall time" show wall-clock time. Lines with "of processor" show
+wall-clock time first, then processor time. Only ratios are meaningful. The column "promised" has
+the ratio that this project promises on an idle machine. If a measured ratio is below it, the cell
+says "not reached". `make bench` fails only if a ratio is below half of the promised one, because
+measurements are noisy. Some sections also name a target, which is higher than the promise.
 
-Each section names the load of its machine. A load above the number of processors means that other
-programs disturbed the measurement: measure again on an idle machine before you rely on a figure.
+Each section states the load of its machine. If the load is above the number of processors, other
+programs disturbed the measurement. Then measure again on an idle machine before you rely on a
+figure.
 """
 
 
@@ -41,7 +43,7 @@ def benchmarks_page(sections: Mapping[str, Mapping[str, Any]]) -> str:
         lines += [f"`tests/benchmarks/{name}.py`, {section['date']}: {section['machine']}.", ""]
         if section["ratios"]:
             rows = [_ratio_row(ratio) for ratio in section["ratios"]]
-            lines += table(("what", "this", "beside", "times as fast", "stated"), rows)
+            lines += table(("what", "this", "compared with", "times as fast", "promised"), rows)
             lines.append("")
         if section["growth"]:
             longest = max((growth["points"] for growth in section["growth"]), key=len)

@@ -1,4 +1,4 @@
-"""Cost of the forms of numbers in an archive; time and memory to make frames from it.
+"""Cost of storing numbers as text, float or decimal; time and memory of frames from an archive.
 
 `python -m tests.benchmarks.test_archive <folder>` reads an archive and prints the peak of memory.
 """

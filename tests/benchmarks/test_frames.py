@@ -1,28 +1,37 @@
-"""Bytes to frames, against `json` and pandas as users write it, side by side.
+"""Bytes to frames, compared with typical code with `json` and pandas.
 
-The goals are 5 times for a page, and 3 times for exact numbers and for text. Exact numbers reach
-their goal. 100 pages in a row reach 4 on a machine with little load. A single page and text do not
-reach their goals: the list below has the share of each step. In the rows "against a limit" the
-first column is what no decoder in Python can beat, and the ratio is the distance to it. Each of the
-34,000 values of a page is a Python object, which is made, moved into a column and freed. Most of
-that time waits for memory.
+The targets are 5 times the speed for a page, and 3 times for exact numbers and for text. Exact
+numbers reach their target. A pull of 100 pages reaches 4 times on a machine with little load. A
+single page and text do not reach their targets. The list below the table has the share of each
+step.
 
-Two scanners were tried, which make no objects. Both find all quotes of a page with numpy and cut
-the columns out by position. The first has 500 lines and reads the page 40 times: no gain. The
-second has 300 lines. It makes one Arrow array of the page, checks the text between the values all
-at once, and casts many columns together. Its results were equal to those of the reader. Each way
-ran in a process of its own, with 2,000 rows: floats took as long as before, text 0.8 times and
-exact numbers 0.8 times as long. Up to 1,000 rows it was mostly slower, because its 90 calls of
-Arrow and numpy take 5 to 10 microseconds each. A pull over a port took 0.9 times as long. This is
-not worth a second reader. (Arrays as long as the page caused 900 page faults, 2.3 ms. Blocks of
-64 KB and places of 32 bits avoid them.)
+In the rows "against a limit", the first column is a smaller task: only a copy of the bytes, or JSON
+without a frame. The ratio shows how much time a frame costs in addition. Each of the 34,000 values
+of a page is a Python object, which is made, moved into a column and freed. Most of this time is
+waiting for memory.
 
-What was also tried without a gain: blocks of 50 to 400 KB; one column after the other; faster
-arrays; other ways from records to columns; the low-level constructor of pandas. Compiled readers
-take longer than msgspec, which makes all records of a page in 1 ms: `pyarrow.json` 5.5 ms, Polars
-3.1 ms, Arrow's reader of CSV with the quote as separator 2.5 ms without types. What would be next
-is one compiled pass over the bytes: a prototype in numba was 5.5 times as fast as `json` and
-pandas.
+We tried two scanners that create no Python objects. Both find all quotes of a page with numpy, and
+cut the columns out by position. The first one has 500 lines and reads the page 40 times: it is not
+faster. The second one has 300 lines. It makes one Arrow array of the page, checks the text between
+the values in one step, and casts many columns together. Its results equal those of the reader. With
+2,000 rows and one process for each way, floats took the same time; text and exact numbers took 20 %
+less. With at most 1,000 rows, it was mostly slower, because each of its 90 calls of Arrow and numpy
+takes 5 to 10 microseconds. A pull over a port took 10 % less time. This does not justify a second
+reader. (Arrays for a whole answer caused 900 memory page faults, which took 2.3 ms. Blocks of 64 KB
+with 32-bit offsets avoid them.)
+
+We also tried these changes. None was faster:
+
+- blocks of 50 to 400 KB
+- one column after the other
+- other kinds of arrays
+- other ways from records to columns
+- the low-level constructor of pandas
+
+msgspec makes all records of a page in 1 ms. Compiled readers take longer: `pyarrow.json` 5.5 ms,
+Polars 3.1 ms, and Arrow's CSV reader with the quote as separator 2.5 ms without types. The next
+step would be one compiled pass over the bytes. A prototype in numba was 5.5 times as fast as `json`
+and pandas.
 """
 
 import gc

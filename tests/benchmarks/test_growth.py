@@ -1,7 +1,8 @@
 """Growth with the number of rows.
 
-Fills of one account. The peak of memory is what a task adds to its process; `verify` and `compact`
-run in a process of their own. An exponent of 1 is linear, 0 is independent of the size.
+All fills belong to one account. The peak of memory is what a task adds to its process. `verify` and
+`compact` run in their own process. An exponent of 1 means linear growth, and 0 means that the size
+has no influence.
 """
 
 import functools

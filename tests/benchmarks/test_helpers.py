@@ -1,7 +1,7 @@
 """Growth of every helper with the number of rows.
 
-The calls of the helpers are those of the tests (tests/scale/cases), on pandas frames. A row of the
-table ends early where the tests use fewer rows.
+The calls of the helpers are those of the tests (tests/scale/cases), on pandas frames. A cell is
+empty if the tests do not use so many rows.
 """
 
 from collections.abc import Callable

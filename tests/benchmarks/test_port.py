@@ -1,9 +1,9 @@
 """Pages of 2,000 fills over a port.
 
-Each server runs in a process of its own, and sends the same pages without compression to one
-client. Only the processor time of the server counts. Beside the service runs what one writes with a
-web framework: FastAPI and uvicorn, columns in SQLite, `json`. The limit is nginx, which sends
-finished files from the disk; it is measured where nginx is installed.
+Each server runs in its own process, and sends the same pages without compression to one client.
+Only the processor time of the server counts. We compare the service with a typical web service:
+FastAPI and uvicorn, columns in SQLite, `json`. We also compare it with nginx, which only sends
+finished files from the disk. nginx is measured if it is installed.
 """
 
 import contextlib

@@ -1,9 +1,9 @@
-"""Analyses against the usual recipes of pandas, and performance figures against empyrical.
+"""Analyses compared with common recipes in pandas, and performance figures compared with empyrical.
 
-The recipes are faster. They group and add columns of floats, and compute the main figures of the
-helper. They leave out what takes the helper its time: it looks for rows that come twice, orders the
+The recipes are faster. They group and add columns of floats, and compute only the main figures of
+the helper. The helper does more, and this takes its time: it finds rows that come twice, orders the
 fills of a millisecond by their positions, computes in exact integers, splits fees, and states what
-is not covered. empyrical computes nine figures; the sheet computes these and others, with
+is not covered. empyrical computes nine figures. The sheet computes these and others, with
 intervals.
 """
 

@@ -1,12 +1,12 @@
 """Pages of 2,000 fills.
 
-Beside ours runs what a web framework does by default: columns from SQLite, one object a row,
-``json``, in the same run.
+We compare the service with the default of a web framework, in the same run: columns from SQLite,
+one object for each row, and ``json``.
 
-Over a port (docs/robustness.md), a page in gzip that nobody asked for before takes 2 ms: its blocks
-are decompressed (0.4 to 0.8 ms) and compressed again (0.3 to 1.5 ms, depending on the rows; the
-fastest level of ISA-L takes as long, and its result is 35 to 40 % longer). Only blocks that are
-stored in both forms would be faster, for nearly twice the disk space.
+Over a port (docs/robustness.md), the first request for a page in gzip takes 2 ms. The service
+decompresses its blocks (0.4 to 0.8 ms) and compresses them again (0.3 to 1.5 ms, depending on the
+rows). The fastest level of Intel's library ISA-L takes the same time, and its result is 35 to 40 %
+longer. Storing each block in both encodings would be faster, but needs nearly twice the disk space.
 """
 
 import json

@@ -1,8 +1,9 @@
-"""Binary snapshots to frames, against `msgpack.unpackb` and pandas as users write it.
+"""Binary snapshots to frames, compared with typical code with `msgpack.unpackb` and pandas.
 
-The aim for TWAPs is 8 times. Their 200 snapshots are compressed one by one. Decompression takes a
-third of the time, the scan of the entries two fifths, and the frame a sixth. What would be next are
-the checks of the 200 compressed frames in one pass, a tenth of the time.
+The target for TWAPs is 8 times the speed. Their 200 snapshots are compressed one by one.
+Decompression takes a third of the time, the scan of the entries two fifths, and the frame a sixth.
+The next step would be to check the 200 compressed blocks in one pass, which would save a tenth of
+the time.
 """
 
 import random
