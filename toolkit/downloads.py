@@ -88,7 +88,7 @@ def write_excel(frame: Any, file: BinaryIO) -> None:
 
 
 def _sheet_column(column: Any) -> Any:
-    """Return a column with values that a sheet can hold: number, text, truth, or time in UTC."""
+    """Return a column with values for a spreadsheet: numbers, text, booleans, or UTC times."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.DatetimeTZDtype):

@@ -86,8 +86,8 @@ def _native_log_off() -> Iterator[None]:
 def hide_panics() -> Iterator[None]:
     """Keep the panics of deltalake's threads off the screen; it raises the same errors anyway.
 
-    On a full disk a thread of deltalake panics, and Rust writes that to the file descriptor of
-    stderr. Everything else that is written meanwhile is written afterwards.
+    On a full disk, a thread of deltalake panics, and Rust writes the panic to the file descriptor
+    of stderr. Other output to stderr is buffered, and written afterwards.
     """
     if os.name != "posix":
         yield

@@ -42,7 +42,7 @@ _VERY_ACTIVE: Final = 100_000
 
 
 class CertifiedPage(Protocol):
-    """A page as a certificate sees it."""
+    """What a certificate reads from a page."""
 
     @property
     def tables(self) -> tuple[Any, ...]:
@@ -122,7 +122,7 @@ class Certificate:
             self.last = make_cursor(key(rows[-1]))
 
     def check_complete(self) -> None:
-        """Raise an error if the service states that rows are missing.
+        """Raise `Incomplete` if the headers of a page state that rows may be missing.
 
         Raises
         ------

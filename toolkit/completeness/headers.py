@@ -65,7 +65,7 @@ class Completeness:
     covered: TimeRange | None = None
 
     def check_complete(self) -> None:
-        """Raise an error if the service states that the answer is not proved complete.
+        """Raise `Incomplete` if the headers state that rows may be missing.
 
         Raises
         ------

@@ -135,5 +135,5 @@ def _is_one_record(operation: Operation) -> bool:
 
 
 def _stand_in(record: type[Record], name: str = "") -> Operation:
-    """Return an operation whose answer is a plain list of one record."""
+    """Return a placeholder operation whose answer is a list of rows of one record type."""
     return Operation(name or record.__name__, "", "", GenericAlias(list, record), (Table(record),))

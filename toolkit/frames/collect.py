@@ -343,9 +343,10 @@ def _number_text_array(values: Any) -> pa.Array:
 
 
 def _exact_text(value: Any) -> str | None:
-    """Return the text of a number for the exact form; JSON numbers are rounded to its last digit.
+    """Return the text of a number for the exact form.
 
-    A JSON number is a binary float, and its digits after the 18th have no meaning.
+    A number from JSON is a float, so it is rounded to 18 decimals: its further digits have no
+    meaning.
     """
     if not isinstance(value, Decimal):
         return None if value is None else str(value)

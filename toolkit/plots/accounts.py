@@ -24,7 +24,7 @@ def lorenz_curve(
     lorenz : DataFrame
         `tk.accounts.lorenz`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def migration_map(
     migration : DataFrame
         `tk.accounts.migration`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

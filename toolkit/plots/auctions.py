@@ -27,7 +27,7 @@ def auction_line(
         `tk.auctions.decay`, of up to six auctions. A column ``auction``, if there is one, has
         their names.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

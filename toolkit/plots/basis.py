@@ -46,7 +46,7 @@ def basis(
     ax : Axes, optional
         Axes to draw the half-lives on, without the other panels.
     theme, transparent
-        See `use`; a new figure has no background if `transparent`.
+        See `use`; if `transparent` is true, a new figure has no background.
 
     Returns
     -------

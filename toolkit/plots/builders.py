@@ -37,7 +37,7 @@ def builder_routing(
     routing : DataFrame
         `tk.builders.routing` by one column (``"user"``, ``"coin"``, ``"week"``, ...).
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def builder_activity(
     activity : DataFrame
         `tk.builders.activity` of one builder.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def builder_cohorts(
     cohorts : DataFrame
         `tk.builders.cohorts`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def lifetime_value(
     value : LifetimeValue
         `tk.builders.lifetime_value`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

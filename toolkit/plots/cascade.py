@@ -47,7 +47,7 @@ def cascade(
     ax : Axes, optional
         Axes to draw the price changes on, without the panel below.
     theme, transparent
-        See `use`; a new figure has no background if `transparent`.
+        See `use`; if `transparent` is true, a new figure has no background.
 
     Returns
     -------

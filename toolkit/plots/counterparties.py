@@ -30,7 +30,7 @@ def counterparties(
         `tk.execution.counterparties`. The eight takers and the eight makers with the largest
         volume are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def toxicity(
     ranking : DataFrame
         `tk.execution.toxicity`. The first 20 names are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

@@ -31,7 +31,7 @@ def depth_profile(
     profile : DataFrame
         `tk.depth.profile` of one market.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def resilience(
     resilience : Resilience
         `tk.depth.resilience`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

@@ -72,7 +72,7 @@ def equity_curve(
     ax : Axes, optional
         Axes to draw the curve on, without the panel below.
     theme, transparent
-        See `use`; a new figure has no background if `transparent`.
+        See `use`; if `transparent` is true, a new figure has no background.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def positions_over_time(
     positions : DataFrame
         `tk.pnl.positions`, of one account.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

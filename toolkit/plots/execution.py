@@ -33,7 +33,7 @@ def markout(
     markout : Markout
         `tk.execution.markout`, of up to six groups.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def spreads(
     spreads : Spreads
         `tk.execution.spreads`, of up to six groups.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

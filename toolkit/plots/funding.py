@@ -27,7 +27,7 @@ def funding_by_coin(
     sums : DataFrame
         `tk.funding.sums` by one column (``"coin"``, ``"user"``, ``"dex"``, ...), float or exact.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def funding_over_time(
     sums : DataFrame
         `tk.funding.sums` by ``"hour"``, ``"day"`` or ``"week"``, float or exact.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def funding_accrual(
     accrual : DataFrame
         `tk.funding.accrual`, float or exact.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

@@ -27,7 +27,7 @@ def liquidation_map(
     levels : DataFrame
         `tk.liquidations.levels`, of one coin.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def trip_returns(
     trips : DataFrame
         `tk.pnl.round_trips`. Only closed and liquidated trips are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

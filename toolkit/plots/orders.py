@@ -53,7 +53,7 @@ def order_transitions(
     transitions : DataFrame
         `tk.orders.transitions` without groups.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def order_mix(
     mix : DataFrame
         `tk.orders.mix` without groups.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def fill_times(
     times : FillTimes
         `tk.orders.time_to_fill`; with groups, of at most six.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

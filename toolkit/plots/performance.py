@@ -52,7 +52,7 @@ def growth_curve(
     ax : Axes, optional
         Axes to draw the return on, without the panel below.
     theme, transparent
-        See `use`; a new figure has no background if `transparent`.
+        See `use`; if `transparent` is true, a new figure has no background.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def return_calendar(
     returns : DataFrame
         `tk.performance.returns` of one account by day: ``time, return_``.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def leaderboard(
         `tk.performance.leaderboard`: ``rank, user, figure, value, low, high, n``. The first 30
         accounts are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def skill(
     skill : Skill
         `tk.performance.skill`. The first 30 accounts are drawn.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

@@ -48,7 +48,7 @@ def waterfall(
     attribution : DataFrame
         One row of `tk.pnl.attribution`, float or exact. USD; positive is good for the account.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def cumulative_pnl(
         `tk.pnl.attribution` by ``"hour"``, ``"day"`` or ``"week"``, float or exact. With
         ``by=["user", "hour"]`` and up to six accounts, each has one line: after fees and funding.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

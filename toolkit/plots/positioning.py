@@ -43,7 +43,7 @@ def positioning(
     theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Figure | Axes:
-    """Draw how long accounts of each size are, and what their open positions gained.
+    """Draw the net long share of accounts of each size, and the gain of their open positions.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def positioning(
     ax : Axes, optional
         Axes to draw the net long share on, without the panel below.
     theme, transparent
-        See `use`; a new figure has no background if `transparent`.
+        See `use`; if `transparent` is true, a new figure has no background.
 
     Returns
     -------

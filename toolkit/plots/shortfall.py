@@ -29,7 +29,7 @@ def shortfall(
     shortfall : Shortfall
         `tk.execution.shortfall`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

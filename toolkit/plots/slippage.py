@@ -59,7 +59,7 @@ def slippage_curve(
     ax : Axes, optional
         Axes to draw one coin on, without the panel below.
     theme, transparent
-        See `use`; a new figure has no background if `transparent`.
+        See `use`; if `transparent` is true, a new figure has no background.
 
     Returns
     -------

@@ -48,7 +48,7 @@ def slippage_fit(
     ax : Axes, optional
         Axes to draw one coin on.
     theme, transparent
-        See `use`; a new figure has no background if `transparent`.
+        See `use`; if `transparent` is true, a new figure has no background.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def slippage_heatmap(
     side : {"buy", "sell"}
         Side of the order.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

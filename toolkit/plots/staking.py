@@ -29,7 +29,7 @@ def validator_yields(
     yields : DataFrame
         `tk.staking.apy`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def validator_ranks(
     stability : RankStability
         `tk.staking.rank_stability`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

@@ -32,7 +32,7 @@ def twap_pressure(
     pressure : DataFrame
         `tk.twaps.pressure` by one column, with prices.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def twap_adherence(
     adherence : DataFrame
         `tk.twaps.adherence`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def twap_quality(
     quality : DataFrame
         `tk.twaps.quality`.
     ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent`.
+        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
 
     Returns
     -------

@@ -336,7 +336,10 @@ class Connection(asyncio.Protocol):
         self._server.queue.add(request.key.name, compute, partial(self._deliver, request))
 
     def _plan_response(self, request: ArrivingRequest, response: Response) -> None:
-        """Send a response that needs no worker; refusals wait if the address has many."""
+        """Send a response that no worker has to compute.
+
+        Delay a refusal if this address had many refusals.
+        """
         response = self._application.add_source_headers(response, self._application.now_ms())
         wait: float | None = 0.0
         if response.status >= 400:

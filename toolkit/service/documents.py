@@ -67,7 +67,7 @@ _EXTRA_TABLES: Final = {
 
 
 def usual_documents(sources: Sources) -> Iterator[Document]:
-    """Yield the documents of the operations of the specification."""
+    """Yield the stored entries (kind, key, JSON text) for the specified operations."""
     dexes = list(dict.fromkeys(["", *sources.metas, *sources.states]))  # the native one first
     yield "dexes", "", encode(dexes)
     for dex, meta in sources.metas.items():

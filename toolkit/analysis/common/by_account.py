@@ -91,9 +91,9 @@ def _account_column(name: str, frame: Frame) -> str | None:
 
 
 def _account_ranges(frame: nw.LazyFrame[Any], column: str) -> list[tuple[str, str]]:
-    """Return ranges of accounts, each with few rows in all: the first account, and the next one.
+    """Split the addresses into half-open ranges (start, end) with at most `ROWS_AT_ONCE` rows each.
 
-    The ranges have every account, also those that the frame does not have.
+    A single account can have more rows. The ranges together cover all possible addresses.
     """
     accounts = frame.select(_account=_address(column)).with_columns(_rows=nw.lit(1))
     sums: Any = accounts.group_by("_account").agg(nw.col("_rows").sum()).collect("pyarrow")

@@ -93,7 +93,7 @@ def _open_after(fills: Frame) -> Frame:
 
 
 def _position_changes(ends: Frame) -> Frame:
-    """Return each change of a position with its order in time and the time of the next one."""
+    """Return each change of a position, its sort key, and the time of the next change."""
     before = nw.col("_open").shift(1).over(*_PAIR, order_by="_ms")
     after = nw.col("_ms").shift(-1).over(*_PAIR, order_by="_ms")
     ends = ends.with_columns(_before=before, _next=after)

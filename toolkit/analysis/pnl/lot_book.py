@@ -62,7 +62,7 @@ class LotBook:
         self.lots: deque[Lot] = deque()
 
     def set_position(self, position: int, key: int) -> None:
-        """Replace all lots by one of unknown cost, or by none if the position is 0."""
+        """Replace all lots with one lot of unknown cost. If the position is 0, remove all lots."""
         self.lots.clear()
         if position:
             self.lots.append(Lot(1 if position > 0 else -1, abs(position), None, key))

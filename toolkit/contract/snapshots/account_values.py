@@ -171,7 +171,7 @@ def _is_short(value: memoryview) -> bool:
 
 
 def _columns_in_form(form: EntryDecoder, values: list[memoryview], rows: Ints) -> dict[str, Any]:
-    """Return the columns of the values of entries in one form; `rows` are for messages."""
+    """Decode entries that share one form into columns; `rows` are row numbers for errors."""
     try:
         entries = form.read(b"".join(values), len(values), 0)
         known = build_columns({name: _MAKERS[name] for name in form.names}, entries, 0)

@@ -74,7 +74,7 @@ def funding_rates(exchange: Exchange) -> dict[str, list[FundingRate]]:
 
 
 def _perp_context(exchange: Exchange, coin: int, usd: int, lots: int) -> AssetContext:
-    """Return one context; a delisted perp has no mid price, premium and impact prices."""
+    """Return one context; a delisted perp has no mid price, no premium and no impact prices."""
     perp, prices = PERPS[coin], exchange.prices
     last = prices.mid.shape[1] - 1
     day_ago = max(0, last - DAY // MINUTE)
