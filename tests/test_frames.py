@@ -205,7 +205,7 @@ def test_unknown_operation_is_refused() -> None:
     for kind in (None, 5, dict):
         with pytest.raises(TypeError, match="kind must be the type of an operation"):
             frame(kind, [])
-    with pytest.raises(ValueError, match=r"No table layout is known for 'fills'; use the answer"):
+    with pytest.raises(ValueError, match=r"'fills' is not an operation that tk.frame knows"):
         frame("fills", [])
 
 

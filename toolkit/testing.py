@@ -140,7 +140,7 @@ def faulty(
     >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     fills = tk.user_fills_by_time(tk.example.LARGE, 0, session=damaged)
     >>> print(caught[0].message)
-    incomplete: the rows contradict each other: ...fills are missing in between...
+    incomplete: userFillsByTime: the rows contradict each other: ...fills are missing in between...
     >>> tk.provenance(fills)["complete"]
     'no'
     >>> transport.injected

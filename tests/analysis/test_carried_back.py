@@ -218,9 +218,9 @@ def test_fill_without_amount_is_refused(name: str) -> None:
 
 
 def test_curve_ends_at_state() -> None:
-    with pytest.raises(ValueError, match="remove end_time"):
+    with pytest.raises(ValueError, match="leave out end_time"):
         made(end_time=MONDAY + 2 * HOUR)
-    with pytest.raises(ValueError, match="is after the state"):
+    with pytest.raises(ValueError, match="after the time of the state"):
         made(start_time=MONDAY + 4 * HOUR)
     untimed = tables()["accounts"].drop(columns="time")
     assert made(accounts=untimed, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
@@ -243,7 +243,7 @@ def test_rows_without_time_are_refused(what: str) -> None:
 
 
 def test_missing_fills_are_refused() -> None:
-    with pytest.raises(MissingColumns, match=r"^fills: a curve requires all fills"):
+    with pytest.raises(MissingColumns, match=r"^fills is None. A curve needs all fills"):
         made(fills=None)
 
 

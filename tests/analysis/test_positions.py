@@ -172,7 +172,7 @@ def test_unrealised_of_mixed_fills_by_hand(kind: str) -> None:
 
 def test_several_mark_prices_are_refused() -> None:
     marks = pd.DataFrame({"name": ["BTC", "BTC"], "mark_px": [1.0, 2.0]})
-    with pytest.raises(MissingColumns, match="several mark prices"):
+    with pytest.raises(MissingColumns, match="BTC has several mark prices"):
         unrealised(fills([("B", 2, 100.0)]), marks, SIZES)
     with pytest.raises(ValueError, match="time zone"):
         unrealised(fills([("B", 2, 100.0)]), {"BTC": 1.0}, SIZES, at="2025-09-01")

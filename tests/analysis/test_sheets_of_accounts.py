@@ -195,6 +195,6 @@ def test_leaderboard_of_overlaps_by_hand() -> None:
     with pytest.raises(MissingColumns, match=r"^figures: .*low"):
         tk.performance.leaderboard(rows.drop(columns="low"))
     with pytest.raises(
-        ValueError, match=r"^No row has the figure 'alpha'. Known are: sharpe, trips"
+        ValueError, match=r"^by: 'alpha' is not a figure of these rows. Use one of: sharpe, trips"
     ):
         tk.performance.leaderboard(rows, by="alpha")

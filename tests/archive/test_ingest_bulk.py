@@ -212,7 +212,11 @@ def test_bulk_reads_times_as_numbers_and_text(
         ("time", lambda cells: [None, *cells[1:]], "f.parquet: 1 row has no time"),
         ("time", lambda cells: [cell + 0.5 for cell in cells], "f.parquet: column time: Float"),
         ("time", lambda cells: [f"at {cell}" for cell in cells], "f.parquet: column time: Failed"),
-        ("time", lambda cells: [cell * 1000 for cell in cells], "f.parquet: no row is between"),
+        (
+            "time",
+            lambda cells: [cell * 1000 for cell in cells],
+            "f.parquet: no row is in the range",
+        ),
         ("px", lambda cells: [float("nan"), *map(float, cells[1:])], "1 row has no px"),
     ],
 )

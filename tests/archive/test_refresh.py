@@ -192,7 +192,7 @@ def test_scan_engines_agree(tmp_path: Path, engine: str) -> None:
 
 def test_refusals_say_what_to_do(tmp_path: Path) -> None:
     archive, session = open_archive(tmp_path), fill_session(FILLS[:10])
-    with pytest.raises(ArchiveError, match="refresh it first"):
+    with pytest.raises(ArchiveError, match="Refresh userFillsByTime first"):
         archive.frame(tk.user_fills_by_time, USER)
     with pytest.raises(ArchiveError, match="filter when you read it"):
         archive.refresh(tk.user_fills_by_time, USER, START, dex="xyz", session=session)

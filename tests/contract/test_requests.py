@@ -562,6 +562,7 @@ def test_long_values_are_echoed_shortened(length: int) -> None:
     with pytest.raises(BadRequest) as refused:
         parse_cursor(OPERATIONS["userFillsByTime"], cursor)
     assert refused.value.message == f"Invalid cursor: {echoed}"
+    assert "<milliseconds>_<tx_index>" in refused.value.hint
 
 
 @pytest.mark.parametrize("mantissa", [1, 2, 5])

@@ -53,7 +53,7 @@ def test_describe_knows_extra_operations() -> None:
     columns = tk.describe("userFunding").set_index("column")
     assert columns.index.tolist() == tk.frame("userFunding", []).columns.tolist()
     assert columns.loc["usdc", "unit"] == "USD"
-    with pytest.raises(ValueError, match="No table layout is known for 'portfolioState'"):
+    with pytest.raises(ValueError, match="'portfolioState' is not an operation"):
         tk.describe("portfolioState")
     with pytest.raises(ValueError, match=r"Did you mean 'userFills'\? tk.describe\(\) lists"):
         tk.describe("userFil")

@@ -32,7 +32,7 @@ MISTAKES: dict[str, Callable[[], object]] = {
         tk.user_fills_by_time, [USER], "7d", begin=0
     ),
     r"^attribution is not a fetch function": lambda: tk.plan(tk.pnl.attribution),
-    r"^user is a DataFrame\. Use text": lambda: tk.reports.wallet(
+    r"^the parameter user of the notebook is a DataFrame\. Pass text": lambda: tk.reports.wallet(
         tk.frame("userFills", [])  # type: ignore[arg-type]
     ),
     r"is a folder\. Name the file": lambda: tk.reports.wallet(out="."),

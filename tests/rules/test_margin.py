@@ -104,7 +104,7 @@ def test_unknown_table_gives_nan() -> None:
 
 @pytest.mark.parametrize("table", [[(5, 10)], [(0, 10), (0, 5)], [(0, 10), (7, 5), (6, 3)]])
 def test_unordered_tiers_raise(table: list[tuple[float, float]]) -> None:
-    with pytest.raises(ValueError, match="must begin at 0 and rise"):
+    with pytest.raises(ValueError, match="must begin at 0 and increase"):
         pad_tiers([table])
 
 

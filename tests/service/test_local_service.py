@@ -156,7 +156,7 @@ def test_damaged_store_is_rebuilt(
     damage(file)
     with pytest.raises(StoreDamaged):
         open_store(file)
-    with pytest.warns(UserWarning, match=r"\.db .*\. It is made anew$") as issued:
+    with pytest.warns(UserWarning, match=r"\.db .*\. It is built again$") as issued:
         store = simulated_store(7, "tiny", tmp_path)
     assert len(issued) == 1
     assert len(store.about["world"]["users"]) == 40

@@ -227,7 +227,7 @@ def test_invalid_nested_value_is_named(tmp_path: Path) -> None:
 
 
 def test_folder_without_recordings_names_reasons(tmp_path: Path) -> None:
-    with pytest.raises(NoRecordings, match=r"There is no folder .*nowhere$"):
+    with pytest.raises(NoRecordings, match=r"the folder .*nowhere does not exist"):
         read_recordings(tmp_path / "nowhere")
     with pytest.raises(NoRecordings, match=r"no file name ends in \.json"):
         read_recordings(tmp_path)

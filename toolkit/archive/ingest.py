@@ -296,8 +296,8 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     limit = _page_limit(operation, parameters)
     if operation.paging == "backward" and limit is not None and len(answer) >= limit:
         raise ArchiveError(
-            f"{series.name}: the page is full with {limit} rows, so there may be more rows: "
-            "refresh instead"
+            f"{series.name}: the recorded page has the maximum of {limit} rows, so earlier rows "
+            "may be missing. Refresh the archive instead of ingesting the page"
         )
     (done,) = append_answers(tables, [ArchivedAnswer(series, body, {}, origin)])
     return done.rows
@@ -501,8 +501,8 @@ class _BulkFiles:
         if last is not None and not found:
             first_ms, last_ms = self._times
             raise ArchiveError(
-                f"{self._path}: no row is between {first_ms} and {last_ms}, the stated range in "
-                f"Unix milliseconds; column {names[1]} of the last row is {last.value}. State the "
+                f"{self._path}: no row is in the range {to_iso(first_ms)} to {to_iso(last_ms)}. "
+                f"Column {names[1]} of the last row is {last.value} Unix milliseconds. State the "
                 "range of the files, and check the unit of their times"
             )
 

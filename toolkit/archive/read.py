@@ -101,7 +101,9 @@ def _state_frames(
     operation, numbers = series.operation, collector.numbers
     rows = tables.read_rows(ANSWERS, series=series).to_pylist()
     if not rows:
-        raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
+        raise ArchiveError(
+            f"{tables.location} has no answer to {series.name}. Refresh {operation.type} first"
+        )
     answer = max(reversed(rows), key=operator.itemgetter("_fetched"))
     headers, parameters = json.loads(answer["_headers"]), series.parameters
     decoded = decode(
@@ -124,7 +126,9 @@ def _history_frames(
     log_handle = tables.open_table(PULLS)  # first: rows are written before their log entry
     log = [] if log_handle is None else read_series_log(tables, series, log_handle)
     if not log:
-        raise ArchiveError(f"{tables.location} has no rows of {series.name}: refresh it first")
+        raise ArchiveError(
+            f"{tables.location} has no rows of {series.name}. Refresh {operation.type} first"
+        )
     now = max(entry["until"] for entry in log)
     first, last = (None if time is None else to_ms(time, now_ms=now) for time in (start, end))
     handle = tables.open_table(series.table)

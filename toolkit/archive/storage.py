@@ -532,7 +532,9 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
     """
     made_ms, pinned = present_ms(tables), tables.pin_versions()
     if not pinned.versions:
-        raise ArchiveError(f"there is nothing in {tables.location} to freeze: refresh it first")
+        raise ArchiveError(
+            f"{tables.location} is empty, so it cannot be frozen. Refresh the archive first"
+        )
     versions = {**pinned.versions, **_log_version_without_notes(pinned)}
     pinned = ArchiveTables(tables.location, tables.options, versions)
     manifest = {

@@ -203,7 +203,8 @@ class Budget:
             if self.per_minute is not None and points > self.per_minute:
                 raise BudgetSpent(
                     f"the request costs {count_text(points, 'point')}, more than "
-                    f"points_per_minute allows ({self.per_minute})"
+                    f"points_per_minute allows ({self.per_minute}). Set points_per_minute to the "
+                    "quota of the key, or request less"
                 )
             self.spent += points
 

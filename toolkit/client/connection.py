@@ -129,11 +129,11 @@ def connect(
     <Session http://127.0.0.1:8787, with key, 0 requests, 0 points spent>
     """
     secret = api_key or os.environ.get("TOOLKIT_API_KEY")
-    is_text = secret is None or isinstance(secret, str)
+    is_text, kind = secret is None or isinstance(secret, str), type(secret).__name__
     key = ApiKey(secret) if secret and is_text else None
     del api_key, secret  # tracebacks may show local variables
     if not is_text:
-        raise TypeError("api_key must be text")
+        raise TypeError(f"api_key must be text, not {kind}")
     if key is not None and not key.is_sendable:
         raise ValueError("the API key must be printable ASCII text")
     base_url = base_url or os.environ.get("TOOLKIT_BASE_URL")

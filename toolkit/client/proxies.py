@@ -51,10 +51,11 @@ def warn_of_exposure(base_url: str) -> None:
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if proxy and not proxy_bypass(host):
         name = urlsplit(proxy if "//" in proxy else f"//{proxy}").hostname
-        reads = "can read the key" if parts.scheme == "http" else "can read the key if it decrypts"
+        decrypts = "" if parts.scheme == "http" else " if it decrypts HTTPS"
         warnings.warn(
-            f"The environment names the proxy {name}, and requests to {host} go through it. It "
-            f"{reads}. Add {host} to NO_PROXY if it is not yours",
+            f"Requests to {host} go through the proxy {name} (an environment variable sets it). "
+            f"The proxy can read the key{decrypts}. If {name} is not your proxy, add {host} to "
+            "NO_PROXY",
             KeyExposed,
             stacklevel=3,
         )

@@ -168,7 +168,9 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
         and (whole == 2 or is_address(parts[1]))
     )
     if not is_valid:
-        raise _bad_request(operation, f"Invalid cursor: {_shorten(cursor)}")
+        raise _bad_request(
+            operation, f"Invalid cursor: {_shorten(cursor)}", _cursor_hint(operation)
+        )
     return tuple(int(part) if i < whole else part for i, part in enumerate(parts))
 
 
@@ -235,6 +237,12 @@ def _bad_request(operation: Operation, message: str, hint: str = "") -> BadReque
     error = BadRequest(message, operation=operation.type, hint=hint)
     error.status = None
     return error
+
+
+def _cursor_hint(operation: Operation) -> str:
+    others = (part.rpartition(".")[2] for part in operation.key[1:])
+    form = "_".join(f"<{name}>" for name in ("milliseconds", *others))
+    return f"A cursor has the form {form}. Use the cursor of an incomplete answer, or none"
 
 
 def _argument_hint(parameter: Parameter) -> str:
@@ -321,7 +329,7 @@ def _check_flag(operation: Operation, parameter: Parameter, value: Any) -> bool:
 
 def _check_cursor(operation: Operation, _: Parameter, value: Any) -> str:
     if not isinstance(value, str):
-        raise _bad_request(operation, f"Invalid cursor: {_shorten(value)}")
+        raise _bad_request(operation, f"Invalid cursor: {_shorten(value)}", _cursor_hint(operation))
     parse_cursor(operation, value)
     return value
 

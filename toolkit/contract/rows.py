@@ -111,7 +111,8 @@ def _context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     if len(meta.universe) != len(contexts):
         raise AnswerInvalid(
             f"the answer has {len(meta.universe)} assets, but {len(contexts)} market states. They "
-            "are joined by position, so their numbers must be equal"
+            "are joined by position, so the counts must be equal. Repeat the call. If it fails "
+            "again, report this to the service"
         )
     pairs = zip(meta.universe, contexts, strict=True)
     return (

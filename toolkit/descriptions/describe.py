@@ -121,8 +121,9 @@ def _find_operation(type: str) -> Operation:
         near = get_close_matches(type, [*OPERATIONS, *VIEWS], n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"No table layout is known for {type!r}. {hint}tk.describe() lists the operations that "
-            "have functions; docs/reference/beyond.md describes those that tk.info can request"
+            f"{type!r} is not an operation that tk.describe knows. {hint}tk.describe() lists the "
+            "operations that have functions; docs/reference/beyond.md describes those that "
+            "tk.info can request"
         )
     return operation
 

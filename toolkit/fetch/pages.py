@@ -87,7 +87,7 @@ def pages(
         if reason and not request.session.source.history:
             frame.attrs["toolkit"] |= {"complete": "no", "why": reason}
             if not is_warned:
-                warn_caller(f"incomplete: {reason}", IncompleteWarning)
+                warn_caller(f"incomplete: {request.operation.type}: {reason}", IncompleteWarning)
             is_warned = True
         if page.is_last:
             announce(request.operation, gap_remarks(facts.get("gaps", ())), [frame])

@@ -279,7 +279,7 @@ def _pull_frames(request: Request) -> Frames:
         # Gaps of a source that has not all rows, such as recordings, are noted and no fault.
         if (reason := certificate.breaks.reason) and not request.session.source.history:
             facts |= {"complete": "no", "why": reason}
-            warn_caller(f"incomplete: {reason}", IncompleteWarning)
+            warn_caller(f"incomplete: {request.operation.type}: {reason}", IncompleteWarning)
         return collector.frames(facts)
     except ToolkitError as error:
         if certificate.pages == 0 and not isinstance(error, Incomplete):
@@ -595,7 +595,7 @@ def _is_quiet() -> bool:
     return _subject_call.get() is not None
 
 
-def warn_incomplete(completeness: Completeness) -> None:
-    """Warn the caller if the service states that rows are missing."""
-    if completeness.missing_reason:
-        warn_caller(f"incomplete: {completeness.missing_reason}", IncompleteWarning)
+def warn_incomplete(operation: Operation, completeness: Completeness) -> None:
+    """Warn the caller if the service states that rows may be missing."""
+    if reason := completeness.missing_reason:
+        warn_caller(f"incomplete: {operation.type}: {reason}", IncompleteWarning)

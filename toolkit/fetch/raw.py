@@ -48,7 +48,7 @@ def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> ob
     answer = request.session.ask(
         request.operation, request_body(request.operation, request.parameters)
     )
-    warn_incomplete(answer.completeness)
+    warn_incomplete(request.operation, answer.completeness)
     return _parse_answer(request.operation, answer)
 
 
@@ -112,7 +112,7 @@ def info(request: Mapping[str, object], *, session: Session | None = None) -> ob
         if near := get_close_matches(type, [*OPERATIONS, *EXTRA_OPERATIONS], n=1):
             error.hint = error.hint or (f"Did you mean {near[0]}?" if near[0] != type else "")
         raise
-    warn_incomplete(answer.completeness)
+    warn_incomplete(operation, answer.completeness)
     return _parse_answer(operation, answer)
 
 

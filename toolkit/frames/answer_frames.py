@@ -98,12 +98,12 @@ def _operation_of(kind: Any) -> Operation:
     operation = VIEWS.get(kind) or find_operation(kind)
     if operation is None:
         raise ValueError(
-            f"No table layout is known for {kind!r}; use the answer of tk.info, or "
+            f"{kind!r} is not an operation that tk.frame knows. Use the answer of tk.info, or "
             "pandas.json_normalize. tk.describe() lists the operations that have functions"
         )
     if not operation.tables:
         raise ValueError(
-            f"No table layout is known for {kind!r}; use the answer of tk.info, or "
+            f"tk.frame cannot make a frame of {kind!r}. Use the answer of tk.info, or "
             "pandas.json_normalize"
         )
     return operation

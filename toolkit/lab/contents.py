@@ -34,7 +34,11 @@ class FolderAndNote(AsyncLargeFileManager):
     async def save(self, model: dict[str, Any], path: str = "") -> Any:
         """Save a file; raise an error for the note."""
         if _is_note(path):
-            raise HTTPError(403, f"{NOTE} belongs to this session and cannot be changed")
+            raise HTTPError(
+                403,
+                f"{NOTE} is read-only, because it is written for this session. Save a copy with "
+                "another name",
+            )
         return await super().save(model, path)  # type: ignore[no-untyped-call]
 
     def _note_model(self, content: bool) -> dict[str, Any]:

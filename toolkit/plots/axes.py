@@ -151,7 +151,7 @@ def check_account_count(count: int) -> None:
     """Raise ValueError if there are more accounts than one figure can have lines."""
     if count > MAX_LINES:
         raise ValueError(
-            f"at most {MAX_LINES} accounts can be drawn here, not {count}: select some"
+            f"this figure can show at most {MAX_LINES} accounts, not {count}. Select fewer accounts"
         )
 
 

@@ -109,7 +109,10 @@ def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str 
     for name, value in parameters.items():
         if not _is_literal(value):
             kind = type(value).__name__
-            raise ReportFailed(f"{name} is a {kind}. Use text, numbers, flags, None, or a list")
+            raise ReportFailed(
+                f"the parameter {name} of the notebook is a {kind}. Pass text, a number, True, "
+                "False, None, or a list of these"
+            )
     if source is not None and not any("source" in _cell_tags(cell) for cell in notebook.cells):
         warnings.warn(
             f"The notebook has no cell with the tag source, so the report does not use {source}. "

@@ -108,7 +108,10 @@ def pad_tiers(tables: Sequence[Sequence[tuple[float, float]]]) -> tuple[Floats, 
             continue
         bounds, leverages = zip(*table, strict=True)
         if bounds[0] != 0 or any(after <= before for before, after in pairwise(bounds)):
-            raise ValueError(f"Tiers must begin at 0 and rise: the lower bounds are {bounds}.")
+            raise ValueError(
+                f"margin tiers must begin at 0 and increase, but the lower bounds of table {row} "
+                f"are {bounds}"
+            )
         low[row, : len(table)] = bounds
         most[row, : len(table)] = leverages
         most[row, len(table) :] = leverages[-1]

@@ -8,6 +8,7 @@ import hashlib
 import re
 import threading
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,10 +175,13 @@ def read_keys(path: Path) -> list[Key]:
     if not isinstance(entries, list) or not entries:
         raise KeysUnreadable(f"{path} has no [[key]]")
     keys = [_parse_key(path, number, entry) for number, entry in enumerate(entries, 1)]
-    if len({key.name for key in keys}) < len(keys):
-        raise KeysUnreadable(f"{path}: two keys have the same name")
+    (name, count), *_ = Counter(key.name for key in keys).most_common(1)
+    if count > 1:
+        raise KeysUnreadable(
+            f"{path}: {count} keys have the name {name!r}. Give each key another name"
+        )
     if len({key.digest for key in keys}) < len(keys):
-        raise KeysUnreadable(f"{path}: two keys have the same secret")
+        raise KeysUnreadable(f"{path}: two keys have the same secret. Give each key its own")
     return keys
 
 

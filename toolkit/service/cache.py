@@ -60,7 +60,7 @@ def _open_cached(path: Path, *, warns: bool = False) -> Store | None:
         store = open_store(path)
     except StoreDamaged as error:  # the next build replaces the file
         if warns:
-            warnings.warn(f"{error}. It is made anew", stacklevel=2)
+            warnings.warn(f"{error}. It is built again", stacklevel=2)
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # the stores that were not used for the longest time are removed first

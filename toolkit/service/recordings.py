@@ -102,7 +102,9 @@ def read_recordings(folder: Path) -> Recordings:
         for each file.
     """
     if not folder.is_dir():
-        raise NoRecordings(f"There is no folder {folder}")
+        raise NoRecordings(
+            f"the folder {folder} does not exist. Pass the folder with the recorded answers"
+        )
     tables, not_served, damaged = _RecordedTables(), [], []
     paths = sorted(folder.glob("*.json"))
     for path in paths:

@@ -266,7 +266,7 @@ def open_store(path: Path) -> Store:
         raise StoreDamaged(f"{path} is not a store: {error}") from error
     if not store.about:
         store.close()
-        raise StoreDamaged(f"{path} is not complete")
+        raise StoreDamaged(f"{path} is incomplete, because its build was interrupted")
     return store
 
 

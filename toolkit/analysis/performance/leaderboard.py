@@ -80,10 +80,12 @@ def leaderboard(
     best = rows[rows["figure"] == by]
     if best.empty and len(rows):
         names = ", ".join(sorted(rows["figure"].unique()))
-        raise ValueError(f"No row has the figure {by!r}. Known are: {names}")
-    if best["user"].duplicated().any():
+        raise ValueError(f"by: {by!r} is not a figure of these rows. Use one of: {names}")
+    repeated = best["user"][best["user"].duplicated()]
+    if len(repeated):
         raise ValueError(
-            f"An account has several rows for {by!r}. Select one group, for example one month"
+            f"figures: {repeated.iloc[0]} has several rows for {by!r}. Select one group, for "
+            "example one month"
         )
     best = best.sort_values("user", kind="stable")
     wide = rows[rows["figure"] != by].pivot_table(

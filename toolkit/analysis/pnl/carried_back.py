@@ -115,8 +115,8 @@ def carried_back(
     """
     if fills is None:
         raise MissingColumns(
-            "fills: a curve requires all fills of its time. Fetch them, or pass a frame without "
-            "rows if there are none"
+            "fills is None. A curve needs all fills between its start and the time of the state. "
+            "Fetch them; if there are none, pass a frame without rows"
         )
     accounts = drop_repeated_rows(accounts, "accounts")
     positions = drop_repeated_rows(positions, "positions")
@@ -203,12 +203,15 @@ def _state_time(stated: int | None, given: int | None, start: int | None) -> int
         )
     if stated is not None and given not in (None, stated):
         raise ValueError(
-            f"accounts: the state is of {to_iso(stated)}, not of end_time. A curve ends at the "
-            "time of its state. Fetch fills, funding and ledger up to it, and remove end_time"
+            f"accounts: the state is from {to_iso(stated)}, but end_time is {to_iso(given or 0)}. "
+            "A curve ends at the time of its state. Fetch fills, funding and ledger up to "
+            f"{to_iso(stated)}, and leave out end_time"
         )
     end = stated if given is None else given
     if start is not None and end is not None and start > end:
-        raise ValueError(f"start_time is after the state, which is of {to_iso(end)}")
+        raise ValueError(
+            f"start_time is {to_iso(start)}, after the time of the state, {to_iso(end)}"
+        )
     return end or 0
 
 

@@ -1,5 +1,6 @@
 """Positions after each fill: size, average entry price by the exchange's rule, closed PnL."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
@@ -360,5 +361,6 @@ def mark_prices(marks: Any, least: int) -> tuple[dict[str, int], int]:
     values, decimals = fixed_point.to_integers(frame["mark_px"], least, "marks")
     found = dict(zip(frame["name"].to_list(), values, strict=True))
     if len(found) < len(values):
-        raise MissingColumns("marks: a coin has several mark prices. Pass the prices of one time")
+        (coin, _), *_ = Counter(frame["name"].to_list()).most_common(1)
+        raise MissingColumns(f"marks: {coin} has several mark prices. Pass the prices of one time")
     return found, decimals

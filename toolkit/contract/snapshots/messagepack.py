@@ -169,8 +169,10 @@ def _read_object_head(walk: MessagePackWalk, name: str) -> SnapshotHead:
             walk.skip()
             unknown = [*unknown, (key, at, walk.at)][:MOST_UNKNOWN]
     if found is None or len(texts) < 2:
+        missing = [key for key in ("i", "t") if key not in texts] + ["u"] * (found is None)
         raise AnswerInvalid(
-            "a snapshot in object form must have the keys i, t and u; one is missing"
+            f"a snapshot in object form lacks the key {' and '.join(missing)}. It must have the "
+            "keys i, t and u. Report this to the service"
         )
     return SnapshotHead(texts["i"], texts["t"], *found, tuple(unknown), keyed=True)
 

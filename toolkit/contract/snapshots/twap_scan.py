@@ -129,7 +129,10 @@ def _entry_count(body: bytes) -> int:
 def _header_length(body: bytes) -> int:
     lengths = {_LONG_LIST: 3, 0xDD: 5}
     if body[0] not in lengths and body[0] & 0xF0 != 0x90:
-        raise AnswerInvalid("the TWAPs must be a list")
+        raise AnswerInvalid(
+            f"the TWAPs of a snapshot must be a list, but begin with the byte 0x{body[0]:02x}. "
+            "Report this to the service"
+        )
     return lengths.get(body[0], 1)
 
 

@@ -162,7 +162,10 @@ def _final_book(exchange: Exchange, coin: int) -> Book:
     prices = exchange.prices
     minutes = _sample_minutes(prices)
     if minutes[-1] != prices.mid.shape[1] - 1:
-        raise ValueError("History must end on a quarter of an hour.")
+        raise ValueError(
+            f"the history has {prices.mid.shape[1] - 1} minutes, but depth needs a multiple of 15. "
+            "Use another size"
+        )
     return draw_books(prices.seed, prices, coin, minutes).book_at(-1)
 
 
