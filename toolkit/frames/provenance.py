@@ -56,14 +56,17 @@ def provenance(frame: pd.DataFrame) -> Provenance:
         - ``rows``, ``pages``, ``first``, ``last``: the numbers of rows and pages, and the keys of
           the first and the last row, in the form of a cursor;
         - ``toolkit_version``: the version of this package that made the frame;
-        - ``proved``, ``believed``: what the rows prove, and what cannot be proved;
-        - ``breaks``, ``gaps``, ``unproved``: places where rows contradict each other, may be
-          missing or repeated, or are not proved for a usual reason such as a transfer;
+        - ``proved``, ``believed``: what the rows prove, and what the client assumes;
+        - ``breaks``: places where rows contradict each other;
+        - ``gaps``: places where rows may be missing or repeated;
+        - ``unproved``: places where rows do not fit together, but a harmless event, such as a
+          transfer, may explain it;
         - ``ties``: the number of ties (rows with one key) at the end of a page; they were fetched
           again because the page may have cut them;
         - ``requests``, ``points``: the number of requests with every retry, and their cost;
         - ``retries``: cause (a status, or a failure of the connection) -> number of retries;
-        - ``waits``, ``waited_seconds``: how often and how long requests waited for the budget;
+        - ``waits``, ``waited_seconds``: how often and how long requests waited for the budget, or
+          before a retry;
         - ``unknown_fields``: with ``extra="keep"`` the unknown fields that belong to no row: place
           in the answer -> texts of the values.
 
