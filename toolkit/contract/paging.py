@@ -2,9 +2,10 @@
 
 A cursor contains the key of a row. For fills and orders, this key is the transaction, so several
 rows can share it. Rows with one key are a tie, and a page can end inside a tie. The specification
-does not say whether the service continues at the cursor or after it. Therefore a `PageReader` keeps the rows of a page up to its last complete tie, continues from the key of that
-tie (without a cursor: from the time of the cut tie), and drops rows with keys that it already has.
-Paging works whether the service treats a cursor as inclusive or exclusive.
+does not say whether the service continues at the cursor or after it. Therefore a `PageReader` keeps
+the rows of a page up to its last complete tie. It continues from the key of that tie (without a
+cursor: from the time of the cut tie), and drops rows with keys that it already has. Paging works
+whether the service treats a cursor as inclusive or exclusive.
 
 A service that ignores the cursor, or sends one page in the place of another, sends rows outside of
 the requested range. The reader refuses them. It never makes the same request twice. This module
