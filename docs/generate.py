@@ -236,24 +236,24 @@ service may differ: see the [facts about the live service](live_service.md).
 ANALYSIS = """# Analysis
 
 Every helper takes frames as the fetch functions return them. It returns a frame, or a result that
-has frames: `.params` of an estimate, for example. It does not change its arguments and it downloads
-nothing. Its docstring (`help(tk.pnl.attribution)`) names the columns that it needs, units, signs,
-and where each formula comes from; `tk.describe(result)` explains the columns of a result. Money is
-positive if it is good for the account. The notebooks show each topic at work.
+has frames, such as `.params` of an estimate. It does not change its arguments and it downloads
+nothing. Its docstring (`help(tk.pnl.attribution)`) states the columns that it needs, the units and
+signs, and the source of each formula. `tk.describe(result)` explains the columns of a result. Money
+is positive if it is good for the account. The notebooks show an example of each topic.
 
 A helper runs on the engine of its frame: pandas, Polars (eager and lazy), DuckDB or PySpark. The
-column `result` states whether the result is in the engine of the input or in pandas. The column
-`numbers` states which inputs the helper takes: floats, or exact decimals (`numbers="exact"`).
-Estimates are always floats. The column `memory` states how much of a lazy frame (Polars lazy,
-DuckDB, PySpark) the helper reads into memory, apart from its result:
+column `result` states whether the result is in the engine of the input or in pandas. Every helper
+takes floats and exact decimals (`numbers="exact"`). Estimates are always floats. The column
+`memory` states how much of a lazy frame (Polars lazy, DuckDB, PySpark) the helper reads into
+memory, in addition to its result:
 
-- `streams`: the engine processes all rows; the helper collects a few totals. On Polars and DuckDB
-  the check for repeated rows collects one integer for each row.
-- `account by account`: the helper collects accounts in groups of at most 200,000 rows; a larger
+- `streams`: the engine processes all rows, and the helper collects only a few totals. On Polars and
+  DuckDB, the check for repeated rows collects one integer for each row.
+- `account by account`: the helper collects accounts in groups of at most 200,000 rows. A larger
   account is a group of its own. The result is a scan of a temporary file, which exists until the
-  end of the process. Files that are sorted by `user` are read once; others once for each group of
-  accounts. On PySpark the executors compute (`applyInArrow`), one account after the other;
-  `reconcile` alone computes on the driver.
+  end of the process. Files that are sorted by `user` are read once. Other files are read once for
+  each group of accounts. On PySpark the executors compute (`applyInArrow`), one account after the
+  other. Only `reconcile` computes on the driver.
 - `in memory`: the helper collects the columns that it needs. On PySpark it computes on the driver,
   and returns a Spark frame if the column `result` says so. To compute in the executors instead,
   call it for each account yourself, with `applyInPandas`.
@@ -261,54 +261,63 @@ DuckDB, PySpark) the helper reads into memory, apart from its result:
 `docs/generate.py` writes the tables from `tests/scale/cases/`, the list of what each helper
 promises. `tests/scale/` checks the promises:
 
-- Each engine returns the same result. An empty frame and one row return the same columns.
-- A missing column is a clear error.
-- The order of rows, the case of addresses and repeated rows do not change a result.
+- Each engine returns the same result. An empty frame and a frame with one row return the same
+  columns.
+- A missing column raises an error that names it.
+- The order of rows and the case of addresses do not change a result. Neither do repeated rows.
 - `make bench` runs each helper with a million rows and checks the result.
 
-**Repeated rows** count once in every helper, and a `RepeatedRows` warning says how many were left
-out. Rows repeat if they have the same identity:
+**Repeated rows** count once in every helper, and a `RepeatedRows` warning states how many were left
+out. Two rows are the same if their identity is equal. The identity is:
 
-- A fill has its trade id, order id, coin, price, size, time and side, and its account if known.
-- A funding payment has its account, coin, time, amount, size and rate.
-- An order event has its order id, status and time, and account and transaction index if known.
-- A ledger update with a hash, and a snapshot row, have all their columns that are not nested.
+| record | columns of the identity |
+| --- | --- |
+| fill | trade id, order id, coin, price, size, time, side, and the account if it is known |
+| funding payment | account, coin, time, amount, size, rate |
+| order event | order id, status, time, and account and transaction index if they are known |
+| ledger update with a hash, snapshot row | all columns except nested ones |
 
 `ROW_IDENTITIES` in `toolkit/analysis/common/repeated_rows.py` lists the columns. Rows without an
 identity, such as fills with trade id 0, are never left out. If two fills are equal and only one
-names its account, they count as one, so a user's own fills can be joined with a builder's. Equal
-payments and transfers that do not name their account all count, because two accounts may have
-equal payments or one transfer.
+names its account, they count as one. You can therefore concatenate a user's own fills and a
+builder's fills. Payments and transfers that do not name their account all count, even if they are
+equal: two accounts may have equal payments, or both sides of one transfer.
 
-**Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add
-it. A helper that follows one account's history (positions, lots, round trips, equity, audit)
-raises an error if the column is missing and the provenance or the position chains show
-several accounts. Two signs show them: one trade id with both sides, and a fill that continues
-from a fill that is not the one before it. If you join a few fills of two accounts with
-`pandas.concat`, they look like one account with missing fills. A `tk.errors.UnnamedAccount`
-warning is issued if a fill does not begin at the position after the fill before, and neither the
-frame nor its provenance names the account. If the two accounts traded different coins, there is no
-such break and no warning, and their position chains are right.
+**Rows of several accounts** need a column that names the account. `tk.many` and `tk.concat` add it.
+A helper that follows the history of one account (positions, lots, round trips, equity, audit)
+raises an error if the column is missing and the rows are of several accounts. It detects this in
+the provenance, or in the fills themselves:
 
-What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
+- One trade id has both a buy and a sell.
+- The start position of a fill equals the end position of an earlier fill, but not of the previous
+  one.
 
-- The fee of a spot buy that is paid in the bought token is a part of its cost (section 3).
-  `attribution` does not deduct it again; `fees_in_cost` shows its value. A gap in a spot balance is
-  a separate disposal or addition; it has the columns `gap` and `chain_break`.
+If you concatenate a few fills of two accounts with `pandas.concat`, they look like the fills of one
+account with missing fills. An `UnnamedAccount` warning appears if a fill does not start from the
+position that the fill before it left, and if neither the frame nor its provenance names the
+account. If the two accounts traded different coins, there is no such place and no warning, and the
+results per coin are right.
+
+How `tk.pnl` treats real fills ([facts about the live service](live_service.md), by section):
+
+- If the fee of a spot buy is paid in the bought token, it is a part of the cost (section 3).
+  `attribution` does not deduct it again. `fees_in_cost` shows its value.
+- If a spot balance has a gap, `positions` and `audit` treat the difference as a separate disposal
+  or addition. `chain_break` marks the next fill, and the column `gap` of `positions` has the size.
 - Conversions of outcome tokens (section 7) change the cost basis. `conversions` counts them, and
   `fills` and `volume` do not.
 - Money of a dex with another collateral (section 6) counts at par, and `at_par` shows it. With
-  `prices={"USDH": 0.998}` it counts at that price: closed PnL, fees and funding alike.
-- A trip that ended with a liquidation of the account (section 2) has the status `liquidated`;
+  `prices={"USDH": 0.998}`, closed PnL, fees and funding count at that price.
+- A round trip that ended with a liquidation of the account (section 2) has the status `liquidated`.
   `forced` is also true for auto-deleveraging.
-- Funding outside the time range of the fills is not part of `net`; `funding_outside` and `covers`
-  show it.
+- Funding outside the time range of the fills is not part of `net`. `funding_outside` has its sum,
+  and `covers` states the number of its rows.
 
 **From fills to a performance sheet.** `tk.performance` describes an account by its returns.
-`returns` makes returns per day from an equity curve, and removes the effect of deposits. `sheet`
-computes figures such as the Sharpe ratio, each with its interval. `trip_sheet` does the same for
-round trips only, and `leaderboard` ranks accounts. `tk.plots.growth_curve`, `return_calendar` and
-`leaderboard` draw the results.
+`returns` computes returns per day from an equity curve, and removes the effect of deposits. `sheet`
+computes figures such as the Sharpe ratio, each with its confidence interval. `trip_sheet` computes
+the figures of round trips only, and `leaderboard` ranks accounts. `tk.plots.growth_curve`,
+`return_calendar` and `leaderboard` draw the results.
 
 ```python
 import toolkit as tk
@@ -325,48 +334,72 @@ assert {"total_return", "sharpe", "win_rate"} <= set(sheet["figure"])
 tk.plots.growth_curve(returns)
 ```
 
-With funding rows and with the prices of open positions (`funding` and `marks` of `tk.pnl.equity`)
-returns contain unrealised PnL, too: [notebook 13](../notebooks/13_performance.py) shows it.
+With funding rows and the prices of open positions (`funding` and `marks` of `tk.pnl.equity`), the
+returns also contain unrealised PnL. [Notebook 13](../notebooks/13_performance.py) shows this.
 
-**How markets move.** `tk.execution.impact` estimates how far orders move prices,
-`tk.liquidations.cascade` what liquidations add to a price shock, `tk.accounts.positioning` who is
-long and short, and `tk.funding.basis` how fast the basis reverts. Each result has `.plot()`, except
-the frame of `positioning`, which `tk.plots.positioning` draws. The tests simulate data with a known
-parameter and count how often intervals of 95 % contain it;
-`python -m tests.analysis.interval_coverage` prints the shares. The last run
-had: cascade 95 % of 150 samples, impact 94 % of 1,050 intervals, basis 94 % of 1,050 half-lives,
-positioning 93 % of 1,000 shares. In the simulated exchange trades do not move prices,
-so `impact` finds no significant effect there; the basis has an hourly autocorrelation of 0.9.
+**How markets move.** Four helpers describe how prices and positions move:
+
+- `tk.execution.impact` estimates how far orders move prices.
+- `tk.liquidations.cascade` estimates what liquidations add to a price shock.
+- `tk.accounts.positioning` computes who is long and who is short.
+- `tk.funding.basis` estimates how fast the basis reverts.
+
+Each result has `.plot()`, except the frame of `positioning`, which `tk.plots.positioning` draws.
+
+The tests simulate data with known true values, and count how often a 95 % confidence interval
+contains the true value. `python -m tests.analysis.interval_coverage` prints the shares. This was
+the last run:
+
+| helper | known value | intervals | contain it |
+| --- | --- | --- | --- |
+| cascade | final price move after a shock, with the impact of known books | 150 | 95 % |
+| impact | exponent and size of the impact, and its decay | 1,050 | 94 % |
+| basis | share of the basis that remains after one hour, 0.9 | 1,050 | 94 % |
+| positioning | net long share, 0.3 | 1,000 | 93 % |
+
+In the simulated exchange, trades do not move prices. `impact` therefore finds no significant effect
+there. The basis there has an hourly autocorrelation of 0.9.
 """
 
 ENGINES_TEXT = """## Engines
 
 The tests compare each helper on each engine with its result on pandas. Floats have to be equal to
-nine digits, and exact numbers have to be equal. A call is one combination of helper, arguments and
-kind of numbers. The sessions of DuckDB and PySpark have another time zone than UTC. On local
-PySpark the numbers are exact, and over Connect they are floats. On a cluster of two executors the
-tests run 8 calls, one for each way of computing.
+nine significant digits, and exact numbers have to be equal. DuckDB and PySpark run in a session
+with a time zone other than UTC. On local PySpark the numbers are exact, and over Connect they are
+floats. On a cluster of two executors the tests run 8 calls. Together they cover each kind of
+`memory`: `streams` (sums, quantiles, calendar groups), `account by account`, and `in memory` (a
+running total, an estimate).
 
-**PySpark** is the engine for data that outgrow one machine. Install the extra `spark`, and Java 17
-or newer. The toolkit must be installed on the executors, too. `archive.scan("fills",
-engine="spark", session=spark)` reads an archive with Spark's own reader of Parquet. If an account's
-rows are processed in an executor, errors about their values come when the result is computed, and
-warnings stay in the executor's log.
+**PySpark** is the engine for data that do not fit on one machine. Install the extra `spark`, and
+Java 17 or newer. The toolkit must be installed on the executors, too. `archive.scan("fills",
+engine="spark", session=spark)` reads an archive with Spark's own reader of Parquet. If an executor
+processes the rows of an account, errors about their values appear when the result is computed, and
+warnings stay in the log of the executor.
+
+A call in this table is one combination of helper, arguments and kind of numbers (float or exact):
 """
 
 
 def analysis_page() -> str:
-    """Return the page of analysis helpers by topic, with what each has in memory."""
+    """Return the page of analysis helpers by topic, with what each reads into memory.
+
+    Raises
+    ------
+    ValueError
+        If a helper does not take floats and exact numbers, which the page says of all helpers.
+    """
     from tests.scale import case as scale_cases
 
     cases = scale_cases.cases()
+    if wrong := [str(case) for case in cases if set(case.numbers) != {"float", "exact"}]:
+        raise ValueError(f"describe the numbers of {wrong} in docs/analysis.md")
     parts = [ANALYSIS.strip(), _engine_table(cases)]
     for topic in scale_cases.topics():
         parts.append(f"## `tk.{topic}`\n\n{_first_line(getattr(toolkit, topic))}")
         own = [case for case in cases if case.topic == topic]
         names = sorted({case.helper for case in own})
         rows = [_helper_row(name, [case for case in own if case.helper == name]) for name in names]
-        head = ["helper", "result in short", "memory", "numbers", "result"]
+        head = ["helper", "what it does", "memory", "result"]
         table = [head, ["---"] * len(head), *rows]
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in table))
     return "\n\n".join(parts) + "\n"
@@ -397,13 +430,11 @@ def _engine_table(cases: list[Any]) -> str:
 
 
 def _helper_row(name: str, cases: list[Any]) -> list[str]:
-    numbers = [kind for kind in ("float", "exact") if all(kind in case.numbers for case in cases)]
     same = all(case.gives == "same" for case in cases)
     return [
         f"`{name.split('.')[1]}`",
         _first_line(cases[0].function),
         cases[0].memory,
-        ", ".join(numbers),
         "same engine" if same else "pandas",
     ]
 

@@ -28,7 +28,7 @@ def decay(
     gas: float | None = None,
     points: int | None = None,
 ) -> pd.DataFrame:
-    """Compute how the price of each auction falls, where it stands, and what was paid.
+    """Compute the falling price of each auction, its current price, and the price paid.
 
     Parameters
     ----------

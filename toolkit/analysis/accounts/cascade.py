@@ -163,7 +163,7 @@ def cascade(
     draws: int = 199,
     seed: int = 0,
 ) -> Cascade:
-    """Compute how far liquidations carry a price after a shock, round by round.
+    """Compute how far liquidations move a price after a shock, round by round.
 
     A shock moves the price of one coin, and changes the value of all accounts. Accounts below their
     maintenance margin are liquidated with all cross positions. The forced trades move prices. The

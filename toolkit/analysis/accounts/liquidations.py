@@ -228,7 +228,7 @@ def fills(
     *,
     account: str | None = None,
 ) -> IntoFrameT:
-    """Return the fills of liquidations, with the side of the liquidation that each fill is on.
+    """Return the fills of liquidations, each marked as liquidated account or counterparty.
 
     A liquidation by market order looks like any other fill except for its liquidation object. Both
     sides of the trade carry it (docs/live_service.md, section 2).

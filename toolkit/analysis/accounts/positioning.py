@@ -32,7 +32,7 @@ def positioning(
     by: str | Iterable[str] = "coin",
     level: float = 0.95,
 ) -> IntoFrameT:
-    """Compute how long and how crowded accounts are, by their size, at each moment.
+    """Compute the net long share and the concentration of accounts, by size class and time.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _NOTIONALS = ("total_long_notional", "total_short_notional")
 
 
 def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoFrameT:
-    """Compute the value of every account, with its mode: one row for each account or each token.
+    """Compute the value of each account, with its margin mode (standard, unified, portfolio, ...).
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
 
 
 def leverage(snapshot: IntoFrameT, by: str | Iterable[str] | None = ("mode",)) -> IntoFrameT:
-    """Sum the long and short positions of accounts, against their value.
+    """Compute the leverage of accounts: their long and short notional divided by their value.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ _ROUTING_NAMES = ("px", "sz", "fee", "builder_fee", "time", "fills", "volume", "
 def revenue(
     fills: IntoFrameT, builder: str | None = None, by: str | Iterable[str] | None = None
 ) -> IntoFrameT:
-    """Sum what builders earned: the builder fees of the fills that carry them.
+    """Sum the builder fees of fills, in groups such as builder, user or week.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def _sum_earnings(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
 
 
 def routing(fills: IntoFrameT, builder: str, by: str | Iterable[str] | None = None) -> IntoFrameT:
-    """Count where the fills of a builder's users went: through it, elsewhere, or direct.
+    """Count the fills through a builder, through another builder, and without a builder.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def attach_rate(
     weight: str = "usd",
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Estimate the share of its users' eligible trading that goes through a builder.
+    """Estimate the share of eligible trading that a builder's users route through it.
 
     Parameters
     ----------

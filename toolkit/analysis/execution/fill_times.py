@@ -99,7 +99,7 @@ def time_to_fill(
     level: float = 0.95,
     by: str | Iterable[str] | None = None,
 ) -> FillTimes:
-    """Estimate how long orders take to be filled; cancellation and rejection compete.
+    """Estimate the time until orders are filled, canceled or rejected, as competing risks.
 
     Parameters
     ----------

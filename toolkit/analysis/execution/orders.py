@@ -28,7 +28,7 @@ _AMOUNTS = ("says what is still open", "says what was asked for", "says at which
 
 
 def transitions(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoFrameT:
-    """Count how orders go from status to status: the matrix, in long form.
+    """Count the status changes of orders, as a transition matrix in long form.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def mix(
 
 
 def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoFrameT:
-    """Compute the filled share of the size that orders asked for.
+    """Compute the filled share of the ordered size.
 
     Parameters
     ----------

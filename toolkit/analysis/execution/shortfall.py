@@ -101,7 +101,7 @@ def shortfall(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Shortfall:
-    """Split what orders cost against their decision price: delay, trading, opportunity, fees.
+    """Split the cost of orders against their decision price: delay, trading, opportunity, fees.
 
     A paper order is filled at once, entirely, at the price of the decision. The shortfall is the
     gain of the real order less the gain of the paper order, both up to the end of the order.

@@ -192,7 +192,7 @@ def pressure(
 def linked(
     twaps: IntoFrameT, fills: IntoFrameT, *, at: Time | None = None, account: str | None = None
 ) -> IntoFrameT:
-    """Find the fills of each TWAP order of a snapshot, and the size that they do not explain.
+    """Find the fills of each TWAP order, and the executed size for which no fill is found.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ _RESULT = {
 
 
 def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
-    """Compute the oracle prices that payments imply, and check that those of all accounts agree.
+    """Compute the oracle prices that payments imply, and check that they agree between accounts.
 
     A payment is ``usdc = -szi * oracle price * rate``, rounded to a millionth of a USD. It fixes
     the oracle price of its coin and hour to within a range; the larger the payment, the smaller the

@@ -199,7 +199,7 @@ def imbalance(depth: IntoFrameT) -> IntoFrameT:
 def consistency(
     depth: IntoFrame, samples: IntoFrame, *, max_age: float = 1.0, slack: float = 0.0
 ) -> pd.DataFrame:
-    """Compare slippage samples with the depth of the same moment: each bounds the other.
+    """Check slippage samples against the bounds that the depth of the same time sets.
 
     A size that rests within 10 bps costs at most 10 bps; a larger size costs at least as much. A
     size that fits into the widest band cannot be missing because of a thin book.

@@ -39,7 +39,7 @@ def cost(
     level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Estimate the expected cost of a market order, with its interval.
+    """Estimate the expected cost of a market order, with its confidence interval.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def capacity(
     level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Estimate the largest size whose expected cost is within a bound.
+    """Estimate the largest size whose expected cost stays below a limit.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def sheet(
     draws: int = 999,
     seed: int = 0,
 ) -> IntoFrameT:
-    """Compute the performance figures of accounts, each with its interval and what it rests on.
+    """Compute the performance figures of accounts, each with its confidence interval and inputs.
 
     Parameters
     ----------
