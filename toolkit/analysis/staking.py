@@ -342,8 +342,8 @@ def _read_weeks(history: IntoFrame, now: Time | None) -> pd.DataFrame:
     rows = rows.sort_values(["validator", "monday"], kind="stable")
     rows = rows.drop_duplicates(["validator", "monday"], keep="last", ignore_index=True)
     now_ms = timestamps.present_ms(once, now, "history", "now")
-    # ASSUMED: a week is complete once the next Monday has come. Rewards are published since
-    # 2025-08-01, so the week of 2025-07-28 is never complete.
+    # ASSUMED: A week is complete when the next Monday begins. The service has published rewards
+    # since 2025-08-01, so the week of 2025-07-28 is never complete.
     is_complete = (rows["monday"] + WEEK <= now_ms) & (rows["monday"] != FIRST_WEEK)
     gross = rows["gross_apr"].where(rows["gross_apr"] > 0)
     return pd.DataFrame(

@@ -172,8 +172,8 @@ class _Snapshots:
             pd.Series(columns[name], dtype="float64")
             for name in ("account_value", "total_long_notional", "total_short_notional")
         )
-        # ASSUMED: account values and notionals of a snapshot have the same prices. If they differ,
-        # accounts with positions are refreshed although they did not change.
+        # ASSUMED: A snapshot computes account values and notionals with the same prices. If it does
+        # not, the plan also refreshes accounts with positions that did not trade.
         frame = pd.DataFrame(
             {
                 "user": pd.Series(columns["user"], dtype="str").str.lower(),

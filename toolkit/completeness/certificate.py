@@ -36,8 +36,8 @@ __all__ = [
 SUMMED_COUNTS: Final = ("pages", "ties", "requests", "points", "waits", "waited_seconds")
 """The counts of a certificate that add up over several pulls."""
 
-# ASSUMED: an account with 100,000 fills or more is one of the "very high-volume addresses" whose
-# history may be incomplete; the specification states no number.
+# ASSUMED: An account with 100,000 fills or more is one of the "very high-volume addresses" whose
+# history may be incomplete. The specification states no number.
 _VERY_ACTIVE: Final = 100_000
 
 

@@ -25,8 +25,8 @@ from toolkit.contract.operations import (
 _ANY_START = Parameter("startTime", "start", "time", "first time, inclusive", default=0)
 _ORDER_OMITS = ("user", "builder", "builder_fee", "tx_index")
 
-# ASSUMED: userFunding and userTwapSliceFills cost 10 points, like other histories of one user.
-# Every other operation beyond the specification costs 2.
+# ASSUMED: `userFunding` and `userTwapSliceFills` cost 10 points, the same as other histories of one
+# user. Every other operation beyond the specification costs 2 points.
 _HISTORY_POINTS: Final = 10
 
 # fmt: off

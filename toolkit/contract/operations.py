@@ -207,8 +207,8 @@ class Operation:
         return snake_case(self.view or self.type)
 
 
-# ASSUMED: each of the two heavy snapshots has a limit of its own. The cheap timestamps, which are
-# meant for polling, have none.
+# ASSUMED: Each of the two snapshots (`accountValueSnapshots`, `perpTwapSnapshots`) has its own
+# limit of calls. The operations that return only the time of the latest snapshot have none.
 _SNAPSHOT_LIMIT = CallLimit(calls=5, seconds=600)
 
 # Specification, "Data availability".
@@ -330,7 +330,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             (_BUILDER, _START_OR_CURSOR, END, _CURSOR, _PAGE),
             key=("time", "tx_index"), paging="cursor", points=100, own=True, since="2025-07-28",
             gaps=(_TWAP_GAP,), from_archive=True),
-        # ASSUMED: builderApprovedFundingByTime costs as much as builderApprovedFillsByTime.
+        # ASSUMED: `builderApprovedFundingByTime` costs as much as `builderApprovedFillsByTime`.
         Operation("builderApprovedFundingByTime", "funding",
             "The funding payments of all users while they had approved a builder, oldest first.",
             list[r.FundingRow], (Table(r.FundingRow),),
@@ -348,8 +348,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             list[r.OrderStatus], (Table(r.OrderStatus, omits=("user",)),), (USER, _LATEST),
             key=("status_timestamp", "tx_index"), latest=True, points=10, since="2025-08-07",
             from_archive=True),
-        # ASSUMED: startTime is 0 if absent, since real clients send none. For the first day of
-        # ledger data see docs/live_service.md, section 8.
+        # ASSUMED: If `startTime` of `userNonFundingLedgerUpdates` is absent, it is 0, because real
+        # clients send none. For the first day of ledger data see docs/live_service.md, section 8.
         Operation("userNonFundingLedgerUpdates", "accounts",
             "Deposits, withdrawals, transfers and all else that moved a user's cash.",
             list[r.LedgerUpdate], (Table(r.LedgerUpdate),),

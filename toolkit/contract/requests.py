@@ -23,8 +23,8 @@ INTERVALS: Final = (
 AMOUNTS: Final = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
 """The amounts in USD for which `slippageHistory` has samples."""
 
-# ASSUMED: there are at most 20 dexes. Until an answer has shown the number of dexes,
-# a request for ALL_DEXES costs as much as for 20, so that the counted cost is never too low.
+# ASSUMED: There are at most 20 dexes. Until an answer shows the number of dexes, a request for
+# `ALL_DEXES` counts as one for 20 dexes, so that the counted cost is never too low.
 DEXES_AT_MOST: Final = 20
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -315,7 +315,8 @@ def _check_usd(operation: Operation, parameter: Parameter, value: Any) -> float:
         hint = f"It is a number of USD, such as 10000, not {value!r}"
         raise _bad_request(operation, _missing_message(parameter), hint)
     if value not in AMOUNTS:
-        # ASSUMED: an amount that slippageHistory has no samples for is refused with 400.
+        # ASSUMED: If `slippageHistory` has no samples of an amount, the service refuses the request
+        # with 400.
         sizes = ", ".join(map(str, AMOUNTS))
         raise _bad_request(operation, f"{parameter.name} must be one of {sizes}")
     return float(value)
@@ -378,7 +379,8 @@ def _check_batch(operation: Operation, checked: Mapping[str, Any]) -> None:
 def _check_book(operation: Operation, checked: Mapping[str, Any]) -> None:
     if (mantissa := checked["mantissa"]) is None:
         return
-    # ASSUMED: a mantissa that is not 1, 2 or 5, or not with nSigFigs 5, is refused with 400.
+    # ASSUMED: The service accepts a `mantissa` of 1, 2 or 5, and only with an `nSigFigs` of 5.
+    # Otherwise it returns 400.
     if checked["n_sig_figs"] != 5:
         raise _bad_request(operation, "mantissa needs nSigFigs 5")
     if mantissa not in (1, 2, 5):

@@ -95,7 +95,8 @@ def position_hours(fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:
     for coin, at in perps.groupby("coin", sort=True).indices.items():
         times = _times_ms(perps["time"].iloc[at])
         hours = np.arange(times[0] // HOUR + 1, end_ms // HOUR + 1)
-        # ASSUMED: a fill in the millisecond of a funding hour comes after the payment.
+        # ASSUMED: A fill in the same millisecond as a funding payment is executed after the
+        # payment.
         last = np.searchsorted(times, hours * HOUR, side="left") - 1
         szi = end[at][last]
         open_ = szi != 0

@@ -31,7 +31,7 @@ def auction_price(start: Fraction, floor: Fraction, elapsed: int, duration: int)
     >>> auction_price(Fraction(600), Fraction(500), 25, 100)
     57500000000
     """
-    # ASSUMED: the price of a deploy auction falls in a straight line.
+    # ASSUMED: The price of a deploy auction falls in a straight line.
     price = price_at(start, floor, min(elapsed, duration), duration)
     exact_price: int = round(price * 10**GAS_DECIMALS)
     return exact_price

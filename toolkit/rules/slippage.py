@@ -28,7 +28,8 @@ def average_prices(px: Floats, sz: Floats, usd: float) -> Floats:
     >>> average_prices(px, sz, 203.0)
     array([101.5,   nan])
     """
-    # ASSUMED: the notional of a slippage sample is the amount paid or received, not size at mid.
+    # ASSUMED: The notional of a slippage sample is the amount paid or received, not the size times
+    # the mid price.
     notional = px * sz
     before = np.cumsum(notional, axis=1) - notional
     taken = np.clip(usd - before, 0.0, notional)

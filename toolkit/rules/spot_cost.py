@@ -134,7 +134,8 @@ def apply_spot_fill(
     if not known:
         return None, left
     if basis.unknown:
-        # ASSUMED: tokens of unknown cost count at the average cost of those that were bought.
+        # ASSUMED: The cost of a token that came in without a trade is not known. It counts as the
+        # average cost of the bought tokens.
         cost = _cost_share(basis.cost, sold, known, unit)
     return sold * px - cost, left
 
@@ -208,8 +209,8 @@ def swap_tokens(
     [Basis(size=10, cost=10, unknown=0), Basis(size=15, cost=12, unknown=0), \
 Basis(size=10, cost=10, unknown=0)]
     """
-    # ASSUMED: a swap has no closed PnL. The tokens that come in take over the cost, in
-    # proportion to their sizes.
+    # ASSUMED: A swap of outcome tokens has no closed PnL. The received tokens get the cost of the
+    # tokens that they replace, in proportion to their sizes.
     left, moved, gone, gone_unknown = [], 0, 0, 0
     for basis, size in sources:
         if size > basis.size:
@@ -241,5 +242,5 @@ def _remove_tokens(basis: Basis, size: int, unit: int) -> tuple[int, Basis]:
 
 def _cost_share(amount: int, part: int, total: int, unit: int) -> int:
     """Return `amount` * `part` / `total`, rounded half up to a multiple of `unit`."""
-    # ASSUMED: the exchange rounds the cost that leaves with a sell to 1e-8 USD, half up.
+    # ASSUMED: The exchange rounds the cost of the sold tokens to 1e-8 USD, half up.
     return (2 * amount * part + total * unit) // (2 * total * unit) * unit

@@ -34,8 +34,7 @@ StoredFill: Final = msgspec.defstruct(
 
 _SUMMED: Final = ("sz", "closed_pnl", "fee", "builder_fee", "deployer_fee")
 _EXACT: Final = Context(prec=60)
-# ASSUMED: the mean price of merged fills has 17 significant digits and at most 18 decimal
-# places.
+# ASSUMED: The mean price of merged fills has 17 significant digits and at most 18 decimal places.
 _PRICE: Final = Context(prec=17, rounding=ROUND_HALF_EVEN)
 _LAST_DIGIT: Final = Decimal("1e-18")
 

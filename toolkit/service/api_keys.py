@@ -135,7 +135,8 @@ class Access:
             usage = self._usage[key.name]
             if usage.minute != minute:
                 usage.minute, usage.points = minute, 0
-            # ASSUMED: the quota counts minutes of the clock, and a refused request costs no points.
+            # ASSUMED: The quota is for minutes of the clock, from second 0 to second 60. A refused
+            # request costs no points.
             if usage.points + max(points, 1) > key.points_per_minute:
                 wait = (_MINUTE - at_ms % _MINUTE + 999) // 1000
                 raise RateLimited("Rate limit exceeded", retry_after=wait)
@@ -238,7 +239,8 @@ def _basic_password(credentials: str) -> str:
 
     Clients that set no header send the password of an address like http://key:<secret>@host.
     """
-    # ASSUMED: beyond the specification, the local service also accepts the key as a Basic password.
+    # ASSUMED: The local service also accepts the key as the password of HTTP Basic authentication,
+    # which is beyond the specification.
     try:
         return base64.b64decode(credentials, validate=True).decode().partition(":")[2]
     except ValueError:

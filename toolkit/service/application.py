@@ -38,7 +38,7 @@ __all__ = ["Application"]
 _METHODS: Final[dict[str, tuple[str, ...]]] = {"/info": ("POST",), "/healthz": ("GET", "HEAD")}
 
 _UNKNOWN_POINTS: Final = 2
-# ASSUMED: a request of unknown type that is forwarded to an upstream costs 2 points.
+# ASSUMED: A request with an unknown type that is forwarded to an upstream costs 2 points.
 
 _log = logging.getLogger(__name__)
 

@@ -251,7 +251,8 @@ def weekly_aprs(rewards: Iterable[DailyReward]) -> dict[str, list[ValidatorWeek]
     """
     by_week: dict[str, dict[int, list[DailyReward]]] = defaultdict(lambda: defaultdict(list))
     for reward in rewards:
-        # ASSUMED: a distribution at midnight belongs to the day and the week that end then.
+        # ASSUMED: A distribution of staking rewards at 00:00 UTC belongs to the day and the week
+        # that end at this time.
         by_week[reward.validator][week_begin(reward.time - DAY)].append(reward)
     return {
         validator: [_validator_week(week, days[week]) for week in sorted(days, reverse=True)]

@@ -94,7 +94,8 @@ class CheckedRequest:
         begun = time.monotonic()
         while batch := list(itertools.islice(rows, _READ_AT_ONCE)):
             if time.monotonic() - begun > self.answer_seconds:
-                # ASSUMED: a search that takes too long has the error of a slow upstream.
+                # ASSUMED: If a search takes too long, the service returns the same error as for a
+                # slow upstream (502).
                 raise ServiceError("Timeout error", status=502)
             yield batch
 

@@ -94,7 +94,8 @@ class Upstream:
         try:
             received = self._read_response(content)
         except httpx.HTTPError:
-            # ASSUMED: an unreachable upstream gets the same error as one that is too slow.
+            # ASSUMED: If an upstream cannot be reached, the service returns the same error as for a
+            # slow upstream (502).
             return _error_response(502, "Timeout error")
         is_json = received.headers.get("content-type", "").startswith("application/json")
         if received.status_code == 200 and is_json:

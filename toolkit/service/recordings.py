@@ -31,8 +31,8 @@ __all__ = ["RECORDED_BUILDER", "NoRecordings", "Recordings", "read_recordings"]
 
 R = TypeVar("R", bound=Record)
 
-# ASSUMED: every recorded account has approved this stand-in builder since time 0, so that its
-# recorded funding is available as builderApprovedFundingByTime.
+# ASSUMED: One invented builder stands in for all real ones. Every recorded account has approved it
+# since time 0, so that `builderApprovedFundingByTime` returns the recorded funding.
 RECORDED_BUILDER: Final = "0x" + "0" * 39 + "1"
 
 
@@ -170,8 +170,8 @@ def _add_recording(tables: _RecordedTables, path: Path) -> bool:
 
 
 def _add_fills(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
-    # ASSUMED: recorded fills without txIndex have 0: a millisecond is one transaction, and the
-    # recorded order of its fills is the order of execution.
+    # ASSUMED: If a recorded fill has no `txIndex`, the value is 0. All fills of one millisecond
+    # therefore count as one transaction, and their recorded order is the order of execution.
     fills = _read_rows(Fill, rows, txIndex=0)
     # Recordings are newest first, but in the order of execution within a millisecond. Sorting is
     # stable.
@@ -193,7 +193,8 @@ def _add_ledger(tables: _RecordedTables, request: Mapping[str, Any], rows: list[
 
 
 def _add_orders(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
-    # ASSUMED: recorded status events without txIndex have 0, the same as recorded fills.
+    # ASSUMED: If a recorded status event has no `txIndex`, the value is 0, the same as for recorded
+    # fills.
     events = _read_rows(OrderStatus, rows, txIndex=0)
     events = _merge_recordings(tables.orders.get(request["user"].lower(), []), events)
     events.sort(key=operator.attrgetter("status_timestamp", "tx_index"))

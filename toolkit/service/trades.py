@@ -154,7 +154,7 @@ def make_candles(
     start, end : int
         The time range in Unix milliseconds, both ends inclusive.
     """
-    # ASSUMED: an interval without trades has no candle, and a week begins on Monday.
+    # ASSUMED: An interval without trades has no candle. A week begins on Monday.
     by_begin: defaultdict[int, list[MinuteCandle]] = defaultdict(list)
     for minute in minutes:
         by_begin[_interval_begin(minute.minute * MINUTE, interval)].append(minute)

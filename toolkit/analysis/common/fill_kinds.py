@@ -117,8 +117,9 @@ def _has_liquidation(have: Sequence[str]) -> nw.Expr:
     return there
 
 
-# ASSUMED: if the object does not name the liquidated account, or if the account of the fills is not
-# known, the taker of a liquidation by market order counts as the liquidated account.
+# ASSUMED: If the `liquidation` object of a fill does not name the liquidated account, or if the
+# account of the fills is not known, the taker of a liquidation by market order counts as the
+# liquidated account.
 def _is_own_liquidation(have: Sequence[str], account: str | None) -> nw.Expr:
     taker = _never(have)
     if "crossed" in have:

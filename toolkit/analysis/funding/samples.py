@@ -31,8 +31,8 @@ def sample_count(have: Sequence[str]) -> nw.Expr:
     return nw.when(count >= 1).then(count).otherwise(nw.lit(1.0))
 
 
-# ASSUMED: if a row of before 2024 sums several payments, each of them is for eight hours, as in the
-# recorded rows of 2023.
+# ASSUMED: If a funding row from before 2024 sums several payments, each payment is for eight hours,
+# the same as in the recorded rows of 2023.
 def span_hours(have: Sequence[str]) -> nw.Expr:
     """Return how many hours each row is for; the frame has its time in milliseconds as `_ms`."""
     count = sample_count(have)

@@ -33,12 +33,13 @@ class FlowRule(NamedTuple):
     amount: str = "usdc"
 
 
-# ASSUMED: the fee of a withdrawal, internal transfer, send or vault creation is paid in addition to
-# its amount.
-# ASSUMED: a vault pays its leader's commission on a withdrawal in addition to the withdrawn amount.
-# ASSUMED: activateDexAbstraction moves cash only between perp dexes of the same account.
-# ASSUMED: rewards, gas auctions, genesis tokens, staking, lending and activation gas are paid
-# from and to the spot balance, not the perp account.
+# ASSUMED: The amount of a withdrawal, internal transfer, send or vault creation does not include
+# its fee.
+# ASSUMED: The amount that a follower withdraws from a vault does not include the commission of the
+# leader. The vault pays both.
+# ASSUMED: `activateDexAbstraction` moves cash only between perp dexes of the same account.
+# ASSUMED: Rewards, gas auctions, genesis tokens, staking, lending and activation gas change the
+# spot balance, not the perp account.
 RULES: Mapping[str, FlowRule] = {
     "deposit": FlowRule("in"),
     "withdraw": FlowRule("out"),

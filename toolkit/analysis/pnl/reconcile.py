@@ -345,7 +345,8 @@ def _cash_of_fill(side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, ti
     if side is None or px is None or sz is None:
         return None
     notional = px * sz
-    # ASSUMED: the proceeds of a dust conversion (trade id 0) are truncated to eight decimals.
+    # ASSUMED: The exchange truncates the proceeds of a dust conversion (trade id 0) to eight
+    # decimals.
     if tid == 0:
         notional -= notional % type(notional)("1e-8")
     paid = fee if fee is not None and token in (None, *CASH) else notional - notional

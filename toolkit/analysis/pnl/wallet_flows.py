@@ -22,8 +22,9 @@ from toolkit.analysis.pnl import perp_flows
 
 Way = Literal["in", "out", "class", "party", "send", "stakes", "lends"]
 
-# ASSUMED: the sender of a spot transfer pays its fee in its fee token, in addition to the amount.
-# ASSUMED: interest of a withdrawal from lending or a repayment is in addition to the amount.
+# ASSUMED: The sender of a spot transfer pays the fee in the fee token of the row. The amount does
+# not include the fee.
+# ASSUMED: For a lending withdrawal and for a repayment, the amount does not include the interest.
 RULES: Mapping[str, Way] = {
     "accountClassTransfer": "class",
     "perpDexClassTransfer": "class",

@@ -17,8 +17,8 @@ from toolkit.errors import AnswerInvalid
 
 _WORD: Final = struct.Struct("<I")
 
-# ASSUMED: numbers of snapshots travel as MessagePack numbers, not as decimal text; readers here
-# take both.
+# ASSUMED: Snapshots contain numbers as MessagePack numbers, not as decimal text. The readers of
+# this package accept both.
 _encoder = msgspec.msgpack.Encoder(decimal_format="number")
 
 
@@ -104,8 +104,8 @@ def assemble_answer(blobs: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
         raise ValueError(
             "an answer needs at least one snapshot; without one the service answers 404"
         )
-    # ASSUMED: binary snapshots have the content type application/octet-stream. The specification
-    # names none, and readers here ignore it.
+    # ASSUMED: Binary snapshots have the content type `application/octet-stream`. The specification
+    # names none, and the readers of this package ignore it.
     headers = {"Content-Type": "application/octet-stream"}
     if len(blobs) == 1:
         headers |= {"x-payload-format": "msgpack", "Content-Encoding": "zstd"}

@@ -24,7 +24,8 @@ _NO_LOAN = b'{"tokenToState":[],"health":"healthy","healthFactor":null}'
 
 def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> Response:
     """Return all ledger updates in a time range, oldest first."""
-    # ASSUMED: userNonFundingLedgerUpdates always returns all updates; there is no page size.
+    # ASSUMED: `userNonFundingLedgerUpdates` always returns all updates of the range. It has no page
+    # size.
     return json_response(
         store.select_texts(
             "ledger",
@@ -105,7 +106,7 @@ class _AccountStates:
 
 
 def _empty_state(now_ms: int) -> ClearinghouseState:
-    # ASSUMED: the state of an account that is unknown to a dex is empty, and not an error.
+    # ASSUMED: If an account is unknown to a dex, the service returns an empty state, not an error.
     zero = MarginSummary(
         account_value="0.0",
         total_margin_used="0.0",

@@ -53,7 +53,7 @@ def auction_status(auction: Auction, now_seconds: int) -> AuctionStatus:
     exact_price = auction_price(start, floor, elapsed, auction.duration_seconds)
     price = format_decimal(Decimal(exact_price).scaleb(-GAS_DECIMALS))
     end_gas = auction.end_gas if is_bought else price
-    # ASSUMED: the currentGas of an ended spot auction is the price at its end.
+    # ASSUMED: The `currentGas` of an ended spot auction is the price at its end.
     current = price if not is_over else end_gas if auction.kind == "spot" else None
     return AuctionStatus(
         start_time_seconds=auction.start_seconds,
@@ -69,7 +69,8 @@ def _latest_status(store: Store, request: CheckedRequest, kind: str) -> bytes:
     auctions = msgspec.json.decode(text, type=list[Auction]) if text else []
     started = [auction for auction in auctions if auction.start_seconds * 1000 <= request.now_ms]
     if not started:
-        # ASSUMED: the status is 500 if there is no auction, as for depth before the first sample.
+        # ASSUMED: If there is no auction, the status is 500, the same as for `currentDepth` before
+        # its first sample.
         raise ServiceDown("An internal error occurred")
     latest = max(started, key=lambda auction: auction.start_seconds)
     return encode(auction_status(latest, request.now_ms // 1000))

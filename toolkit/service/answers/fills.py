@@ -32,7 +32,7 @@ _TWAP: Final = re.compile(rb'"twapId":(\d+)')
 def user_fills(store: Store, request: CheckedRequest) -> Response:
     """Return the latest fills, newest first; within a transaction in the order of execution."""
     where, values = _filter_conditions(store, request)
-    # ASSUMED: userFills returns the fills of one transaction in the order of execution.
+    # ASSUMED: `userFills` returns the fills of one transaction in the order of execution.
     query = (
         f"SELECT row, venue{{}} FROM fill WHERE {where} ORDER BY time DESC, tx DESC, row LIMIT ?"
     )
@@ -124,7 +124,7 @@ def builder_approved_fills_by_time(store: Store, request: CheckedRequest) -> Res
 
 def user_twap_slice_fills(store: Store, request: CheckedRequest) -> Response:
     """Return the latest fills of a user's TWAP orders, newest first."""
-    # ASSUMED: a fill in userTwapSliceFills has the same fields as in userFills.
+    # ASSUMED: A fill in `userTwapSliceFills` has the same fields as in `userFills`.
     rows = store.iterate_rows(
         "SELECT row, venue FROM fill WHERE account = ? ORDER BY time DESC, tx DESC, row",
         store.account_number(request["user"]),
@@ -165,7 +165,8 @@ def _filter_conditions(store: Store, request: CheckedRequest) -> tuple[str, list
     conditions = [_UNFILTERED]
     values: list[Any] = [store.account_number(request["user"])]
     if request["dex"] is not None:
-        # ASSUMED: main_dex selects every coin without a dex prefix, including spot and outcomes.
+        # ASSUMED: The dex `main_dex` selects every coin without a dex prefix, including spot and
+        # outcome tokens.
         conditions.append("dex = ?")
         values.append(canonical_dex(request["dex"]))
     if request["builder"] is not None:

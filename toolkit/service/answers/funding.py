@@ -25,7 +25,8 @@ def builder_approved_funding_by_time(store: Store, request: CheckedRequest) -> R
 
 def user_funding(store: Store, request: CheckedRequest) -> Response:
     """Return the funding of one user in a time range, by time and coin; rows omit the user."""
-    # ASSUMED: userFunding returns all rows here; the exchange's own API returns at most 500.
+    # ASSUMED: In the local service, `userFunding` returns all rows. The exchange's own API returns
+    # at most 500.
     rows = store.select_rows(
         "SELECT row FROM user_funding WHERE account = ? AND time BETWEEN ? AND ? "
         "ORDER BY time, row",

@@ -58,7 +58,7 @@ def current_depth(store: Store, request: CheckedRequest) -> Response:
 
 def meta(store: Store, request: CheckedRequest) -> Response:
     """Return the perps of a dex; an unknown dex has none."""
-    # ASSUMED: the meta of an unknown dex has an empty universe, and is not an error.
+    # ASSUMED: For an unknown dex, `meta` returns an empty `universe`, not an error.
     return json_response(
         store.document("meta", canonical_dex(request["dex"])) or b'{"universe":[]}'
     )
@@ -114,7 +114,8 @@ def all_mids(store: Store, request: CheckedRequest) -> Response:
 
 def funding_history(store: Store, request: CheckedRequest) -> Response:
     """Return the funding rates of a coin in a time range, oldest first."""
-    # ASSUMED: fundingHistory returns all rows here; the exchange's own API returns at most 500.
+    # ASSUMED: In the local service, `fundingHistory` returns all rows. The exchange's own API
+    # returns at most 500.
     text = store.compressed_document("funding rates", strip_native_dex(request["coin"])) or b"[]"
     rates = msgspec.json.decode(text, type=list[FundingRate])
     return json_response(
@@ -152,7 +153,7 @@ def l2_book(store: Store, request: CheckedRequest) -> Response:
         raise BadRequest(
             f"l2Book cannot be answered: {store.about['label']} has no book of {coin[:80]}"
         )
-    # ASSUMED: the book of a delisted or unknown coin is null, and not an error.
+    # ASSUMED: For a delisted or unknown coin, `l2Book` returns null, not an error.
     if coin not in msgspec.json.decode(store.document("mids") or b"{}"):
         return json_response(b"null")
     return json_response(encode(L2Book(coin=coin, time=request.now_ms, levels=[[], []])))

@@ -20,7 +20,7 @@ __all__ = [
     "order_status",
 ]
 
-# ASSUMED: a page of builderOrdersByTime has at most 2,000 rows.
+# ASSUMED: A page of `builderOrdersByTime` has at most 2,000 rows.
 _PAGE: Final = 2_000
 
 

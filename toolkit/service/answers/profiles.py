@@ -58,7 +58,7 @@ def user_vault_equities(store: Store, request: CheckedRequest) -> Response:
 
 def sub_accounts(store: Store, request: CheckedRequest) -> Response:
     """Return the sub-accounts of a user with their states on the native dex, or null."""
-    # ASSUMED: subAccounts contains only states of the native dex.
+    # ASSUMED: The answer of `subAccounts` contains only states of the native dex.
     text = store.document("sub-accounts", request["user"])
     rows = msgspec.json.decode(text, type=list[SubAccountRow]) if text else []
     parts = [
@@ -84,7 +84,7 @@ def user_role(store: Store, request: CheckedRequest) -> Response:
 
 def user_fees(store: Store, request: CheckedRequest) -> Response:
     """Return the fee rates of a user, and the volumes of the last days."""
-    # ASSUMED: a user without trades pays the rates of the lowest tier.
+    # ASSUMED: A user without trades pays the fee rates of the lowest volume tier.
     text = store.document("fees", request["user"]) or _lowest_fees(store)
     fees = msgspec.json.decode(text, type=UserFees)
     today = request.now_ms // DAY
@@ -106,7 +106,7 @@ def user_fees(store: Store, request: CheckedRequest) -> Response:
 
 def user_rate_limit(store: Store, request: CheckedRequest) -> Response:
     """Return how many requests a user has sent to the exchange, and how many are allowed."""
-    # ASSUMED: placing an order is one request and canceling it is another. A user may send 10,000
+    # ASSUMED: Placing an order is one request, and canceling it is another. A user may send 10,000
     # requests, and one more for each dollar of volume.
     volume = _total_volume(store, request["user"])
     requests = store.document("requests", request["user"])
@@ -124,7 +124,8 @@ def user_rate_limit(store: Store, request: CheckedRequest) -> Response:
 
 def portfolio(store: Store, request: CheckedRequest) -> Response:
     """Return account value, PnL and volume of a user for four periods, in total and of perps."""
-    # ASSUMED: portfolio counts volume by days (UTC), and excludes stake and equity in vaults.
+    # ASSUMED: The operation `portfolio` counts volume by days (UTC). Its account value excludes
+    # stake and equity in vaults.
     text = store.compressed_document("valuations", request["user"]) or b"[]"
     rows = msgspec.json.decode(text, type=list[tuple[int, str, str, str, str]])
     volumes = list(_daily_volumes(store, request["user"]))

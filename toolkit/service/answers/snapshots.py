@@ -63,7 +63,8 @@ def _find_snapshots(
         for name in request.document_keys(store, kind)
         if not selected.isdisjoint(selections_of(name))
     ]
-    # ASSUMED: if no snapshot matches the request, the status is 404, as without snapshots.
+    # ASSUMED: If no snapshot matches the request, the status is 404, the same as if no snapshot
+    # existed.
     blobs = [_require(request.find_document(store, kind, name)) for name in names]
     if not blobs:
         raise NotReady(_NO_SNAPSHOTS)

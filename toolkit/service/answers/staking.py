@@ -29,7 +29,7 @@ def delegations(store: Store, request: CheckedRequest) -> Response:
 def validator_apr_history(store: Store, request: CheckedRequest) -> Response:
     """Return the weekly APRs of a validator, newest first; the time of a week is its Monday."""
     text = store.document("weeks", request["validator"]) or b"[]"
-    # ASSUMED: validatorAprHistory compares startTime and endTime with the start of the week.
+    # ASSUMED: `validatorAprHistory` compares `startTime` and `endTime` with the start of the week.
     start, end = request["start"] or 0, request.end
     weeks = [
         week

@@ -72,8 +72,8 @@ class OutcomeConversion:
         if not size:
             return
         tx = exchange.next_transaction(self.time)
-        # ASSUMED: the price of every leg is 1 over the number of legs, so that the legs of a
-        # split or a merge add up to a dollar. The quote token of outcomes is USDC.
+        # ASSUMED: The price of each leg of a conversion is 1 / number of legs. The legs of a split
+        # or a merge therefore add up to one dollar. The quote token of outcome markets is USDC.
         px = ONE_TOKEN // len(legs)
         oid = exchange.next_oid()
         account = exchange.accounts[self.account]
@@ -86,7 +86,8 @@ class OutcomeConversion:
         if self.direction in SWAPS:
             _swap_legs(exchange, tx, tickets, self.direction)
             return
-        # ASSUMED: merged legs have a closed PnL like sells at this price.
+        # ASSUMED: A merge gives its legs the same closed PnL as sells at a price of 1 / number of
+        # legs.
         tokens, dollars = size * ONE_TOKEN, size * px
         for ticket in tickets:
             move_tokens(exchange, tx, ticket, tokens, dollars, 0, True, self.direction, 0)

@@ -131,7 +131,8 @@ class BracketExecution:
             for child in (self.reached, self.sibling):
                 journal.record_status(child, "reduceOnlyCanceled", self.time, tx.index)
             return
-        # ASSUMED: a reduce-only order larger than the position shrinks to it before it fills.
+        # ASSUMED: If a reduce-only order is larger than the position, it shrinks to the size of the
+        # position before it fills.
         self.reached.size = self.reached.left = min(self.reached.left, abs(position))
         state.books.execute_order(tx, self.coin, self.reached)
         journal.record_status(self.sibling, "siblingFilledCanceled", self.time, tx.index)

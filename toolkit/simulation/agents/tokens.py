@@ -48,7 +48,7 @@ class TokenTransfer:
             exchange.add_tokens(self.account, self.token, self.change)
         tx = exchange.next_transaction(self.time)
         delta = LedgerDelta(type=self.kind)
-        # ASSUMED: the ledger row of a backstop liquidation has no field except its type.
+        # ASSUMED: The ledger row of a backstop liquidation has only its type.
         if self.token:
             delta.token, delta.amount = self.token, decimal_text(self.amount, WEI)
         accounts = [self.account]

@@ -132,7 +132,8 @@ def _deposit(exchange: Exchange, transfer: DollarTransfer) -> LedgerDelta:
 
 
 def _withdraw(exchange: Exchange, transfer: DollarTransfer) -> LedgerDelta:
-    # ASSUMED: `usdc` of a withdrawal is the amount that arrives; the fee comes on top of it.
+    # ASSUMED: The field `usdc` of a withdrawal is the amount that arrives. It does not include the
+    # fee.
     exchange.add_dollars(transfer.account, -transfer.usdc - _WITHDRAWAL_FEE)
     return LedgerDelta(
         type="withdraw",

@@ -56,8 +56,9 @@ class VaultTransfer:
 
         A withdrawal cancels the vault's orders and closes a part of a position.
         """
-        # ASSUMED: requestedUsd of a vault is netWithdrawnUsd, commission and closingCost together.
-        # ASSUMED: the closing cost of a withdrawal stays with the vault.
+        # ASSUMED: The field `requestedUsd` of a vault withdrawal is the sum of `netWithdrawnUsd`,
+        # `commission` and `closingCost`.
+        # ASSUMED: The vault keeps the closing cost of a withdrawal.
         exchange = state.exchange
         tx = exchange.next_transaction(self.time)
         vault = exchange.accounts[self.vault]

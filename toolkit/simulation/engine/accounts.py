@@ -133,5 +133,5 @@ class TokenBalance:
 
         - ``unit``: 1e-8 USD, in the units of costs
         """
-        # ASSUMED: all transfers between two fills are netted into one change of the balance.
+        # ASSUMED: Between two fills, all transfers together count as one net change of the balance.
         return adjust_balance(self.basis, self.balance, tolerance=0, unit=unit)[1]

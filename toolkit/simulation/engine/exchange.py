@@ -151,7 +151,7 @@ class Exchange:
 
         Equity is then the sum of what the account's own tables say, to the last digit.
         """
-        # ASSUMED: unrealised PnL uses the truncated entry price of the closing rule.
+        # ASSUMED: Unrealised PnL uses the truncated entry price, the same as closed PnL.
         mark = self.prices.mark
         return sum(
             size * (int(mark[coin, minute]) - entry)
@@ -286,7 +286,7 @@ class Exchange:
             twap_id=ticket.twap_id,
             tx_index=tx.index,
             liquidation=_visible_liquidation(liquidation, direction),
-            # ASSUMED: the escrow of a fee trial is a part of the fee, like the builder's fee.
+            # ASSUMED: The escrow of a fee trial is a part of the fee, the same as the builder fee.
             fee_trial_escrow=money_text(fee // 2) if account.has_fee_trial and crossed else UNSET,
         )
         self.fills.append((account.address, fill))
@@ -333,8 +333,9 @@ def _perp_fees(
     Returns: millionths of the dex's collateral token (docs/live_service.md, section 6); negative is
     a rebate. The deployer's part is None on the native dex.
     """
-    # ASSUMED: each part of a fee is rounded to a millionth of a dollar, half away from zero.
-    # ASSUMED: on a builder-deployed dex the deployer's fee equals the exchange's fee.
+    # ASSUMED: The exchange rounds each part of a fee to a millionth of a dollar, half away from
+    # zero.
+    # ASSUMED: On a builder-deployed dex, the deployer fee equals the fee of the exchange.
     micro = ticket.account.taker_micro if crossed else ticket.account.maker_micro
     own = rounded_share(notional, micro, 10**6)
     builder_fee = rounded_share(notional, ticket.builder_bps, 10_000) if ticket.builder_bps else 0
@@ -350,8 +351,8 @@ def _visible_liquidation(
     """Return the liquidation as one side's fill shows it."""
     if liquidation is None:
         return UNSET
-    # ASSUMED: a backstop liquidation of an isolated position does not repeat the address on the
-    # liquidated account's own fills, because their direction already identifies the account.
+    # ASSUMED: In a backstop liquidation of an isolated position, the fills of the liquidated
+    # account have no `liquidatedUser`. Their `dir` already shows the liquidation.
     if direction.startswith("Liquidated Isolated"):
         return replace(liquidation, liquidated_user=UNSET)
     return liquidation

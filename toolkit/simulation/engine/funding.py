@@ -43,9 +43,9 @@ class HourlyFunding:
             dex = PERPS[coin].dex
             if not (hours := _due_hours(dex, hour)):
                 continue
-            # ASSUMED: a row that sums several payments uses the last rate and the last position
-            # for all of them, and the oracle price of each hour (docs/live_service.md,
-            # section 5).
+            # ASSUMED: If a funding row sums several payments, all of them use the last rate and the
+            # last position. Each payment uses the oracle price of its own hour
+            # (docs/live_service.md, section 5).
             oracles = int(exchange.prices.oracle[coin, hours].sum())
             rate = int(exchange.prices.rate[coin, hour])
             due = {account: -size * oracles * rate for account, (size, _) in positions.items()}

@@ -164,7 +164,7 @@ def _refill_margin(
     exchange: Exchange, account: Account, coin: int, cushion: _Cushion, time: int
 ) -> _Cushion:
     """Fill up a margin that is too small to what opening requires, as far as money allows."""
-    # ASSUMED: margin that is added to an isolated position leaves no row in the ledger.
+    # ASSUMED: If an account adds margin to an isolated position, the ledger has no row of it.
     number = account.number
     # The position may have been closed by an earlier liquidation.
     if not cushion.is_too_small or number not in exchange.margins[coin]:
@@ -192,9 +192,10 @@ def _liquidate_positions(
     (docs/live_service.md, section 2). A position that is too large for its market, or whose
     equity is negative, is deleveraged, which is no liquidation of the account.
     """
-    # ASSUMED: there is no insurance fund. If a loss is larger than the isolated margin, the
+    # ASSUMED: There is no insurance fund. If a loss is larger than the isolated margin, the
     # account's cash on the dex pays the rest.
-    # ASSUMED: the ledger row of a liquidation names full positions, also if a part is closed.
+    # ASSUMED: The ledger row of a liquidation has the full size of each position, even if only a
+    # part is closed.
     exchange = state.exchange
     sizes = [(coin, exchange.position_size(coin, account.number)) for coin in coins]
     sizes = [(coin, size) for coin, size in sizes if size]

@@ -33,7 +33,7 @@ def account_leverage(account: Account, coin: int) -> int:
 
     Gamblers set the maximum of the perp. The others set 3 to 10, at most that of the highest tier.
     """
-    # ASSUMED: the margin that opening requires does not rise with the margin tiers.
+    # ASSUMED: Initial margin does not depend on the margin tier.
     perp = PERPS[coin]
     if account.strategy == "gambler":
         return perp.max_leverage

@@ -186,7 +186,7 @@ def move_tokens(
     base.traded += sign * tokens
     cash.traded -= sign * dollars
     (base if pays_in_tokens else cash).fees += fee
-    # ASSUMED: a sell of tokens that were not bought has a closed PnL of 0.
+    # ASSUMED: If an account sells tokens that it did not buy, the closed PnL is 0.
     fill = write_spot_fill(exchange, tx, ticket, before, tokens, closed or 0, tid, direction)
     fill.crossed = crossed
     fill.fee = decimal_text(fee, WEI)

@@ -91,7 +91,7 @@ def spot_meta() -> SpotMeta:
     Unused tokens fill the places between the known indexes, because common clients look tokens
     up by position.
     """
-    # ASSUMED: every token has 8 decimals on the chain; spot balances are counted in 1e-8.
+    # ASSUMED: Every token has 8 decimals on the chain. Spot balances are multiples of 1e-8.
     return SpotMeta(
         universe=[
             SpotPair(

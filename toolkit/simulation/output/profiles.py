@@ -73,8 +73,9 @@ def user_fees(exchange: Exchange) -> dict[str, UserFees]:
 
 def vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
     """Return each follower's equity in each vault; the sum is the vault's account value."""
-    # ASSUMED: a follower's share of a vault is its share of the deposits less the basis of
-    # withdrawals; distributions change no shares.
+    # ASSUMED: The share of a follower in a vault is its net deposits divided by the net deposits of
+    # all followers. Net deposits are deposits minus the cost basis of withdrawals. Distributions do
+    # not change them.
     shares: dict[str, dict[str, int]] = defaultdict(dict)
     locked: dict[tuple[str, str], int] = {}
     vaults = {account.address for account in exchange.accounts if account.is_vault}
@@ -86,7 +87,7 @@ def vault_equities(exchange: Exchange) -> dict[str, list[VaultEquity]]:
         share = shares[vault].get(user, 0)
         if delta.type in ("vaultCreate", "vaultDeposit"):
             shares[vault][user] = share + parse_units(str(delta.usdc), MICRO)
-            # ASSUMED: deposits into a vault are locked for a day.
+            # ASSUMED: A deposit into a vault is locked for one day.
             locked[vault, user] = update.time + DAY
         elif delta.type == "vaultWithdraw" and delta.user == user:
             shares[vault][user] = share - parse_units(str(delta.basis), MICRO)

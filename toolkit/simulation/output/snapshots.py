@@ -155,8 +155,8 @@ def _value_row(
     pnl, long, short = sums.get((number, dex), (0, 0, 0))
     perps = exchange.balances[number][dex] + pnl
     cash = exchange.wallets[number]["USDC"].balance
-    # ASSUMED: the account value of a unified or portfolio-margin account on the native dex
-    # counts the USDC of its spot wallet, where such accounts keep their equity.
+    # ASSUMED: On the native dex, the account value of a unified or portfolio-margin account
+    # includes the USDC of its spot wallet. Such accounts keep their equity there.
     wei = perps * WEI_PER_MICRO + (cash if account.mode > 1 and not DEXES[dex] else 0)
     value = wei // WEI_PER_MICRO
     row = AccountValueRow(
@@ -223,8 +223,9 @@ def _unrealised_by_account(exchange: Exchange, time: int) -> defaultdict[int, in
 
 def _value_spot_wallet(state: SimulationState, account: int, prices: dict[str, int]) -> int:
     """Return the value of a spot wallet, and add what came in without a trade to its flows."""
-    # ASSUMED: in portfolio, a token that came in without a trade counts at the price of the
-    # next valuation, a stablecoin as a dollar, an outcome token as half a dollar.
+    # ASSUMED: The operation `portfolio` values a token that came in without a trade at the price of
+    # the next valuation. A stablecoin counts as one dollar. An outcome token counts as half a
+    # dollar.
     value = 0
     for token, balance in state.exchange.wallets[account].items():
         px = 10**MICRO // 2 if token.startswith("+") else prices.get(token, 10**MICRO)

@@ -150,7 +150,8 @@ def delegator_rewards(
 
     A staker's share of the delegators' rewards is its share of the validator's stake.
     """
-    # ASSUMED: stakes earn from the day after the history begins; the validators' totals agree.
+    # ASSUMED: Stakes earn rewards from the second day of the history. The stake of a validator is
+    # its own stake plus these stakes.
     validators = validator_addresses(exchange.seed)
     stakes: dict[str, list[_Stake]] = defaultdict(list)
     for stake in _final_stakes(exchange):

@@ -73,7 +73,7 @@ def spot_states(exchange: Exchange) -> dict[str, SpotState]:
 
 def borrow_lend_states(accounts: list[Account]) -> dict[str, BorrowLend]:
     """Return the loans of accounts with native tokens; one has paid everything back."""
-    # ASSUMED: a health factor is the value supplied over the value borrowed.
+    # ASSUMED: A health factor is the supplied value divided by the borrowed value.
     users = [account for account in accounts if account.uses_native]
     states = {account.address: _loan_state(place) for place, account in enumerate(users)}
     if users:
@@ -153,8 +153,8 @@ def _mark_position(
 def _margin_summary(positions: list[_MarkedPosition], equity: int) -> MarginSummary:
     margin = sum(position.margin for position in positions)
     values = [position.value for position in positions]
-    # ASSUMED: totalRawUsd is exactly the account value less signed notionals; it includes
-    # the remainders of truncated entry prices.
+    # ASSUMED: The field `totalRawUsd` is exactly the account value minus the signed notionals. It
+    # includes the remainders of truncated entry prices.
     return MarginSummary(
         account_value=decimal_text(equity, MICRO),
         total_margin_used=decimal_text(margin, MICRO),
@@ -178,7 +178,7 @@ def _position_record(position: _MarkedPosition, cushion: int, free: int) -> Posi
     has_margin = position.margin > 0
     roe = rounded_share(position.pnl, 10**8, position.margin) if has_margin else 0
     funding = position.funding
-    # ASSUMED: in cumulative funding, payments are positive and receipts negative.
+    # ASSUMED: In cumulative funding, paid amounts are positive and received amounts are negative.
     return Position(
         coin=perp.coin,
         entry_px=decimal_text(position.entry, perp.px_decimals),
@@ -211,7 +211,7 @@ def _spot_balance(exchange: Exchange, account: int, token: str) -> SpotBalance:
         unit = cost_unit(pair)
         cost = balance.current_basis(unit).cost // unit
     is_outcome = token.startswith("+")
-    # ASSUMED: the cost of dollar tokens, and of tokens that came in without a trade, is 0.
+    # ASSUMED: The cost of stablecoins, and of tokens that came in without a trade, is 0.
     return SpotBalance(
         coin=token,
         token=_OUTCOME_TOKENS + int(token[1:]) if is_outcome else TOKENS[token],
