@@ -118,7 +118,8 @@ def _points_text(operation: Operation) -> str:
     scale = operation.scale
     if scale is None:
         return str(operation.points)
-    return f"{scale.each} for each of the {scale.entries}, at most {operation.points}, times dexes"
+    words = f"{scale.each} for each of the {scale.entries}, at most {operation.points}"
+    return f"{words}; times the number of dexes with ALL_DEXES"
 
 
 def index_page() -> str:
@@ -197,7 +198,7 @@ def _extra_section(operation: Operation, dtype: Dtype) -> Iterator[str]:
             )
             for parameter in operation.parameters
         ]
-        yield _markdown_table(("parameter", "is", "required", "default", "meaning"), rows)
+        yield _markdown_table(("parameter", "value", "required", "default", "meaning"), rows)
     if not operation.tables:
         yield "`tk.frame` cannot make a frame of this answer."
     if len(operation.tables) > 1:
@@ -248,8 +249,8 @@ def _operation_section(operation: Operation, dtype: Dtype) -> Iterator[str]:
 def _sample_section(operation: Operation, sample: Mapping[str, Any]) -> Iterator[str]:
     yield f"### Sample of {operation.function}"
     yield _json_block(sample["request"])
-    decoded = "; decoded" if operation.binary else ""
-    yield f"The answer (lists are cut to their first entry{decoded}):"
+    answer = "The decoded answer" if operation.binary else "The answer"
+    yield f"{answer}. This page shows only the first entry of each list:"
     yield _json_block(_first_entries(sample["response"]))
 
 
@@ -311,7 +312,7 @@ def _parameters_table(operation: Operation) -> str:
         for parameter in operation.parameters
     ]
     return _markdown_table(
-        ("argument", "on the wire", "is", "required", "default", "range", "meaning"), rows
+        ("argument", "on the wire", "value", "required", "default", "range", "meaning"), rows
     )
 
 
@@ -351,9 +352,7 @@ def _columns_table(columns: Sequence[Column], dtype: Dtype) -> str:
         )
         for column in columns
     ]
-    return _markdown_table(
-        ("column", "on the wire", "dtype", "unit", "may be missing", "meaning"), rows
-    )
+    return _markdown_table(("column", "on the wire", "dtype", "unit", "optional", "meaning"), rows)
 
 
 def _beyond_columns(operation: Operation) -> set[str]:
@@ -491,12 +490,15 @@ Like the live service, the local service also answers
 - `session` is the session that sends the request. By default it is the last one that `tk.connect`
   or `tk.local` made.
 - A time is one of: whole milliseconds, ISO text (`"2025-09-01"`, `"2025-09-01T12:30:00+02:00"`), a
-  date, a datetime, or an age that counts back from now (`"90s"`, `"15m"`, `"4h"`, `"7d"`, `"2w"`).
-  A time without a zone is UTC. A range includes both ends.
-- `page_size` is the number of rows of one request, and `max_rows` the number of rows in all. Paged
-  functions read all pages. If they cannot, they raise `Incomplete`, which has the rows so far.
-  With `on_incomplete="warn"` they return these rows and mark the frame as incomplete.
-- A frame always has all its columns, in this order and with these dtypes, even if it is empty. "May
-  be missing" means that the value can be absent or null on the wire.
-- For a well-formed address that the service does not know, the frame is empty; there is no error.
+  date, a datetime, or an age (`"90s"`, `"15m"`, `"4h"`, `"7d"`, `"2w"`). An age counts back from
+  the current time of the source. A time without a zone is UTC. A range includes both ends.
+- `page_size` is the number of rows of one request. `max_rows` is the largest number of rows of the
+  frame. Paged functions read all pages. If they cannot, they raise `Incomplete`, which has the rows
+  so far. With `on_incomplete="warn"` they return these rows and mark the frame as incomplete.
+- A frame always has all its columns, in this order and with these dtypes, even if it is empty.
+- An *optional* column can be absent or null according to the specification. In a live answer, every
+  field except the key fields can be missing
+  ([Fetching](../fetching.md#missing-and-unknown-fields)).
+- The unit "fee token" is the token in the column `fee_token`. The native token is HYPE.
+- For a well-formed address that the service does not know, the frame is empty. There is no error.
 """

@@ -227,8 +227,13 @@ START = Parameter("startTime", "start", "time", "first time, inclusive", require
 _START_OR_CURSOR = Parameter(
     "startTime", "start", "time", "first time, inclusive", required=True, unless="cursor"
 )
-END = Parameter("endTime", "end", "time", "last time, inclusive; now when absent")
-_CURSOR = Parameter("cursor", "cursor", "cursor", "continue after this key instead of start")
+END = Parameter("endTime", "end", "time", "last time, inclusive; by default now")
+_CURSOR = Parameter(
+    "cursor",
+    "cursor",
+    "cursor",
+    "key after which to continue, instead of `start`; rows with this key are left out",
+)
 _PAGE = Parameter(
     "limit", "page_size", "whole", "rows of one page", default=2000, least=1, most=2000
 )
@@ -239,9 +244,10 @@ _AGGREGATE = Parameter(
     "aggregateByTime",
     "aggregate_by_time",
     "flag",
-    "merge the partial fills of one crossing order (same oid, coin, side and time; of a resting "
-    "order only within one transaction): sz, fee, builderFee, deployerFee and closedPnl are summed "
-    "exactly, px is the mean weighted by size, the rest is the first fill's",
+    "merge the partial fills of one order that have the same coin, side and time. For a resting "
+    "order, merge only fills of the same transaction. sz, fee, builderFee, deployerFee and "
+    "closedPnl are summed exactly. px is the size-weighted mean. Other fields come from the first "
+    "fill",
     default=False,
 )
 _FILL_DEX = Parameter(
@@ -250,7 +256,14 @@ _FILL_DEX = Parameter(
 DEX = Parameter(
     "dex", "dex", "text", "dex; empty is the native one", default="", dex_form="request"
 )
-COIN = Parameter("coin", "coin", "text", "coin, `<dex>:` in front", required=True, dex_form="coin")
+COIN = Parameter(
+    "coin",
+    "coin",
+    "text",
+    "name of the market; `<dex>:` in front on a builder-deployed dex",
+    required=True,
+    dex_form="coin",
+)
 
 # fmt: off
 OPERATIONS: Final[dict[str, Operation]] = {
@@ -269,7 +282,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
                  "only markets of this dex; hyperliquid is the native one", dex_form="rows"),),
             points=5, add_on=True, own=True, unpublished=500, from_archive=True),
         Operation("slippageHistory", "market",
-            "What a market order of one size would have cost, every 15 minutes.",
+            "The cost that a market order of one size would have had, every 15 minutes.",
             list[r.SlippageSample], (Table(r.SlippageSample),),
             (COIN,
              Parameter("amount", "amount", "usd",
@@ -292,7 +305,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
                  dex_form="request"),),
             from_archive=True),
         Operation("accountValueSnapshotTimestamp", "snapshots",
-            "Which account-value snapshot is the latest; cheap, meant to be polled.",
+            "Id and time of the latest account-value snapshot; cheap, for polling.",
             r.SnapshotMetadata, (Table(r.SnapshotMetadata),),
             add_on=True, unpublished=404),
         Operation("accountValueSnapshots", "snapshots",
@@ -302,7 +315,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
                  "`<token>`, `<dex>:<token>` or ALL", required=True, least=1, dex_form="token"),),
             add_on=True, own=True, binary=True, limit=_SNAPSHOT_LIMIT, unpublished=404),
         Operation("perpTwapSnapshotTimestamp", "snapshots",
-            "Which TWAP snapshot is the latest; cheap, meant to be polled.",
+            "Id and time of the latest TWAP snapshot; cheap, for polling.",
             r.SnapshotMetadata, (Table(r.SnapshotMetadata),),
             unpublished=404),
         Operation("perpTwapSnapshots", "snapshots",
@@ -325,14 +338,15 @@ OPERATIONS: Final[dict[str, Operation]] = {
             key=("time", "tx_index"), paging="cursor", points=10, since="2025-07-28",
             gaps=(_TWAP_GAP,), from_archive=True),
         Operation("builderApprovedFillsByTime", "fills",
-            "The fills of all users while they had approved a builder, oldest first.",
+            "The fills of users while their approval of a builder was active, oldest first.",
             list[r.Fill], (Table(r.Fill, omits=("venue",)),),
             (_BUILDER, _START_OR_CURSOR, END, _CURSOR, _PAGE),
             key=("time", "tx_index"), paging="cursor", points=100, own=True, since="2025-07-28",
             gaps=(_TWAP_GAP,), from_archive=True),
         # ASSUMED: `builderApprovedFundingByTime` costs as much as `builderApprovedFillsByTime`.
         Operation("builderApprovedFundingByTime", "funding",
-            "The funding payments of all users while they had approved a builder, oldest first.",
+            "The funding payments of users while their approval of a builder was active, "
+            "oldest first.",
             list[r.FundingRow], (Table(r.FundingRow),),
             (_BUILDER, _START_OR_CURSOR, END, _CURSOR, _PAGE),
             key=("time", "user", "delta.coin"), paging="cursor", points=100, own=True,
@@ -351,7 +365,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         # ASSUMED: If `startTime` of `userNonFundingLedgerUpdates` is absent, it is 0, because real
         # clients send none. For the first day of ledger data see docs/live_service.md, section 8.
         Operation("userNonFundingLedgerUpdates", "accounts",
-            "Deposits, withdrawals, transfers and all else that moved a user's cash.",
+            "Deposits, withdrawals, transfers and other changes of a user's balances.",
             list[r.LedgerUpdate], (Table(r.LedgerUpdate),),
             (USER, Parameter("startTime", "start", "time", "first time, inclusive", default=0),
              END),
@@ -361,10 +375,10 @@ OPERATIONS: Final[dict[str, Operation]] = {
             r.BatchStates,
             (Table(r.AccountRow, "accounts"), Table(r.PositionRow, "positions"),
              Table(r.FailedRow, "failed")),
-            (Parameter("users", "users", "addresses", "at most 1000, 100 with ALL_DEXES", True,
-                 most=1000),
-             Parameter("dex", "dex", "text", "dex; empty: native; or ALL_DEXES", default="",
-                 dex_form="request")),
+            (Parameter("users", "users", "addresses",
+                 "at most 1,000 accounts, or 100 with ALL_DEXES", True, most=1000),
+             Parameter("dex", "dex", "text", "dex, or ALL_DEXES; empty is the native one",
+                 default="", dex_form="request")),
             points=100, scale=Scale(each=2, entries="users", dex="dex"), own=True,
             subject=("dex", "users"), answer_by_dex=r.BatchStatesByDex, from_archive=True),
         Operation("borrowLendUserState", "accounts", "What a user has borrowed and supplied.",
@@ -392,7 +406,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
 VIEWS: Final[dict[str, Operation]] = {
     row.view: row
     for row in (
-        Operation("meta", "market", "The margin tables of a dex, one row a tier.",
+        Operation("meta", "market", "The margin tables of a dex, with one row for each tier.",
             r.Meta, (Table(r.MarginTierRow),), (DEX,),
             view="marginTables"),
     )

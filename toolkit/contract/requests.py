@@ -103,7 +103,8 @@ def describe_cost(operation: Operation) -> str:
     if (scale := operation.scale) is not None:
         words = (
             f"Costs {scale.each} points for each of the {scale.entries}, at most "
-            f"{operation.points}, times the number of dexes with {ALL_DEXES}."
+            f"{operation.points} points. With {ALL_DEXES}, this is multiplied by the number of "
+            "dexes."
         )
     if (limit := operation.limit) is not None:
         words += f" May be asked {limit.calls} times in {limit.seconds // 60} minutes."

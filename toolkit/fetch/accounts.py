@@ -138,7 +138,8 @@ def batch_clearinghouse_states(
 
     This is one request, for at most 1,000 accounts, or 100 with ``dex="ALL_DEXES"``.
 
-    Costs 2 points for each of the users, at most 100, times the number of dexes with ALL_DEXES.
+    Costs 2 points for each of the users, at most 100 points. With ALL_DEXES, this is multiplied by
+    the number of dexes.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def _columns_section(operation: Operation) -> str:
 
 
 def _column_lines(column: Column) -> list[str]:
-    missing = "" if column.expected else " May be missing."
+    missing = "" if column.expected else " Optional in the specification."
     unit = f" [{column.kind.unit}]" if column.kind.unit else ""
     return [
         f"    {column.name} : {column_dtype(column)}",

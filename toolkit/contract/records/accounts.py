@@ -63,7 +63,7 @@ class CumFunding(Record, kw_only=True):
 class Position(Record, kw_only=True):
     """A position in one perpetual."""
 
-    coin: Annotated[str, COIN("asset symbol", key=True)]
+    coin: Annotated[str, COIN("name of the market", key=True)]
     entry_px: Annotated[str | None, PRICE("average entry price")]
     leverage: Annotated[Leverage, NESTED("leverage", prefix="leverage_")]
     liquidation_px: Annotated[str | None, PRICE("liquidation price; missing when there is none")]
@@ -234,9 +234,9 @@ class UserFees(Record, kw_only=True):
     daily_user_vlm: Annotated[list[object], NESTED("volume of each of the last days")]
     fee_schedule: Annotated[object, NESTED("fee rates of the exchange")]
     user_cross_rate: Annotated[str, RATE("taker fee on perps")]
-    user_add_rate: Annotated[str, RATE("maker fee on perps; negative: rebate")]
+    user_add_rate: Annotated[str, RATE("maker fee on perps; negative: the user receives it")]
     user_spot_cross_rate: Annotated[str, RATE("taker fee on spot")]
-    user_spot_add_rate: Annotated[str, RATE("maker fee on spot; negative: rebate")]
+    user_spot_add_rate: Annotated[str, RATE("maker fee on spot; negative: the user receives it")]
     active_referral_discount: Annotated[str, RATE("discount by referral")]
     trial: Annotated[object | None, NESTED("fee trial; missing if there is none")]
     fee_trial_escrow: Annotated[Text, AMOUNT("fees held back by a trial")] = UNSET

@@ -38,7 +38,7 @@ class Fill(Record, kw_only=True):
     """One fill: an order, or a part of it, met another."""
 
     coin: Annotated[
-        str, COIN("asset symbol; `<dex>:` in front on a builder-deployed dex", key=True)
+        str, COIN("name of the market; `<dex>:` in front on a builder-deployed dex", key=True)
     ]
     px: Annotated[str, PRICE("fill price", key=True)]
     sz: Annotated[str, SIZE("fill size", key=True)]
@@ -53,7 +53,10 @@ class Fill(Record, kw_only=True):
     oid: Annotated[int, ID("order id; repeats in partial fills", key=True)]
     crossed: Annotated[bool, FLAG("whether the order crossed the spread (taker)")]
     fee: Annotated[
-        str, AMOUNT("fee paid, with builder and deployer fee; negative: rebate", unit="fee token")
+        str,
+        AMOUNT(
+            "fee paid, including builder and deployer fee; negative: received", unit="fee token"
+        ),
     ]
     tid: Annotated[int, ID("trade id; 0 on dust conversions", missing_reason=_OLD)]
     cloid: Annotated[Text, TEXT("client order id")] = UNSET
@@ -62,14 +65,15 @@ class Fill(Record, kw_only=True):
         Text, AMOUNT("part of fee for the dex deployer; builder-deployed dexes", unit="fee token")
     ] = UNSET
     priority_gas: Annotated[
-        Text, AMOUNT("priority gas fee in the chain's native token", unit="native token")
+        Text, AMOUNT("priority gas fee in HYPE, the native token of the chain", unit="native token")
     ] = UNSET
     fee_token: Annotated[str, COIN("token the fee is paid in, e.g. USDC", missing_reason=_OLD)]
     builder: Annotated[str | UnsetType | None, ADDRESS("builder the order was routed through")] = (
         UNSET
     )
     twap_id: Annotated[
-        int | None, ID("TWAP order id; missing when no TWAP fill", missing_reason=_OLD)
+        int | None,
+        ID("TWAP order id; missing if the fill is not part of a TWAP order", missing_reason=_OLD),
     ]
     tx_index: Annotated[int, COUNT("transaction index", missing_reason=_OLD)]
     venue: Annotated[Text, WORD("venue of an outcome market")] = UNSET

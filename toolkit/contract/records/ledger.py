@@ -28,12 +28,12 @@ class FundingDelta(Record, kw_only=True):
     """The amount and the reason of one funding payment."""
 
     type: Annotated[str, WORD("always funding")]
-    coin: Annotated[str, COIN("asset symbol", key=True)]
-    usdc: Annotated[str, USD("amount received; negative when paid", key=True)]
+    coin: Annotated[str, COIN("name of the market", key=True)]
+    usdc: Annotated[str, USD("amount received; negative if paid", key=True)]
     szi: Annotated[str, SIZE("position at funding time; negative: short")]
     funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
     n_samples: Annotated[
-        int | UnsetType | None, COUNT("how many payments the row sums up; missing: one", beyond=5)
+        int | UnsetType | None, COUNT("number of payments in the row; missing: one", beyond=5)
     ] = UNSET
 
 
@@ -41,9 +41,13 @@ class FundingRow(Record, kw_only=True):
     """One position's funding payment of one hour."""
 
     user: Annotated[
-        str, ADDRESS("payer or receiver", missing_reason="funding rows of a single user lack it")
+        str,
+        ADDRESS(
+            "account that pays or receives; see the sign of `usdc`",
+            missing_reason="funding rows of a single user lack it",
+        ),
     ]
-    time: Annotated[int, TIME("time of the funding block", key=True)]
+    time: Annotated[int, TIME("time of the funding payment", key=True)]
     hash: Annotated[str, TEXT("always the zero hash")]
     delta: Annotated[FundingDelta, NESTED("the payment", key=True)]
 
@@ -51,7 +55,7 @@ class FundingRow(Record, kw_only=True):
 class LiquidatedPosition(Record, kw_only=True):
     """A position that a liquidation took."""
 
-    coin: Annotated[str, COIN("asset symbol")]
+    coin: Annotated[str, COIN("name of the market")]
     szi: Annotated[str, SIZE("position size; negative: short")]
 
 
@@ -59,9 +63,9 @@ class LedgerDelta(Record, kw_only=True):
     """The change of one ledger update; its fields depend on its type."""
 
     type: Annotated[str, WORD("type of the update", key=True)]
-    amount: Annotated[Text, AMOUNT("amount; type and parties say which way it went")] = UNSET
+    amount: Annotated[Text, AMOUNT("amount; type and parties show its direction")] = UNSET
     token: Annotated[Text, COIN("token symbol")] = UNSET
-    usdc: Annotated[Text, USD("amount in USDC, where there is no amount")] = UNSET
+    usdc: Annotated[Text, USD("amount in USDC, if the row has no `amount`")] = UNSET
     usdc_value: Annotated[Text, USD("value in USD")] = UNSET
     user: Annotated[Text, ADDRESS("sender or source")] = UNSET
     destination: Annotated[Text, ADDRESS("destination address")] = UNSET
@@ -71,20 +75,20 @@ class LedgerDelta(Record, kw_only=True):
     fee_token: Annotated[Text, COIN("fee token; may be empty")] = UNSET
     native_token_fee: Annotated[Text, AMOUNT("native token fee", unit="native token")] = UNSET
     nonce: Annotated[int | UnsetType | None, COUNT("nonce")] = UNSET
-    to_perp: Annotated[bool | UnsetType, FLAG("from spot to perps")] = UNSET
-    liquidated_ntl_pos: Annotated[Text, USD("notional that was liquidated")] = UNSET
+    to_perp: Annotated[bool | UnsetType, FLAG("whether the transfer is from spot to perps")] = UNSET
+    liquidated_ntl_pos: Annotated[Text, USD("liquidated notional")] = UNSET
     account_value: Annotated[Text, USD("account value at liquidation; may be negative")] = UNSET
     leverage_type: Annotated[Text, WORD("Cross or Isolated")] = UNSET
     liquidated_positions: Annotated[
-        list[LiquidatedPosition] | UnsetType, NESTED("the positions that were liquidated")
+        list[LiquidatedPosition] | UnsetType, NESTED("the liquidated positions")
     ] = UNSET
     vault: Annotated[Text, ADDRESS("vault")] = UNSET
-    requested_usd: Annotated[Text, USD("amount asked of a vault")] = UNSET
+    requested_usd: Annotated[Text, USD("amount requested from a vault")] = UNSET
     commission: Annotated[Text, USD("commission of the vault's leader")] = UNSET
     closing_cost: Annotated[Text, USD("cost of closing the vault's positions")] = UNSET
-    basis: Annotated[Text, USD("cost basis of what was withdrawn")] = UNSET
+    basis: Annotated[Text, USD("cost basis of the withdrawn amount")] = UNSET
     net_withdrawn_usd: Annotated[Text, USD("amount received from the vault")] = UNSET
-    is_deposit: Annotated[bool | UnsetType, FLAG("into staking")] = UNSET
+    is_deposit: Annotated[bool | UnsetType, FLAG("whether the transfer is into staking")] = UNSET
     operation: Annotated[Text, WORD("supply, withdraw, repay or borrow")] = UNSET
     interest_amount: Annotated[Text, AMOUNT("interest")] = UNSET
     dex: Annotated[Text, WORD("dex")] = UNSET

@@ -46,7 +46,7 @@ class DepthLevel(Record, kw_only=True):
 class MarketDepth(Record, kw_only=True):
     """The depth of one market."""
 
-    coin: Annotated[str, COIN("base coin symbol", key=True)]
+    coin: Annotated[str, COIN("base coin of the market", key=True)]
     dex: Annotated[str, WORD("dex name")]
     levels: Annotated[list[DepthLevel], ROWS("one entry per distance")]
 
@@ -62,7 +62,7 @@ class DepthRow(Record, kw_only=True):
     """One distance of one market, as a row."""
 
     timestamp_ms: Annotated[int, TIME("when the snapshot was computed", key=True)]
-    coin: Annotated[str, COIN("base coin symbol", key=True)]
+    coin: Annotated[str, COIN("base coin of the market", key=True)]
     dex: Annotated[str, WORD("dex name")]
     bps: Annotated[
         int, COUNT("distance: 10, 25, 50, 100, 200 or 500", unit="basis points", key=True)
@@ -76,7 +76,7 @@ class SlippageSample(Record, kw_only=True):
 
     timestamp: Annotated[int, TIME("sample time", key=True)]
     dex: Annotated[str, WORD("dex identifier")]
-    coin: Annotated[str, COIN("coin symbol", key=True)]
+    coin: Annotated[str, COIN("name of the market", key=True)]
     half_spread_bps: Annotated[float, BPS("half spread")]
     amount_usd: Annotated[float, USD("notional that the estimate is for")]
     buy_slippage_bps: Annotated[
@@ -90,12 +90,12 @@ class SlippageSample(Record, kw_only=True):
 class PerpAsset(Record, kw_only=True):
     """One perpetual of a dex."""
 
-    name: Annotated[str, COIN("asset symbol", key=True)]
+    name: Annotated[str, COIN("name of the market", key=True)]
     sz_decimals: Annotated[int, COUNT("decimal places of sizes")]
     max_leverage: Annotated[int, COUNT("maximum leverage")]
     # Null and absent mean false (clarifications: it is left out when false), so this column is
     # never missing. The live service writes null where it no longer sets this deprecated field.
-    only_isolated: Annotated[bool, FLAG("isolated margin only")] = False
+    only_isolated: Annotated[bool, FLAG("whether only isolated margin is allowed")] = False
     margin_table_id: Annotated[
         Whole, ID("margin table; below 50: one tier with that leverage", beyond=4)
     ] = UNSET
@@ -208,7 +208,7 @@ class DexCaps(Record, kw_only=True):
 class CoinCapRow(Record, kw_only=True):
     """The open-interest cap of one coin, as a row."""
 
-    coin: Annotated[str, COIN("asset symbol", key=True)]
+    coin: Annotated[str, COIN("name of the market", key=True)]
     oi_cap: Annotated[str, USD("open-interest cap")]
 
 
@@ -243,17 +243,17 @@ class PerpDex(Record, kw_only=True):
 class MidRow(Record, kw_only=True):
     """The mid price of one market, as a row."""
 
-    coin: Annotated[str, COIN("asset symbol, or name of the spot market")]
+    coin: Annotated[str, COIN("name of the market")]
     mid_px: Annotated[str, PRICE("mid price")]
 
 
 class FundingRate(Record, kw_only=True):
     """The funding rate of one coin at one hour."""
 
-    coin: Annotated[str, COIN("asset symbol")]
+    coin: Annotated[str, COIN("name of the market")]
     funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
     premium: Annotated[str | None, RATE("premium that the rate was computed from")]
-    time: Annotated[int, TIME("time of the funding block")]
+    time: Annotated[int, TIME("time of the funding payment")]
 
 
 class Candle(Record, kw_only=True):
@@ -261,7 +261,7 @@ class Candle(Record, kw_only=True):
 
     start_time: Annotated[int, TIME("first moment of the interval")] = msgspec.field(name="t")
     end_time: Annotated[int, TIME("last moment of the interval")] = msgspec.field(name="T")
-    coin: Annotated[str, COIN("asset symbol")] = msgspec.field(name="s")
+    coin: Annotated[str, COIN("name of the market")] = msgspec.field(name="s")
     interval: Annotated[str, WORD("length: 1m, 1h, 1d, ...")] = msgspec.field(name="i")
     open: Annotated[str, PRICE("price of the first trade")] = msgspec.field(name="o")
     close: Annotated[str, PRICE("price of the last trade")] = msgspec.field(name="c")
@@ -275,15 +275,15 @@ class BookLevel(Record, kw_only=True):
     """One price level of an order book."""
 
     px: Annotated[str, PRICE("price", key=True)]
-    sz: Annotated[str, SIZE("size that rests there", key=True)]
-    orders: Annotated[int, COUNT("number of orders that rest there")] = msgspec.field(name="n")
+    sz: Annotated[str, SIZE("size at this price", key=True)]
+    orders: Annotated[int, COUNT("number of orders at this price")] = msgspec.field(name="n")
 
 
 class L2Book(Record, kw_only=True):
     """The order book of one market."""
 
-    coin: Annotated[str, COIN("asset symbol")]
-    time: Annotated[int, TIME("when the book was like this")]
+    coin: Annotated[str, COIN("name of the market")]
+    time: Annotated[int, TIME("time of the book")]
     levels: Annotated[
         list[list[BookLevel]], ROWS("bids and asks, best price first, 20 levels each at most")
     ]
@@ -292,13 +292,13 @@ class L2Book(Record, kw_only=True):
 class BookLevelRow(Record, kw_only=True):
     """One price level of one side of a book, as a row."""
 
-    coin: Annotated[str, COIN("asset symbol")]
-    time: Annotated[int, TIME("when the book was like this")]
+    coin: Annotated[str, COIN("name of the market")]
+    time: Annotated[int, TIME("time of the book")]
     side: Annotated[str, WORD("A (ask) or B (bid)")]
-    level: Annotated[int, COUNT("place in its side; 1: the best price")]
+    level: Annotated[int, COUNT("position on its side of the book; 1: the best price")]
     px: Annotated[str, PRICE("price")]
-    sz: Annotated[str, SIZE("size that rests there")]
-    orders: Annotated[int, COUNT("number of orders that rest there")]
+    sz: Annotated[str, SIZE("size at this price")]
+    orders: Annotated[int, COUNT("number of orders at this price")]
 
 
 class ExchangeStatus(Record, kw_only=True):

@@ -27,7 +27,7 @@ from toolkit.contract.records.record import Record, Text
 class Order(Record, kw_only=True):
     """An order at the time of a status change."""
 
-    coin: Annotated[str, COIN("asset symbol", key=True)]
+    coin: Annotated[str, COIN("name of the market", key=True)]
     side: Annotated[str, WORD("A (sell) or B (buy)", key=True)]
     limit_px: Annotated[str, PRICE("limit price")]
     sz: Annotated[str, SIZE("size still open")]
@@ -42,7 +42,7 @@ class Order(Record, kw_only=True):
     order_type: Annotated[str, WORD("Limit, Market, Stop Market, ...")]
     orig_sz: Annotated[str, SIZE("original size")]
     tif: Annotated[str | UnsetType | None, WORD("time in force: Gtc, Ioc, Alo, ...")] = UNSET
-    cloid: Annotated[str | UnsetType | None, TEXT("client order id; null when not set")] = UNSET
+    cloid: Annotated[str | UnsetType | None, TEXT("client order id; null if it is not set")] = UNSET
 
 
 class OrderStatus(Record, kw_only=True):
@@ -60,7 +60,7 @@ class OrderStatus(Record, kw_only=True):
 class OpenOrder(Record, kw_only=True):
     """An order that is open."""
 
-    coin: Annotated[str, COIN("asset symbol")]
+    coin: Annotated[str, COIN("name of the market")]
     side: Annotated[str, WORD("A (sell) or B (buy)")]
     limit_px: Annotated[str, PRICE("limit price")]
     sz: Annotated[str, SIZE("size still open")]

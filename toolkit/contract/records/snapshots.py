@@ -47,7 +47,7 @@ class AccountValueRow(Record, kw_only=True, rename=None):
 
     snapshot_id: Annotated[str, TEXT("snapshot identifier", key=True)]
     collateral_token: Annotated[
-        str, COIN("collateral token, `<dex>:` in front where given", key=True)
+        str, COIN("collateral token; `<dex>:` in front if the snapshot has it", key=True)
     ]
     user: Annotated[str, ADDRESS("account", key=True)]
     account_value: Annotated[float, USD("total account value")]
@@ -69,11 +69,12 @@ class TwapRow(Record, kw_only=True, rename=None):
 
     snapshot_id: Annotated[str, TEXT("snapshot identifier", key=True)]
     market: Annotated[
-        str, COIN("market name of the snapshot, `<dex>:` in front where deployed", key=True)
+        str,
+        COIN("market name of the snapshot; `<dex>:` in front on a builder-deployed dex", key=True),
     ]
     address: Annotated[str, ADDRESS("account", key=True)]
     twap_id: Annotated[int, ID("TWAP id, unique per user", key=True)]
-    asset: Annotated[str, COIN("asset symbol")]
+    asset: Annotated[str, COIN("name of the market")]
     is_buy: Annotated[bool, FLAG("whether it buys")]
     total_sz: Annotated[Any, SIZE("total size to execute")]
     executed_sz: Annotated[Any, SIZE("size executed")]
