@@ -425,7 +425,7 @@ def test_sixth_snapshot_waits_ten_minutes(name, tmp_path) -> None:
     with budget.spend(2, OPERATIONS["accountValueSnapshots"]) as other:
         assert other.waited == 0  # each snapshot has its own count
     with (
-        pytest.warns(LimitWarning, match="perpTwapSnapshots may be asked 5 times in 10 minutes"),
+        pytest.warns(LimitWarning, match="perpTwapSnapshots can be requested 5 times in 10"),
         budget.spend(2, TWAPS) as spending,
     ):
         assert spending.waited == pytest.approx(596.0, abs=0.01)

@@ -501,7 +501,10 @@ def _json_objects(parts: Sequence[Any]) -> Any:
 
 
 def _field_parts(start: str, column: Column, cells: Any) -> list[Any]:
-    """Return `start` and the cells of a column as JSON texts. Arrow makes them, if it can."""
+    """Return the text parts of one JSON field for all rows: its beginning `start`, and its values.
+
+    PyArrow makes the texts of the values where it can.
+    """
     family = column.kind.family
     if family == "time":
         return [start, to_milliseconds(cells).cast(pa.string())]

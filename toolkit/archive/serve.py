@@ -259,7 +259,7 @@ def _has_all_rows(latest: LatestRows) -> bool:
 
 
 def _matching_rows(content: ArchiveContent, latest: LatestRows) -> Iterable[Any]:
-    """Return the rows of the content that match the request."""
+    """Return the archived rows that match the request."""
     user = latest.parameters["user"]
     if latest.operation.tables[0].record is not r.Fill:
         return content.orders.get(user, {}).values()

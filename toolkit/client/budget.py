@@ -254,8 +254,8 @@ def _warn_of_wait(operation: Operation, pause: float) -> None:
     limit = operation.limit
     if limit is not None and pause > _SHORT:
         warnings.warn(
-            f"{operation.type} may be asked {limit.calls} times in {limit.seconds // 60} minutes: "
-            f"this request waits {pause:.0f} s",
+            f"{operation.type} can be requested {limit.calls} times in "
+            f"{limit.seconds // 60} minutes: this request waits {pause:.0f} s",
             LimitWarning,
             stacklevel=2,
         )

@@ -107,11 +107,11 @@ class SpendingWindow:
             self._disconnect()
 
     def hold_for_fork(self) -> None:
-        """Let the running transaction end, and begin no other one until the fork is done."""
+        """Wait until the running transaction ends, and block others until the fork is done."""
         self._is_held = self._lock.acquire(timeout=_FORK_PATIENCE)
 
     def release_after_fork(self, *, is_child: bool) -> None:
-        """Go on after a fork; a child process opens the file again."""
+        """Release the lock after a fork. A child process opens the file again."""
         if is_child and self._connection is not None:
             # SQLite forbids a child to use or close a connection of its parent.
             _inherited.append(self._connection)

@@ -96,8 +96,8 @@ def describe_cost(operation: Operation) -> str:
     >>> from toolkit.contract.operations import OPERATIONS
     >>> describe_cost(OPERATIONS["userFills"])
     'Costs 10 points a request.'
-    >>> describe_cost(OPERATIONS["perpTwapSnapshots"])
-    'Costs 2 points a request. May be asked 5 times in 10 minutes.'
+    >>> describe_cost(get_operation("perpTwapSnapshots"))
+    'Costs 2 points a request. Can be requested 5 times in 10 minutes.'
     """
     words = f"Costs {operation.points} points a request."
     if (scale := operation.scale) is not None:
@@ -107,7 +107,7 @@ def describe_cost(operation: Operation) -> str:
             "dexes."
         )
     if (limit := operation.limit) is not None:
-        words += f" May be asked {limit.calls} times in {limit.seconds // 60} minutes."
+        words += f" Can be requested {limit.calls} times in {limit.seconds // 60} minutes."
     return words
 
 

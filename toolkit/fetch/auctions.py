@@ -32,7 +32,7 @@ def spot_pair_deploy_auction_status(
     Returns
     -------
     DataFrame
-        One row.
+        One row, with the state of the auction.
 
     Notes
     -----
@@ -71,7 +71,7 @@ def perp_deploy_auction_status(
     Returns
     -------
     DataFrame
-        One row.
+        One row, with the state of the auction.
 
     Notes
     -----

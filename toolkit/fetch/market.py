@@ -46,7 +46,7 @@ def current_depth(
     All markets are in one batch, which the service renews every second; thin markets are
     included. The same coin can exist on several dexes: the key is (`dex`, `coin`).
 
-    Costs 5 points a request. This is an add-on that the key must have bought.
+    Costs 5 points a request. This is an add-on: the key needs a permission for it.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def current_depth(
     Raises
     ------
     NotPermitted
-        If the key has not bought the add-on.
+        If the key does not have the add-on.
     ServiceDown
         If the service has not published depth yet.
 

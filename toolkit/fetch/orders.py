@@ -103,8 +103,7 @@ def historical_orders(
 ) -> pd.DataFrame:
     """Fetch the latest status events of a user's orders.
 
-    This is one request. There is no range of time: older events than the latest 2,000 are not
-    available.
+    This is one request. You cannot choose a time range. Only the latest 2,000 events are available.
 
     Costs 10 points a request. Data since 2025-08-07.
 

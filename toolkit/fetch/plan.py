@@ -223,7 +223,7 @@ def _make_plan(
     if scale is not None and body.get(scale.dex) == ALL_DEXES:
         sure, why = "at most", f"{why}; counted for {session.dexes} dexes"
     if limit is not None:
-        why += f"; it may be asked {limit.calls} times in {limit.seconds // 60} minutes"
+        why += f"; it can be requested {limit.calls} times in {limit.seconds // 60} minutes"
     minutes = None if per_minute is None and not seconds else requests * seconds / 60
     if per_minute is not None and minutes is not None:
         if cost > per_minute:

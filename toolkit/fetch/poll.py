@@ -52,10 +52,10 @@ def poll(
     -----
     While there is no snapshot at all (404), polling continues.
 
-    The two snapshots may be asked 5 times in 10 minutes, and polling keeps to that limit: when the
-    limit is reached, polling continues, and later fetches the newest snapshot. `tk.local` and
-    services of simulated data have no limit, unless the session has ``points_per_minute``. If the
-    service refuses a snapshot (429), polling continues, too.
+    The two snapshots can be requested 5 times in 10 minutes. If this limit is reached, or if the
+    service refuses a snapshot (429), polling continues, and fetches the newest snapshot later.
+    `tk.local` and services of simulated data have no limit, unless the session has
+    ``points_per_minute``.
 
     Examples
     --------

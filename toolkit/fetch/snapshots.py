@@ -27,7 +27,7 @@ def account_value_snapshot_timestamp(
 
     The service answers at once. Poll it every 10 to 30 seconds.
 
-    Costs 2 points a request. This is an add-on that the key must have bought.
+    Costs 2 points a request. This is an add-on: the key needs a permission for it.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ def account_value_snapshot_timestamp(
     Returns
     -------
     DataFrame
-        One row.
+        One row, with the id and the time of the latest snapshot.
 
     Raises
     ------
     NotReady
         If no snapshot has been published yet.
     NotPermitted
-        If the key has not bought the add-on.
+        If the key does not have the add-on.
 
     Examples
     --------
@@ -73,8 +73,8 @@ def account_value_snapshots(
 ) -> pd.DataFrame:
     """Fetch account value, notionals and mode of every account, by collateral token.
 
-    Costs 2 points a request. May be asked 5 times in 10 minutes. This is an add-on that the key
-    must have bought.
+    Costs 2 points a request. Can be requested 5 times in 10 minutes. This is an add-on: the key
+    needs a permission for it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def account_value_snapshots(
     NotReady
         If no snapshot has been published yet.
     NotPermitted
-        If the key has not bought the add-on.
+        If the key does not have the add-on.
     AnswerInvalid
         If the binary answer is damaged or larger than is allowed.
 
@@ -144,7 +144,7 @@ def perp_twap_snapshot_timestamp(
     Returns
     -------
     DataFrame
-        One row.
+        One row, with the id and the time of the latest snapshot.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def perp_twap_snapshots(
 ) -> pd.DataFrame:
     """Fetch every TWAP order that is active or waits for its trigger, by market.
 
-    Costs 2 points a request. May be asked 5 times in 10 minutes.
+    Costs 2 points a request. Can be requested 5 times in 10 minutes.
 
     Parameters
     ----------

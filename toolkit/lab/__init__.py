@@ -86,7 +86,7 @@ def _content_options(folder: Path, private: Path, store: Store, address: str) ->
 
 
 def _ready_message(store: Store, address: str, folder: Path) -> str:
-    """Return what runs, and how to use it. The key is only in the environment of the kernels."""
+    """Return the text that the command prints when JupyterLab is ready. It has no key."""
     end = to_iso(store.about["now_ms"])[:10]
     return (
         f"JupyterLab on {folder}; Ctrl-C ends it, the service and every kernel.\n"

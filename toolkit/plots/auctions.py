@@ -26,8 +26,12 @@ def auction_line(
     decay : DataFrame
         `tk.auctions.decay`, of up to six auctions. A column ``auction``, if there is one, has
         their names.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

@@ -45,8 +45,10 @@ def basis(
         `tk.funding.basis`.
     ax : Axes, optional
         Axes to draw the half-lives on, without the other panels.
-    theme, transparent
-        See `use`; if `transparent` is true, a new figure has no background.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

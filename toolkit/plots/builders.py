@@ -36,8 +36,12 @@ def builder_routing(
     ----------
     routing : DataFrame
         `tk.builders.routing` by one column (``"user"``, ``"coin"``, ``"week"``, ...).
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -74,8 +78,12 @@ def builder_activity(
     ----------
     activity : DataFrame
         `tk.builders.activity` of one builder.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -202,8 +210,12 @@ def builder_cohorts(
     ----------
     cohorts : DataFrame
         `tk.builders.cohorts`.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -282,8 +294,12 @@ def lifetime_value(
     ----------
     value : LifetimeValue
         `tk.builders.lifetime_value`.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

@@ -46,8 +46,10 @@ def cascade(
         `tk.liquidations.cascade`.
     ax : Axes, optional
         Axes to draw the price changes on, without the panel below.
-    theme, transparent
-        See `use`; if `transparent` is true, a new figure has no background.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

@@ -71,8 +71,10 @@ def equity_curve(
         Text above the curve, such as how positions were marked.
     ax : Axes, optional
         Axes to draw the curve on, without the panel below.
-    theme, transparent
-        See `use`; if `transparent` is true, a new figure has no background.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -155,8 +157,12 @@ def positions_over_time(
     ----------
     positions : DataFrame
         `tk.pnl.positions`, of one account.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

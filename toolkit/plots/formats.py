@@ -82,7 +82,7 @@ def exact_number(value: Any) -> str:
 
 
 def plain_number(value: float, _: int | None = None) -> str:
-    """Return a number with up to six digits."""
+    """Return a number with up to six significant digits."""
     return f"{value:g}"
 
 

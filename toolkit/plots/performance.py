@@ -51,8 +51,10 @@ def growth_curve(
         `tk.performance.returns` of up to six accounts: ``time, growth, drawdown`` (and ``user``).
     ax : Axes, optional
         Axes to draw the return on, without the panel below.
-    theme, transparent
-        See `use`; if `transparent` is true, a new figure has no background.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -109,8 +111,12 @@ def return_calendar(
     ----------
     returns : DataFrame
         `tk.performance.returns` of one account by day: ``time, return_``.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -163,8 +169,12 @@ def leaderboard(
     ranking : DataFrame
         `tk.performance.leaderboard`: ``rank, user, figure, value, low, high, n``. The first 30
         accounts are drawn.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -217,8 +227,12 @@ def skill(
     ----------
     skill : Skill
         `tk.performance.skill`. The first 30 accounts are drawn.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

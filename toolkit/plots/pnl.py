@@ -47,8 +47,12 @@ def waterfall(
     ----------
     attribution : DataFrame
         One row of `tk.pnl.attribution`, float or exact. USD; positive is good for the account.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -178,8 +182,12 @@ def cumulative_pnl(
     attribution : DataFrame
         `tk.pnl.attribution` by ``"hour"``, ``"day"`` or ``"week"``, float or exact. With
         ``by=["user", "hour"]`` and up to six accounts, each has one line: after fees and funding.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

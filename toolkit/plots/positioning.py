@@ -51,8 +51,10 @@ def positioning(
         `tk.accounts.positioning` of one coin, or of all coins together.
     ax : Axes, optional
         Axes to draw the net long share on, without the panel below.
-    theme, transparent
-        See `use`; if `transparent` is true, a new figure has no background.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

@@ -28,8 +28,12 @@ def shortfall(
     ----------
     shortfall : Shortfall
         `tk.execution.shortfall`.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

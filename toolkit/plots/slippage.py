@@ -58,8 +58,10 @@ def slippage_curve(
         `tk.slippage.curve` by coin and amount, of up to four coins.
     ax : Axes, optional
         Axes to draw one coin on, without the panel below.
-    theme, transparent
-        See `use`; if `transparent` is true, a new figure has no background.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

@@ -47,8 +47,10 @@ def slippage_fit(
         `tk.slippage.fit` of up to four coins.
     ax : Axes, optional
         Axes to draw one coin on.
-    theme, transparent
-        See `use`; if `transparent` is true, a new figure has no background.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -195,8 +197,12 @@ def slippage_heatmap(
         `tk.slippage.heatmap` of one coin and amount.
     side : {"buy", "sell"}
         Side of the order.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

@@ -28,8 +28,12 @@ def validator_yields(
     ----------
     yields : DataFrame
         `tk.staking.apy`.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------
@@ -92,8 +96,12 @@ def validator_ranks(
     ----------
     stability : RankStability
         `tk.staking.rank_stability`.
-    ax, theme, transparent
-        Axes to draw on (default: a new figure), see `use`; no background if `transparent` is true.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
 
     Returns
     -------

@@ -98,7 +98,7 @@ class Headline:
 
 
 def sentence(table: Mapping[str, str], name: str, **values: Any) -> Sentence:
-    """Return a sentence of a table with its values.
+    """Return the sentence `name` of a table of templates, with its placeholders filled.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def sentence(table: Mapping[str, str], name: str, **values: Any) -> Sentence:
 
 
 def headline(table: Mapping[str, tuple[str, str, str]], name: str, **values: Any) -> Headline:
-    """Return a headline number of a table with its values."""
+    """Return the headline number `name` of a table of templates, with its placeholders filled."""
     label, value, note = (fill_text(text, values) for text in table[name])
     return Headline(label, value, note, name, values)
 

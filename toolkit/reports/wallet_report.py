@@ -88,7 +88,7 @@ class WalletResults:
         return int((fills["start_position"].isna() & is_perp(fills["coin"])).sum())
 
     def plot_rows(self, by: str | None = None) -> pd.DataFrame:
-        """Return the attribution for a figure; empty without fills, or if net is not known."""
+        """Return the attribution for a figure; no rows without fills, or if amounts are missing."""
         rows = self.attribution(by=by)
         return rows if self.total["fills"] and not self.fills_without_amounts else rows.iloc[:0]
 

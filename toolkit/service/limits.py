@@ -36,8 +36,7 @@ class ServiceLimits:
     refusals_per_second : float
         Refusals for one address that are sent in a second, beyond those at once.
     refusal_wait_seconds : float
-        For which a refusal may wait. If it had to wait longer, the connection is closed after this
-        time without a response.
+        Longest time that a refusal waits. After it, the connection is closed without a response.
     first_byte_seconds : float
         From the start of a connection to its first byte.
     header_seconds : float
@@ -47,15 +46,15 @@ class ServiceLimits:
     idle_seconds : float
         From a response to the first byte of the next request.
     answer_seconds : float
-        For which an answer may read rows. No page needs that long; it stops searches in very large
-        accounts.
+        Longest time that an answer reads rows. No page needs so long. The limit stops searches in
+        very large accounts.
     send_seconds : float
         From the first to the last byte of a response.
     linger_seconds : float
-        For which the service still reads from a connection that it closes, so that the client
+        Time that the service continues to read from a connection that it closes, so that the client
         receives the last response.
     stop_seconds : float
-        For which the service finishes responses before it stops.
+        Longest time that the service finishes responses before it stops.
     workers : int
         Requests that are computed at once.
     workers_per_key : int

@@ -63,7 +63,7 @@ class CheckedRequest:
     parameters : mapping
         Python name -> value, with every default filled in.
     now_ms : int
-        The present of the exchange, in Unix milliseconds.
+        The current time of the exchange, in Unix milliseconds.
     inclusive : bool
         Whether a page repeats the rows at its cursor.
     live : LiveDocuments, optional
@@ -72,7 +72,7 @@ class CheckedRequest:
         The content encoding that the client prefers. A handler may use it; otherwise its response
         is compressed afterwards.
     answer_seconds : float
-        For which `read_batches` reads rows.
+        Time limit of `read_batches`, in seconds.
     """
 
     operation: Operation
@@ -100,12 +100,12 @@ class CheckedRequest:
             yield batch
 
     def find_document(self, store: Store, kind: str, key: str = "") -> bytes | None:
-        """Return a document as it is at the present, or None if there is none."""
+        """Return a document as it is now, or None if there is none."""
         live = self._live_documents(kind)
         return store.document(kind, key) if live is None else live.get(key)
 
     def document_keys(self, store: Store, kind: str) -> list[str]:
-        """Return the keys of the documents of a kind, as they are at the present."""
+        """Return the keys of the documents of a kind, as they are now."""
         live = self._live_documents(kind)
         return store.document_keys(kind) if live is None else list(live)
 
@@ -137,7 +137,7 @@ class CheckedRequest:
 
     @property
     def end(self) -> int:
-        """The last time, inclusive; the present if the request has none."""
+        """The last time, inclusive; the current time if the request has none."""
         end: int | None = self.parameters["end"]
         return self.now_ms if end is None else end
 

@@ -123,7 +123,8 @@ class Pair:
     - ``base``: the token that is bought and sold
     - ``sz_decimals``: decimals of sizes
     - ``follows``: the perp that has the same price; empty for outcomes
-    - ``venue``: the venue of an outcome; empty on spot pairs, and if validators deployed it
+    - ``venue``: the venue of an outcome market; empty for a spot pair, and for an outcome market
+      that validators deployed
     """
 
     coin: str

@@ -99,7 +99,7 @@ class HtmlColumn:
 
 
 def view(*parts: str) -> str:
-    """Return parts in one block with the style sheet."""
+    """Join HTML parts, and add the style sheet."""
     return f'<style>{STYLE}</style><div class="tk-view">{"".join(parts)}</div>'
 
 

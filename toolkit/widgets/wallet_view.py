@@ -230,7 +230,7 @@ def _keep_coin(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
 
 
 def _keep_day(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
-    """Return the rows of the chosen day, by the column of time that the frame has."""
+    """Return the rows of the chosen day, by the first of `day`, `hour`, `time` in the frame."""
     if request.day is None:
         return frame
     time = next(name for name in ("day", "hour", "time") if name in frame.columns)

@@ -31,9 +31,10 @@ _TABLE_COLUMNS: Final = ("margin_table_id", "lower_bound", "max_leverage")
 
 
 class Tiers(NamedTuple):
-    """Tiers of positions, for `toolkit.rules.margin`.
+    """Margin tiers of each position, for `toolkit.rules.margin`.
 
-    - ``max_leverage``, ``lower_bound`` (array of float, (positions, tiers))
+    - ``max_leverage``, ``lower_bound``: arrays of float, with one row for each position and one
+      column for each tier
     - ``source``: their source: ``"margin tables"``, or ``"one tier for each coin"``
     """
 

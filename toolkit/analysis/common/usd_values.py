@@ -107,13 +107,14 @@ def at_fill_price(fee: nw.Expr, bought: nw.Expr, kind: Numbers) -> nw.Expr:
 
 
 def _multiply_exactly(amount: nw.Expr, price: nw.Expr, digits: int) -> nw.Expr:
-    """Return the product of an amount with 10 decimals and a price with 8, with all 18 decimals.
+    """Multiply an amount (10 decimals) by a price (8 decimals) without rounding.
 
-    The amount has at most so many `digits`, and the price the rest of 36.
+    `digits` is the precision of the amount. The price has at most 36 - `digits` digits.
 
-    Polars gives a product only as many decimals as the longer factor has, and Arrow the sum of
-    both, but no more than 38 digits. So the price becomes a whole number of 1e-8, and the amount
-    is divided by 1e8, in two steps because of the digits.
+    A product in Polars has only as many decimals as the factor with more decimals. A product in
+    Arrow has the decimals of both factors, but at most 38 digits. Therefore the price becomes a
+    whole number of 1e-8, and the amount is divided by 1e8. The division has two steps because of
+    the limit of digits.
     """
     units = price.cast(nw.Decimal(25, 8)) * nw.lit(Decimal(10**8)).cast(nw.Decimal(9, 0))
     part = amount.cast(nw.Decimal(digits, 10)).cast(nw.Decimal(digits + 8, 18))

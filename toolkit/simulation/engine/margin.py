@@ -50,7 +50,7 @@ def initial_margin(notional: int, leverage: int) -> int:
 
 
 def opened_size(size: int, change: int) -> int:
-    """Return the unsigned part of a change that opens: all, nothing, or the rest of a flip.
+    """Return the size by which a change opens or increases a position.
 
     >>> opened_size(0, -3), opened_size(2, 1), opened_size(5, -3), opened_size(5, -8)
     (3, 1, 0, 3)
