@@ -96,7 +96,7 @@ def describe_cost(operation: Operation) -> str:
     >>> from toolkit.contract.operations import OPERATIONS
     >>> describe_cost(OPERATIONS["userFills"])
     'Costs 10 points a request.'
-    >>> describe_cost(get_operation("perpTwapSnapshots"))
+    >>> describe_cost(OPERATIONS["perpTwapSnapshots"])
     'Costs 2 points a request. Can be requested 5 times in 10 minutes.'
     """
     words = f"Costs {operation.points} points a request."
