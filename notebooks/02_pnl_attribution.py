@@ -17,7 +17,7 @@
 #
 # A PnL number is easy to compute and hard to trust: fees may be counted twice, funding may be
 # missing, a page of fills may be lost. This notebook splits the result of one account in exact
-# decimals. It checks each part against independent data.
+# decimals. It then checks the parts against independent data.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -30,13 +30,14 @@ from decimal import Decimal
 
 import pandas as pd
 
-user = tk.reports.example_account()
+user = tk.reports.example_account()  # on a live service: the address of an account
+dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
 
 # %% [markdown]
 # ## All rows that moved money
 #
 # These are fills, ledger updates, and the funding rows that the account's builder can see. With
-# `numbers="exact"` amounts are decimals, as on the wire: sums have no rounding error.
+# `numbers="exact"`, amounts are exact decimals, so sums have no rounding error.
 
 # %%
 fills = tk.user_fills_by_time(user, 0, numbers="exact")
@@ -62,7 +63,10 @@ whole.drop(columns=["volume", "priority_gas"]).T
 tk.plots.waterfall(whole)
 
 # %% [markdown]
-# ## Check 1: the parts add up, to the last digit
+# ## Check 1: do the parts add up, to the last digit?
+#
+# The parts are a split of the amounts in the rows, so they must add up. This check is a test of the
+# software, not of the data: no amount is lost or counted twice.
 
 # %%
 parts = ["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding"]
@@ -80,33 +84,46 @@ days = tk.pnl.attribution(fills, funding, ledger, by="day")
 # %% [markdown]
 # ## Check 2: is the exchange's closed PnL right, and is no fill missing?
 #
-# `tk.pnl.audit` walks through the fills from the first one. It computes the position and its entry
+# `tk.pnl.audit` processes the fills from the first one on. It computes the position and its entry
 # price by the exchange's own rule: the average cost, rounded down to the tick of the coin. From
-# these it recomputes every closed PnL. A fill that does not start at the position after the
-# previous fill is a break: a fill between them is missing.
+# these it recomputes every closed PnL. If a fill does not start from the position that the previous
+# fill left, there is a break: a fill between them is missing.
 
 # %%
-perps = tk.many(tk.meta, session.world["dexes"])
+perps = tk.many(tk.meta, dexes)
 audited = tk.pnl.audit(fills, perps)
 audited[["coin", "dir", "closed_pnl", "expected_closed_pnl", "difference", "chain_break"]].tail()
 
 # %%
-known = audited["difference"].dropna()
+differences = audited["difference"].dropna()
 breaks = int(audited["chain_break"].sum())
-{"checked": len(known), "different": int((known != 0).sum()), "breaks": breaks}
+{"checked": len(differences), "different": int((differences != 0).sum()), "breaks": breaks}
 
 # %% [markdown]
-# The same walk gives the position after each fill. Where was the risk, and when? A cross would mark
-# a place where fills are missing.
+# The same computation gives the position after each fill. Where was the risk, and when? A cross
+# would mark a place where fills are missing.
 
 # %%
 tk.plots.positions_over_time(tk.pnl.positions(fills, perps))
 
 # %% [markdown]
-# ## Check 3: do funding rows and fills show the same positions?
+# ## Check 3: does funding cover all hours with a position?
 #
-# They are two records of the same positions. A funding row states the size of the position at its
-# hour. The fills before that hour also give the size.
+# The fills show at which full hours the account had a position. `covers` lists the sources of the
+# attribution. If some of these hours have no funding row, it also states how many have one.
+
+# %%
+whole["covers"].item()
+
+# %% [markdown]
+# Does the check find a missing row? Here is the text without the last five funding rows:
+
+# %%
+tk.pnl.attribution(fills, funding.iloc[:-5], ledger)["covers"].item()
+
+# %% [markdown]
+# A funding row also states the size of the position at its hour. The fills before that hour give
+# the size, too. The two are separate records, and must agree.
 
 # %%
 bought = fills["sz"].where(fills["side"] == "B", -fills["sz"])
@@ -125,12 +142,10 @@ both = pd.merge_asof(funding, last, on="time", by="coin", allow_exact_matches=Fa
 # value.
 
 # %%
-states = [
-    tk.batch_clearinghouse_states([user], dex=dex, numbers="exact")
-    for dex in session.world["dexes"]
-]
-values, held = (tk.concat(one[part] for one in states) for part in (0, 1))
-explained = tk.pnl.reconcile(None, (values, held), fills, funding, ledger, account=user)
+states = [tk.batch_clearinghouse_states([user], dex=dex, numbers="exact") for dex in dexes]
+values = tk.concat(state.accounts for state in states)
+positions = tk.concat(state.positions for state in states)
+explained = tk.pnl.reconcile(None, (values, positions), fills, funding, ledger, account=user)
 explained[["end_value", "closed_pnl", "funding", "unrealised", "ledger", "residual"]].T
 
 # %% [markdown]
@@ -138,16 +153,16 @@ explained[["end_value", "closed_pnl", "funding", "unrealised", "ledger", "residu
 
 # %%
 row = whole.iloc[0]
-said = {
-    "net, as it is": row["net"],
+versions = {
+    "correct net": row["net"],
     "gross PnL shown as net": row["closed_pnl"],
     "funding forgotten": row["net"] - row["funding"],
     "builder fee counted twice": row["net"] + row["builder_fee"],
 }
-pd.Series(said).map("{:,.2f}".format).rename("USD").to_frame()
+pd.Series(versions).map("{:,.2f}".format).rename("USD").to_frame()
 
 # %% [markdown]
-# ## Fees by day
+# ## Cumulative PnL by hour
 
 # %%
 tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
@@ -155,8 +170,8 @@ tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
 # %% [markdown]
 # ## Which trades earned it?
 #
-# A round trip goes from no position to no position. Each point is one, net of fees: did
-# longs or shorts earn, and did long trips earn more than short ones?
+# A round trip begins and ends without a position. Each point is one round trip, net of fees. Did
+# longs or shorts earn? Did trips that lasted longer earn more?
 
 # %%
 trips = tk.pnl.round_trips(tk.user_fills_by_time(user, 0))
@@ -169,34 +184,35 @@ ended.agg(["count", "sum", "median", "min", "max"]).round(2)
 # %% [markdown]
 # ## Does the result depend on the accounting method?
 #
-# Tax rules often ask for lots: which purchase does a sale close, the oldest, the latest, or the
+# Tax rules often require lots. Which purchase does a sale close: the oldest, the latest, or the
 # average of all? `tk.pnl.lots` matches each closing to its opening. The methods move gains between
-# closed and open lots, and between trades. Their sum must be the same.
+# closed and open lots, and between trades. The sum must be the same for each method.
 
 # %%
-marks = tk.many(tk.meta_and_asset_ctxs, session.world["dexes"], numbers="exact")
+marks = tk.many(tk.meta_and_asset_ctxs, dexes, numbers="exact")
 lots = {how: tk.pnl.lots(fills, how, marks=marks) for how in ("fifo", "lifo", "average")}
 total = {how: rows[["realised", "unrealised"]].sum() for how, rows in lots.items()}
 methods = pd.DataFrame(total).T.assign(total=lambda sums: sums.sum(axis=1))
-held_hours = {how: (rows["closed"] - rows["opened"]).median() for how, rows in lots.items()}
-methods.assign(median_held=held_hours)
+durations = {how: (rows["closed"] - rows["opened"]).median() for how, rows in lots.items()}
+methods.assign(median_duration=durations)
 
 # %% [markdown]
-# The exchange uses the average, and truncates each entry price to the tick. So its closed PnL
-# differs a little from the realised gain by exact costs:
+# The exchange uses the average, and truncates each entry price to the tick. Its closed PnL
+# therefore differs slightly from the realised gain at exact cost:
 
 # %%
 truncated = whole["closed_pnl"].item() - methods.loc["average", "realised"]
-f"closed PnL of the exchange less realised gain by average: {truncated:.6f} USD"
+f"closed PnL of the exchange minus realised gain by average: {truncated:.6f} USD"
 
 # %% [markdown]
 # ## The wallet explorer
 #
-# This widget shows the same account. Choose a coin or a day, and all figures change. Its equity
-# starts at the value that the exchange states now and is computed back through the rows above.
-# "Code of this view" shows the code. An exported page shows the view without the controls. With
-# `jupyter nbconvert --execute`, add `--ExecutePreprocessor.store_widget_state=False`, or the page
-# loads the controls from a server.
+# This widget shows the same account. Choose a coin or a day, and all figures change. The equity is
+# computed backwards: it starts from the value that the exchange states now, and goes back through
+# the rows above. "Code of this view" shows the code. An exported page shows the view without the
+# controls. With `jupyter nbconvert --execute`, add
+# `--ExecutePreprocessor.store_widget_state=False`. Otherwise the page loads the controls from a
+# server.
 
 # %%
 explorer = tk.widgets.wallet_explorer(user, builders=[builder])
@@ -206,41 +222,50 @@ explorer
 # ## Conclusions
 
 # %%
-said_same = (both["szi"] == both["end"]).mean()
-print(f"parts less net: {residual:f} USD; history less account value:", end=" ")
+exact_share, agreeing_share = (differences == 0).mean(), (both["szi"] == both["end"]).mean()
+print(f"net minus its parts: {residual:f} USD; account value minus history:", end=" ")
 print(f"{explained['residual'].item():f} USD")
-print(f"closed PnL agrees on {(known == 0).mean():.1%} of {len(known):,} fills, {breaks} breaks")
-print(f"{said_same:.1%} of {len(both):,} funding rows have the position of the fills")
+print(f"closed PnL agrees on {exact_share:.1%} of {len(differences):,} fills, {breaks} breaks")
+print(f"{agreeing_share:.1%} of {len(both):,} funding rows have the position of the fills")
+print(f"the attribution covers {whole['covers'].item()}")
 print(f"the methods of lots differ by {methods['total'].max() - methods['total'].min():.0e} USD")
 
 # %% [markdown]
-# - If the residual is 0 for the total, for coins and for days, every dollar has a cause.
-# - If closed PnL follows from the fills alone, and no chain breaks, no fill is missing.
-# - If funding rows and fills have the same positions, funding covers all position hours.
+# - If the residual is 0 for the total, for coins and for days, the split is right. This does not
+#   show that the rows are complete.
+# - If closed PnL follows from the fills alone, and there is no break, no fill is missing between
+#   two fills of a coin. A missing last fill, or a coin without any fill, leaves no break. Check 4
+#   finds both, because then the history does not explain the account value.
+# - If `covers` states no share of position hours, no funding row is missing. If the positions in
+#   the funding rows agree with the fills, the existing rows fit to the account.
 # - A sum with one of the three mistakes looks plausible. Only a check against independent data
 #   finds it.
-# - The accounting method moves gains between trades and years; it does not change their sum.
+# - The accounting method moves gains between trades and years. It does not change their sum.
 #
 # ## With your own key
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `user` in the second, to the
-# address of the account. Funding needs a builder that the account has approved; without one, leave
-# `funding` out, and the table says that funding is missing.
+# address of an account. The account must have traded through a builder: `builder` comes from its
+# latest 2,000 fills. The service has no funding rows of an account without a builder, and the
+# notebook stops at this line. `tk.pnl.attribution(fills, None, ledger)` still splits the rest, and
+# its `covers` does not list funding.
 #
-# The account's trades and prices are facts of the simulation. That every difference is 0 is planted
-# too: the simulated exchange books by the rule that the audit checks. On the live service the same
-# checks measure whether your history is complete.
+# The trades and prices of the account are facts of the simulation. The differences are 0 by
+# construction, because the simulated exchange uses the rule that the audit checks. On the live
+# service, the same checks measure whether your history is complete. An account that is older than
+# the first day of the data (2025-07-28) fails the checks 2 and 4, and the asserts about them.
 
 # %%
 assert residual == 0
 assert coins["net"].sum() == days["net"].sum() == whole["net"].item()
-assert len(known) == len(fills)
-assert (known == 0).all()
+assert len(differences) == len(fills)
+assert (differences == 0).all()
 assert breaks == 0
+assert whole["covers"].item() == "fills, funding, ledger"
 assert (both["szi"] == both["end"]).all()
 assert explained["residual"].item() == 0
 assert methods["total"].max() - methods["total"].min() < Decimal("1e-12")
-assert len(set(said.values())) == len(said)
+assert len(set(versions.values())) == len(versions)
 
 # %%
 assert explorer.view.equity["equity"].iloc[-1] == values["account_value"].sum()
