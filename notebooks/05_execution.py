@@ -15,11 +15,13 @@
 # %% [markdown]
 # # 05 Execution: what did trading cost, and who earned it?
 #
-# A fill shows the price that was paid. Whether it was expensive depends on the quotes before it,
-# and whether it was a good trade depends on the prices after it. This notebook uses three weeks of
-# fills of every account, both sides of each trade. What did takers pay, did makers keep it, and how
-# good were TWAP orders? The notebook also shows how far such numbers can be trusted. At
-# 95 %, one interval in twenty is wrong. There are a dozen here, so the notebook uses 99 %.
+# A fill shows the price of a trade. The quotes before the fill show whether it was expensive. The
+# prices after the fill show whether it was a good trade. This notebook uses three weeks of fills of
+# every account, so it has both sides of each trade. What did takers pay? Did makers keep it? How
+# good were TWAP orders?
+#
+# The notebook also shows how far you can trust such numbers. On average, one 95 % interval in
+# twenty misses the true value. There are many intervals here, so all of them have a level of 99 %.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -33,13 +35,14 @@ import pandas as pd
 COINS = ["BTC", "ETH", "SOL", "HYPE"]  # traded often enough to have a price at most times
 LEVEL = 0.99
 accounts = session.world["users"]  # on a live service: your own list of addresses
+dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
 
 # %% [markdown]
 # ## The tape
 #
-# The service has no list of trades. The fills of all accounts together are one: each trade is in it
-# twice, once from each side. (Settlements and conversions of dust have one side only, but they are
-# in coins that we do not use.)
+# The service has no list of trades. The fills of all accounts together are such a list: each trade
+# is in it twice, once from each side. (Settlements and conversions of dust have only one side, but
+# they are in coins that the notebook does not use.)
 
 # %%
 tape = tk.many(tk.user_fills_by_time, accounts, "21d")
@@ -49,8 +52,8 @@ f"{len(tape):,} fills, {tape['tid'].nunique():,} trades, {len(fills):,} fills in
 # %% [markdown]
 # ## The price of a trade is not a mid price
 #
-# A trade happens at the bid or at the ask. Buys often follow buys. If one uses the last trade as
-# the mid price, two buys in a row seem to have no spread. So the helpers refuse it:
+# A trade happens at the bid or at the ask. Buys often follow buys. If the last trade were the mid
+# price, two buys in a row would seem to have no spread. The helpers therefore refuse it:
 
 # %%
 try:
@@ -59,42 +62,43 @@ except ValueError as refused:
     print(refused)
 
 # %% [markdown]
-# `crossed` and `side` show which side was the taker. A regression of price changes on these
-# signs (Glosten and Harris, 1988) estimates the half spread and its two parts: what the maker earns
-# from the trade (realised), and how far a trade moves the quotes permanently (impact). The estimate
-# is also right if equal signs come in a row.
+# `crossed` and `side` show whether the taker bought or sold. A regression of price changes on these
+# signs (Glosten and Harris, 1988) estimates the half-spread and its two parts. The realised part is
+# what the maker earns from the trade. The impact is how far a trade moves the quotes permanently.
+# The estimate is also right if equal signs come in a row.
 
 # %%
-paid = tk.execution.spreads(fills, level=LEVEL)
-paid.coins.round(3)
+regression = tk.execution.spreads(fills, level=LEVEL)
+regression.coins.round(3)
 
 # %% [markdown]
 # ## Against the books
 #
-# The slippage samples state half the spread of each book. They do not come from the fills, so they
-# can check the tape: what is half the spread, weighted by traded volume?
+# The slippage samples state the half-spread of each book. They do not come from the fills, so they
+# can check the tape. What is the half-spread, weighted by traded volume?
 
 # %%
 books = tk.many(tk.slippage_history, COINS, 1e3, "21d", page_size=2000)
-half = books.groupby("coin")["half_spread_bps"].mean()
-coins = paid.coins.set_index("coin")
-expected = (half * coins["volume_usd"]).sum() / coins["volume_usd"].sum()
-pd.DataFrame({"books": half, "tape": coins["half_spread"]}).round(2)
+half_spreads = books.groupby("coin")["half_spread_bps"].mean()
+coins = regression.coins.set_index("coin")
+expected = (half_spreads * coins["volume_usd"]).sum() / coins["volume_usd"].sum()
+pd.DataFrame({"books": half_spreads, "tape": coins["half_spread"]}).round(2)
 
 # %%
-parts = paid.params.set_index(["liquidity", "name"])
-print(f"half a spread by the books: {expected:.2f} bps")
+parts = regression.params.set_index(["liquidity", "name"])
+print(f"half-spread by the books: {expected:.2f} bps")
 parts.loc["taker", ["estimate", "low", "high", "n", "missing"]].round(2)
 
 # %%
-paid.plot()
+regression.plot()
 
 # %% [markdown]
 # ## How old is a price?
 #
 # The same regression gives quotes: the mid price of each trade. The price before a fill is the last
-# of them. It may be old, and an old price measures the market's later move, not the cost of the
-# trade. So every result states the maximum age of a price and the share of volume that has one.
+# of these mid prices. It may be old. Then the difference also contains the move of the market since
+# then. Every result therefore states the maximum age of a price, and the share of the volume that
+# has a price.
 
 # %%
 quotes = tk.execution.quotes(fills)
@@ -102,19 +106,19 @@ quotes[["coin", "time", "bid_px", "mid_px", "ask_px", "buy_px", "sell_px"]].head
 
 # %%
 AGES = ["10s", "60s", "300s"]
-taken = fills[fills["crossed"]]
-rows = [tk.execution.fill_quality(taken, quotes, max_age=age, by="liquidity") for age in AGES]
+taker_fills = fills[fills["crossed"]]
+rows = [tk.execution.fill_quality(taker_fills, quotes, max_age=age, by="liquidity") for age in AGES]
 fresh = pd.concat(rows, keys=AGES, names=["max_age", None]).droplevel(1)
 fresh[["fills", "priced", "covered", "improvement_bps", "age_seconds"]]
 
 # %% [markdown]
-# From here on the maximum age is a minute. Fills without a price are counted and left out; they do
-# not count as 0.
+# From here on, the maximum age is one minute. Fills without a price are left out, and `missing`
+# counts them. They do not count as 0.
 #
 # ## After the trade
 #
-# The markout is the price change after a fill, positive if it is good for the account. Fills of one
-# day depend on each other, so the intervals are from a bootstrap of days, not of fills.
+# The markout is the price change after a fill. It is positive if it is good for the account. Fills
+# of one day depend on each other, so the intervals are from a bootstrap of days, not of fills.
 
 # %%
 horizons = ["10s", "30s", "1m", "5m", "30m"]
@@ -127,15 +131,15 @@ after.plot()
 # %% [markdown]
 # ## Who earned the spread?
 #
-# Here the same question is answered fill by fill, with the quotes of a minute later. A taker pays
-# the effective half spread. The maker keeps the realised part, and loses the impact since the price
-# moves on. The two parts sum to the effective half spread. Over both sides of all trades each of
-# the three sums to zero.
+# Here the same question is answered fill by fill, with the quotes one minute later. A taker pays
+# the effective half-spread. The maker keeps the realised part, and loses the impact because the
+# price moves against the maker. The realised part and the impact sum to the effective half-spread.
+# For each of the three amounts, takers and makers together have a sum of zero.
 
 # %%
 split = tk.execution.spreads(fills, quotes, "1m", level=LEVEL)
-later = split.params.set_index(["liquidity", "name"])
-later.loc["taker", ["estimate", "low", "high", "usd", "n", "missing"]].round(2)
+one_minute = split.params.set_index(["liquidity", "name"])
+one_minute.loc["taker", ["estimate", "low", "high", "usd", "n", "missing"]].round(2)
 
 # %%
 split.plot()
@@ -145,9 +149,9 @@ split.plot()
 #
 # Many studies find that impact grows with the square root of an order's size. `tk.execution.impact`
 # joins the fills of each order and fits `c * (size / volume of a day)**d`. If the interval of the
-# exponent contains 1/2, the law is not refuted; only a narrow interval confirms it. The other
-# panels show how far the price moves in the next orders, and how often the next order has the same
-# side.
+# exponent `d` contains 1/2, the data do not contradict this law. Only a narrow interval confirms
+# it. The other panels show how far the price moves during the next orders, and how often the next
+# order has the same side.
 
 # %%
 impact = tk.execution.impact(fills, quotes, level=LEVEL)
@@ -162,10 +166,11 @@ print(f"from {law.loc['exponent', 'n']:,} orders with prices before and after")
 # ## Who trades against whom?
 #
 # Trade ids join both sides, so each taker has a list of makers. The gain of a taker is the price
-# change of the minute after the trade. A maker whose takers gain meets better informed traders.
+# change in the minute after the trade. If the takers of a maker gain, they are better informed than
+# the maker.
 
 # %%
-pairs = tk.execution.counterparties(fills, quotes, "1m", draws=99)
+pairs = tk.execution.counterparties(fills, quotes, "1m", level=LEVEL)
 columns = ["taker", "maker", "trades", "priced", "volume_usd", "gain_bps", "low", "high"]
 pairs[columns].head().round(2)
 
@@ -173,27 +178,28 @@ pairs[columns].head().round(2)
 tk.plots.counterparties(pairs)
 
 # %% [markdown]
-# Many of these numbers are luck. Shrinkage moves each gain towards the mean of all takers, the more
-# the less certain it is. Which takers are ahead of the price?
+# Many of these gains are luck. Shrinkage moves each gain towards the mean of all takers. It moves
+# uncertain gains more. Which takers trade before the price moves in their favour?
 
 # %%
-ranked = tk.execution.toxicity(fills, quotes, "1m")
+ranked = tk.execution.toxicity(fills, quotes, "1m", level=LEVEL)
 tk.plots.toxicity(ranked)
 
 # %% [markdown]
 # ## TWAP orders
 #
-# A TWAP order splits a size into slices. What was its price against three benchmarks of the time in
-# which it ran: the volume-weighted price, the time-weighted price, and the price on arrival?
-# Positive is good for the account.
+# A TWAP order splits a size into slices. How does its price compare with three benchmarks: the
+# volume-weighted price and the time-weighted price while it ran, and the price on arrival? Positive
+# is good for the account.
 
 # %%
 orders = tk.twaps.quality(tape, tape)
 orders[["coin", "side", "fills", "px", "vwap", "arrival_px", "share", "vs_vwap_bps"]].head()
 
 # %% [markdown]
-# `share` is a warning: an order with half of the volume of its market is compared with itself. We
-# use orders below half. Three standard errors are about as strict as our 99 %.
+# `share` is a warning: an order with half of the volume of its market is mostly compared with
+# itself. The notebook uses orders below half. An interval of three standard errors on each side has
+# a level of about 99 % here, because there are few orders.
 
 # %%
 small = orders[orders["share"] < 0.5]
@@ -206,11 +212,11 @@ tk.plots.twap_quality(small)
 # %% [markdown]
 # ## Running TWAP orders
 #
-# A snapshot states the progress of each order. We compare it with the elapsed time and with the
-# fills. Orders that wait for their trigger have no schedule yet.
+# A snapshot states the progress of each order. The notebook compares it with the elapsed time and
+# with the fills. Orders that wait for their trigger have no schedule yet.
 
 # %%
-running = tk.perp_twap_snapshots(session.world["perp_coins"])
+running = tk.perp_twap_snapshots("ALL:ALL_DEXES")
 schedule = tk.twaps.adherence(running).dropna(subset="elapsed")
 schedule[["market", "total_sz", "elapsed", "progress", "behind", "slices_due", "slice_number"]]
 
@@ -218,15 +224,17 @@ schedule[["market", "total_sz", "elapsed", "progress", "behind", "slices_due", "
 tk.plots.twap_adherence(schedule)
 
 # %% [markdown]
-# What is left of all running orders together is a sign of the next hours: will they buy or sell?
+# The remaining size of all running orders shows the expected net flow of the next hours. Will they
+# buy or sell?
 
 # %%
-marks = tk.many(tk.meta_and_asset_ctxs, session.world["dexes"])
-left = tk.twaps.pressure(running, marks)
-tk.plots.twap_pressure(left)
+marks = tk.many(tk.meta_and_asset_ctxs, dexes)
+pressure = tk.twaps.pressure(running, marks)
+tk.plots.twap_pressure(pressure)
 
 # %% [markdown]
-# Are the fills of each order complete? Without them, an order that is late looks like missing data.
+# Does the tape have all fills of each order? `missing_sz` is the executed size without a fill. If
+# it is 0, an order behind its schedule is really late.
 
 # %%
 linked = tk.twaps.linked(running, tape)
@@ -236,9 +244,9 @@ linked.loc[linked["fills"] > 0, ["market", "executed_sz", "fills", "filled_sz", 
 # ## The live monitor
 #
 # This widget shows the depth of a market and the progress of its TWAP orders. "Start" updates it
-# every few seconds, on a thread of its own, so cells can run at the same time. Here it updates
-# once, since the time of this exchange stands still. With `tk.local(clock="live")` or a live
-# service the view changes.
+# every few seconds in its own thread, so cells can run at the same time. Here it updates once,
+# because the clock of the simulated exchange does not run. With `tk.local(clock="live")` or a live
+# service, the view changes.
 
 # %%
 monitor = tk.widgets.live_monitor(schedule["market"].iloc[0]).look()
@@ -247,50 +255,74 @@ monitor
 # %% [markdown]
 # ## Conclusions
 #
-# What the tape shows:
+# The tape shows:
 
 # %%
-taker, minute = parts.loc["taker"], later.loc["taker"]
+taker, minute = parts.loc["taker"], one_minute.loc["taker"]
 low, high = taker.loc["effective", ["low", "high"]]
-kept = taker.loc["realised", "estimate"] / taker.loc["effective", "estimate"]
+maker_share = taker.loc["realised", "estimate"] / taker.loc["effective", "estimate"]
 width = ((minute["high"] - minute["low"]) / (taker["high"] - taker["low"]))["effective"]
-print(f"half spread of takers {low:.2f} to {high:.2f} bps, by the books {expected:.2f} bps")
-print(f"makers keep {kept:.0%} of it; realised part {taker.loc['realised', 'low']:.2f} bps or more")
+print(f"half-spread of takers {low:.2f} to {high:.2f} bps, by the books {expected:.2f} bps")
+print(f"makers keep {maker_share:.0%} of it, at least {taker.loc['realised', 'low']:.2f} bps")
 print(f"fill by fill the interval is {width:.1f} times as wide as that of the regression")
 
 # %%
 takers = after.params[after.params["liquidity"] == "taker"].set_index("seconds")
 spans = (takers["high"] - takers["low"]).astype(float)
-lost = takers.index[takers["high"] < 0].tolist()
-wider = (spans / spans[60]).loc[[300, 1800]].round(1).tolist()
-print(f"takers have a clear loss after {lost} seconds")
-print(f"after 5 and 30 minutes the interval is {wider} times as wide as after one")
+lossy = ", ".join(f"{seconds:.0f}" for seconds in takers.index[takers["high"] < 0])
+five, thirty = (spans / spans[60]).loc[[300, 1800]]
+print(f"takers lose (99 % interval below 0) at these seconds after the trade: {lossy}")
+print(f"after 5 minutes the interval is {five:.1f} times as wide as after one minute,", end=" ")
+print(f"after 30 minutes {thirty:.1f} times")
 print(f"largest gain of a taker {ranked['gain_bps'].max():.1f} bps,", end=" ")
 print(f"after shrinkage {ranked['shrunk_bps'].max():.1f} bps")
 
 # %%
 late = schedule[schedule["behind"] > 0.05]
 spread = (6 * against["sem"]).round(1)
-print(f"{len(small)} TWAP orders: interval against the vwap {spread['vs_vwap_bps']} bps wide,")
+print(f"{len(small)} TWAP orders: the interval against the volume-weighted price is", end=" ")
+print(f"{spread['vs_vwap_bps']} bps wide,")
 print(f"against the price on arrival {spread['vs_arrival_bps']} bps")
 print(f"{len(late)} of {len(schedule)} running orders are more than 5 % behind their schedule;")
-print(f"all of their fills are there: {bool(linked['whole'].all())}")
+print(f"the tape has all fills of the running orders: {bool(linked['whole'].all())}")
 
 # %% [markdown]
-# - The regression uses every trade. A price of a minute later also contains the moves of the
+# - The regression uses every trade. The price one minute later also contains the moves of the
 #   market, which may be much larger than the effect of a single trade.
-# - An older price covers more volume but is less precise. State the age with the figure.
-# - The later the price, the wider the interval of a markout. The wider it is, the more the markout
-#   measures luck, and not execution.
-# - The older a benchmark of a TWAP order, the more of the market's own moves is in the difference.
-# - The best of many pairs is ahead partly by luck. Compare gains after shrinkage.
-# - An interval of the exponent that spans the whole range says nothing about the law: the impact of
-#   the orders is then too small against the moves of the market.
+# - If older prices are allowed, more volume has a price, but the result is less precise. State the
+#   age with the figure.
+# - The interval of a markout grows with the time after the trade. A wide interval means that the
+#   markout mostly measures luck, not execution.
+# - The older the benchmark of a TWAP order, the more the difference contains moves of the market.
+# - The best of many pairs has its gain partly by luck. Compare gains after shrinkage.
+# - If the interval of the exponent covers the whole range, it says nothing about the law. The
+#   impact of the orders is then too small against the moves of the market.
 #
-# What a taker pays, who makes the market and that nobody is far ahead of the price are facts of the
-# simulation: its agents follow simple rules, and their orders leave no mark on later prices. On a
-# live service all cells run unchanged with your own list of addresses; the answers are what you
-# learn there. The asserts about these figures may fail with them.
+# ## With your own key
+#
+# Change two lines: `session = tk.connect(...)` in the first cell, and `accounts` to your own list
+# of addresses. The live monitor needs the add-on of `currentDepth`. The fills of some accounts are
+# an incomplete tape: of many trades it has one side or none. The quotes are then less precise.
+#
+# The simulation determines three results: what a taker pays, who makes the market, and that no
+# taker is far ahead of the price. Its agents follow simple rules, and their orders do not change
+# later prices. On a live service, the same cells measure these results.
+
+# %% [markdown]
+# These asserts hold for the fills of all accounts:
+
+# %%
+assert abs(minute["usd"] @ [1, -1, -1]) < 1e-6  # effective = realised + impact
+sides = after.params.pivot(index="seconds", columns="liquidity", values="estimate")
+assert abs(sides["maker"] + sides["taker"]).max() < 1e-6  # one side's gain is the other's loss
+assert len(fills) == 2 * fills["tid"].nunique()
+assert pairs["trades"].sum() > 0.999 * fills["tid"].nunique()
+assert (abs(pressure["buy_usd"] - pressure["sell_usd"] - pressure["net_usd"]).dropna() < 1e-6).all()
+assert linked["whole"].all()
+assert not monitor.running
+
+# %% [markdown]
+# The other asserts hold for the simulated exchange, and may fail with other data:
 
 # %%
 assert taker.loc["effective", "low"] > 0
@@ -298,16 +330,12 @@ assert taker.loc["effective", "low"] < expected < taker.loc["effective", "high"]
 assert taker.loc["realised", "estimate"] > taker.loc["effective", "estimate"] / 2
 assert taker.loc["realised", "low"] > 0
 assert width > 2
-assert abs(minute["usd"] @ [1, -1, -1]) < 1e-6
 
 # %%
-assert len(fills) == 2 * fills["tid"].nunique()
 assert fresh.loc["300s", "covered"] > 2 * fresh.loc["60s", "covered"]
 assert fresh.loc["300s", "age_seconds"] > 2 * fresh.loc["60s", "age_seconds"]
 
 # %%
-sides = after.params.pivot(index="seconds", columns="liquidity", values="estimate")
-assert abs(sides["maker"] + sides["taker"]).max() < 1e-6  # one side's gain is the other's loss
 assert takers.loc[60, "high"] < 0
 assert spans[300] > 3 * spans[60]
 assert spans[1800] > 8 * spans[60]
@@ -318,9 +346,7 @@ ahead = ranked.dropna(subset="shrunk_bps")
 assert len(ahead) > 10
 assert ahead["shrunk_bps"].abs().max() < ahead["gain_bps"].abs().max() / 2
 assert law.loc["exponent", "low"] < 0.5 < law.loc["exponent", "high"]
-assert (abs(left["buy_usd"] - left["sell_usd"] - left["net_usd"]).dropna() < 1e-6).all()
-assert left["orders"].sum() == len(schedule)
-assert pairs["trades"].sum() > 0.999 * fills["tid"].nunique()
+assert pressure["orders"].sum() == len(schedule)
 
 # %%
 assert against.loc["vs_vwap_bps", "sem"] < against.loc["vs_arrival_bps", "sem"]
@@ -328,6 +354,4 @@ assert 6 * against.loc["vs_arrival_bps", "sem"] > 10
 assert against["count"].between(12, 100).all()
 assert schedule["behind"].between(-0.01, 0.05).sum() == len(schedule) - 1
 assert 0.3 < schedule["behind"].max() < 0.4
-assert linked["whole"].all()
-assert not monitor.running
 assert monitor.view.depth is not None
