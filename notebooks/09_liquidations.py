@@ -15,11 +15,11 @@
 # %% [markdown]
 # # 09 Liquidation map: where would a price fall cause forced sales?
 #
-# Every open position has a liquidation price. All of them together are a map: how much would be
-# sold if the price fell by a given percentage? Such maps are popular and often wrong, for two
-# reasons. They show the positions that somebody knows, not all. And they treat each position alone,
-# although only isolated positions are independent: cross positions depend on the other positions of
-# their account. This notebook measures both errors.
+# Most open positions have a liquidation price. All of these prices together are a map: how much
+# would be sold if the price fell by a given percentage? Such maps are popular and often wrong, for
+# two reasons. They show only the known positions, not all. And they treat each position alone, but
+# only isolated positions are independent: cross positions depend on the other positions of their
+# account. This notebook measures both errors.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -31,18 +31,19 @@ session = tk.local(seed=7, size="demo")
 import pandas as pd
 
 accounts = session.world["users"]  # on a live service: your own list of addresses
-dexes = session.world["dexes"]
+dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
 
 # %% [markdown]
 # ## All positions
 #
 # These are the states of all accounts on each dex, and the data of the markets: mark price, open
-# interest, maximum leverage, and the margin tables, since large positions need more margin.
+# interest and maximum leverage. The margin tables are needed because large positions need more
+# margin.
 
 # %%
 states = [tk.batch_clearinghouse_states(accounts, dex=dex) for dex in dexes]
-positions = tk.concat(one.positions for one in states)
-equity = tk.concat(one.accounts for one in states)
+positions = tk.concat(state.positions for state in states)
+equity = tk.concat(state.accounts for state in states)
 markets = tk.concat(tk.meta_and_asset_ctxs(dex=dex) for dex in dexes)
 tiers = tk.concat(tk.margin_tables(dex=dex) for dex in dexes)
 f"{len(positions)} positions of {positions['user'].nunique()} accounts"
@@ -51,9 +52,9 @@ f"{len(positions)} positions of {positions['user'].nunique()} accounts"
 # ## Which market has a complete map?
 #
 # The map has steps of five percent, for every market. It can answer the question only if it shows
-# most of the market: `covered` is the share of open interest on the map, `accounts` is their
-# number. Positions with very much margin are not on the map: they would be liquidated only if the
-# price doubled.
+# most of the market. `covered` is the share of the open interest on the map. `accounts` is the
+# number of accounts with a position on the map. A long without any liquidation price above 0, and a
+# short whose price must more than double, are not on the map.
 
 # %%
 levels = tk.liquidations.levels(
@@ -65,42 +66,44 @@ mapped = pd.DataFrame({"accounts": longs["accounts"].sum(), "covered": longs["co
 mapped.sort_values("accounts", ascending=False).head(10).round(2)
 
 # %% [markdown]
-# A cross position of an account with much margin has no liquidation price near the mark. So a map
-# is complete if most positions of its market are isolated. Of these markets we use the one with
-# most accounts.
+# A cross position of an account with much margin has no liquidation price near the mark price. A
+# map is therefore complete only if most positions of its market are isolated. Of these markets, the
+# notebook uses the one with the most accounts.
 
 # %%
-whole = mapped[mapped["covered"] > 0.9]
-COIN = whole["accounts"].idxmax()
-one = levels[levels["coin"] == COIN]
-one[["side", "distance", "accounts", "notional", "cumulative", "unplaced", "covered"]].round(2)
+complete = mapped[mapped["covered"] > 0.9]
+COIN = complete["accounts"].idxmax()
+level = levels[levels["coin"] == COIN]
+level[["side", "distance", "accounts", "notional", "cumulative", "unplaced", "covered"]].round(2)
 
 # %%
-tk.plots.liquidation_map(one)
+tk.plots.liquidation_map(level)
 
 # %% [markdown]
 # ## Where would a price fall cause forced sales?
 #
-# Notional that the exchange would sell after a fall, and the notional of all longs:
+# The table has the notional that the exchange would sell after a fall, and its share of the
+# notional of all longs:
 
 # %%
-held = one[one["side"] == "long"].sort_values("distance", ascending=False)
+bins = level[level["side"] == "long"].sort_values("distance", ascending=False)
 falls = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5]
-sold = {fall: held.loc[held["distance"] > -fall + 1e-9, "notional"].sum() for fall in falls}
+sold = {fall: bins.loc[bins["distance"] > -fall + 1e-9, "notional"].sum() for fall in falls}
 answer = pd.Series(sold, name="forced selling, USD").to_frame()
-answer["share of the longs"] = answer.iloc[:, 0] / (held["notional"].sum() + held["unplaced"].max())
+answer["share of the longs"] = answer.iloc[:, 0] / (bins["notional"].sum() + bins["unplaced"].max())
 answer.round(2)
 
 # %% [markdown]
 # ## How much of the market is on the map?
 #
-# `known` compares our positions with open interest, `covered` compares those on the map. Here we
-# know every account, so `known` is 1. How much would we know with a list of fifty addresses?
+# `known` is the share of the open interest that is in `positions`. `covered` is the share that is
+# also on the map. Here the list has every account, so `known` is 1. How much would be known with a
+# list of fifty addresses?
 
 # %%
-known = positions["user"].isin(accounts[:50])
+fifty = positions["user"].isin(accounts[:50])
 partial = tk.liquidations.levels(
-    positions[known], markets, width=0.05, reach=1.0,
+    positions[fifty], markets, width=0.05, reach=1.0,
     accounts=equity, max_leverage=markets, margin_tables=tiers,
 )  # fmt: skip
 full = levels.drop_duplicates(["coin", "side"]).set_index(["coin", "side"])
@@ -114,8 +117,8 @@ shares.loc[["BTC", "ETH", COIN, "eqx:TSLA"]].round(2)
 # %% [markdown]
 # ## Accounts instead of positions
 #
-# The liquidation price of a cross position is right while the account's other positions do not
-# change in value. In a crash they do. `buffers` looks at the whole account: how far may all of its
+# The liquidation price of a cross position is right only while the account's other positions keep
+# their value. In a crash they do not. `buffers` computes the whole account: how far can all of its
 # prices move against it at the same time?
 
 # %%
@@ -124,8 +127,8 @@ cross = buffers[buffers["margin"] == "cross"].sort_values("distance")
 cross[["user", "dex", "positions", "equity", "notional", "buffer", "distance"]].head().round(3)
 
 # %% [markdown]
-# Compared with the nearest liquidation price of the account's own positions: how much closer is the
-# account to liquidation than the map shows?
+# `alone` is the distance to the nearest liquidation price of the account's positions, as on the
+# map. How much closer to liquidation is the account?
 
 # %%
 mark = positions["position_value"] / positions["szi"].abs()
@@ -142,8 +145,8 @@ several["ratio"].describe()[["count", "min", "25%", "50%", "75%", "max"]].round(
 # %% [markdown]
 # ## Isolated positions
 #
-# Each isolated position has its own margin and does not depend on others. For them map and buffer
-# must be equal.
+# Each isolated position has its own margin and does not depend on other positions. For isolated
+# positions, the map and `buffers` must agree.
 
 # %%
 isolated = buffers[buffers["margin"] == "isolated"].merge(
@@ -156,11 +159,11 @@ isolated.sort_values("distance")[["coin", "equity", "notional", "distance", "alo
 # %% [markdown]
 # ## Does a state show all collateral of a position?
 #
-# The collateral of a portfolio-margin account is everything that it has. Its state on one dex shows
-# a share of the value in the snapshot of account values:
+# All assets of a portfolio-margin account are collateral. Its state on one dex shows only a part of
+# the value in the snapshot of account values. `shown` is this part as a share:
 
 # %%
-snapshot = tk.account_value_snapshots(session.world["collateral_tokens"])
+snapshot = tk.account_value_snapshots(["ALL"])
 values = tk.accounts.values(snapshot).set_index("user")
 modes = cross.join(values[["mode", "value"]], on="user")
 backed = modes[modes["mode"] == "portfolio margin"]
@@ -170,16 +173,16 @@ backed[["user", "dex", "distance", "equity", "value", "shown"]].head().round(3)
 # %% [markdown]
 # ## How much is at risk?
 #
-# Of the notional of all cross accounts and of all isolated positions: which share would a given
-# move against them liquidate?
+# Which share of the notional would a given move liquidate, if it is against the accounts? The table
+# has all cross accounts and all isolated positions.
 
 # %%
 risk = {
     margin: {
-        f"{move:.0%}": held.loc[held["distance"] < move, "notional"].sum() / held["notional"].sum()
+        f"{move:.0%}": rows.loc[rows["distance"] < move, "notional"].sum() / rows["notional"].sum()
         for move in (0.05, 0.1, 0.2, 0.5, 1.0)
     }
-    for margin, held in (("cross", cross), ("isolated", isolated))
+    for margin, rows in (("cross", cross), ("isolated", isolated))
 }
 pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 
@@ -187,18 +190,18 @@ pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 # ## A cascade
 #
 # A forced sale moves the price, and the lower price may force the next account to sell. `cascade`
-# repeats this until nobody more lacks margin. Here the other coins fall by 80 % of the first move,
-# so cross accounts lose on all of their positions. What do the same falls start in the book of BTC
-# and in the thinnest one?
+# repeats this until no further account lacks margin. Here the other coins fall by 80 % of the first
+# move, so cross accounts lose on all of their positions. How large is the cascade after the same
+# shocks in BTC, and in the market with the thinnest book?
 
 # %%
 depth = tk.current_depth()
-half = depth.groupby("coin")[["bid_depth_usd", "ask_depth_usd"]].max().sum(axis=1)
-THIN = half[half > 0].idxmin()
-falls = {"betas": 0.8, "max_leverage": markets, "margin_tables": tiers, "draws": 20}
+book_usd = depth.groupby("coin")[["bid_depth_usd", "ask_depth_usd"]].max().sum(axis=1)
+THIN = book_usd[book_usd > 0].idxmin()
+options = {"betas": 0.8, "max_leverage": markets, "margin_tables": tiers, "draws": 20}
 shocks = [-0.05, -0.1, -0.2, -0.3]
-deep = tk.liquidations.cascade(positions, equity, depth, "BTC", shocks, **falls)
-thin = tk.liquidations.cascade(positions, equity, depth, THIN, shocks, **falls)
+deep = tk.liquidations.cascade(positions, equity, depth, "BTC", shocks, **options)
+thin = tk.liquidations.cascade(positions, equity, depth, THIN, shocks, **options)
 
 # %%
 columns = ["shock", "estimate", "amplification", "rounds", "accounts", "forced_usd", "deficit_usd"]
@@ -212,48 +215,66 @@ thin.plot()
 
 # %%
 cover = mapped["covered"]
-most = markets.assign(usd=markets["open_interest"] * markets["mark_px"]).set_index("name")["usd"]
-BIG = most.idxmax()
+interest = markets["open_interest"] * markets["mark_px"]
+BIG = interest.set_axis(markets["name"]).idxmax()
 ratio = shares["fifty"]["covered"] / shares["everybody"]["covered"].where(lambda x: x > 0)
 print(f"on the map: {cover[COIN]:.0%} of the longs of {COIN}, {cover[BIG]:.0%} of {BIG}", end=", ")
 print("the largest market")
-print(f"fifty accounts have {shares['fifty']['known'].median():.0%} of the median side,", end=" ")
-print(f"but {ratio.median():.0%} of its map")
+print("fifty accounts (medians over markets and sides):", end=" ")
+print(f"{shares['fifty']['known'].median():.0%} of the open interest,", end=" ")
+print(f"{ratio.median():.0%} of the map")
 
 # %%
 five = {margin: shares_of["5%"] for margin, shares_of in risk.items()}
-print("a median cross account with several positions is liquidated at", end=" ")
+print("the median cross account with several positions is liquidated at", end=" ")
 print(f"{several['ratio'].median():.0%} of the distance on the map")
 print(f"a move of 5 % liquidates {five['isolated']:.1%} of isolated, {five['cross']:.1%} of cross")
-print(f"portfolio margin: a state shows {backed['shown'].min():.0%} of the value or more")
-grown = {"BTC": deep.params["amplification"].max(), THIN: thin.params["amplification"].max()}
-print("a shock grows at most by", {coin: f"{times - 1:.0%}" for coin, times in grown.items()})
+print(f"portfolio margin: a state shows at least {backed['shown'].min():.0%} of the value")
+deep_times, thin_times = (each.params["amplification"].max() for each in (deep, thin))
+print(f"liquidations add at most {deep_times - 1:.0%} to a shock in BTC,", end=" ")
+print(f"and {thin_times - 1:.0%} in {THIN}")
 
 # %% [markdown]
-# - A map answers the question only if it covers the market. A map that does not state its coverage
-#   looks like a warning.
-# - The known share of a market is not the known share of its map.
-# - The map treats each position alone. For an account with several cross positions it is an upper
-#   bound on safety, because all of its prices may move together.
+# - A map answers the question only if it covers the market. A map without its coverage may look
+#   complete.
+# - A list of accounts may have much of the open interest of a market, but little of its map.
+# - The map treats each position alone. For an account with several cross positions, the map
+#   overestimates the distance to liquidation, because all of its prices may move together.
 # - A state of a portfolio-margin account may show only a part of its collateral. The account mode
 #   matters more than the last digit of a price.
-# - A cascade needs a thin book: where each liquidation moves the price, it reaches the next one.
+# - A cascade needs a thin book. There, each liquidation moves the price far enough to reach the
+#   next account.
 #
-# How many accounts are close to liquidation and how thin the books are: these are facts of the
-# simulation. The steps are the same on a live service; begin with a list of addresses, as in
-# notebook 01. The asserts about these figures may fail there.
+# ## With your own key
+#
+# Change two lines: `session = tk.connect(...)` in the first cell, and `accounts` to a list of
+# addresses, as in notebook 01. The key needs the add-ons of `accountValueSnapshots` and
+# `currentDepth`. One request takes at most 1,000 addresses.
+#
+# The number of accounts close to liquidation and the depth of the books are facts of the
+# simulation. With a list of some accounts, `covered` may be below 0.9 in every market, and the
+# notebook stops at `COIN`. Then set `COIN` to a market yourself, and state its coverage with the
+# map.
+
+# %% [markdown]
+# These asserts hold for any data:
+
+# %%
+assert answer["forced selling, USD"].is_monotonic_increasing
+assert answer["share of the longs"].between(0, 1 + 1e-9).all()
+assert (shares["fifty"]["known"] <= shares["everybody"]["known"] + 1e-9).all()
+
+# %% [markdown]
+# The other asserts hold for the simulated exchange, and may fail with other data:
 
 # %%
 assert mapped.loc[COIN, "covered"] > 0.9
 assert mapped.loc["BTC", "covered"] < 0.5
 assert mapped.loc[COIN, "accounts"] >= 5
-assert answer["forced selling, USD"].is_monotonic_increasing
-assert answer["share of the longs"].between(0, 1 + 1e-9).all()
 assert 0 < sold[0.1] < sold[0.5]
 
 # %%
 assert abs(full["known"] - 1).max() < 1e-9  # both sides of every contract, all accounts
-assert (shares["fifty"]["known"] <= shares["everybody"]["known"] + 1e-9).all()
 assert ratio.median() < shares["fifty"]["known"].median()
 assert several["ratio"].median() < 0.8
 assert ((isolated["alone"] / isolated["distance"] - 1).abs() < 0.001).all()
