@@ -15,9 +15,9 @@
 # %% [markdown]
 # # 13 Performance: what did accounts earn, at what risk, and is it more than luck?
 #
-# A PnL in USD does not say how much capital it took, or how far the account fell on the way. This
-# notebook computes the returns of one account, and the figures that describe them. It then ranks
-# many accounts, and asks whether the best one is better than the others.
+# A PnL in USD does not show how much capital it needed, or how large the losses were in between.
+# This notebook computes the returns of one account, and the figures that describe them. It then
+# ranks many accounts, and tests whether the best one is better than the others.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -26,22 +26,21 @@ session = tk.local(seed=7, size="demo")
 # Against the live service instead: session = tk.connect("https://address-of-the-service")
 
 # %%
-import warnings
-
-user = tk.reports.example_account()
+user = tk.reports.example_account()  # on a live service: the address of an account
 builder = tk.user_fills(user)["builder"].dropna().iloc[0]
+dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
 
 # %% [markdown]
 # ## Equity at each hour
 #
 # `tk.pnl.equity` needs the prices of open positions. The service has no history of mark prices, but
-# each funding payment states the oracle price of its coin and hour. The payments of all clients of
-# one builder together give the prices of all coins that they had.
+# each funding payment implies the oracle price of its coin and hour. The payments of all clients of
+# one builder together give the prices of all coins in which they had positions.
 
 # %%
 funding = tk.builder_approved_funding_by_time(builder, 0)
 oracle = tk.funding.implied_oracle(funding)
-markets = tk.many(tk.meta, session.world["dexes"])
+markets = tk.many(tk.meta, dexes)
 
 
 # %%
@@ -60,8 +59,8 @@ curve, trips, costs = equity_of([user])
 curve[["time", "realised", "unrealised", "flows", "equity", "long", "short"]].tail(3)
 
 # %% [markdown]
-# The drawdown is the distance of the PnL from its highest point so far. It shows the risk that the
-# result at the end hides: how much was lost on the way, and for how long.
+# The drawdown is the distance of the PnL from its highest point so far. It shows a risk that the
+# final result hides: how much was lost in between, and for how long.
 
 # %%
 falls = tk.pnl.drawdown(curve)
@@ -69,15 +68,16 @@ tk.plots.equity_curve(falls)
 
 # %%
 deepest = falls.loc[falls["drawdown"].idxmin()]
-below = falls["under_hours"].max() / 24
+longest = falls["under_hours"].max() / 24
 print(f"deepest drawdown {deepest['drawdown']:,.2f} USD at {deepest['time']:%d %B %H:%M}")
-print(f"result {falls['pnl'].dropna().iloc[-1]:,.2f} USD; {below:.1f} days below a high at most")
+print(f"longest time below the previous high: {longest:.1f} days")
+print(f"result {falls['pnl'].dropna().iloc[-1]:,.2f} USD")
 
 # %% [markdown]
 # ## Returns
 #
-# The return of a day is its gain as a share of the average capital of the day. Chained returns do
-# not depend on deposits and withdrawals.
+# The return of a day is its gain as a share of the average capital of the day (modified Dietz).
+# Chained returns depend little on deposits and withdrawals.
 
 # %%
 returns = tk.performance.returns(curve)
@@ -92,8 +92,8 @@ tk.plots.return_calendar(returns)
 # %% [markdown]
 # ## The performance sheet
 #
-# Each figure has its interval, its number of observations `n`, and its basis. The interval of the
-# Sharpe ratio shows how much a month of days can say.
+# Each figure has its 95 % interval, its number of observations `n`, and its basis. The interval of
+# the Sharpe ratio shows how uncertain one month of daily returns is.
 
 # %%
 complete = trips[trips["status"].isin(["closed", "liquidated"])]
@@ -106,13 +106,17 @@ tk.performance.trip_sheet(complete, by="side").pivot(index="figure", columns="si
 # %% [markdown]
 # ## Many accounts
 #
-# The ten clients of the builder with the most funding rows. Some of their funding was paid outside
-# the time of their fills: `tk.pnl` warns and leaves it out, and the cell does without the warnings.
+# These are the ten clients of the builder with the most funding rows. The service has the funding
+# of a client only for hours with an active approval. `covers` states how many of the hours with a
+# position have a payment. Missing payments are missing in the returns, too.
 
 # %%
 clients = funding["user"].value_counts().index[:10].tolist()
-with warnings.catch_warnings(action="ignore", category=tk.HistoryWarning):
-    curves, all_trips, all_costs = equity_of(clients)
+curves, all_trips, all_costs = equity_of(clients)
+gaps = all_costs[all_costs["covers"].str.contains("position hours")].drop_duplicates("user")
+gaps["covers"].tolist()
+
+# %%
 many = tk.performance.returns(curves)
 ended = all_trips[all_trips["status"].isin(["closed", "liquidated"])]
 sheets = tk.performance.sheet(many, trips=ended, costs=all_costs)
@@ -125,24 +129,25 @@ tk.plots.leaderboard(ranking)
 # %% [markdown]
 # ## Skill or luck?
 #
-# The best of ten is high partly by luck. `tk.performance.skill` moves each Sharpe ratio towards the
-# mean of all accounts, states the false discovery rate `q`, and compares the two halves of the
-# time.
+# The best of ten accounts has its rank partly by luck. `tk.performance.skill` moves each Sharpe
+# ratio towards the mean of all accounts, and states the false discovery rate `q`. It also compares
+# the first half of the time with the second half.
 
 # %%
-found = tk.performance.skill(many)
-tk.plots.skill(found)
+skill = tk.performance.skill(many)
+tk.plots.skill(skill)
 
 # %%
-good = found.accounts["q"].lt(0.05).sum()
-f"{good} of {len(found.accounts)} accounts show skill at a false discovery rate of 5 %"
+skilled = skill.accounts["q"].lt(0.05).sum()
+f"{skilled} of {len(skill.accounts)} accounts show skill at a false discovery rate of 5 %"
 
 # %% [markdown]
 # ## What would a copier have gained?
 #
-# A copier trades the same sizes a little later. Mid prices are from the fills of all clients, and a
-# copy needs a price of at most 5 minutes: `priced` counts the fills that have one. `cost_bps` is
-# positive if the copier does worse; an interval that contains 0 shows no difference.
+# A copier trades the same sizes a little later. The mid prices are from the fills of all clients of
+# the builder. A copy needs a price that is at most 5 minutes old: `priced` counts the fills that
+# have one. `cost_bps` is positive if the copier does worse. If its 95 % interval contains 0, the
+# data show no difference.
 
 # %%
 COINS = ["BTC", "ETH", "SOL", "HYPE"]
@@ -156,29 +161,32 @@ copied = tk.execution.copy_trading(
 copied[["delay", "fills", "priced", "own_usd", "copied_usd", "cost_bps", "low", "high"]].round(2)
 
 # %% [markdown]
-# ## What the figures say
+# ## Conclusions
 
 # %%
 drag = sheets[sheets["figure"] == "fee_drag"]["value"]
-clear = copied[(copied["low"] > 0) | (copied["high"] < 0)]
+differing = copied[(copied["low"] > 0) | (copied["high"] < 0)]
 print(f"best Sharpe ratio of {len(ranking)} accounts: {best['value']:.1f}")
 print(f"its interval, {best['low']:.1f} to {best['high']:.1f}, overlaps {best['overlaps']} others")
-print(f"fees of the median account: {drag.median() / 100:.1f} % of its capital a year")
-print(f"delays at which a copy differs clearly from the original: {len(clear)} of {len(copied)}")
+print(f"median fee drag: {drag.median() / 100:.1f} % of the capital a year")
+print("delays at which the 95 % interval of the cost of a copy excludes 0:", end=" ")
+print(f"{len(differing)} of {len(copied)}")
 
 # %% [markdown]
-# - A rank says little about skill while its interval overlaps those of the others.
-# - Fees grow with the turnover, whatever the result: compare their share with the return.
-# - A drawdown can only become deeper if the time becomes longer. So compare drawdowns of equal
-#   times.
+# - A rank says little about skill if its interval overlaps the intervals of the other accounts.
+# - Fees grow with the turnover, whatever the result. Compare them with the return, both as a share
+#   of the capital.
+# - The maximum drawdown never decreases as the period grows. Compare only periods of equal length.
 #
-# That few accounts differ clearly is a fact of the simulation: most of its agents have no skill.
+# Few accounts differ clearly because most simulated agents have no skill.
 #
 # ## With your own key
 #
-# Change `session = tk.connect(...)` in the first cell, and `user` and `builder` to an account and a
-# builder that it has approved. `session.world["dexes"]` becomes the list of your dexes. The asserts
-# about ranks and fees are about the simulated accounts, and may fail with yours.
+# Change two lines: `session = tk.connect(...)` in the first cell, and `user` in the second, to the
+# address of an account. The account must have traded through a builder: `builder` comes from its
+# latest 2,000 fills. Prices and funding come only from the clients of this builder, so a coin in
+# which none of them had a position has no price. The asserts about ranks and fees may fail with
+# other accounts.
 
 # %%
 gain = returns["gain"].sum()
@@ -192,4 +200,4 @@ assert best["overlaps"] > len(ranking) / 2
 assert drag.median() > 100
 source = tk.provenance(funding)["simulated"]  # each figure above states it
 assert tk.provenance(ranking)["simulated"] == source
-assert tk.provenance(found.accounts)["simulated"] == source
+assert tk.provenance(skill.accounts)["simulated"] == source

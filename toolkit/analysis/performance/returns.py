@@ -31,8 +31,8 @@ def returns(
 
     The return of a period is its gain as a share of the average capital (modified Dietz):
     ``return = (end - start - flows) / (start + sum(weight * flow))``. The weight of a flow is the
-    share of the period after it. Chained returns are the time-weighted return, which does not
-    depend on the size of deposits and withdrawals.
+    share of the period after it. Chained returns approximate the time-weighted return, which does
+    not depend on the size of deposits and withdrawals.
 
     Parameters
     ----------
