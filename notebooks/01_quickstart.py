@@ -39,7 +39,7 @@ session
 # service, use your own address; if you have none, see "I have a key and no addresses" below.
 
 # %%
-user = tk.reports.example_account()
+user = tk.reports.example_account()  # on a live service: your own address
 fills = tk.user_fills_by_time(user, "2025-09-01")
 fills.iloc[:5, :10]
 

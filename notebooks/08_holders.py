@@ -92,9 +92,10 @@ everybody[["long", "short", "leverage", "net", "median_leverage"]].round(3)
 # by class of value in both sources. (It also takes two snapshots of different times.)
 
 # %%
-dexes = session.world["dexes"]
-states = [tk.batch_clearinghouse_states(values["user"].tolist(), dex=dex) for dex in dexes]
-perps = tk.accounts.values(tk.concat(one.accounts for one in states))
+dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
+users = values.nlargest(1_000, "value")["user"].tolist()  # one request takes at most 1,000
+states = [tk.batch_clearinghouse_states(users, dex=dex) for dex in dexes]
+perps = tk.accounts.values(tk.concat(state.accounts for state in states))
 
 # %%
 moved = tk.accounts.migration(perps, values)
@@ -152,8 +153,7 @@ print(f"value that perp equity does not show: {hides}")
 # ## With your own key
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `tokens` to `["ALL"]` (or
-# your own list). The snapshot needs its add-on, and may be requested 5 times in 10 minutes. Replace
-# `session.world["dexes"]` by the dexes that you want to compare.
+# your own list). The snapshot needs its add-on, and can be requested 5 times in 10 minutes.
 #
 # How many market makers there are and how much they own are facts of the simulation. On the live
 # service the same cells measure the concentration of the whole exchange. The asserts about these

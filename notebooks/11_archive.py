@@ -30,7 +30,9 @@ session = tk.local(seed=7, size="demo")
 import tempfile
 from pathlib import Path
 
-builder = tk.example.BUILDER
+builder = tk.example.BUILDER  # on a live service: the address of a builder
+other_user = session.world["users"][1]  # on a live service: a second address
+dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
 clients = tk.builder_approved_fills_by_time(builder, "2025-09-29")["user"]
 user = clients.mode().iloc[0]
 folder = Path(tempfile.mkdtemp()) / "kept"
@@ -54,7 +56,7 @@ second = kept.refresh(tk.user_fills_by_time, user, "2025-09-01")
 # %%
 kept.refresh(tk.builder_approved_funding_by_time, builder, "2025-09-01")
 kept.refresh(tk.user_non_funding_ledger_updates, user)
-for dex in session.world["dexes"]:
+for dex in dexes:
     kept.refresh(tk.meta, dex=dex)
 
 # %%
@@ -105,7 +107,7 @@ found = tk.archive.open(copy).verify()
 
 # %%
 frozen = kept.freeze()
-growth = kept.refresh(tk.user_fills_by_time, session.world["users"][1], "2025-09-01")
+growth = kept.refresh(tk.user_fills_by_time, other_user, "2025-09-01")
 [frozen, growth.rows]
 
 # %% [markdown]
@@ -146,9 +148,9 @@ print(offline[columns].equals(online[columns]))
 #
 # ## With your own key
 #
-# Change three lines: `session = tk.connect(...)` in the first cell, `user` and `builder` to your
-# addresses, and `folder` to a place that you keep. The lists of `session.world` are then your own
-# addresses and dexes. Run the refreshing cells again each week: they fetch only what is missing.
+# Change four lines: `session = tk.connect(...)` in the first cell, `builder` and `other_user` to
+# addresses, and `folder` to a place that you keep. `user` is the client of the builder with the
+# most fills. Run the cells with `refresh` again each week: they fetch only the missing rows.
 #
 # The rows are facts of the simulation. That a freeze repeats a result, and that `verify` finds
 # damage, holds for rows of the live service as well.
@@ -161,5 +163,5 @@ assert damage
 assert growth.rows > 0
 assert again.equals(fetched)
 assert user in replay.world["users"]
-assert session.world["users"][1] not in replay.world["users"]
+assert other_user not in replay.world["users"]
 assert offline[columns].equals(online[columns])

@@ -29,7 +29,7 @@ session = tk.local(seed=7, size="demo")
 # %%
 import tempfile
 
-builders = session.world["builders"]
+builders = session.world["builders"]  # on a live service: your own list of addresses
 kept = tk.archive.open(tempfile.mkdtemp())
 
 # %% [markdown]

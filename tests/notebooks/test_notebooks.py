@@ -4,6 +4,7 @@ Notebooks with widgets run in JupyterLab: tests/browser/test_lab.py. The others 
 """
 
 import os
+import re
 from pathlib import Path
 
 import nbclient
@@ -64,3 +65,13 @@ def test_notebook_shows_live_connection(path: Path):
     assert [name for name in code[0].source.splitlines() if name.startswith("import")] == [
         "import toolkit as tk"
     ]
+
+
+@EVERY
+def test_notebook_names_live_replacements(path: Path):
+    """Names that only the simulated exchange has are set once, with their live replacement."""
+    code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    lines = [line for cell in code for line in cell.source.splitlines()]
+    simulated = re.compile(r"session\.world|tk\.example\b|example_account")
+    found = [line for line in lines if simulated.search(line)]
+    assert [line for line in found if "# on a live service: " not in line] == []
