@@ -45,13 +45,13 @@ __all__ = [
     "Refreshed",
     "RowSpan",
     "Run",
+    "complete_ranges",
     "contradictory_ranges",
     "count_gaps",
     "count_logged_rows",
     "log_entry",
     "log_refreshes",
     "missing_rows_message",
-    "proved_ranges",
     "pulled_ranges",
     "read_log",
     "read_noted_runs",
@@ -257,7 +257,7 @@ def pulled_ranges(entries: LogEntries) -> list[TimeRange]:
     return join_ranges((entry["start"], entry["until"]) for entry in entries)
 
 
-def proved_ranges(entries: LogEntries) -> list[TimeRange]:
+def complete_ranges(entries: LogEntries) -> list[TimeRange]:
     """Return the pulled ranges in which no rows contradict each other."""
     return subtract_ranges(pulled_ranges(entries), contradictory_ranges(entries))
 
@@ -271,7 +271,7 @@ def contradictory_ranges(entries: LogEntries) -> list[TimeRange]:
 def count_gaps(covered: Sequence[TimeRange], span: Mapping[str, Any]) -> int:
     """Return how many time ranges up to the last row are not proved complete.
 
-    `covered` are the proved ranges of a series. `span` has the times of its ``first`` and
+    `covered` are the complete ranges of a series. `span` has the times of its ``first`` and
     ``last`` row; None if it has no rows.
     """
     first, last = span["first"], span["last"]
@@ -357,7 +357,7 @@ def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
         for pair in sorted(spans if name == ANSWERS else {*spans, *entries}):
             span = spans.get(pair, {"rows": 0, "first": None, "last": None})
             # An answer is a moment, and no range.
-            covered = [] if name == ANSWERS else proved_ranges(entries.get(pair, ()))
+            covered = [] if name == ANSWERS else complete_ranges(entries.get(pair, ()))
             rows.append(
                 {
                     "table": name,

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit.archive.coverage import (
+    complete_ranges,
     count_logged_rows,
     missing_rows_message,
-    proved_ranges,
     read_series_log,
 )
 from toolkit.archive.errors import explain_missing_library
@@ -139,7 +139,7 @@ def _history_frames(
     else:
         for texts in _text_chunks(tables, series, handle, first, last):
             collect_texts(collector, series, texts)
-    ranges, newest = proved_ranges(log), max(log, key=operator.itemgetter("_fetched"))
+    ranges, newest = complete_ranges(log), max(log, key=operator.itemgetter("_fetched"))
     times = {"start": first, "end": last}
     frames = collector.frames(_make_provenance(tables, series, numbers, newest, times, ranges))
     moments = frames[0][series.keys[0]]

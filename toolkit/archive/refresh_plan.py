@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from toolkit.archive.coverage import proved_ranges, read_log
+from toolkit.archive.coverage import complete_ranges, read_log
 from toolkit.archive.schemas import ANSWERS, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.subjects import is_history
@@ -98,7 +98,7 @@ def make_refresh_plan(
     rows: list[tuple[str, str, int | None]] = []
     pairs: dict[int, list[str]] = {}  # an earlier snapshot -> the accounts that it is compared for
     for user in dict.fromkeys(user.lower() for user in users):
-        ranges = proved_ranges(log.get((operation.type, user), []))
+        ranges = complete_ranges(log.get((operation.type, user), []))
         until = ranges[-1][1] if ranges else None
         earlier = snapshots.last_before(until)
         why = _known_reason(ranges, start_ms, earlier)

@@ -21,9 +21,9 @@ import msgspec
 from toolkit.archive.archive import missing_archive, open
 from toolkit.archive.coverage import (
     RowSpan,
+    complete_ranges,
     count_logged_rows,
     missing_rows_message,
-    proved_ranges,
     pulled_ranges,
     read_log,
     row_spans,
@@ -81,7 +81,7 @@ def world_of(path: str | Path) -> tuple[Sources, WorldFacts]:
         raise missing_archive(folder)
     tables = archive.tables.pin_versions()
     content, log = ArchiveContent(), read_log(tables)
-    ranges = {pair: proved_ranges(entries) for pair, entries in log.items()}
+    ranges = {pair: complete_ranges(entries) for pair, entries in log.items()}
     spans: dict[tuple[str, str], RowSpan] = {}
     for name in RECORDS:
         table_spans = row_spans(tables, name)

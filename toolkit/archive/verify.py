@@ -25,10 +25,10 @@ from toolkit.archive.compaction import (
 )
 from toolkit.archive.coverage import (
     LogEntries,
+    complete_ranges,
     count_gaps,
     count_logged_rows,
     missing_rows_message,
-    proved_ranges,
     read_log,
     select_table_log,
 )
@@ -168,7 +168,7 @@ def _check_table(
         return
     for pair in sorted({*spans, *logged}):
         span = spans.get(pair, {"first": None, "last": None})
-        if gaps := count_gaps(proved_ranges(logged.get(pair, ())), span):  # known, and no damage
+        if gaps := count_gaps(complete_ranges(logged.get(pair, ())), span):  # known, and no damage
             what = f"ranges that are not proved complete: {gaps}; refresh again"
             yield notice_finding(name, " ".join(pair), "gap", what)
 
@@ -350,7 +350,7 @@ class SeriesCheck:
         """Yield the finding of a break.
 
         A break between two runs, of which the first is not pulled completely, is known, and a
-        refresh fills it. For a grid, the gap between the proved ranges states the same.
+        refresh fills it. For a grid, the gap between the complete ranges states the same.
         """
         run, before = rows["_part"][found.row].as_py(), self._runs_before(rows.slice(0, found.row))
         for column, value in (("coin", found.coin), ("user", found.user)):
