@@ -220,8 +220,8 @@ This document lists facts about the live service that the specification does not
 evidence for each fact. Nobody sent a request to the live service to find them. The specification is
 binding, and the local service implements all of it. By default, the local service also has the
 fields and operations of this document, so that it behaves like the live service. `toolkit serve
---strict` and `tk.local(strict=True)` leave them out. The fetch functions read all of them without
-an error, a lost row or a wrong figure.
+--strict` and `tk.local(strict=True)` leave them out. The fetch functions read all of these fields
+without an error, a lost row or a wrong figure. `tk.info` sends the additional operations.
 
 `docs/generate.py` writes this document from `docs/live_service.toml`. Code, docs and tests cite its
 sections by number.
@@ -241,11 +241,11 @@ nothing. Its docstring (`help(tk.pnl.attribution)`) states the columns that it n
 signs, and the source of each formula. `tk.describe(result)` explains the columns of a result. Money
 is positive if it is good for the account. The notebooks show an example of each topic.
 
-A helper runs on the engine of its frame: pandas, Polars (eager and lazy), DuckDB or PySpark. The
-column `result` states whether the result is in the engine of the input or in pandas. Every helper
-takes floats and exact decimals (`numbers="exact"`). Estimates are always floats. The column
-`memory` states how much of a lazy frame (Polars lazy, DuckDB, PySpark) the helper reads into
-memory, in addition to its result:
+A helper runs on the engine of its frame: pandas, Polars (eager and lazy), DuckDB or PySpark. In the
+tables below, the column `result` states whether the result is in the engine of the input or in
+pandas. Every helper takes floats and exact decimals (`numbers="exact"`). Estimates are always
+floats. In the tables below, the column `memory` states how much of a lazy frame (Polars lazy,
+DuckDB, PySpark) the helper reads into memory, in addition to its result:
 
 - `streams`: the engine processes all rows, and the helper collects only a few totals. On Polars and
   DuckDB, the check for repeated rows collects one integer for each row.
@@ -258,14 +258,15 @@ memory, in addition to its result:
   and returns a Spark frame if the column `result` says so. To compute in the executors instead,
   call it for each account yourself, with `applyInPandas`.
 
-`docs/generate.py` writes the tables from `tests/scale/cases/`, the list of what each helper
-promises. `tests/scale/` checks the promises:
+`docs/generate.py` writes the tables of helpers below from `tests/scale/cases/`, the list of what
+each helper promises. `tests/scale/` checks the promises:
 
 - Each engine returns the same result. An empty frame and a frame with one row return the same
   columns.
 - A missing column raises an error that names it.
 - The order of rows and the case of addresses do not change a result. Neither do repeated rows.
-- `make bench` runs each helper with a million rows and checks the result.
+
+`make bench` also runs each helper with a million rows and checks the result.
 
 **Repeated rows** count once in every helper, and a `RepeatedRows` warning states how many were left
 out. Two rows are the same if their identity is equal. The identity is:
@@ -281,7 +282,7 @@ out. Two rows are the same if their identity is equal. The identity is:
 identity, such as fills with trade id 0, are never left out. If two fills are equal and only one
 names its account, they count as one. You can therefore concatenate a user's own fills and a
 builder's fills. Payments and transfers that do not name their account all count, even if they are
-equal: two accounts may have equal payments, or both sides of one transfer.
+equal. Two accounts may have equal payments, or they may be the two sides of one transfer.
 
 **Rows of several accounts** need a column that names the account. `tk.many` and `tk.concat` add it.
 A helper that follows the history of one account (positions, lots, round trips, equity, audit)
@@ -310,8 +311,8 @@ How `tk.pnl` treats real fills ([facts about the live service](live_service.md),
   `prices={"USDH": 0.998}`, closed PnL, fees and funding count at that price.
 - A round trip that ended with a liquidation of the account (section 2) has the status `liquidated`.
   `forced` is also true for auto-deleveraging.
-- Funding outside the time range of the fills is not part of `net`. `funding_outside` has its sum,
-  and `covers` states the number of its rows.
+- Funding outside the time range of the fills is not part of `net`. `funding_outside` has the sum of
+  this funding, and `covers` states its number of rows.
 
 **From fills to a performance sheet.** `tk.performance` describes an account by its returns.
 `returns` computes returns per day from an equity curve, and removes the effect of deposits. `sheet`
@@ -365,8 +366,8 @@ ENGINES_TEXT = """## Engines
 
 The tests compare each helper on each engine with its result on pandas. Floats have to be equal to
 nine significant digits, and exact numbers have to be equal. DuckDB and PySpark run in a session
-with a time zone other than UTC. On local PySpark the numbers are exact, and over Connect they are
-floats. On a cluster of two executors the tests run 8 calls. Together they cover each kind of
+with a time zone other than UTC. The tests use exact numbers on local PySpark, and floats over Spark
+Connect. On a cluster of two executors the tests run 8 calls. Together they cover each kind of
 `memory`: `streams` (sums, quantiles, calendar groups), `account by account`, and `in memory` (a
 running total, an estimate).
 

@@ -74,7 +74,7 @@ residual = whole["net"].item() - sum(whole[part].item() for part in parts)
 residual
 
 # %% [markdown]
-# The same must hold for each coin and for each day, and their sums must equal the total.
+# The sum over all coins, and the sum over all days, must equal the total.
 
 # %%
 coins = tk.pnl.attribution(fills, funding, by="coin")
@@ -231,13 +231,13 @@ print(f"the attribution covers {whole['covers'].item()}")
 print(f"the methods of lots differ by {methods['total'].max() - methods['total'].min():.0e} USD")
 
 # %% [markdown]
-# - If the residual is 0 for the total, for coins and for days, the split is right. This does not
-#   show that the rows are complete.
+# - If the residual is 0, and the sums over coins and over days equal the total, the split is
+#   right. This does not show that the rows are complete.
 # - If closed PnL follows from the fills alone, and there is no break, no fill is missing between
 #   two fills of a coin. A missing last fill, or a coin without any fill, leaves no break. Check 4
 #   finds both, because then the history does not explain the account value.
 # - If `covers` states no share of position hours, no funding row is missing. If the positions in
-#   the funding rows agree with the fills, the existing rows fit to the account.
+#   the funding rows agree with the fills, the existing rows fit the fills of the account.
 # - A sum with one of the three mistakes looks plausible. Only a check against independent data
 #   finds it.
 # - The accounting method moves gains between trades and years. It does not change their sum.
@@ -246,9 +246,9 @@ print(f"the methods of lots differ by {methods['total'].max() - methods['total']
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `user` in the second, to the
 # address of an account. The account must have traded through a builder: `builder` comes from its
-# latest 2,000 fills. The service has no funding rows of an account without a builder, and the
-# notebook stops at this line. `tk.pnl.attribution(fills, None, ledger)` still splits the rest, and
-# its `covers` does not list funding.
+# latest 2,000 fills. The service has no funding rows of an account without a builder. For such an
+# account, the line `builder = ...` raises an IndexError. `tk.pnl.attribution(fills, None,
+# ledger)` still splits the rest, and its `covers` does not list funding.
 #
 # The trades and prices of the account are facts of the simulation. The differences are 0 by
 # construction, because the simulated exchange uses the rule that the audit checks. On the live

@@ -52,8 +52,9 @@ f"{len(tape):,} fills, {tape['tid'].nunique():,} trades, {len(fills):,} fills in
 # %% [markdown]
 # ## The price of a trade is not a mid price
 #
-# A trade happens at the bid or at the ask. Buys often follow buys. If the last trade were the mid
-# price, two buys in a row would seem to have no spread. The helpers therefore refuse it:
+# A trade happens at the bid or at the ask. Buys often follow buys. If the price of the last trade
+# were used as the mid price, two buys in a row would seem to have no spread. The helpers
+# therefore refuse a tape as prices:
 
 # %%
 try:
@@ -96,9 +97,9 @@ regression.plot()
 # ## How old is a price?
 #
 # The same regression gives quotes: the mid price of each trade. The price before a fill is the last
-# of these mid prices. It may be old. Then the difference also contains the move of the market since
-# then. Every result therefore states the maximum age of a price, and the share of the volume that
-# has a price.
+# of these mid prices. This price may be old. Then the difference between it and the price of the
+# fill also contains the move of the market in between. Every result therefore states the maximum
+# age of a price, and the share of the volume that has a price.
 
 # %%
 quotes = tk.execution.quotes(fills)
@@ -198,8 +199,8 @@ orders[["coin", "side", "fills", "px", "vwap", "arrival_px", "share", "vs_vwap_b
 
 # %% [markdown]
 # `share` is a warning: an order with half of the volume of its market is mostly compared with
-# itself. The notebook uses orders below half. An interval of three standard errors on each side has
-# a level of about 99 % here, because there are few orders.
+# itself. The notebook uses orders below half. With many orders, three standard errors on each
+# side give a level of 99.7 %. Here there are few orders, so the level is about 99 %.
 
 # %%
 small = orders[orders["share"] < 0.5]
@@ -295,8 +296,8 @@ print(f"the tape has all fills of the running orders: {bool(linked['whole'].all(
 #   markout mostly measures luck, not execution.
 # - The older the benchmark of a TWAP order, the more the difference contains moves of the market.
 # - The best of many pairs has its gain partly by luck. Compare gains after shrinkage.
-# - If the interval of the exponent covers the whole range, it says nothing about the law. The
-#   impact of the orders is then too small against the moves of the market.
+# - If the interval of the exponent contains all plausible values, it says nothing about the law.
+#   The impact of the orders is then too small against the moves of the market.
 #
 # ## With your own key
 #
@@ -319,6 +320,11 @@ assert len(fills) == 2 * fills["tid"].nunique()
 assert pairs["trades"].sum() > 0.999 * fills["tid"].nunique()
 assert (abs(pressure["buy_usd"] - pressure["sell_usd"] - pressure["net_usd"]).dropna() < 1e-6).all()
 assert linked["whole"].all()
+
+# %% [markdown]
+# The live monitor has stopped:
+
+# %%
 assert not monitor.running
 
 # %% [markdown]

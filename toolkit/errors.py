@@ -36,7 +36,7 @@ The warnings are subclasses of UserWarning::
     UnknownField                an answer has a field that the contract does not know
     MissingField                an answer lacks a field that always exists
     MissingAmounts              fills have no price, size, closed PnL or fee
-    MissingFees                 fills have no fee
+    MissingFees                 no fill with a builder has a builder fee
     MissingTokens               spot buys do not name the token of their fee
     MissingDirections           rows do not state the kind of their event or order
     UnusedPrices                a price is passed for a token that nothing uses
@@ -372,7 +372,7 @@ class MissingAmounts(UserWarning):
 
 
 class MissingFees(UserWarning):
-    """Fills have no fee."""
+    """No fill with a builder has a builder fee."""
 
 
 class MissingTokens(UserWarning):

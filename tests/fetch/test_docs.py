@@ -21,7 +21,7 @@ ERROR = re.compile(r"`([A-Z]\w+)`(?: \((\d+)\))?")
 def test_docs_examples_run(capsys) -> None:
     names: dict[str, object] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 5
+    assert len(blocks) == 4
     try:
         for block in blocks:
             exec(compile(block, "docs/fetching.md", "exec"), names)

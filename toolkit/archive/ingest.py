@@ -197,7 +197,7 @@ def _make_block(
 
 
 def _page_limit(operation: Operation, parameters: Mapping[str, Any]) -> int | None:
-    """Return the most rows that a page of a request can have; None if that is unknown."""
+    """Return the largest number of rows that a page of a request can have; None if unknown."""
     page = operation.page
     if page is None:
         return None

@@ -381,7 +381,7 @@ class _HistoryRefresh(_Refresh):
         return int(pulled.rows.num_rows)
 
     def is_due(self) -> bool:
-        """Return whether there are enough rows or finished histories."""
+        """Return whether there are enough rows or finished histories for a commit."""
         pending = (portion for history in self._begun.values() for portion in history.portions)
         is_large = sum(portion.rows.num_rows for portion in pending) >= self.rows_per_commit
         return is_large or len(self.finished) >= _SERIES_PER_COMMIT

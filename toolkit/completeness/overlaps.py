@@ -66,7 +66,7 @@ class FramePart:
 
     @property
     def label(self) -> str:
-        """The subject, or what was requested."""
+        """The subject; if it is empty, the series and its filters (`content`)."""
         return self.subject or self.content
 
 

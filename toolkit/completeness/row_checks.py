@@ -213,7 +213,7 @@ class BreakLog:
                 first.append(found)
 
     def facts(self) -> dict[str, list[str]]:
-        """Return the texts of the breaks by their `RowBreak.group`."""
+        """Return a dict: group of breaks (`RowBreak.group`) -> their texts."""
         return {group: list(self._texts(group)) for group in sorted(self._counts)}
 
     @property

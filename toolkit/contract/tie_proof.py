@@ -27,9 +27,10 @@ class TieProof:
     request: Mapping[str, Any]
 
     def check(self, keys: list[Key], limit: int) -> Literal["complete", "cut", "unknown"]:
-        """Return what a page of these keys shows of the tie; `limit` is the size of a full page.
+        """Return whether the page with these keys shows that the tie is ``complete`` or ``cut``.
 
-        The answer is ``unknown`` if a full page ends before the rows that decide.
+        Return ``unknown`` if the page is full and ends before the rows that would show it. `limit`
+        is the size of a full page.
         """
         count = keys.count(self.key)
         if count > self.count:

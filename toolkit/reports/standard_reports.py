@@ -58,15 +58,17 @@ def wallet(
     Notes
     -----
     Funding is compared with the positions from the fills, and the report states how many position
-    hours it covers. If it covers none, funding is missing, not 0.
+    hours the funding rows cover. If they cover none, funding is missing, not 0.
 
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import toolkit as tk
     >>> session = tk.local(seed=7, size="tiny")
     >>> folder = tempfile.TemporaryDirectory()
-    >>> wallet(out=Path(folder.name) / "wallet.html").stat().st_size > 100_000
+    >>> path = tk.reports.wallet(out=Path(folder.name) / "wallet.html")
+    >>> path.stat().st_size > 100_000
     True
     >>> folder.cleanup()
     """

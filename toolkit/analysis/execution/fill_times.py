@@ -299,9 +299,10 @@ def _key_dtype(column: pd.Series) -> Any:
 def _order_ends(
     rows: pd.DataFrame, keys: list[str], since: Time | None, end: float
 ) -> tuple[pd.DataFrame, int]:
-    """Return each order's age at its end or last event, and the cause of its end.
+    """Return two values: a table of orders, and the number of orders that are not in it.
 
-    The second value is the number of orders that were placed before the events begin.
+    The table has each order's age at its end or last event, and the cause of its end. It does not
+    have the orders that were placed before the events begin.
     """
     rows = rows[rows["ms"] <= end] if len(rows) else rows
     last = rows.drop_duplicates("oid", keep="last")

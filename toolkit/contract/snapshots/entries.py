@@ -94,7 +94,10 @@ class EntryDecoder:
         return self._report_names(rows)
 
     def _remember_names(self, names: dict[str, str]) -> None:
-        """Make decoders for entries that have these unknown values and no others."""
+        """Keep decoders for the next snapshots.
+
+        They are for entries that have exactly these unknown values in addition to the known ones.
+        """
         if names and (self._likely is None or self._likely[0] != names):
             fields = [*self._fields, *((name, *_MAY_BE_ABSENT) for name in names)]
             entry = self._entry_type(fields, forbid=True, unknown=names)
