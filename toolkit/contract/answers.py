@@ -159,10 +159,10 @@ def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]
     if make_rows := ROW_FUNCTIONS.get(operation.view or operation.type):
         try:
             made_rows = make_rows(answer, parameters)
+            tables = AnswerTables(() if rows is None else rows for rows in made_rows)
         except AnswerInvalid as error:
-            error.operation = operation.type
+            error.operation = error.operation or operation.type
             raise
-        tables = AnswerTables(() if rows is None else rows for rows in made_rows)
         tables.answer = answer
         return tables
     return (answer if isinstance(answer, list) else [answer],)

@@ -192,7 +192,7 @@ def estimate_gains(
     seed: int,
     errors: QuoteErrors | None = None,
 ) -> list[tuple[float | int, ...]]:
-    """Return the figures of each column of gains; a fill has all of them or none.
+    """Return the figures of each column of gains; a fill has all of them and an age, or none.
 
     With `errors` the group has for each gain a column ``<name>_slope``, as `QuoteErrors.widen`
     needs it.

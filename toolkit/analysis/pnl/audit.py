@@ -68,7 +68,7 @@ def audit(
     Rows are sorted by time, by ``tx_index`` if every row has one, and within a tie by the chain of
     positions. Arithmetic uses integers. A float price or size counts as the shortest decimal text
     that has this float as its value, which is the text of the wire. Rules:
-    `toolkit.rules.closed_pnl`, `toolkit.rules.closed_pnl_2023`, and for spot and outcome tokens
+    `toolkit.rules.closed_pnl`, which also has the rule of 2023, and for spot and outcome tokens
     `toolkit.rules.spot_cost` (docs/live_service.md, sections 3 and 7), in their quote token.
 
     Examples
