@@ -208,7 +208,7 @@ def test_note_is_read_only(tmp_path: Path):
         assert (model["content"], model["mimetype"]) == ("About it", "text/markdown")
         assert (model["writable"], model["size"]) == (False, len("About it"))
         assert (await contents.get(NOTE, content=False))["content"] is None
-        with pytest.raises(HTTPError, match="cannot be changed"):
+        with pytest.raises(HTTPError, match="is read-only"):
             await contents.save({"type": "file", "format": "text", "content": "x"}, NOTE)
         file = {"type": "file", "format": "text", "content": "mine"}
         assert (await contents.save(file, "other.md"))["name"] == "other.md"

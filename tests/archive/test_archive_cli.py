@@ -70,7 +70,7 @@ def test_commands_refuse_missing_archive(tmp_path: Path) -> None:
     assert "meta.json: 1 row" in run_command("ingest", tmp_path / "kept", tmp_path)
     assert archived_rows(open_archive(tmp_path / "kept")) == []
     assert "nothing" in run_command("status", tmp_path / "none")
-    assert "nothing" in run_command("freeze", tmp_path / "none", code=2)
+    assert "is empty, so it cannot be frozen" in run_command("freeze", tmp_path / "none", code=2)
     assert "there is no file or folder" in run_command(
         "ingest", tmp_path / "kept", tmp_path / "gone", code=2
     )

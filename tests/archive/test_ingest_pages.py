@@ -191,7 +191,7 @@ def test_ingest_refuses_full_latest_page(tmp_path: Path) -> None:
     session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path / "kept")
     request = {"type": "validatorAprHistory", "validator": session.world["validators"][0]}
     weeks = len(tk.info(request, session=session))
-    for limit, why in ((weeks, "the page is full"), (weeks + 1, "")):
+    for limit, why in ((weeks, "the recorded page has the maximum of"), (weeks + 1, "")):
         limited = request | {"limit": limit}
         recorded = {"request": limited, "response": tk.info(limited, session=session)}
         left = ingest(archive, tmp_path / "pages", recorded)["left"]

@@ -154,7 +154,7 @@ def test_freeze_refuses_empty_archive(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     assert len(archive.status()) == 0
     assert archive.verify() == []
-    with pytest.raises(ArchiveError, match="nothing"):
+    with pytest.raises(ArchiveError, match="is empty, so it cannot be frozen"):
         archive.freeze()
 
 

@@ -38,6 +38,7 @@ def lorenz_curve(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"accounts": [0.0, 0.5, 1.0], "value": [0.0, 0.25, 1.0]})
     >>> lorenz_curve(rows).get_xlabel()
     'accounts, poorest first, %'
@@ -79,6 +80,7 @@ def migration_map(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"from_class": ["0 to 1k"], "to_class": ["0 to 1k"], "accounts": [3],
     ...     "share": [1.0]})
     >>> [text.get_text() for text in migration_map(rows).texts]

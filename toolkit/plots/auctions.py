@@ -47,6 +47,7 @@ def auction_line(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> stamps = pd.to_datetime(["2025-09-30", "2025-10-01"], utc=True)
     >>> rows = pd.DataFrame({"start": stamps[:1], "end": stamps[1:], "start_gas": [600.0],
     ...     "gas": [575.0], "floor_gas": [500.0], "elapsed": [0.25], "over": [False]})

@@ -61,6 +61,7 @@ def basis(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit import funding
     >>> rows = pd.DataFrame({"name": "XYZ", "mark_px": [100.1, 100.2] * 12, "oracle_px": 100.0,
     ...     "funding": 1e-5, "open_interest": 50.0,

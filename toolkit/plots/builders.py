@@ -51,6 +51,7 @@ def builder_routing(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": ["BTC"], "volume": [3.0], "routed_usd": [2.0],
     ...     "elsewhere_usd": [1.0], "direct_usd": [0.0], "unroutable_usd": [0.0]})
     >>> [text.get_text() for text in builder_routing(rows).get_yticklabels()]
@@ -99,6 +100,7 @@ def builder_activity(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"builder": "0xb", "new": [2, 1], "returning": [0, 1],
     ...     "time": pd.date_range("2025-09-01", periods=2, freq="W-MON", tz="UTC"),
     ...     "retention": [float("nan"), 0.5], "volume_share": [0.5, 0.6], "complete": True})
@@ -226,6 +228,7 @@ def builder_cohorts(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"cohort": pd.to_datetime(["2025-09-01"], utc=True), "age": [0],
     ...     "users": [4], "retention": [1.0], "complete": [True], "earlier": [False]})
     >>> [text.get_text() for text in builder_cohorts(rows).get_yticklabels()]
@@ -310,6 +313,7 @@ def lifetime_value(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit.builders import lifetime_value as estimate
     >>> fills = pd.DataFrame({
     ...     "user": ["a", "b"], "coin": "BTC", "px": 100.0, "sz": 1.0, "side": "B", "fee": 0.2,

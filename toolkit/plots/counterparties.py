@@ -44,6 +44,7 @@ def counterparties(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> pairs = pd.DataFrame({"taker": ["0xa"], "maker": ["0xb"], "volume_usd": [200.0],
     ...     "gain_bps": [50.0]})
     >>> counterparties(pairs).get_ylabel()
@@ -148,6 +149,7 @@ def toxicity(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> ranking = pd.DataFrame({"name": ["0xa"], "fills": [9], "gain_bps": [3.0],
     ...     "shrunk_bps": [2.0], "low": [1.0], "high": [3.0]})
     >>> toxicity(ranking).get_xlabel()

@@ -50,6 +50,7 @@ def depth_profile(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "side": ["ask", "bid"], "bps": 10,
     ...                      "n": 5, "q10": 1e3, "q50": 2e3, "q90": 3e3})
     >>> depth_profile(rows).get_ylabel()
@@ -147,6 +148,8 @@ def resilience(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import pandas as pd
     >>> from toolkit import depth
     >>> seconds = np.arange(-20, 200, 10)
     >>> usd = np.where(seconds < 0, 1000.0, 1000 - 800 * 2.0 ** (-seconds / 30))

@@ -93,6 +93,7 @@ def equity_curve(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"time": pd.to_datetime([0, 1, 2], unit="h", utc=True),
     ...     "realised": [0.0, 5.0, 3.0], "pnl": [1.0, 6.0, 2.0], "drawdown": [0.0, 0.0, -4.0]})
     >>> len(equity_curve(rows).axes)  # the curve, and the panel below it
@@ -179,6 +180,7 @@ def positions_over_time(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": "BTC", "position": [1.0, 0.0], "px": [100.0, 110.0],
     ...     "time": pd.to_datetime([0, 1], unit="h", utc=True), "chain_break": False})
     >>> [text.get_text() for text in positions_over_time(rows).get_yticklabels()]

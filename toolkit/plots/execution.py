@@ -52,6 +52,7 @@ def markout(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit import execution
     >>> fills = pd.DataFrame({"coin": "XYZ", "px": [100.0], "sz": [2.0], "side": ["B"],
     ...     "crossed": [True], "time": pd.to_datetime([1000], unit="ms", utc=True)})
@@ -169,6 +170,7 @@ def spreads(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit import execution
     >>> fills = pd.DataFrame({"coin": "XYZ", "px": [100.1], "sz": [2.0], "side": ["B"],
     ...     "crossed": [True], "time": pd.to_datetime([1000], unit="ms", utc=True)})

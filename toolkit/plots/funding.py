@@ -41,6 +41,7 @@ def funding_by_coin(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": ["BTC", "ETH"], "paid": [-2.0, 0.0],
     ...                      "received": [0.5, 1.0], "net": [-1.5, 1.0]})
     >>> [text.get_text() for text in funding_by_coin(rows).get_yticklabels()]
@@ -126,6 +127,7 @@ def funding_over_time(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"day": pd.to_datetime([0], unit="ms", utc=True), "paid": [-2.0],
     ...                      "received": [0.5], "net": [-1.5]})
     >>> funding_over_time(rows).get_xlabel()
@@ -194,6 +196,7 @@ def funding_accrual(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": "BTC", "time": pd.to_datetime([0, 1], unit="h", utc=True),
     ...                      "usdc": [1.0, 2.0], "payments": 1, "total": [1.0, 3.0]})
     >>> funding_accrual(rows).get_ylabel()

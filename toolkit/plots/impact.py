@@ -60,6 +60,7 @@ def impact(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit import execution
     >>> ms = lambda *at: pd.to_datetime(at, unit="ms", utc=True)
     >>> fills = pd.DataFrame({"oid": [1, 2, 3], "coin": "XYZ", "px": 100.0, "sz": [1.0, 4.0, 16.0],

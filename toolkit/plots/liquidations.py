@@ -46,6 +46,7 @@ def liquidation_map(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": "X", "side": ["long"], "distance": [-0.05], "low": [94.0],
     ...     "high": [95.0], "notional": [1e3], "cumulative": [1e3], "unplaced": [0.0],
     ...     "covered": [0.5]})
@@ -92,6 +93,7 @@ def trip_returns(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"side": ["long"], "status": "closed", "duration_hours": [2.0],
     ...     "return_": [0.01], "net": [5.0]})
     >>> trip_returns(rows).get_ylabel()

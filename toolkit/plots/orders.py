@@ -73,6 +73,7 @@ def order_transitions(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"before": ["(placed)", "open"], "after": ["open", "filled"],
     ...                      "orders": [2, 2], "share": [1.0, 1.0]})
     >>> [text.get_text() for text in order_transitions(rows).get_yticklabels()]
@@ -193,6 +194,7 @@ def order_mix(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"group": ["filled"], "status": ["filled"], "orders": [3], "n": [4],
     ...                      "share": [0.75], "low": [0.3], "high": [0.95]})
     >>> [text.get_text() for text in order_mix(rows).get_yticklabels()]
@@ -274,6 +276,7 @@ def fill_times(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit.orders import time_to_fill
     >>> stamps = pd.to_datetime([0, 1, 2], unit="s", utc=True)
     >>> orders = pd.DataFrame({"oid": [1, 2, 3], "status": "filled", "timestamp": stamps[0],

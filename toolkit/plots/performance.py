@@ -71,6 +71,7 @@ def growth_curve(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"time": pd.date_range("2025-09-01", periods=3, tz="UTC"),
     ...     "growth": [1.0, 1.2, 1.1], "drawdown": [0.0, 0.0, -0.083]})
     >>> len(growth_curve(rows).axes)
@@ -133,6 +134,7 @@ def return_calendar(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"time": pd.date_range("2025-09-01", periods=10, tz="UTC"),
     ...     "return_": [0.01, -0.02] * 5})
     >>> return_calendar(rows).get_xlabel()
@@ -189,6 +191,7 @@ def leaderboard(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> ranking = pd.DataFrame({"rank": [1, 2], "user": ["0xa", "0xb"], "value": [2.0, 0.5],
     ...     "low": [1.0, -0.5], "high": [3.0, 1.5], "n": [90, 90], "figure": "sharpe"})
     >>> leaderboard(ranking).get_xlabel()
@@ -242,6 +245,8 @@ def skill(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import pandas as pd
     >>> from toolkit import performance
     >>> noise = np.tile([0.01, -0.01], 20)
     >>> parts = [pd.DataFrame({"user": f"0x{k}", "return_": noise + k / 1000,

@@ -66,6 +66,7 @@ def waterfall(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> row = {"closed_pnl": 10.0, "trading_fee": -2.0, "builder_fee": -1.0, "deployer_fee": 0.0,
     ...        "rebate": 0.0, "funding": None, "net": 7.0}
     >>> [text.get_text() for text in waterfall(pd.DataFrame([row])).texts][0]
@@ -202,6 +203,7 @@ def cumulative_pnl(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> hours = pd.DataFrame({"hour": pd.to_datetime([0], unit="ms", utc=True), "funding": [1.0],
     ...     "closed_pnl": [10.0], "trading_fee": [-2.0], "builder_fee": [0.0],
     ...     "deployer_fee": [0.0], "rebate": [0.0]})

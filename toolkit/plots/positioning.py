@@ -70,6 +70,7 @@ def positioning(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit import accounts
     >>> rows = pd.DataFrame({"user": ["a", "b"], "coin": "X", "szi": [3.0, -2.0],
     ...     "position_value": [330.0, 220.0], "entry_px": [100.0, 110.0]})

@@ -79,6 +79,7 @@ def slippage_curve(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": "X", "amount_usd": [1e3, 1e4] * 2, "q50": [1.0, 2.0] * 2,
     ...     "side": ["buy", "buy", "sell", "sell"], "q10": 0.9, "q90": 2.5, "missing_share": 0.1,
     ...     "half_spread_bps": 0.5, "n": 10})

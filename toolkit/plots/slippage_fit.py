@@ -68,6 +68,7 @@ def slippage_fit(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit import slippage
     >>> usd = pd.Series([1e3, 1e4, 1e5])
     >>> rows = pd.DataFrame({"timestamp": pd.to_datetime([0] * 3, unit="ms", utc=True),
@@ -217,6 +218,7 @@ def slippage_heatmap(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": "XYZ", "amount_usd": 1e4, "hour_of_week": [0, 1],
     ...     "weekday": 0, "hour_of_day": [0, 1], "side": "buy", "bps": [2.0, 3.0]})
     >>> slippage_heatmap(rows).get_xlabel()

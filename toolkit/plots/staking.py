@@ -42,6 +42,7 @@ def validator_yields(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"validator": ["0xa"], "n": [3], "apy": [0.02], "low": [0.019],
     ...                      "high": [0.021]})
     >>> validator_yields(rows).get_xlabel()
@@ -111,6 +112,7 @@ def validator_ranks(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from toolkit.staking import rank_stability
     >>> history = pd.DataFrame({"validator": ["a", "b"] * 2, "gross_apr": 0.05,
     ...     "net_apr": [0.03, 0.02, 0.04, 0.02],

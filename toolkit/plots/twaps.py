@@ -46,6 +46,7 @@ def twap_pressure(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"market": ["BTC"], "buy_usd": [5.0], "sell_usd": [2.0],
     ...                      "net_usd": [3.0]})
     >>> [text.get_text() for text in twap_pressure(rows).get_yticklabels()]
@@ -124,6 +125,7 @@ def twap_adherence(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"market": ["BTC"], "is_buy": [True], "elapsed": [0.5],
     ...                      "progress": [0.4]})
     >>> twap_adherence(rows).get_xlabel()
@@ -241,6 +243,7 @@ def twap_quality(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"vs_vwap_bps": [1.0, -2.0], "vs_twap_bps": [0.5, 0.1],
     ...                      "vs_arrival_bps": [None, 3.0]})
     >>> twap_quality(rows).get_xlabel()
