@@ -4,10 +4,9 @@ import pytest
 
 from toolkit.archive.schemas import RECORDS, operation_table
 from toolkit.archive.serve import HISTORY_READERS
-from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS, Operation
 
-HISTORIES = [operation for operation in OPERATIONS.values() if is_history(operation)]
+HISTORIES = [operation for operation in OPERATIONS.values() if operation.is_history]
 
 
 @pytest.mark.parametrize("operation", HISTORIES, ids=lambda operation: operation.type)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.completeness.subjects import alternative_names, evidence_names, is_history
+from toolkit.completeness.subjects import alternative_names, evidence_names
 from toolkit.contract.operations import OPERATIONS, Operation
 
 USER = "0x" + "1" * 40
@@ -53,6 +53,6 @@ def test_states_have_evidence_name_per_user() -> None:
 
 
 def test_operations_that_grow_are_histories() -> None:
-    histories = {operation.type for operation in OPERATIONS.values() if is_history(operation)}
+    histories = {operation.type for operation in OPERATIONS.values() if operation.is_history}
     assert {"userFillsByTime", "slippageHistory", "userNonFundingLedgerUpdates"} <= histories
     assert histories.isdisjoint({"userFills", "meta", "validatorAprHistory"})

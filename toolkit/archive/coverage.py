@@ -35,7 +35,6 @@ from toolkit.archive.schemas import (
 from toolkit.archive.storage import ArchiveTables, file_actions, retry_append
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
 from toolkit.completeness.row_checks import BreakLog
-from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import CommitConflict
 from toolkit.times import to_ms
@@ -182,7 +181,7 @@ def log_entry(
         "start": done.start_ms,
         "until": done.until_ms,
         "rows": done.rows,
-        "total": done.total if is_history(OPERATIONS[done.operation]) else None,
+        "total": done.total if OPERATIONS[done.operation].is_history else None,
         "breaks": json.dumps(join_ranges(breaks.spans)) if breaks and breaks.spans else None,
         "why": breaks.reason if breaks and breaks.spans else None,
         "runs": _note_runs(runs) if runs else None,
@@ -254,7 +253,7 @@ def read_series_log(
 
 def pulled_ranges(entries: LogEntries) -> list[TimeRange]:
     """Return the ranges that were pulled according to log entries, joined where they touch."""
-    return join_ranges((entry["start"], entry["until"]) for entry in entries)
+    return join_ranges([(entry["start"], entry["until"]) for entry in entries])
 
 
 def complete_ranges(entries: LogEntries) -> list[TimeRange]:
@@ -264,8 +263,8 @@ def complete_ranges(entries: LogEntries) -> list[TimeRange]:
 
 def contradictory_ranges(entries: LogEntries) -> list[TimeRange]:
     """Return the ranges in which, according to log entries, rows contradict each other."""
-    holes = (hole for entry in entries for hole in json.loads(entry.get("breaks") or "[]"))
-    return join_ranges((first, last) for first, last in holes)
+    holes = [hole for entry in entries for hole in json.loads(entry.get("breaks") or "[]")]
+    return join_ranges([(first, last) for first, last in holes])
 
 
 def count_gaps(covered: Sequence[TimeRange], span: Mapping[str, Any]) -> int:

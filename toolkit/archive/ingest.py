@@ -56,7 +56,6 @@ from toolkit.archive.schemas import (
 )
 from toolkit.archive.storage import ArchiveTables, retry_append
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks
-from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
@@ -283,7 +282,7 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     }
     body, modified_ms = bytes(recording.response), file.stat().st_mtime_ns // 1_000_000
     origin = RowOrigin(f"recording {file.name}", False, modified_ms)
-    if is_history(operation):
+    if operation.is_history:
         subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
         texts = [bytes(text) for text in msgspec.json.decode(body, type=list[msgspec.Raw])]
         page = RowBlock.from_page(make_series(operation, (), subject), texts, parameters)
@@ -344,7 +343,7 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> Refreshe
     frame = _FetchedFrame.open(source)
     facts = frame.facts
     operation = OPERATIONS[facts["operation"]]
-    if not is_history(operation) or facts.get("complete") != "yes":
+    if not operation.is_history or facts.get("complete") != "yes":
         raise ArchiveError(
             f"{operation.type}: only the frame of a complete history can be ingested. Other "
             "frames do not show which rows are missing: refresh instead"
@@ -459,7 +458,7 @@ class _BulkFiles:
         self._dataset = ds.dataset(path, format="parquet")
         required = [parameter.python for parameter in operation.parameters if parameter.required]
         subject = [name for name in required if name != "start"]
-        if not is_history(operation) or len(subject) != 1:
+        if not operation.is_history or len(subject) != 1:
             raise ArchiveError(f"{operation.type}: only histories of one subject have bulk files")
         self.time = Series(operation, "").keys[0]
         known = set(self._dataset.schema.names)

@@ -41,7 +41,6 @@ from toolkit.archive.schemas import (
 from toolkit.archive.storage import ArchiveTables, present_ms
 from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
-from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.kinds import Numbers
@@ -84,7 +83,7 @@ def read_frames(
     if extra not in get_args(Extra):
         raise ValueError(f"extra must be 'drop' or 'keep', not {extra!r}")
     collector = Collector(series.operation, numbers, extra)
-    if is_history(series.operation):
+    if series.operation.is_history:
         return _history_frames(tables, series, start, end, collector)
     return _state_frames(tables, series, collector)
 

@@ -46,7 +46,6 @@ from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series, 
 from toolkit.archive.storage import MAX_TRIES, ArchiveTables, retry_append
 from toolkit.client import Session
 from toolkit.completeness.certificate import Remark
-from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.display import count_text
@@ -125,7 +124,7 @@ def prepare_refresh(
     times_ms = {
         name: None if time is None else to_ms(time, now_ms=now_ms) for name, time in times.items()
     }
-    if not is_history(operation):
+    if not operation.is_history:
         values |= {name: time for name, time in times_ms.items() if time is not None}
     series = make_series(operation, (), values)
     return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)
@@ -145,7 +144,7 @@ def refresh_all(
     """
     if not requests:
         return
-    make_refresh = _HistoryRefresh if is_history(requests[0].series.operation) else _AnswerRefresh
+    make_refresh = _HistoryRefresh if requests[0].series.operation.is_history else _AnswerRefresh
     refresh: _Refresh = make_refresh(tables, requests, session, rows_per_commit)
     try:
         yield from refresh.run(executor)

@@ -23,7 +23,6 @@ import pyarrow.dataset as ds
 from toolkit.archive.coverage import complete_ranges, read_log
 from toolkit.archive.schemas import ANSWERS, make_series
 from toolkit.archive.storage import ArchiveTables
-from toolkit.completeness.subjects import is_history
 from toolkit.contract.answers import decode
 from toolkit.contract.operations import Operation
 from toolkit.display import count_text
@@ -86,7 +85,7 @@ def make_refresh_plan(
         If the operation is not a history of an account.
     """
     subjects = [parameter.python for parameter in operation.parameters if parameter.required]
-    if not is_history(operation) or subjects[:1] != ["user"]:
+    if not operation.is_history or subjects[:1] != ["user"]:
         raise ArchiveError(
             f"{operation.type}: a plan needs the history of an account, because snapshots "
             "show only accounts. Use for example tk.user_fills_by_time"

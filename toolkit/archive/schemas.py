@@ -30,7 +30,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.completeness.subjects import history_subject, is_history
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import Column, record_columns, table_columns
@@ -222,7 +221,7 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
     Raise an ArchiveError if the request filters a history: an archive stores every row.
     """
     parameters = _bind_arguments(operation, arguments, named)
-    if not is_history(operation):
+    if not operation.is_history:
         chosen = {
             name: value
             for name, value in parameters.items()
@@ -245,7 +244,7 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
             )
     # Building the request checks the values as fetching does.
     request_body(operation, chosen | ({"start": 0} if "startTime" in operation.by_wire else {}))
-    return Series(operation, history_subject(operation, chosen), chosen)
+    return Series(operation, operation.subject_of(chosen), chosen)
 
 
 def _bind_arguments(
@@ -291,7 +290,7 @@ def operation_table(operation: Operation) -> str:
 
     Raise an ArchiveError if it is a history of a new record, which has no table yet.
     """
-    if not is_history(operation):
+    if not operation.is_history:
         return ANSWERS
     for name, record in RECORDS.items():
         if record is operation.tables[0].record:

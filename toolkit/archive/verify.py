@@ -58,7 +58,6 @@ from toolkit.archive.storage import (
     unconfirmed_freezes,
 )
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak
-from toolkit.completeness.subjects import is_history
 from toolkit.contract.operations import OPERATIONS
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, StoreUnreachable
@@ -227,7 +226,7 @@ def _sort_key(name: str) -> list[str]:
     operation = next(
         operation
         for operation in OPERATIONS.values()
-        if is_history(operation) and operation_table(operation) == name
+        if operation.is_history and operation_table(operation) == name
     )
     return ["_operation", "_subject", *Series(operation, "").keys, "_part", "_row"]
 

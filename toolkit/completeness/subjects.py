@@ -11,29 +11,11 @@ from typing import Any, Final
 
 from toolkit.contract.dexes import ALL_DEXES, dex_name_in, strip_native_dex
 from toolkit.contract.extra_operations import known_operation
-from toolkit.contract.operations import Operation, Parameter
+from toolkit.contract.operations import Operation, Parameter, subject_text
 
-__all__ = ["alternative_names", "evidence_names", "history_subject", "is_history"]
+__all__ = ["alternative_names", "evidence_names"]
 
 _UNFILTERED: Final = "all"
-
-
-def is_history(operation: Operation) -> bool:
-    """Return whether an operation answers with a history that only grows at its end."""
-    return operation.paging in ("cursor", "open cursor", "forward")
-
-
-def history_subject(operation: Operation, parameters: Mapping[str, Any]) -> str:
-    """Return the subject of a history: an account, a builder, or a coin and an amount.
-
-    Examples
-    --------
-    >>> from toolkit.contract.operations import OPERATIONS
-    >>> slippage = OPERATIONS["slippageHistory"]
-    >>> history_subject(slippage, {"coin": "BTC", "amount": 1000.0, "start": 0})
-    'BTC 1000'
-    """
-    return " ".join(_value_text(parameters[name]) for name in operation.subject)
 
 
 def evidence_names(operation: Operation, parameters: Mapping[str, Any]) -> list[str]:
@@ -104,8 +86,4 @@ def _subject_values(parameter: Parameter, value: Any) -> list[str]:
         return [_UNFILTERED]
     if parameter.python == "dex":
         return [dex_name_in("rows", value or "")]
-    return [strip_native_dex(_value_text(value))]
-
-
-def _value_text(value: Any) -> str:
-    return f"{value:.15g}" if isinstance(value, int | float) else str(value)
+    return [strip_native_dex(subject_text(value))]

@@ -6,6 +6,7 @@ rows of nested answers, `toolkit.contract.requests` checks parameters that depen
 and `toolkit.contract.snapshots` reads the binary snapshots.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -160,6 +161,7 @@ class Operation:
       computed from
     - ``by_wire``: the parameters by their names on the wire
     - ``page``: the parameter of the page size, if there is one
+    - ``is_history``: whether the answer is a history, which only grows at its end
     """
 
     type: str
@@ -189,6 +191,7 @@ class Operation:
     from_archive: bool = False
     by_wire: dict[str, Parameter] = field(init=False, repr=False, compare=False)
     page: Parameter | None = field(init=False, repr=False, compare=False)
+    is_history: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         by_wire = {parameter.name: parameter for parameter in self.parameters}
@@ -200,11 +203,29 @@ class Operation:
         object.__setattr__(self, "by_wire", by_wire)
         object.__setattr__(self, "page", by_wire.get("limit"))
         object.__setattr__(self, "subject", self.subject or tuple(required))
+        is_history = self.paging in ("cursor", "open cursor", "forward")
+        object.__setattr__(self, "is_history", is_history)
 
     @property
     def function(self) -> str:
         """The name of the fetch function: the type in snake case."""
         return snake_case(self.view or self.type)
+
+    def subject_of(self, parameters: Mapping[str, Any]) -> str:
+        """Return the subject of an answer: an account, a builder, or a coin and an amount.
+
+        Examples
+        --------
+        >>> slippage = OPERATIONS["slippageHistory"]
+        >>> slippage.subject_of({"coin": "BTC", "amount": 1000.0, "start": 0})
+        'BTC 1000'
+        """
+        return " ".join(subject_text(parameters[name]) for name in self.subject)
+
+
+def subject_text(value: Any) -> str:
+    """Return the text of a parameter in a subject."""
+    return f"{value:.15g}" if isinstance(value, int | float) else str(value)
 
 
 # ASSUMED: Each of the two snapshots (`accountValueSnapshots`, `perpTwapSnapshots`) has its own

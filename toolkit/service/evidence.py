@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.completeness.covered_ranges import find_covered_range, make_coverage
 from toolkit.completeness.headers import Completeness
-from toolkit.completeness.subjects import alternative_names, evidence_names, is_history
+from toolkit.completeness.subjects import alternative_names, evidence_names
 from toolkit.contract.sources import HistoryCoverage
 from toolkit.display import count_text
 from toolkit.service.messages import CheckedRequest
@@ -30,7 +30,7 @@ def state_completeness(store: Store, request: CheckedRequest) -> Completeness:
         return Completeness()
     if operation.extra:
         return _extra_completeness(store, request)
-    if is_history(operation):
+    if operation.is_history:
         return _history_completeness(store, request)
     if operation.latest:
         return _latest_completeness(store, request)
