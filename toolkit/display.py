@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-__all__ = ["count_text", "facts_table", "frames_html", "snake_case", "time_text"]
+__all__ = ["count_text", "facts_table", "frames_html", "snake_case", "time_text", "type_text"]
 
 _TIMES: Final = ("start", "end")
 """Names of facts that are Unix milliseconds."""
@@ -24,6 +24,20 @@ def count_text(count: int, one: str, many: str = "") -> str:
     ('1 row', '1,200 rows', '2 rows lie')
     """
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def type_text(value: object) -> str:
+    """Return the type of a value with its article, for a message about a wrong value.
+
+    Examples
+    --------
+    >>> type_text(5), type_text("5"), type_text(None)
+    ('an int', 'a str', 'None')
+    """
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def snake_case(name: str) -> str:

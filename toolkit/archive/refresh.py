@@ -48,7 +48,7 @@ from toolkit.client import Session
 from toolkit.completeness.certificate import Remark
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
-from toolkit.display import count_text
+from toolkit.display import count_text, type_text
 from toolkit.errors import (
     ArchiveError,
     CommitConflict,
@@ -564,8 +564,9 @@ class _AnswerRefresh(_Refresh):
         """Check that an answer is the one that was asked, and keep it."""
         series = state.request.series
         if not isinstance(result, ArchivedAnswer):
-            kind = type(result).__name__
-            raise TypeError(f"{series.name}: it returned a {kind}, not the answer of this call")
+            raise TypeError(
+                f"{series.name}: it returned {type_text(result)}, not the answer of this call"
+            )
         if result.series != series:
             raise TypeError(f"{series.name}: it returned the answer of {result.series.name}")
         state.answer = result

@@ -34,7 +34,7 @@ from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
-from toolkit.display import count_text
+from toolkit.display import count_text, type_text
 from toolkit.errors import ArchiveError, HistoryMismatch, ToolkitError
 from toolkit.fetch.pull import prepare_request, read_pages
 from toolkit.times import HOUR, to_iso, to_ms
@@ -384,8 +384,7 @@ class HistoryPull:
         """Raise TypeError if an executor returned something else than what was asked last."""
         name = self.request.series.name
         if not isinstance(pulled, PulledRows):
-            kind = type(pulled).__name__
-            raise TypeError(f"{name}: it returned a {kind}, not the rows of this call")
+            raise TypeError(f"{name}: it returned {type_text(pulled)}, not the rows of this call")
         if pulled.pull != self._asked:
             found = f"{pulled.pull.type} {pulled.pull.subject}"
             words = "another portion of its rows" if found == name else f"the rows of {found}"

@@ -16,6 +16,7 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import Operation
+from toolkit.display import type_text
 from toolkit.frames import Collector, provenance
 from toolkit.public_path import publish_as
 
@@ -74,8 +75,7 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     for number, part in enumerate(frames):
         if not isinstance(part, pd.DataFrame):
             raise TypeError(
-                f"concat takes fetched pandas frames, but number {number} is a "
-                f"{type(part).__name__}"
+                f"concat takes fetched pandas frames, but number {number} is {type_text(part)}"
             )
     each = [provenance(frame) for frame in frames]
     frames = _name_subjects(frames, each)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from toolkit.client import Session, current_session
 from toolkit.contract.operations import Operation
+from toolkit.display import type_text
 from toolkit.errors import HistoryWarning, Incomplete, IncompleteWarning, ToolkitError, warn_caller
 from toolkit.fetch.concat import concat_subjects, subjects_of
 from toolkit.fetch.pull import pop_held_warning, prepare_request
@@ -193,7 +194,7 @@ class _SubjectCalls:
         if len(frames) != len(self.operation.tables) or not all(
             isinstance(frame, pd.DataFrame) for frame in frames
         ):
-            raise TypeError(f"it returned a {type(answer).__name__}, not the frame of this call")
+            raise TypeError(f"it returned {type_text(answer)}, not the frame of this call")
         facts = frames[0].attrs.get("toolkit", {})
         name = self.operation.parameters[0].python
         request = prepare_request(

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.display import type_text
 from toolkit.frames import column_dtype
 
 __all__ = ["FUNCTIONS", "fetches", "operation_of"]
@@ -51,7 +52,7 @@ def operation_of(fetch: Callable[..., object]) -> Operation:
     if name is None:
         short = getattr(fetch, "__name__", "") or reprlib.repr(fetch)
         if hasattr(fetch, "columns"):
-            short = f"a {type(fetch).__name__}"
+            short = type_text(fetch)
         raise TypeError(
             f"{short} is not a fetch function, such as tk.user_fills. Pass the function, and then "
             "its arguments"

@@ -14,6 +14,7 @@ from toolkit.contract.fields import is_record
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import ClearinghouseState, Record
+from toolkit.display import type_text
 from toolkit.frames.collect import Collector, Extra
 from toolkit.public_path import publish_as
 
@@ -73,7 +74,7 @@ def frame(
             "of the operation whose answer it is"
         )
     if hasattr(rows, "columns"):
-        raise TypeError(f"rows are JSON objects as on the wire, not a {type(rows).__name__}")
+        raise TypeError(f"rows are JSON objects as on the wire, not {type_text(rows)}")
     plain = operation.binary or (isinstance(rows, list) and _is_one_record(operation))
     if plain:
         operation = _stand_in(operation.tables[0].record, operation.type)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.display import count_text, facts_table
+from toolkit.display import count_text, facts_table, type_text
 from toolkit.public_path import publish_as
 
 __all__ = ["provenance"]
@@ -85,8 +85,8 @@ def provenance(frame: pd.DataFrame) -> Provenance:
     """
     if not hasattr(frame, "attrs"):
         raise TypeError(
-            f"tk.provenance takes a pandas frame of a fetch function, not a "
-            f"{type(frame).__name__}: only pandas frames have a provenance"
+            f"tk.provenance takes a pandas frame of a fetch function, not "
+            f"{type_text(frame)}: only pandas frames have a provenance"
         )
     try:
         facts = Provenance(frame.attrs["toolkit"])

@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar
 import pandas as pd
 from matplotlib.axes import Axes
 
+from toolkit.display import type_text
 from toolkit.errors import MissingColumns
 
 P = ParamSpec("P")
@@ -34,8 +35,7 @@ def draws_result(draw: Callable[P, R]) -> Callable[P, R]:
         result = next(iter((*arguments, *options.values())), None)
         words = f"{draw.__name__} draws the result of {helper}"
         if not (isinstance(result, pd.DataFrame) or type(result).__module__.startswith("toolkit.")):
-            kind = "None" if result is None else f"a {type(result).__name__}"
-            raise TypeError(f"{words}, not {kind}")
+            raise TypeError(f"{words}, not {type_text(result)}")
         ax = options.get("ax")
         if not (ax is None or isinstance(ax, Axes)):
             raise TypeError(f"ax is the Axes of matplotlib to draw on, not {ax!r}")

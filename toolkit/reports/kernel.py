@@ -16,6 +16,7 @@ import pandas as pd
 from anyio.from_thread import start_blocking_portal
 
 from toolkit.client import Session, current_session
+from toolkit.display import type_text
 from toolkit.errors import NotConnected, ReportFailed
 from toolkit.reports.blocks import ProvenanceBlock, provenance, words
 
@@ -108,10 +109,9 @@ def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str 
         raise ReportFailed(f"the notebook has no parameter {', '.join(unknown)}; it has {names}")
     for name, value in parameters.items():
         if not _is_literal(value):
-            kind = type(value).__name__
             raise ReportFailed(
-                f"the parameter {name} of the notebook is a {kind}. Pass text, a number, True, "
-                "False, None, or a list of these"
+                f"the parameter {name} of the notebook is {type_text(value)}. Pass text, "
+                "a number, True, False, None, or a list of these"
             )
     if source is not None and not any("source" in _cell_tags(cell) for cell in notebook.cells):
         warnings.warn(

@@ -16,6 +16,7 @@ from pandas.api.types import infer_dtype, is_object_dtype
 
 from toolkit.analysis.common.markets import unify_dex_name, unify_token_name
 from toolkit.analysis.common.provenance import result_provenance
+from toolkit.display import type_text
 from toolkit.errors import MissingColumns
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -69,14 +70,14 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
     try:
         frame: Frame = nw.from_native(made)
     except TypeError:
-        kind = "None" if made is None else f"a {type(made).__name__}"
         advice = "To join frames: tk.concat"
         if callable(made):
             advice = f"Call it, and pass its result: {getattr(made, '__name__', 'function')}(...)"
         if parts := getattr(made, "_fields", ()):  # such as AccountStates
             advice = f"Pass one of its frames: .{', .'.join(parts)}"
         raise TypeError(
-            f"a helper takes a frame of pandas, Polars, DuckDB or PySpark, not {kind}. {advice}"
+            f"a helper takes a frame of pandas, Polars, DuckDB or PySpark, not "
+            f"{type_text(made)}. {advice}"
         ) from None
     schema = frame.collect_schema()
     # Polars, DuckDB and Arrow have categories, too. Two categories may be one address.
