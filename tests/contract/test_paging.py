@@ -668,29 +668,49 @@ def test_rows_after_single_tie_need_one_proof() -> None:
     ]
 
 
-def test_full_page_of_cursor_rows_skips_millisecond() -> None:
-    """They may have filled the page: the next request begins 1 ms after them."""
+def test_full_page_of_cursor_rows_requests_next_key() -> None:
+    """They may have filled the page: the next request begins with the next possible key."""
     tie = [(1, 7)] * 3
     pages = [tie, tie, tie, [(4, 2)], [*tie, (4, 2)]]
     assert read_fills(5, *pages, confirm_pages=1, start=0)[1:] == [
         PageDecision(0, 3, {"cursor": "1_7"}, certain_end_row=3),
-        PageDecision(3, 3, {"start": 2, "cursor": None}),
+        PageDecision(3, 3, {"cursor": "1_8"}),
         proof_from(1),
         PageDecision(3, 4, {"page_size": 1999}, certain_end_row=3),
     ]
-    # No row is after the requested end.
-    last = read_fills(5, *pages[:3], confirm_pages=1, start=0, end=1)[-1]
-    assert last == PageDecision(3, 3, None, is_confirmed=True)
+    last = read_fills(5, *pages[:3], [], confirm_pages=1, start=0, end=1)[-1]
+    assert last == PageDecision(0, 0, None)
 
 
-def test_tie_that_began_page_skips_millisecond() -> None:
-    """Its cursor was requested before, so that the next request begins 1 ms after it."""
+def test_full_page_of_payments_requests_next_time() -> None:
+    """The cursor of a payment ends in a text, which has no next one."""
+    operation = OPERATIONS["builderApprovedFundingByTime"]
+    payments = make_rows(operation, [(1, 7, 1)] * 3)
+    for end, after in ((9, {"start": 2, "cursor": None}), (1, None)):
+        reader = page_reader(
+            operation, {"start": 0, "end": end, "page_size": 5}, 9, confirm_pages=1
+        )
+        decisions = [reader.read(payments) for _ in range(3)]
+        assert decisions[-1].after == after
+
+
+@pytest.mark.parametrize("rows_per_page", [1, 2, 3])
+def test_first_tie_that_fills_inclusive_pages_hides_no_row(rows_per_page: int) -> None:
+    """The service sends fewer rows than it should, and each page begins with the cursor's rows."""
+    operation = OPERATIONS[ORDERS]
+    rows = make_rows(operation, [(1, 7)] * rows_per_page + [(1, 8)])
+    with pytest.raises(Incomplete, match="may be missing"):
+        read_all_pages(operation, rows, {"start": 0}, cut=rows_per_page, inclusive=True)
+
+
+def test_tie_that_began_page_requests_next_key() -> None:
+    """Its cursor was requested before, so that the next request begins after it."""
     page = [(1, 1), (1, 1), (2, 7)]
-    for end, after in ((9, {"start": 3, "cursor": None}), (2, None)):
+    for end in (9, 2):
         assert read_fills(3, page, page, [(2, 7)], end=end) == [
             PageDecision(0, 2, {"cursor": "1_1"}),
             PageDecision(2, 2, {"cursor": "2_7"}),
-            PageDecision(0, 1, after, certain_end_row=None if after is None else 1),
+            PageDecision(0, 1, {"cursor": "2_8"}, certain_end_row=1),
         ]
 
 

@@ -192,8 +192,8 @@ class PageReader:
             if after is None:
                 certain_end_row = self._keep_only_tie(keys, first_row)
                 after = self._request_after(keys[-1])
-                if after and self._is_sent(after) and keys[-1][0] != self.parameters.get("end"):
-                    after = {"start": keys[-1][0] + 1, "cursor": None}
+                if after and self._is_sent(after):
+                    after = self._request_past(keys[-1])
         if after is not None and self._is_sent(after):
             after = None  # this request was answered
         if after is None:
@@ -326,8 +326,8 @@ class PageReader:
             if first_row < len(keys):
                 self._last_tie = (keys[-1], len(keys) - first_row)
                 after = {"cursor": make_cursor(keys[-1])}
-            elif keys[-1][0] != self.parameters.get("end"):
-                after = {"start": keys[-1][0] + 1, "cursor": None}
+            else:
+                after = self._request_past(keys[-1])
         elif not first_row and self.last_kept_key is not None:
             self._proof = TieProof(keys[-1], len(keys), None, self.parameters)
             after = self._request_unsent(self.last_kept_key[0])
@@ -392,6 +392,19 @@ class PageReader:
             # inclusive here, so that the next page can begin with this tie.
             cursor = make_cursor(last)
         return {"cursor": cursor}
+
+    def _request_past(self, key: Key) -> dict[str, Any] | None:
+        """Return the change that requests the rows after a key without its own rows.
+
+        Cursors are inclusive here. The cursor of the next possible key leaves out no row of the
+        same time; a key that ends in a text has no such cursor.
+        """
+        *parts, last = key
+        if parts and isinstance(last, int):
+            return {"cursor": make_cursor((*parts, last + 1))}
+        return (
+            None if key[0] == self.parameters.get("end") else {"start": key[0] + 1, "cursor": None}
+        )
 
     def _request_after(self, key: Key) -> dict[str, Any] | None:
         """Return the change that requests the rows after a complete tie."""
