@@ -1,9 +1,9 @@
-"""Each history of the operations table can be archived, and served from an archive."""
+"""What the operations table says of archives holds: histories and answers can be served."""
 
 import pytest
 
 from toolkit.archive.schemas import RECORDS, operation_table
-from toolkit.archive.serve import HISTORY_READERS
+from toolkit.archive.serve import ANSWER_READERS, HISTORY_READERS
 from toolkit.contract.operations import OPERATIONS, Operation
 
 HISTORIES = [operation for operation in OPERATIONS.values() if operation.is_history]
@@ -20,3 +20,15 @@ def test_archived_history_is_served(operation: Operation) -> None:
 
 def test_every_history_table_has_reader() -> None:
     assert set(HISTORY_READERS) == set(RECORDS)
+
+
+def test_archived_answer_is_served() -> None:
+    answers = {
+        operation.type
+        for operation in OPERATIONS.values()
+        if operation.from_archive and not operation.is_history
+    }
+    assert set(ANSWER_READERS) == answers, (
+        "a service that serves an archive answers exactly these operations that are no histories. "
+        "Add a reader to ANSWER_READERS in toolkit/archive/serve.py, or remove from_archive=True"
+    )

@@ -1,4 +1,6 @@
-"""A field and an operation are added to a copy of the package, and walk its whole way.
+"""A field and two operations are added to a copy of the package, and walk its whole way.
+
+One operation is a history, the other a state.
 
 The edits are those that CONTRIBUTING.md asks for, and no more. If a package is coupled to the table
 of operations in a way that CONTRIBUTING.md does not name, this test fails.
@@ -23,6 +25,15 @@ EDITS = {
     "toolkit/contract/operations.py": (
         '        Operation("builderOrdersByTime",',
         """        Operation(
+            "throwawayState",
+            "staking",
+            "What a user has delegated to validators, for a test.",
+            list[r.Delegation],
+            (Table(r.Delegation),),
+            (Parameter("user", "user", "address", "account", required=True),),
+            from_archive=True,
+        ),
+        Operation(
             "throwawayFunding",
             "funding",
             "The funding payments of a user, for a test.",
@@ -65,22 +76,44 @@ def throwaway_funding(
 
 ''',
     ),
+    "toolkit/fetch/staking.py": (
+        '@fetches("delegations")',
+        '''@fetches("throwawayState")
+def throwaway_state(
+    user: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch what a user has delegated to validators, for a test."""
+    return fetch_frame("throwawayState", user=user, numbers=numbers, extra=extra, session=session)
+
+
+''',
+    ),
     "toolkit/fetch/__init__.py": (
         "from toolkit.fetch.market import (",
-        "from toolkit.fetch.funding import throwaway_funding\n",
+        "from toolkit.fetch.funding import throwaway_funding\n"
+        "from toolkit.fetch.staking import throwaway_state\n",
     ),
     "toolkit/__init__.pyi": (
         "from .fetch import (",
-        "from .fetch import throwaway_funding as throwaway_funding\n",
+        "from .fetch import throwaway_funding as throwaway_funding\n"
+        "from .fetch import throwaway_state as throwaway_state\n",
     ),
     "toolkit/service/answers/__init__.py": (
         '    "builderOrdersByTime":',
-        '    "throwawayFunding": funding.user_funding,\n',
+        '    "throwawayFunding": funding.user_funding,\n'
+        '    "throwawayState": staking.delegations,\n',
+    ),
+    # A state needs a reader, so that a served archive can answer with it.
+    "toolkit/archive/serve.py": (
+        '    "delegations": _add_delegations,',
+        '    "throwawayState": _add_delegations,\n',
     ),
 }
 
 WALK = """
 import json
+import pickle
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -107,19 +140,44 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     assert tk.frame("userFills", [row])["throwaway_note"].tolist() == ["x"]
 
+# the public path, many accounts, a join
+assert tk.throwaway_funding.__module__ == tk.throwaway_state.__module__ == "toolkit"
+assert pickle.loads(pickle.dumps(tk.throwaway_funding)) is tk.throwaway_funding
+users = session.world["users"][:2]
+both = tk.many(tk.throwaway_funding, users, start)
+assert both["user"].unique().tolist() == users
+joined = tk.concat([tk.throwaway_funding(user, start) for user in users])
+pd.testing.assert_frame_equal(joined, both)
+assert tk.provenance(joined)["complete"] == "yes"
+staker = next(user for user in session.world["users"] if len(tk.throwaway_state(user)))
+state = tk.throwaway_state(staker)
+pd.testing.assert_frame_equal(state, tk.delegations(staker))
+
+# the command line
+file = folder.with_suffix(".parquet")
+script = "from toolkit.cli import app; app()"
+command = [sys.executable, "-c", script, "fetch", "throwawayFunding", "--user", user]
+command += ["--start", str(start), "--seed", "7", "--size", "tiny", "--out", str(file)]
+done = subprocess.run(command, capture_output=True, text=True, check=False)
+assert done.returncode == 0, done.stderr
+assert pd.read_parquet(file)["usdc"].tolist() == fetched["usdc"].tolist()
+
 # archive, refresh, verify
 kept = tk.archive.open(folder)
 for operation in (tk.throwaway_funding, tk.user_fills_by_time):
     kept.refresh(operation, user, start)
     kept.refresh(operation, user, start)
+kept.refresh(tk.throwaway_state, staker)
 findings = kept.verify()
-assert len(findings) == 0, findings.to_string()
+assert findings == [], findings
 pd.testing.assert_frame_equal(kept.frame(tk.throwaway_funding, user), fetched)
+pd.testing.assert_frame_equal(kept.frame(tk.throwaway_state, staker), state)
 
 # serve
 served = tk.local(archive=folder, default=False)
 again = tk.throwaway_funding(user, start, session=served)
 pd.testing.assert_frame_equal(again, fetched)
+pd.testing.assert_frame_equal(tk.throwaway_state(staker, session=served), state)
 fills = tk.user_fills_by_time(user, start, session=served)
 assert "throwaway_note" in fills and fills["throwaway_note"].isna().all()
 assert not served.world["builders"], "an account was taken for a builder"
@@ -128,15 +186,19 @@ assert not served.world["builders"], "an account was taken for a builder"
 sys.path.insert(0, "docs")
 import generate
 
-try:
-    generate.documents()
-except FileNotFoundError as error:
-    assert "throwawayFunding: run python docs/samples.py" in str(error)
-request = {"type": "throwawayFunding", "user": user, "startTime": start}
-sample = {"request": request, "status": 200, "response": tk.info(request)[:2]}
-Path("data/samples/throwawayFunding.json").write_text(json.dumps(sample))
+requests = (
+    {"type": "throwawayState", "user": staker},
+    {"type": "throwawayFunding", "user": user, "startTime": start},
+)
+for request in requests:
+    try:
+        generate.documents()
+    except FileNotFoundError as error:
+        assert f"{request['type']}: run python docs/samples.py" in str(error)
+    sample = {"request": request, "status": 200, "response": tk.info(request)[:2]}
+    Path(f"data/samples/{request['type']}.json").write_text(json.dumps(sample))
 pages = json.dumps({str(page): text for page, text in generate.documents().items()})
-assert "throwawayFunding" in pages and "throwaway_note" in pages
+assert all(name in pages for name in ("throwawayFunding", "throwawayState", "throwaway_note"))
 print("walked")
 """
 

@@ -42,7 +42,7 @@ from toolkit.contract.requests import check_request
 from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources, WorldFacts
 from toolkit.errors import ArchiveError
 
-__all__ = ["HISTORY_READERS", "world_of"]
+__all__ = ["ANSWER_READERS", "HISTORY_READERS", "world_of"]
 
 EventId = tuple[Any, ...]
 """The event of a row, and the row's number among the rows of this event."""
@@ -446,7 +446,7 @@ def add_answer(content: ArchiveContent, row: Mapping[str, Any]) -> None:
     parameters = check_request(operation, msgspec.json.decode(row["_subject"]))
     answer = _ArchivedAnswer(operation, parameters, row["_body"])
     content.dexes.add(answer.dex)
-    reader = _ANSWER_READERS.get(operation.type)
+    reader = ANSWER_READERS.get(operation.type)
     names = None if reader is None else reader(content, answer)
     if names is None:
         content.not_served.add(operation.type)
@@ -543,7 +543,7 @@ def _add_latest_rows(
     return []  # `latest` proves them
 
 
-_ANSWER_READERS: Final[dict[str, Callable[..., list[str] | None]]] = {
+ANSWER_READERS: Final[dict[str, Callable[..., list[str] | None]]] = {
     "meta": _add_meta,
     "metaAndAssetCtxs": _add_meta_and_contexts,
     "perpDexLimits": _add_limits,
