@@ -204,7 +204,8 @@ class RankStability(Estimate):
 
         The figures:
 
-        - ``concordance``: Kendall's W over all weeks: 0 is chance, 1 is the same order every week
+        - ``concordance``: Kendall's W over all weeks. 0: the rank sums are all equal; 1: the same
+          order every week. Random ranks give 1 / (number of weeks) on average
         - ``next_week``: mean of Spearman's correlations of each week's ranks with those of the next
           week, -1 to 1
     ranks : DataFrame
@@ -239,9 +240,9 @@ def rank_stability(
     Returns
     -------
     RankStability
-        ``params`` has two rows: the concordance over all weeks, and the correlation with the next
-        week. The intervals come from the jackknife over weeks; they are missing with fewer than
-        three weeks. ``n`` is the number of weeks.
+        ``params`` has two rows: the concordance over all weeks (Kendall's W), and the correlation
+        with the next week. The intervals come from the jackknife over weeks; they are missing with
+        fewer than three weeks. ``n`` is the number of weeks.
 
     Raises
     ------

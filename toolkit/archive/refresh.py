@@ -84,7 +84,6 @@ __all__ = [
 
 ROWS_PER_COMMIT: Final = 50_000
 """A commit costs as much time as a few pages, so several pages share one."""
-"""How often an append is tried again after another process has committed first."""
 
 _ROWS_PER_CALL: Final = 8_000  # if several histories are pulled at once
 _CALLS_AT_ONCE: Final = 64  # more would only wait, with their rows in memory

@@ -393,8 +393,8 @@ class HistoryPull:
     def add_portion(self, pulled: PulledRows) -> None:
         """Check pulled rows, and keep them until they are committed.
 
-        Raise RowsDisagree if the rows contradict each other or have a gap, for the first time. If
-        the service sends the same rows again, they are its own, and are archived.
+        Raise RowsDisagree if the rows contradict each other or have a gap, for the first time: they
+        are then pulled once more. The rows of the second pull are archived as they come.
         """
         run, series = pulled.run, self.request.series
         if pulled.until_ms is not None:

@@ -122,7 +122,7 @@ class Certificate:
             self.last = make_cursor(key(rows[-1]))
 
     def check_complete(self) -> None:
-        """Raise `Incomplete` if the headers of a page state that rows may be missing.
+        """Raise `Incomplete` if the headers of the first page state that rows may be missing.
 
         Raises
         ------
@@ -282,7 +282,7 @@ def active_account_remark(most_fills: int) -> Remark:
     Parameters
     ----------
     most_fills : int
-        How many fills came of the account with the most fills.
+        The number of fills that came of one account: of the account with the most fills.
     """
     words = "some may be missing: the fills of some very active accounts are not complete"
     if most_fills < _VERY_ACTIVE:
@@ -298,7 +298,7 @@ def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> list[Rem
     until_ms : int
         Up to when the history is complete.
     end_ms : int or None
-        Up to when it was requested; None for all there is.
+        The end of the requested range; None if the request has no end.
     now_ms : int
         The present of the archive.
     """
@@ -308,7 +308,7 @@ def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> list[Rem
         f"the archive has this history up to {to_iso(until_ms)} only, and its present is "
         f"{to_iso(now_ms)}; refresh the archive to get the rows in between"
     )
-    # Histories that are refreshed one after the other are minutes apart.
+    # A refresh of many histories takes minutes, so their ends differ by minutes without a gap.
     return [Remark(words, now_ms - until_ms > HOUR)]
 
 
@@ -329,7 +329,8 @@ def name_remarks(
         What a local service contains; empty for any other service. Only a simulated world, which
         has a seed, lists every name: recordings and archives have rows of further names.
     is_empty : bool
-        Whether no row came. An account has a state, all of it 0, also on a dex that does not exist.
+        Whether no row came. A state of an account is no evidence that a dex exists: for a dex that
+        does not exist, every amount of the state is 0.
     lists_markets : bool, default False
         Whether the answer lists the markets of a dex, so that it has rows if the dex exists.
     """

@@ -31,7 +31,7 @@ NOT_PERP: Final = r"^@|/|^#"
 COLLATERAL_TOKENS: Final[dict[int, str]] = {0: "USDC", 235: "USDE", 268: "USDT0", 360: "USDH"}
 """`collateral_token` of `tk.meta` (the index of a spot token) -> name in `fee_token`.
 
-docs/live_service.md, section 1."""
+docs/live_service.md, section 6."""
 
 
 def is_perp_coin(coin: str) -> bool:

@@ -45,29 +45,31 @@ def many(
     fetch : callable
         A fetch function.
     subjects : str or iterable of str
-        Values of its first parameter: addresses, coins or dexes. One text is a list of one.
+        Values of its first parameter: addresses, coins or dexes. One text counts as a list of one
+        subject.
     *arguments, **named
         The other arguments of the fetch function.
     executor : Executor or Dask Client, optional
         Where the calls run: threads, processes, or a cluster. By default eight threads that share
         the session, its connections and its budget. Other processes make a session like it, with
-        the key in *their* ``TOOLKIT_API_KEY``: a key is never sent. With ``points_per_minute`` all
-        processes of one machine share one budget.
+        the key in *their* ``TOOLKIT_API_KEY``: a key is never sent to a worker. With
+        ``points_per_minute`` all processes of one machine share one budget.
     on_error : {"raise", "warn"}, default "raise"
         If subjects failed: raise `Incomplete` with the rows of the others, or warn and return
         these rows; their provenance then says ``complete: no`` and why each subject ``failed``.
     resume : DataFrame or tuple or exception, optional
         The result of an earlier, unfinished call: its frame, also one read back from Parquet, or
         the `Incomplete` or `KeyboardInterrupt` that it raised. Only the subjects that are missing
-        there are fetched; their rows follow those of the earlier call.
+        in it are fetched; their rows follow those of the earlier call.
 
     Returns
     -------
     DataFrame, or named tuple of DataFrame
-        What `fetch` returns, with the rows of all subjects in the order of `subjects`. A first
-        column names the subject: `user`, `builder`, `validator`, `coin` or `dex`, as in the fetch
-        function; it is `account` if the rows have another address in a column of that name. The
-        certificates are summed in provenance.
+        What `fetch` returns, with the rows of all subjects in the order of `subjects`; after
+        `resume` the rows of the earlier call come first. A first column names the subject: `user`,
+        `builder`, `validator`, `coin` or `dex`, as in the fetch function. If the rows already have
+        another address in a column of that name, the first column is `account`. The certificates
+        are summed in provenance.
 
     Raises
     ------

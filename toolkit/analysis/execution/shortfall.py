@@ -154,7 +154,7 @@ def shortfall(
     - opportunity = -s * (S - F) * (e - d)
     - fees = -sum(fee)
 
-    Their sum is ``s * sum(sz * (e - px)) - fees - s * S * (e - d)``. The decision is the time of
+    Their sum is ``s * sum(sz * (e - px)) + fees - s * S * (e - d)``. The decision is the time of
     placing, or of triggering for trigger orders. If the order is filled in the same millisecond,
     its price is from before: quotes of the tape would contain the fill itself. Rejected orders and
     triggers that never fired are left out. The slices of a TWAP are one order of kind ``twap``: its

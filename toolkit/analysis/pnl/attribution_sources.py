@@ -91,8 +91,8 @@ def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple
 def _fill_fees(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     """Return the fee and its parts; 0 if they are missing.
 
-    If the fee is missing, its parts count as 0, too. Otherwise the remaining fee would be a rebate
-    of their size.
+    If the fee is missing, its parts count as 0, too. Otherwise fee minus parts would be negative
+    and would look like a rebate.
     """
     found = {f"_{fee}": columns.column_or_zero(fee, have, kind) for fee in FILL_FEES}
     unknown, zero = _is_missing("fee", kind), columns.zero_literal(kind)
@@ -101,7 +101,12 @@ def _fill_fees(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
 
 
 def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> Frame:
-    """Add `_token`, the token of a fill's fee, and whether it is USDC, bought or another one."""
+    """Add `_token`, the token of a fill's fee, and flags for what it is.
+
+    - ``_cash``: it is USDC
+    - ``_bought``: it is the bought token of a spot fill
+    - ``_other``: it is another token, and the fill is not one of a native perp
+    """
     if "fee_token" not in have and not rates.dexes:
         return frame
     token = nw.col("fee_token") if "fee_token" in have else nw.lit(None).cast(nw.String())
@@ -119,7 +124,11 @@ def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> F
 
 
 def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
-    """Convert closed PnL and fees to USD; amounts without a price become 0 and are counted."""
+    """Convert closed PnL and fees to USD.
+
+    Without a price, the fee of a native perp becomes 0, and other amounts count at par. The fills
+    of both kinds are counted (`_unpriced`, `_at_par`).
+    """
     in_cost = usd_values.at_fill_price(nw.col("_fee"), nw.col("_bought"), kind)
     token, other = nw.col("_token"), nw.col("_other")
     lost = ~(nw.col("_cash") | nw.col("_bought") | other)
@@ -198,7 +207,10 @@ def _is_missing(name: str, kind: Numbers) -> nw.Expr:
 def measure_funding(
     native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts, rates: TokenRates
 ) -> Frame:
-    """Return the keys and measures of each payment; those not `_inside` are separate."""
+    """Return the keys and measures of each payment.
+
+    Payments outside the time range of the fills (not `_inside`) count in separate columns.
+    """
     frame = columns.open_table(native, "funding")
     columns.require_columns(frame, ["coin", "time", "usdc", *grouping.own_columns(keys)], "funding")
     _check_same_kind(kind, columns.number_kind(frame, ["usdc"], "funding", kind), "funding")
@@ -257,7 +269,7 @@ def measure_ledger(
 def measure_positions(
     positions: tuple[Any, Any], keys: Sequence[str], kind: Numbers, whose: Accounts
 ) -> list[Frame]:
-    """Return the unrealised PnL of the last positions, and minus that of the first ones."""
+    """Return the unrealised PnL of the last positions, and that of the first positions times -1."""
     made = []
     for native, ends in zip(positions, (False, True), strict=True):
         if native is None:
@@ -306,7 +318,8 @@ def _select_measures(
     whole = {n: measures[n].cast(nw.Int64()) for n in COUNTS if n in measures}
     money = {n: measures[n].cast(number) for n in SUMMED if n in measures}
     volume = {n: measures[n].cast(nw.Float64()) for n in measures if n == "volume"}
-    # Constants alone would have one row; the anchor column has the number of rows.
+    # A selection of constants alone has one row. With a column of the frame, it has as many rows as
+    # the frame.
     made = frame.select(*keys, _anchor=nw.col(anchor), **whole, **volume, **money)
     return made.select(*keys, *whole, *volume, *money)
 
