@@ -1,6 +1,7 @@
 """The closed PnL of perp fills, by the exchange's own rule, in whole numbers.
 
-The rule (clarifications, "How the exchange accounts"), from a flat start:
+The rule, from a flat start (nearly all recorded fills agree with it; docs/accounting.md, "The check
+against the exchange", shows how to check fills):
 
 - the account has a signed size, and an exact entry notional N of its absolute value q;
 - opening adds px * sz to N and closes nothing;

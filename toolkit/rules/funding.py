@@ -1,6 +1,7 @@
 """Funding payments: usdc = -szi * oracle price * rate, in millionths of a USD.
 
-Source: clarifications, "How the exchange accounts".
+Source: the exchange's public documentation and recorded payments. For rows that sum several
+payments see docs/live_service.md, section 5.
 """
 
 from typing import Any, Final

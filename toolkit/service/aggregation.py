@@ -1,7 +1,7 @@
 """Aggregation of fills (`aggregateByTime`): the partial fills of one order become one row.
 
-Clarifications, "Small decisions". Fills of a crossing order are one row if oid, coin, side and
-time are the same. Fills of a resting order are one row only within one transaction.
+Fills of a crossing order are one row if oid, coin, side and time are the same. Fills of a resting
+order are one row only within one transaction.
 """
 
 from collections.abc import Iterable, Sequence

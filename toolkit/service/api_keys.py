@@ -1,6 +1,6 @@
 """API keys, their add-ons and their points.
 
-Specification, "Authentication"; clarifications, "Keys".
+Specification, "Authentication". A key may be in either of its two headers.
 """
 
 import base64
@@ -225,7 +225,8 @@ def _hash_secret(secret: str) -> bytes:
 
 def _read_secret(headers: Mapping[str, str]) -> str:
     """Return the key in the headers of a request; empty if there is none."""
-    # Decided in the clarifications: both headers are accepted, and Bearer has priority.
+    # The specification leaves open when X-API-Key is accepted. Here both headers are accepted, and
+    # Bearer has priority.
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return secret.strip()

@@ -59,8 +59,8 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
 
     Notes
     -----
-    Clarifications, "How the exchange accounts"; docs/live_service.md, section 5, for ``n_samples``;
-    `toolkit.rules.funding.implied_range` is the range of one payment.
+    A payment is ``-szi * oracle price * rate`` (`toolkit.rules.funding`). The range of one payment
+    is `toolkit.rules.funding.implied_range`. For ``n_samples`` see docs/live_service.md, section 5.
 
     Examples
     --------

@@ -88,10 +88,11 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     -----
     The rule: an exact entry notional grows by px * sz when a fill opens, and shrinks by the closed
     share when a fill closes. The entry price is notional / size, **truncated** to 6 - szDecimals
-    decimals (clarifications, "How the exchange accounts"). Spot and outcome tokens have an average
-    cost that is not truncated; a negative gap leaves at this cost, a positive gap has an unknown
-    cost (docs/live_service.md, sections 3 and 7). A lazy frame is read a few accounts
-    at a time. Repeated rows count once.
+    decimals; `tk.pnl.audit` checks this rule with the closed PnL of the fills (docs/accounting.md,
+    "The check against the exchange"). Spot and outcome tokens have an average cost that is not
+    truncated; tokens of a negative gap leave at this cost, tokens of a positive gap have an unknown
+    cost (docs/live_service.md, sections 3 and 7). A lazy frame is read a few accounts at a time.
+    Repeated rows count once.
 
     Examples
     --------

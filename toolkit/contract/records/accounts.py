@@ -165,7 +165,11 @@ class LendPosition(Record, kw_only=True):
 
 
 class TokenState(Record, kw_only=True):
-    """A user's borrow/lend position in one token. Clarifications, "borrow/lend state"."""
+    """A user's borrow/lend position in one token.
+
+    The specification does not show its fields; they come from public documentation
+    and recorded answers.
+    """
 
     borrow: Annotated[LendPosition, NESTED("borrowed", prefix="borrow_")]
     supply: Annotated[LendPosition, NESTED("supplied", prefix="supply_")]

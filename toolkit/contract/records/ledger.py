@@ -1,6 +1,7 @@
 """Ledger updates and funding payments. Specification, "Non-funding ledger update", "Funding row".
 
-`DELTA_FIELDS` lists the fields of each type of delta (clarifications, "ledger deltas").
+`DELTA_FIELDS` lists the fields of each type of delta. The specification does not show which fields
+a type has; they come from public documentation and recorded answers.
 """
 
 from typing import Annotated, Final

@@ -93,8 +93,8 @@ class PerpAsset(Record, kw_only=True):
     name: Annotated[str, COIN("name of the market", key=True)]
     sz_decimals: Annotated[int, COUNT("decimal places of sizes")]
     max_leverage: Annotated[int, COUNT("maximum leverage")]
-    # Null and absent mean false (clarifications: it is left out when false), so this column is
-    # never missing. The live service writes null where it no longer sets this deprecated field.
+    # Null and absent mean false (docs/live_service.md, section 1), so this column is never
+    # missing. The live service writes null where it no longer sets this deprecated field.
     only_isolated: Annotated[bool, FLAG("whether only isolated margin is allowed")] = False
     margin_table_id: Annotated[
         Whole, ID("margin table; below 50: one tier with that leverage", beyond=4)
@@ -164,7 +164,11 @@ class MarginTierRow(Record, kw_only=True):
 
 
 class AssetContext(Record, kw_only=True):
-    """The market state of one perpetual. Clarifications, "metaAndAssetCtxs"."""
+    """The market state of one perpetual.
+
+    The specification does not show its fields; they come from public documentation
+    and recorded answers.
+    """
 
     funding: Annotated[str, RATE("current hourly funding rate")]
     open_interest: Annotated[str, SIZE("open interest")]
