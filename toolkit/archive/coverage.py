@@ -1,9 +1,9 @@
-"""Coverage: what was pulled of each series, and which ranges are proved complete.
+"""Coverage: what was pulled of each series, and its complete ranges.
 
 Each refresh adds one entry to the refresh log (the table ``pulls``): the range that it pulled, the
 ranges in which rows contradict each other, its runs, and how many rows there were afterwards.
-Pulled ranges without contradictions are proved complete: they are the coverage. Fewer rows than the
-refresh log counts mean that rows were lost.
+Pulled ranges without contradictions are the complete ranges: they are the coverage. Fewer rows than
+the refresh log counts mean that rows were lost.
 
 The rows of a run follow each other without a gap. `toolkit.archive.runs` continues them.
 """
@@ -268,7 +268,7 @@ def contradictory_ranges(entries: LogEntries) -> list[TimeRange]:
 
 
 def count_gaps(covered: Sequence[TimeRange], span: Mapping[str, Any]) -> int:
-    """Return how many time ranges up to the last row are not proved complete.
+    """Return the number of gaps: time ranges up to the last row that are in no complete range.
 
     `covered` are the complete ranges of a series. `span` has the times of its ``first`` and
     ``last`` row; None if it has no rows.

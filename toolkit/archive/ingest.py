@@ -134,7 +134,7 @@ class RowBlock:
     def texts_after_run(self, run: Run, proved_until: int) -> list[bytes]:
         """Return the rows that the last run of the series, which has rows, does not have yet.
 
-        The run is proved complete up to the time `proved_until`.
+        The run is complete up to the time `proved_until`.
 
         Raises
         ------

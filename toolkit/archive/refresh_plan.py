@@ -1,12 +1,12 @@
 """Which accounts changed since their last refresh: one snapshot instead of a request for each.
 
-A snapshot has the value and the notionals of every account. Its cash is the value less the long
-positions plus the short ones. Prices do not change it. A perp fill, a funding payment and a
-transfer into or out of this value do. So an account needs no request if its cash is the same in the
-latest snapshot and in one that is older than the end of its covered range. `Archive.plan_refresh`
-says what a snapshot cannot show. This cannot make an archive claim too much: the covered range of
-an account without a refresh does not grow, and its next refresh fetches every row from the end of
-this range.
+A snapshot has the value and the notionals of every account. The cash of an account is its value
+less its long positions plus its short positions. A change of prices does not change the cash. A
+perp fill, a funding payment, and a transfer into or out of the account value change it. So an
+account needs no request if its cash is the same in the latest snapshot and in one that is older
+than the end of its covered range. `Archive.plan_refresh` says what a snapshot cannot show. If a
+change is not noticed, the archive still states a correct range: the covered range of an account
+without a refresh does not grow, and its next refresh fetches every row from the end of this range.
 """
 
 import json
@@ -95,7 +95,7 @@ def make_refresh_plan(
         users = sorted(subject for _, subject in log)
     snapshots = _Snapshots(tables)
     rows: list[tuple[str, str, int | None]] = []
-    pairs: dict[int, list[str]] = {}  # an earlier snapshot -> the accounts that it is compared for
+    pairs: dict[int, list[str]] = {}  # an earlier snapshot -> the accounts to compare in it
     for user in dict.fromkeys(user.lower() for user in users):
         ranges = complete_ranges(log.get((operation.type, user), []))
         until = ranges[-1][1] if ranges else None
@@ -126,7 +126,10 @@ def make_refresh_plan(
 def _known_reason(
     ranges: Sequence[tuple[int, int]], start_ms: int | None, earlier: int | None
 ) -> str:
-    """Return why an account needs a refresh whatever the snapshots show; else an empty text."""
+    """Return why an account needs a refresh, if this is known without a comparison of snapshots.
+
+    Otherwise return an empty text.
+    """
     if not ranges:
         return "nothing is archived"
     if len(ranges) > 1 or (start_ms is not None and start_ms < ranges[0][0]):
@@ -144,9 +147,9 @@ class _Snapshots:
         self._cash = cache(self._read_cash)
 
     def last_before(self, until: int | None) -> int | None:
-        """Return when the last snapshot was fetched that was fetched up to a time.
+        """Return the fetch time of the last snapshot that was fetched at or before a time.
 
-        A snapshot is older than the moment when it was fetched, so that this is on the safe side.
+        The state in a snapshot is older than its fetch time, so it is also from before `until`.
         """
         place = 0 if until is None else bisect_right(self._times, until)
         return self._times[place - 1] if place else None

@@ -3,7 +3,7 @@
 The words of this package:
 
 - A *subject* is the account, builder, or coin and amount that a history belongs to.
-- *Coverage* is the time ranges of a history that are proved complete.
+- *Coverage* is the complete ranges of a history.
 - A service states the *completeness* of an answer in headers.
 - A *remark* is a sentence about data that the service cannot have.
 - A *certificate* is the counts and the evidence that a pull is complete.

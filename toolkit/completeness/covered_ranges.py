@@ -1,4 +1,4 @@
-"""Coverage: the time ranges of a history that are proved complete.
+"""Coverage: the complete ranges of a history.
 
 A time range is a pair of Unix milliseconds, both ends inclusive. An archive and a service that
 serves an archive decide by the same functions whether a request is covered.

@@ -1,13 +1,14 @@
 """Position chains: a fill starts from the position that the fill before it left.
 
-The next start is the start plus the signed size; a spot buy pays its fee in the bought token. Of
-perps, a gap in a chain proves that fills are missing. Tokens of spot and outcome markets also move
-without a fill, so a gap there may be a transfer (docs/live_service.md, section 3).
+The next fill must start at the start plus the signed size. A spot buy ends lower by its fee, which
+is paid in the bought token. In perps, a gap in a chain proves that fills are missing. Tokens of
+spot and outcome markets also move without a fill, so a gap there may be a transfer
+(docs/live_service.md, section 3).
 
 The order of fills in one millisecond (a tie) is not known. If the given order is no chain, the
-fills of a tie count as edges of a graph from start to end. A start that is no end of another fill
-begins a path. One path passes all of them if no fill is missing. If an account trades with itself,
-both fills start from the same position and cancel each other.
+fills of a tie count as edges of a graph from start to end. If no fill is missing, one path goes
+through all edges. A path begins at a start at which no other fill ends. If an account trades with
+itself, both fills start from the same position and cancel each other.
 """
 
 import itertools
@@ -141,7 +142,8 @@ class PositionChains:
         before = self._ends.shift(chain, start + change)
         time_before = self._times.shift(chain, fills.time[order].astype(np.float64))
         distance = np.abs(start - before)
-        if not np.any(distance > _PERP_UNIT / 2):  # NaN, where nothing is known, is not larger
+        # NaN means an unknown position; the comparison is then false.
+        if not np.any(distance > _PERP_UNIT / 2):
             return []
         differs = distance > _PERP_UNIT / 2 + _NOISE * np.maximum(np.abs(start), np.abs(change))
         breaks: list[ChainBreak] = []
@@ -161,9 +163,10 @@ class PositionChains:
 
 
 def _time_before(fills: PositionColumns, row: int, times: Floats) -> int:
-    """Return the last time of a chain before the tie of a row, or that of the row if none is known.
+    """Return the time of the last fill of the chain before the tie of this row.
 
-    `times` has the time of the fill before each row, which may be of the same tie.
+    If there is none, return the time of the row. `times` has the time of the fill before each row,
+    which may be in the same tie.
     """
     is_tie = (fills.chain == fills.chain[row]) & (fills.time == fills.time[row])
     before = float(times[np.flatnonzero(is_tie)[0]])
@@ -238,7 +241,10 @@ def _without_own_trades(fills: PositionColumns, tie: Sequence[int]) -> list[int]
 def _match_edges(
     edges: Sequence[Edge], before: int | None
 ) -> tuple[list[tuple[int, int]], int | None]:
-    """Return the rows whose start no end explains, each with the expected position, and the end.
+    """Match the starts of the fills of a tie with their ends.
+
+    Return two values: the fills that start where no other fill ends (and not at `before`), each
+    with the expected position; and the position after the tie, None if it is not known.
 
     Parameters
     ----------
@@ -258,7 +264,7 @@ def _match_edges(
     if before in starts:
         starts.remove(before)
     elif not starts and all(start != before for _, start, _ in edges):
-        starts = [edges[0][1]]  # the fills return to their first position, which is another one
+        starts = [edges[0][1]]  # the fills return to their first position, but `before` is not it
         before_round, before = before, edges[0][1]
         return list(_explain_starts(edges, starts, before_round)), before
     after = before if not ends else ends[0] if len(ends) == 1 else None

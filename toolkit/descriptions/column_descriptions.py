@@ -1,4 +1,4 @@
-"""Words for the columns of results, read from the docstrings of the analysis helpers."""
+"""Unit and meaning of the columns of results, read from the docstrings of the analysis helpers."""
 
 import functools
 import inspect
@@ -65,7 +65,7 @@ class ColumnWords(NamedTuple):
 
 
 def find_words(known: Mapping[str, ColumnWords], name: str) -> ColumnWords:
-    """Return the words of a column or a figure.
+    """Return unit and meaning of a column or a figure.
 
     A family of names has one entry, with N for the number: ``qN`` describes q10 and q90.
 
@@ -84,9 +84,9 @@ def find_words(known: Mapping[str, ColumnWords], name: str) -> ColumnWords:
 
 @functools.cache
 def estimate_columns(estimate: type) -> Mapping[str, Mapping[str, ColumnWords]]:
-    """Return the words of the columns of each frame of an estimate, from its class's docstring.
+    """Read the docstring of the estimate's class. Return unit and meaning of each column, by frame.
 
-    The words of ``params`` include those of its figures, by the name of the figure.
+    The entry ``params`` also has unit and meaning of each figure, by the name of the figure.
     """
     attributes = _FRAME.findall((inspect.getdoc(estimate) or "") + "\n")
     return {name: parse_columns(text) for name, text in attributes}
@@ -103,7 +103,7 @@ def returned_class(helper: str) -> type | None:
 
 @functools.cache
 def returned_columns(helper: str) -> Mapping[str, ColumnWords]:
-    """Return the words of the columns in the Returns section of a helper's docstring."""
+    """Return unit and meaning of the columns in the Returns section of a helper's docstring."""
     topic, _, name = helper.partition(".")
     found = _RETURNS.search(inspect.getdoc(getattr(_TOPICS[topic], name)) or "")
     return parse_columns(found[1]) if found else {}
@@ -153,7 +153,7 @@ _UNIT_IN_WORDS: Final = (
 
 
 def parse_columns(text: str) -> dict[str, ColumnWords]:
-    r"""Return the words of the columns that the description of a frame lists.
+    r"""Return unit and meaning of the columns that the description of a frame lists.
 
     A list item describes one column: its name, perhaps its dtype, a colon, and the sentence. The
     unit is taken from the name of the column, such as ``cost_bps``, or else from the sentence.

@@ -68,8 +68,8 @@ def builder_orders_by_time(
 
     Notes
     -----
-    `builder_fee` is in basis points. `sz` is the size that is still open, `orig_sz` the ordered
-    size.
+    `builder_fee` is in basis points (in fills it is an amount). `sz` is the size that is still
+    open, `orig_sz` the ordered size.
 
     Examples
     --------
@@ -132,8 +132,8 @@ def historical_orders(
 
     Notes
     -----
-    `builder_fee` is in basis points. `sz` is the size that is still open, `orig_sz` the ordered
-    size.
+    `builder_fee` is in basis points (in fills it is an amount). `sz` is the size that is still
+    open, `orig_sz` the ordered size.
 
     Examples
     --------

@@ -557,10 +557,10 @@ _subject_call: ContextVar[_SubjectCall | None] = ContextVar("subject_call", defa
 def subject_call(stop: threading.Event, turn: "threading.Lock | None" = None) -> Iterator[None]:
     """Let the calls of this thread work for `tk.many`.
 
-    They issue no warning and show no bar: `tk.many` does it for all. Once `stop` is set, they end
-    at the next page. `turn` is a lock of all threads: many of them wait for answers at once, but
-    only its holder works on an answer. Threads that compete for Python's lock need 1.3 to 1.6
-    times the processor time.
+    They issue no warning and show no bar: `tk.many` does it for all. Once `stop` is set, they stop
+    after their current page. `turn` is a lock of all threads: many of them wait for answers at
+    once, but only its holder works on an answer. Threads that compete for Python's lock need 1.3 to
+    1.6 times the processor time.
     """
     token = _subject_call.set(_SubjectCall(stop, turn))
     try:

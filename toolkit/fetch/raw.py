@@ -22,7 +22,7 @@ __all__ = ["info", "raw"]
 
 @publish_as("toolkit")
 def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> object:
-    """Return the first page of an answer as parsed JSON, without columns.
+    """Return the first page as parsed JSON.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ class ClusterClient(Protocol):
 class Workers:
     """Run functions on an executor. Each call gets the session as the argument `session`.
 
-    Threads share the session. Other processes make a session like it, without the key. At the end
-    of the `with` block, running threads end at the next page.
+    Threads share the session. Other processes make a session like it, without the key. After the
+    `with` block, threads that still run stop after their current page.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Workers:
     Attributes
     ----------
     stop : threading.Event
-        Once it is set, calls in threads end at the next page.
+        Once it is set, calls in threads stop after their current page.
     fatal_error : ToolkitError or None
         An error of a call in a thread that every other call would have, too. No further call
         begins.
@@ -74,8 +74,8 @@ class Workers:
         Raises
         ------
         Incomplete
-            If the executor refuses the call, or returns something else than a new future. A known
-            one would give two calls the same result.
+            If the executor refuses the call, or if it does not return a new future. If it returned
+            the future of an earlier call, both calls would have the same result.
         """
         assert self._pool is not None
         try:

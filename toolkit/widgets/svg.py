@@ -64,7 +64,7 @@ def draw_svg(draw: Callable[..., Axes | Figure], *arguments: Any) -> str:
 
 
 def _use_colour_css_variables(svg: str) -> str:
-    """Replace the colours of the light theme, in which it was drawn, by CSS variables."""
+    """Replace the colours by CSS variables. The SVG was drawn in the colours of the light theme."""
     colours = themes.get_theme("light")
     for name in themes.COLOUR_NAMES:
         colour, variable = getattr(colours, name), f"var(--tk-{name})"
@@ -87,8 +87,8 @@ def _rename_ids(svg: str, names: dict[str, str]) -> str:
     return _USE.sub(lambda found: found[1] + names.get(found[2], found[2]), svg)
 
 
-_POINTS: Final = 72  # of an inch, the unit of an SVG of matplotlib
-_MAX_AREAS: Final = 300  # of one panel
+_POINTS: Final = 72  # points per inch; the SVG files of matplotlib have the unit point
+_MAX_AREAS: Final = 300  # in one panel
 _AMOUNT: Final = re.compile(r" [+\N{MINUS SIGN}]?[\d,.]+$")  # a label may end with its last value
 _MIN_BAR: Final = 4.0  # points: a bar of height 0 can be pointed at, too
 
@@ -141,7 +141,10 @@ def _bars(axes: Axes) -> Iterator[str]:
 
 
 def _series_name(axes: Axes, label: str) -> str:
-    """Return the label of a curve or of bars without its amount; else that of the axis."""
+    """Return the label of a curve or of bars, without the amount in it.
+
+    If there is no such label, return the label of the y axis.
+    """
     name = _AMOUNT.sub("", label)
     return axes.get_ylabel() if not name or name.startswith("_") else name
 

@@ -40,8 +40,10 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
         - ``mode``: account mode: ``"standard"``, ``"dex abstraction"``, ``"unified"``, ``"portfolio
           margin"``, or ``"mode 7"`` for an unknown one; missing if the frame has no mode.
         - ``value``: sum of the account's values, in USD; missing if one of them is missing.
-        - ``long``: notional of the long positions, in USD, positive; missing without that column.
-        - ``short``: notional of the short positions, in USD, positive; missing without that column.
+        - ``long``: notional of the long positions, in USD, positive; missing without the column
+          ``total_long_notional``.
+        - ``short``: notional of the short positions, in USD, positive; missing without the column
+          ``total_short_notional``.
 
     Raises
     ------
@@ -55,7 +57,7 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
     Unified and portfolio-margin accounts keep their equity in the spot wallet. A snapshot's
     ``account_value`` includes it, a clearinghouse state does not. ``pm_total_account_value``
     repeats the total on every row of an account, so it is never summed. Tokens other than USDC
-    count as USD. Repeated rows are the same money, and count once.
+    count at par. Repeated rows are the same money, and count once.
 
     Examples
     --------

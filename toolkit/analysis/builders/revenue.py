@@ -66,10 +66,11 @@ def revenue(
 
     Notes
     -----
-    `fee` contains the builder fee: do not add the two (clarifications, "How the exchange
-    accounts"). Conversions of outcome tokens are not trades, and are left out
-    (docs/live_service.md, section 7). Settlements, dust and netted vaults count, as in
-    `tk.pnl.attribution`. Spot buys pay the fee in the bought token, at the price of the fill.
+    `fee` contains the builder fee: do not add the two (docs/accounting.md, "From closed PnL to
+    net"). Conversions of outcome tokens are not trades, and are left out (docs/live_service.md,
+    section 7). Fills with the ``dir`` ``Settlement``, ``Spot Dust Conversion`` or ``Net Child
+    Vaults`` count, as in `tk.pnl.attribution`. If a spot buy pays the fee in the bought token, the
+    price of the fill converts it to USD.
 
     Examples
     --------

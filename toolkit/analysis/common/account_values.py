@@ -47,7 +47,7 @@ class OpenPosition(NamedTuple):
 
 
 class AccountValues(NamedTuple):
-    """Account values at one time, and open positions; None if these are not known."""
+    """Account values and open positions at one time; no positions (None) if they are not known."""
 
     worth: Mapping[str, AccountValue]
     held: Mapping[tuple[str, str], OpenPosition] | None
@@ -83,7 +83,7 @@ def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") 
 
 
 def refuse_batches(frame: pd.DataFrame, keys: Sequence[str], what: str) -> None:
-    """Raise if a frame has two batches of states: the first one would hide the newer one.
+    """Raise if a frame has two batches of states: only the first batch would count.
 
     Raise ValueError if rows with the same keys have different values, or if the rows of one account
     are from several times.

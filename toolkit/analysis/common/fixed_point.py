@@ -1,9 +1,9 @@
 """Exact arithmetic: number columns as integers in units of 10**-decimals.
 
-The decimals of the wire are float64 or Arrow decimals in a frame. A float64 that was parsed from a
-text of up to 15 digits returns this text (`repr`), so that it can be scaled exactly. numpy does
-this if the value is the nearest float of an integer divided by 10**decimals; `Decimal` does it for
-all other values.
+A frame has the decimal texts of the wire as float64 or as Arrow decimals. If a text has up to 15
+digits, the `repr` of its float64 is the same number, so the float can be scaled exactly. If a value
+equals an integer divided by 10**decimals in float64, numpy scales it. `Decimal` scales all other
+values.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from toolkit.errors import MissingColumns
 _WHOLE_FLOATS = 2.0**53
 _SCALE = 18
 _DIGITS = Context(prec=40)
-_USUAL = 10  # numpy tries up to so many decimals
+_USUAL = 10  # the most decimals that are tried with numpy; `Decimal` scales the other values
 
 Integers = list[int]
 

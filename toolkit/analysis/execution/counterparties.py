@@ -52,8 +52,8 @@ def counterparties(
     horizon : str or float, default "5m"
         Time after the trade at which the gain is measured.
     by : str or mapping of address to name, default "user"
-        What names the two sides: a column, such as ``user`` or ``builder``, or a name for each
-        address. Addresses without a name keep the address.
+        How the two sides are named: by a column, such as ``user`` or ``builder``, or by a name for
+        each address. Addresses without a name keep the address.
     cluster, level, draws, seed
         As for `markout`.
 
@@ -62,8 +62,8 @@ def counterparties(
     DataFrame
         pandas, the pair with the largest volume first:
 
-        - ``taker``: account that took; missing if that side is not in the frame, or has no name.
-        - ``maker``: account whose order rested; missing as for ``taker``.
+        - ``taker``: account of the taker; missing if that side is not in the frame, or has no name.
+        - ``maker``: account of the maker; missing as for ``taker``.
         - ``trades``: number of trades.
         - ``volume_usd``: volume of the trades, each counted once, in USD.
         - ``priced``: number of trades with a fresh price at the horizon.

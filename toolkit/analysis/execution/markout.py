@@ -89,17 +89,18 @@ def markout(
         ``coin, px, sz, side, time`` and the columns of `by` and `cluster` (pandas, Polars, DuckDB,
         PySpark). Repeated rows count once.
     prices : DataFrame, optional
-        ``coin`` (or ``name``), ``time`` and a price: archived asset contexts, each batch with its
-        time, or `quotes`. Without it `fills` must be the full tape of the market, and the prices
-        are the mids of its `quotes`. Prices of trades are refused, because each is a bid or an ask.
+        ``coin`` (or ``name``), ``time`` and a price: archived answers of `tk.meta_and_asset_ctxs`,
+        with a column ``time``, or `quotes`. Without it `fills` must be the full tape of the market,
+        and the prices are the mids of its `quotes`. Prices of trades are refused, because each is a
+        bid or an ask.
     horizons : list of str or float
         Times after the fill: text such as ``"5m"``, or seconds.
     price : str, optional
         Column of the price. By default the first of ``mid_px``, ``mark_px``, ``oracle_px`` that
         exists.
     max_age : str or float, default "60s"
-        Largest age of the price at that time; it must be from after the fill. Fills without such a
-        price count as ``missing``, not as 0.
+        How old the last price may be at the horizon. The price must be later than the fill. Fills
+        without such a price count as ``missing``, not as 0.
     by : str, list of str or None, default ("liquidity",)
         Groups, as for `fill_quality`.
     cluster : str, default "day"
@@ -111,9 +112,10 @@ def markout(
     Returns
     -------
     Markout
-        ``params`` has a row for each group and horizon: the sum of ``(price - px) * sz`` (with the
-        opposite sign for sells) over the sum of ``px * sz``, in basis points; ``usd`` is the sum.
-        Intervals are missing for fewer than two clusters.
+        ``params`` has a row for each group and horizon. ``estimate`` is the gain, the sum of
+        ``(price - px) * sz`` (with the opposite sign for sells), divided by the value traded, the
+        sum of ``px * sz``, in basis points; ``usd`` is the gain. Intervals are missing for fewer
+        than two clusters.
 
     Raises
     ------

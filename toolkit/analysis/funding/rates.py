@@ -54,9 +54,9 @@ def annualised(
     level, draws, seed
         Level of the intervals; number of resamples; seed of the resamples.
     interval_hours : float, optional
-        How many hours one payment is for: a rate of 8 hours is an eighth of it by the hour. By
-        default 1 hour; for rows before 2024, 8 hours, or less if the next row comes earlier
-        (docs/live_service.md, section 5).
+        How many hours one payment is for. A rate for 8 hours counts as 8 hourly rates of one
+        eighth. By default 1 hour; for rows before 2024, 8 hours, or less if the next row comes
+        earlier (docs/live_service.md, section 5).
 
     Returns
     -------

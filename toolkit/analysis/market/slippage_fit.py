@@ -126,10 +126,12 @@ def fit(
 ) -> SlippageFit:
     """Fit the cost of a market order by size: half spread + a * (Q / 100,000 USD)**k.
 
-    No sample is left out and none is made up. A sample has two decimals, so it is known to within
-    0.005 bps. A missing sample, for which the book was too thin, costs more than the smaller sizes
-    of the same book allow it to cost. The logarithm of the cost scatters around that of the curve
-    with standard deviation `sigma`; a, k and sigma maximise the likelihood.
+    Q is the size of the order in USD, a is the cost of 100,000 USD beyond the half spread in bps,
+    and k is the exponent of the size. The fit uses every sample and adds none. A sample has two
+    decimals, so it is known to within 0.005 bps. A sample is missing if the book was too thin. The
+    fit counts it as a lower bound: such an order costs at least what the smaller sizes of the same
+    book imply. The logarithm of the cost scatters around the logarithm of the curve with standard
+    deviation `sigma`; a, k and sigma maximise the likelihood.
 
     Parameters
     ----------
@@ -151,7 +153,7 @@ def fit(
     SlippageFit
         A curve for each coin and side. The intervals come from resampled days (UTC), since the
         samples of a book and of a day move together. They are missing for a single day or block,
-        and too short if days resemble each other for longer than `block_days`. Parameters are
+        and too narrow if days resemble each other for longer than `block_days`. Parameters are
         missing if fewer than two sizes have a value, or if the samples do not determine the slope:
         for example, if only the largest size costs more than the half spread.
 
@@ -170,10 +172,11 @@ def fit(
     the error of the fit, not of its form. Look at `misfit` in ``groups``. `cost` and `capacity` use
     the sampled means.
 
-    If the depth of a book grows with the distance to the power of p, the cost is Q**(1/p): k = 2/3
-    for p = 1.5. Sizes that the best price can fill cost the half spread, whatever the curve; k is
-    then an average over the sampled sizes. If a book ends, only a bound is known: with a quarter of
-    the samples missing, k came out up to 0.01 too low. Intervals: the score bootstrap of Kline and
+    If the depth of a book grows with the distance to the power of p, the cost grows with Q**(1/p):
+    k = 2/3 for p = 1.5. A size that the best price can fill costs the half spread, also if the
+    curve is higher there; k is then an average over the sampled sizes. If the book is too thin for
+    a size, only a lower bound of the cost is known. In a test with a quarter of the samples
+    missing, k was up to 0.01 too low. Intervals: the score bootstrap of Kline and
     Santos (2012) by day, or by circular blocks of days (Politis and Romano, 1992), expanded for few
     of them as by Hesterberg (2015). A market can be expensive or cheap for many days in a row: draw
     weeks (``block_days=7``) if there are enough of them. In 100 simulations of 120 days with an

@@ -28,8 +28,8 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
         As `tk.user_non_funding_ledger_updates` returns it, or `tk.many` of it, which adds the
         column ``account`` (pandas, Polars, DuckDB, PySpark; numbers float or exact).
     account : str, optional
-        The account of the ledger; of a ledger of several accounts only its rows count. By default
-        the column ``account``, or the address that the ledger was fetched for.
+        The account of the ledger. If the ledger has several accounts, only rows of this one count.
+        By default the column ``account``, or the address that the ledger was fetched for.
 
     Returns
     -------
@@ -54,8 +54,10 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
 
     Notes
     -----
-    A ``liquidation`` row moves nothing: the fills of the liquidation do. The clarifications,
-    "Ledger", state what each type moves. Its fees are a part of what leaves.
+    A ``liquidation`` row moves nothing: the fills of the liquidation do. The fees of an update are
+    included in the amount that leaves. The modules `toolkit.analysis.pnl.perp_flows` and
+    `toolkit.analysis.pnl.wallet_flows` have the rule of each type; docs/assumptions.md lists what
+    they assume.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Accounts with a story: gamblers who certainly lose at a certain time.
+"""Accounts with a story: gamblers who are sure to lose at a known time.
 
 Prices are drawn before anybody trades. A story can therefore look ahead for a price move that is
 large enough. The account opens at the largest leverage just before this move.
@@ -21,7 +21,7 @@ from toolkit.times import HOUR, MINUTE
 
 _LOOK_AHEAD_HOURS = 24
 _FIRST_HOUR = 3
-"""The first hour of a bet: before, some deposits are still to come."""
+"""The first hour at which a bet may begin. Earlier, some deposits have not arrived yet."""
 
 _LIQUIDATION_LOSS, _LARGEST_LOSS = 0.5, 0.9
 """Shares of the margin: a loss that leads to liquidation, and the largest loss of a bet."""
@@ -40,7 +40,9 @@ _PARTIAL_LOSS, _REMAINING_LOSS = (0.51, 0.56), 0.48
 """Shares of the margin: the loss at a partial liquidation, and the largest loss afterwards."""
 
 _SMALLEST_PARTIAL, _LARGEST_PARTIAL = 110_000, 190_000
-"""USD of a position that is liquidated in part: large enough for it, and in its first tier."""
+"""Smallest and largest size, in USD, of a position that is liquidated in part.
+
+Smaller positions are liquidated as a whole. Larger positions may leave the first margin tier."""
 
 _PIECES, _PIECE_MS, _BUILD_START, _BUILD_LEVERAGE = 60, 20 * MINUTE, 0.55, 4
 """Positions built piece by piece: number, interval, start as a share of history, leverage."""
@@ -135,7 +137,7 @@ def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list
 
 
 def _find_worst_loss(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
-    """Return the bet with the largest loss at its first margin check that finds too little.
+    """Return the bet with the largest loss at the first margin check that liquidates it.
 
     Returns: the loss as a share of the margin at the largest leverage, the perp, the hour and the
     side. The loss is smaller than the margin, so that the position is sold and not deleveraged.
@@ -160,8 +162,8 @@ def _find_worst_loss(coins: list[int], side: int, prices: Prices) -> tuple[float
 def _find_partial_loss(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
     """Return a bet that is liquidated in part once, and whose rest survives to the end.
 
-    It loses slightly too much at one margin check, and less than that at all later ones. The
-    result is as in `_find_worst_loss`.
+    At one margin check its loss is slightly too large, and at all later checks it is small enough.
+    The result is as in `_find_worst_loss`.
     """
     worst = (0.0, 0, 0, 1)
     for coin in coins:
