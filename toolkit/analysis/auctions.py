@@ -60,8 +60,8 @@ def decay(
         - ``per_hour``: change of the price in an hour, in gas, negative.
         - ``over``: whether the auction has ended.
         - ``of_start``: share of the start price that was paid; missing while the auction runs.
-        - ``premium``: share of the floor by which the paid price is above it; missing while the
-          auction runs or if the floor is not known.
+        - ``premium``: share by which the paid price exceeds the floor; missing while the auction
+          runs or if the floor is not known.
         - ``bought_at``: time at which the line was at the paid price, UTC; missing if nobody
           bought before the price reached the floor.
         - ``gas_time``: time at which the price is `gas` if nobody buys earlier, UTC; missing if
@@ -163,7 +163,7 @@ def _read_auctions(status: IntoFrame, at: Time | None, floor: float | None) -> p
     over = ~rows["end_gas"].isna()
     elapsed = (now - start).clip(lower=0.0).clip(upper=duration)
     running = rows["current_gas"].where(~over)
-    # At the very start every line passes the current price, so none follows from it.
+    # At the very start the lines to all floors have the same price, so it does not show the floor.
     end_price = floor_price(rows["start_gas"], running, elapsed.where(elapsed > 0), duration)
     auctions = pd.DataFrame(
         {

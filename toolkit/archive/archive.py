@@ -121,8 +121,8 @@ class Archive:
         Returns
         -------
         Refreshed
-            The number of new rows; ``history`` describes the data that the service does not have
-            for the range, or may not have. What a reader may not expect is also issued as a
+            The number of new rows; ``history`` has remarks about data that the service lacks for
+            the range, or may lack. A remark that the caller may not expect is also a
             `HistoryWarning`, as in fetching.
 
         Raises
@@ -153,8 +153,8 @@ class Archive:
     ) -> list[Refreshed]:
         """Refresh one operation for many accounts, builders, validators, coins or dexes.
 
-        The rows of many subjects share a commit, so thousands of them make few files. The state of
-        the archive is read once for all.
+        The rows of many subjects share a commit, so thousands of subjects make few files. The state
+        of the archive is read once for all subjects.
 
         Parameters
         ----------
@@ -225,13 +225,14 @@ class Archive:
     ) -> RefreshPlan:
         """Archive the latest account snapshot, and return which accounts need a refresh.
 
-        An account needs no refresh if its cash (its value less long positions plus short ones) is
-        the same in the latest snapshot and in one that is older than its archived range. Perp
-        fills, funding payments and transfers into or out of this value change it, prices do not.
-        If the value of an account has no spot balances, a snapshot does not show its spot fills
-        and its spot, staking and token transfers. Nor does it show changes that cancel: a position
-        that was opened and closed without a gain or a fee, a transfer into a subaccount and back,
-        or a transfer between two dexes of the account. Such transfers are rows of
+        The cash of an account is its value less its long positions plus its short positions. An
+        account needs no refresh if its cash is the same in the latest snapshot and in one that is
+        older than the end of its archived range. Perp fills, funding payments, and transfers into
+        or out of the account value change the cash; prices do not. If the value of an account
+        does not include its spot balances, a snapshot does not show its spot fills and its spot,
+        staking and token transfers. It also does not show changes that cancel each other: a
+        position that was opened and closed without a gain or a fee, a transfer into a subaccount
+        and back, or a transfer between two dexes of the account. Such transfers are rows of
         ``tk.user_non_funding_ledger_updates``, so a plan for it misses more than a plan for fills.
         If the plan does not select an account, its covered range does not grow, and its next
         refresh fetches these rows. So refresh all accounts from time to time.
@@ -274,9 +275,10 @@ class Archive:
         what : path or DataFrame
             A JSON file with ``request``, ``status`` and ``response``, or a folder of such files in
             the order of their names; they are archived unchanged. If a page may be cut, the range
-            before its last time counts as complete, and the next refresh fetches the rest. Or a
-            frame that a fetch function returned, or a Parquet file of such a frame: the texts of
-            its numbers are written anew, so ``numbers="text"`` is best. A folder may have both.
+            before its last time counts as complete, and the next refresh fetches the rest. It can
+            also be a frame that a fetch function returned, or a Parquet file of such a frame. The
+            texts of the frame's numbers are written anew, so ``numbers="text"`` is best. A folder
+            may have both kinds of files.
 
         Returns
         -------
@@ -313,9 +315,9 @@ class Archive:
     ) -> Ingested:
         """Append the rows of many accounts from Parquet files, such as a published bulk history.
 
-        The files state for every account all rows between `start` and `end`. The rows may be in
-        any order of accounts, and those of one account are in order. They are checked as a refresh
-        checks rows. A call that was interrupted can be repeated.
+        The files must have all rows of every account between `start` and `end`. The accounts may be
+        in any order, but the rows of one account must be in the order of its history. The rows are
+        checked in the same way as in a refresh. A call that was interrupted can be repeated.
 
         Parameters
         ----------
@@ -326,10 +328,10 @@ class Archive:
         start, end : Time
             The range that the files cover, both ends inclusive. Other rows are left out.
         columns : mapping of str to str, optional
-            The table of columns: our name -> name in the files. ``user`` (or the subject of the
-            operation) names the account. Columns that are not in it have our name or the name on
-            the wire, such as ``startPosition``. Numbers may be texts, floats or decimals; times
-            may be timestamps or Unix milliseconds.
+            Our name of a column -> its name in the files. ``user`` (or the subject of the
+            operation) names the account. A column that is not in the mapping has our name or the
+            name on the wire, such as ``startPosition``. Numbers may be texts, floats or decimals;
+            times may be timestamps or Unix milliseconds.
         source : str, optional
             The name of the source in provenance; by default the name of the file.
         progress : callable, optional
@@ -409,7 +411,7 @@ class Archive:
         DataFrame or tuple of DataFrame
             Columns, dtypes and order are exactly those of fetching. The provenance states whether
             the range is complete. If the history ends before the archive's present, ``history``
-            states that; if by more than an hour, a `HistoryWarning` is issued.
+            states that. If it ends more than an hour before, a `HistoryWarning` is issued.
 
         Raises
         ------
@@ -470,7 +472,8 @@ class Archive:
             A table (``fills``, ``funding``, ``ledger``, ``orders``, ``slippage``), its record, or
             ``answers`` or ``pulls``.
         operation : str or callable, optional
-            Only rows of this operation. A fill that two operations returned is there twice.
+            Only rows of this operation. If two operations returned the same fill, the table has it
+            twice.
         subject : str, optional
             Only rows of this account, builder, or ``"<coin> <amount>"``.
         start, end : Time, optional
@@ -521,20 +524,21 @@ class Archive:
         -------
         DataFrame
             One row per table, operation and subject: ``rows``; ``first`` and ``last``, the times
-            of rows; ``covered_from`` and ``covered_until``, the range that is proved complete;
-            ``gaps``, the number of ranges in between that are not proved complete; ``version`` of
-            the table; ``bytes`` of its files, in proportion to the rows.
+            of rows; ``covered_from`` and ``covered_until``, the start of the first and the end of
+            the last complete range; ``gaps``, the number of time ranges between the complete
+            ranges, and before or after them if there are rows; ``version`` of the table; ``bytes``
+            of its files, in proportion to the rows.
         """
         return summarize_series(self.tables.pin_versions())
 
     def verify(self, *, progress: Callable[[int], object] | None = None) -> list[Finding]:
         """Read everything, and return what is wrong.
 
-        The files and rows must be those that were appended and logged. Each run must have its rows
-        once, and as many as its counter states. Columns must equal the texts of the rows. Then
-        position chains of perp fills, funding hours, the grid of slippage samples and duplicates
-        are checked, and for a freeze its digests. Rows are sorted in temporary files, so that the
-        memory grows more slowly than their number.
+        The files and rows must be those that were appended and logged. Each run must have each of
+        its rows once, and as many rows as its counter states. Columns must equal the texts of the
+        rows. Then position chains of perp fills, funding hours, the grid of slippage samples and
+        duplicates are checked, and for a freeze its digests. Rows are sorted in temporary files, so
+        that the memory grows more slowly than the number of rows.
 
         Parameters
         ----------
@@ -565,15 +569,15 @@ class Archive:
         Parameters
         ----------
         forget_after_hours : int, optional
-            Also remove files that neither the present version nor a freeze needs, if they have
-            not been needed for so many hours. A reader that takes longer would miss them.
+            Also remove files that neither the present version nor a freeze has needed for this
+            number of hours. Processes that read an older version for longer would miss them.
         progress : callable, optional
             Called with 1 for each table that is done.
 
         Returns
         -------
         int
-            How many fewer files there are.
+            By how many the number of files fell.
         """
         frozen, fewer = frozen_versions(self.tables), 0
         for name in self.tables.table_names():
@@ -655,7 +659,7 @@ def open(
     tables = ArchiveTables(location, storage_options)
     if frozen is None:
         hint = "" if Path(location).exists() else _freeze_hint(location)
-        # A folder may have such a name, but not beside the archive whose freeze it seems to be.
+        # A folder may have a name with `@`, unless the part before the `@` is an archive.
         if hint and ArchiveTables(location.rpartition("@")[0]).has_tables():
             raise missing_archive(location)
         return Archive(tables)
@@ -665,7 +669,7 @@ def open(
 
 
 def _freeze_hint(location: str) -> str:
-    """Return what to do if a path looks like an archive with something else than a freeze's id."""
+    """Return what to do if a path looks like ``<archive>@<id>``, but the id is no freeze's id."""
     folder, at, name = location.rpartition("@")
     if not at or "://" in location or not Path(folder).is_dir():
         return ""
@@ -691,7 +695,7 @@ def open_existing(path: str | Path) -> Archive:
 
 
 def missing_archive(location: str) -> ArchiveError:
-    """Return the error that no archive is in a location, with its whole path and what to do."""
+    """Return the error that a location has no archive, with its whole path and what to do."""
     place = location if "://" in location else Path(location).absolute()
     hint = _freeze_hint(location) or ". Check the path. `toolkit archive refresh` makes an archive"
     return ArchiveError(f"there is no archive in {place}{hint}")

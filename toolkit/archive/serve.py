@@ -1,4 +1,4 @@
-"""Serve an archive: its content as the `Sources` of a service, with what is proved complete.
+"""Serve an archive: its content as the `Sources` of a service, with its complete ranges.
 
 Several operations can show the same fill or order. Their rows become one record, in the order of
 execution.
@@ -67,8 +67,8 @@ def world_of(path: str | Path) -> tuple[Sources, WorldFacts]:
     tuple of Sources and dict
         The present of the sources is the latest time up to which anything was refreshed. The
         entry ``not_served`` of the summary lists operations whose archived answers
-        `Archive.frame` returns, and the service does not: the archive lacks the data from which
-        the exchange computed them.
+        `Archive.frame` returns, but the service does not return: the archive lacks the data from
+        which the exchange computed these answers.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def world_of(path: str | Path) -> tuple[Sources, WorldFacts]:
         table_spans = row_spans(tables, name)
         for pair in table_spans:
             series = Series(OPERATIONS[pair[0]], pair[1])
-            # Only pulled ranges are served: a service leaves out no row between its rows.
+            # Only rows of pulled ranges are served, because rows may be missing between others.
             pulled = pulled_ranges(log.get(pair, ()))
             texts = [text for bounds in pulled for text in read_texts(tables, series, *bounds)]
             HISTORY_READERS[name](content, series, texts)
@@ -185,7 +185,11 @@ def _make_sources(content: ArchiveContent, evidence: Evidence, now: int, label: 
 
 
 def _derive_approvals(content: ArchiveContent) -> Iterator[Approval]:
-    """Yield an approval before rows that a builder was shown, a revocation before other rows."""
+    """Yield the approvals and revocations that the returned rows imply.
+
+    An approval is before a user's rows that were returned for a builder; a revocation is before
+    rows of the user that were not.
+    """
     user_times: dict[str, set[int]] = defaultdict(set)
     for user, fills in content.fills.items():
         user_times[user].update(fill.time for fill in fills.values())
@@ -301,7 +305,7 @@ class _RowMerger:
     def add_row(
         self, rows: dict[EventId, Any], user: str, row: Any, transaction: tuple[int, int]
     ) -> None:
-        """Add a row, or the fields of it that the same row of another answer lacks."""
+        """Add a row. If another answer had the same row, add only the fields that it lacked."""
         event = self._event_of(row)
         # Equal rows of one answer are different events, so they are numbered.
         self._counts[user, event] += 1
@@ -319,10 +323,10 @@ def sort_by_execution(
     key: tuple[str, str],
     predecessors: Mapping[RowId, set[RowId]],
 ) -> list[tuple[str, Any]]:
-    """Return user and row in the order of execution, from user -> event -> row.
+    """Return the user and the row of each event, in the order of execution.
 
-    Rows are ordered by transaction, which the fields `key` identify, and within a transaction as
-    every answer returned them.
+    `rows` is user -> event -> row. Rows are ordered by transaction, which the fields `key`
+    identify, and within a transaction as every answer returned them.
     """
     transaction_of = operator.attrgetter(*key)
     transactions: dict[Any, dict[RowId, Any]] = defaultdict(dict)
@@ -406,7 +410,7 @@ HISTORY_READERS: Final[dict[str, HistoryReader]] = {
 
 
 def _is_of_user(operation: Operation) -> bool:
-    """Return whether a subject is an account. Else it is a builder, and each row has a user."""
+    """Return whether a subject is an account. Otherwise it is a builder, and rows have a user."""
     return "user" in operation.subject
 
 

@@ -215,7 +215,7 @@ def _ingest_bulk(
     columns: Sequence[str],
     source: str | None,
 ) -> "Ingested":
-    """Ingest bulk files with a count of rows; after an interrupt say how to continue."""
+    """Ingest bulk files, and show the number of rows. After an interrupt, say how to continue."""
     from toolkit.archive.schemas import find_operation
 
     start, end = times
@@ -414,7 +414,7 @@ def _refresh_all(
     *,
     as_json: bool,
 ) -> None:
-    """Refresh every subject, and print a line for each; other subjects go on after a failure.
+    """Refresh every subject, and print a line for each. A failure does not stop other subjects.
 
     No request is sent if an argument is wrong. An error that every subject would get ends the
     command at once, for example a refused key, a spent budget or a full disk.
@@ -426,7 +426,7 @@ def _refresh_all(
     calls: list[Call] = [(subject,) for subject in subjects] or [()]
     if subjects and operation.parameters and not is_repeatable(operation):
         calls = [(list(subjects),)]  # one request takes all of them
-    # Wrong arguments are found first, because the service's own time may cost a request.
+    # The arguments are checked first with the local time: `session.now_ms` may send a request.
     _check_calls(fetch, calls, arguments, time.time_ns() // 1_000_000)
     requests = _check_calls(fetch, calls, arguments, session.now_ms())
     if "seed" in (world := session.world or {}):  # a simulated exchange has no other names

@@ -10,7 +10,7 @@ Every answer states its source:
 
 A service that serves an archive also states how complete the answer is:
 
-- ``x-toolkit-incomplete``: why the answer is not proved complete, in percent-encoded words;
+- ``x-toolkit-incomplete``: why the answer may lack rows, in percent-encoded words;
 - ``x-toolkit-covered``: the complete time range of the history around the requested one, as two
   Unix milliseconds.
 """
@@ -42,7 +42,7 @@ _INCOMPLETE: Final = "x-toolkit-incomplete"
 _COVERED: Final = "x-toolkit-covered"
 _PLAIN: Final = " ,;:=()/"  # besides letters and digits, these are not percent-encoded
 _LONGEST_WRITTEN: Final = 600  # characters
-_LONGEST_READ: Final = 1_000  # characters, also of a service that is not ours
+_LONGEST_READ: Final = 1_000  # characters; other services may write longer headers
 _LONGEST_NAME: Final = 200  # characters
 _LONGEST_TIME: Final = 15  # digits of milliseconds; thirty thousand years
 _RANGE: Final = re.compile(r"(-?\d{1,13}),(-?\d{1,13})", re.ASCII)
@@ -55,7 +55,7 @@ class Completeness:
     Attributes
     ----------
     missing_reason : str
-        Why the answer is not proved complete; empty if the service states nothing.
+        Why the answer may lack rows; empty if the service states nothing.
     covered : tuple of (int, int) or None
         The complete time range of the history around the requested one, in Unix milliseconds;
         None if the service states nothing.

@@ -112,10 +112,10 @@ LIBERAL: Final = Deviations(is_open=True, is_lax=True)
 NO_DEVIATIONS: Final = Deviations()
 
 KNOWN_DEVIATIONS: Final[dict[Any, Deviations]] = {}
-"""A key of an operation's answers -> their deviations so far, as `learn_deviations` found them."""
+"""Key of an operation's answers -> the deviations of these answers that are known so far."""
 
 _lock: Final = threading.Lock()
-# Fields of this process that had a warning: the same field is on every page.
+# Fields of which this process has warned. Otherwise every page would warn of the same field again.
 _reported: Final[set[tuple[str, str]]] = set()
 
 
@@ -177,7 +177,7 @@ def report_missing(operation: str, field: str, *, beyond: bool = False) -> None:
 
 
 def report_unreadable(operation: str, field: str, value: object, kind: str) -> None:
-    """Warn of a value beyond the specification that is not of its kind, once for each field."""
+    """Warn of an illegal value of a field beyond the specification, once for each field."""
     _report(
         operation,
         f"{field}, unreadable",
@@ -202,7 +202,7 @@ def find_deviations(
 ) -> list[Deviation]:
     """Return the deviations of a decoded JSON answer from its annotation, each one once.
 
-    - ``is_readable``: whether a field beyond the specification can have a value
+    - ``is_readable``: returns whether a field beyond the specification can have a value
     - ``omits``: fields of the outermost record that the operation does not have
     """
     return list(dict.fromkeys(_deviations_in(annotation, value, "", is_readable, omits)))

@@ -15,8 +15,8 @@ def spot_pair_deploy_auction_status(
 ) -> pd.DataFrame:
     """Fetch the state of the auction for deploying a spot pair.
 
-    The gas price falls from `start_gas` over `duration_seconds`. The first to pay the current
-    price deploys the pair and ends the auction.
+    The gas price falls from `start_gas` over `duration_seconds`. The first account that pays the
+    current price deploys the pair and ends the auction.
 
     Costs 2 points a request.
 
@@ -54,8 +54,8 @@ def perp_deploy_auction_status(
 ) -> pd.DataFrame:
     """Fetch the state of the auction for deploying a perp.
 
-    The gas price falls from `start_gas` over `duration_seconds`. The first to pay the current
-    price deploys the perp and ends the auction.
+    The gas price falls from `start_gas` over `duration_seconds`. The first account that pays the
+    current price deploys the perp and ends the auction.
 
     Costs 2 points a request.
 
@@ -75,7 +75,7 @@ def perp_deploy_auction_status(
 
     Notes
     -----
-    `current_gas` is missing after the end of the auction, `end_gas` before it.
+    `current_gas` is missing after the end of the auction. `end_gas` is missing before the end.
 
     Examples
     --------

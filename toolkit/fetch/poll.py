@@ -39,9 +39,10 @@ def poll(
     every : str or int, default "15s"
         Time between two polls: text such as ``"30s"``, or whole milliseconds.
     rounds : int, optional
-        Number of polls; without end if not given.
+        Number of polls; by default polling does not end.
     wait : callable, optional
-        A function that waits some seconds; an ``Event.wait`` can be woken.
+        A function that waits for a number of seconds. With the ``wait`` of a `threading.Event`,
+        another thread can end the wait.
 
     Yields
     ------
@@ -99,9 +100,10 @@ def poll(
 
 
 class _CallLimiter:
-    """Keeps the expensive operation to its limit, counted in the time for which polling waits.
+    """Keeps the calls of the expensive operation within their limit.
 
-    That time is never longer than the time that the clock of the service counts.
+    It counts only the time for which polling waits. This time is never longer than the time on the
+    clock of the service.
     """
 
     def __init__(self, fetch: Callable[..., Any], session: Session | None) -> None:
@@ -114,7 +116,7 @@ class _CallLimiter:
         self._ages = deque(age + seconds for age in self._ages)
 
     def has_room(self) -> bool:
-        """Return whether one more call keeps to the limit."""
+        """Return whether one more call is within the limit."""
         if self.limit is None or not _is_limited(self._session):
             return True
         window = self.limit.seconds
@@ -127,7 +129,7 @@ class _CallLimiter:
 
 
 def _is_limited(session: Session | None) -> bool:
-    """Return whether the service counts calls; an answer may have stated that it is simulated."""
+    """Return whether the service limits calls; a service of simulated data does not."""
     session = current_session(session)
     is_unlimited = session.source.in_process or session.simulated
     return session.budget.per_minute is not None or not is_unlimited

@@ -15,7 +15,7 @@ from toolkit.plots.inputs import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _OPACITIES: Final = (1.0, 0.62, 0.36, 0.16)
-"""Of the rounds; the last is for all further rounds together."""
+"""The opacity of each round; the last one is for all further rounds together."""
 
 
 @overload
@@ -54,9 +54,9 @@ def cascade(
     Returns
     -------
     Figure or Axes
-        A new figure with both panels; or `ax`. Above: the final price change in percent, with
-        its interval, and a dashed line for the shock alone. Below:
-        the liquidated notional in USD, stacked by round.
+        A new figure with two panels; or `ax` with the upper one. The upper panel has the final
+        price change in percent, with its interval, and a dashed line for the shock alone. The lower
+        panel has the liquidated notional in USD, stacked by round.
 
     Examples
     --------

@@ -97,7 +97,7 @@ def _largest(rows: pd.DataFrame, side: str) -> list[str]:
 
 
 def _draw_gains(ax: Axes, theme: Theme, gains: Any, volumes: Any) -> None:
-    """Draw the cells; the shade of a gain and of a loss have the same scale."""
+    """Draw the cells; gains and losses have the same scale of shades."""
     style.style_axes(ax, theme)
     ax.grid(False)
     for spine in ax.spines.values():

@@ -143,8 +143,8 @@ def resilience(
     Returns
     -------
     Axes
-        Share of the lost depth that is back, over seconds since the shock: the median and the
-        band of four fifths of the shocks, the fitted curve, the half-life and its interval.
+        Share of the lost depth that is back, over seconds since the shock: the median, the band
+        that contains four fifths of the shocks, the fitted curve, the half-life and its interval.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from toolkit.reports.sentences import Headline
 from toolkit.times import to_iso
 
 FACTS: Final = "application/vnd.exchange-toolkit.facts+json"
-"""The MIME type of facts that a block has for the page and for the command line."""
+"""The MIME type of the facts of a block. The page and the command line read them."""
 
 
 class Block(Protocol):
@@ -30,7 +30,7 @@ class Block(Protocol):
 
 _LIBRARIES: Final = ("exchange-toolkit", "pandas", "numpy", "pyarrow", "narwhals", "matplotlib")
 _TIMES: Final = ("start", "end")
-_MAX_NAMES: Final = 12  # of a list that the page shows
+_MAX_NAMES: Final = 12  # the most names of a list that the page shows
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class Comparison:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """One row for each account, the highest net first; what is not known is missing."""
+        """One row for each account, the highest net first; unknown values are missing."""
         rows = [_account_row(wallet) for wallet in self.wallets]
         return pd.DataFrame(rows).sort_values(
             ["net", "user"], ascending=[False, True], ignore_index=True
@@ -153,7 +153,8 @@ def fetch_comparison(
 ) -> Comparison:
     """Fetch the frames of several accounts, and return the results of their comparison.
 
-    Raise ReportFailed if there are fewer than two accounts or more than 50, or no data of any.
+    Raise ReportFailed if there are fewer than two accounts or more than 50, or if no account has
+    data.
     """
     named = users if users is not None else _example_accounts(session)
     chosen = list(dict.fromkeys(user.lower() for user in named))
@@ -242,7 +243,7 @@ def list_summary(comparison: Comparison) -> list[Sentence]:
 
 
 def summarise_comparison(comparison: Comparison) -> Paragraph:
-    """Return what the accounts did in a few sentences."""
+    """Return a few sentences about what the accounts did."""
     return Paragraph(list_summary(comparison))
 
 
@@ -269,7 +270,7 @@ def list_rank_sentences(comparison: Comparison) -> list[Sentence]:
 
 
 def describe_ranks(comparison: Comparison) -> Paragraph:
-    """Return whether the accounts differ clearly in a few sentences."""
+    """Return a few sentences about whether the accounts differ clearly."""
     return Paragraph(list_rank_sentences(comparison))
 
 

@@ -70,7 +70,7 @@ _TRIPS: Final = (
     TextColumn("status", "closed by", lambda value: _CLOSED_BY[value], number=False),
 )
 _MAX_TRIPS: Final = 10
-_MIN_KNOWN: Final = 0.9  # of the hours of a curve with marks
+_MIN_KNOWN: Final = 0.9  # share of the hours of a curve that must have a known equity
 
 
 class WalletPerformance:
@@ -87,7 +87,11 @@ class WalletPerformance:
 
     @cached_property
     def curve(self) -> pd.DataFrame:
-        """The equity of each hour; empty if the rows do not begin with the account."""
+        """The equity of each hour.
+
+        It is empty if the rows do not begin at the start of the account's history, or if they do
+        not suffice for a curve.
+        """
         results, frames = self.results, self.results.frames
         known = not (results.fills_without_amounts or results.fills_without_position)
         if frames.start_ms > 0 or frames.fills.empty or frames.ledger.empty or not known:
@@ -122,7 +126,7 @@ class WalletPerformance:
 
     @cached_property
     def trips(self) -> pd.DataFrame:
-        """The complete round trips, those with the largest gain or loss first."""
+        """The complete round trips; trips with the largest gain or loss are first."""
         frames = self.results.frames
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (HistoryWarning, MissingAmounts))

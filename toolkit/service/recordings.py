@@ -1,4 +1,4 @@
-"""Recorded answers as `Sources`: the same handlers serve them as serve a simulated exchange.
+"""Recorded answers as `Sources`. The handlers that serve a simulated exchange also serve them.
 
 A recording is a JSON file with ``request``, ``status`` and ``response``. It contains an answer of
 the mirrored exchange API, including userFunding and l2Book, which are not in the specification.
@@ -204,7 +204,7 @@ def _add_orders(tables: _RecordedTables, request: Mapping[str, Any], rows: list[
 def _merge_recordings(before: list[R], more: list[R]) -> list[R]:
     """Return the rows of two recordings that may overlap.
 
-    A row occurs as often as in the recording that has more of it.
+    If both have a row, the result has it as often as the recording that has it more often.
     """
     counted = Counter(map(msgspec.json.encode, before))
     joined = list(before)

@@ -20,9 +20,9 @@ _log = logging.getLogger(__name__)
 class RequestQueue:
     """Requests that wait for a worker thread, by key.
 
-    The next request is always one of the key that has waited for its turn the longest, so a key
-    with many requests delays the others by one request at most. All methods are called on the
-    event loop, so they need no lock.
+    The keys take turns: the next request is from the key that has waited the longest. So a key with
+    many requests delays each other key by at most one request. All methods are called on the event
+    loop, so they need no lock.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ class RequestQueue:
     def add(self, key: str, compute: Callable[[], Any], deliver: Callable[[Any], None]) -> None:
         """Add a request of a key.
 
-        `compute` runs on a worker thread; `deliver` receives its result on the event loop, or None
-        if it failed.
+        `compute` runs on a worker thread. `deliver` receives its result on the event loop, or None
+        if `compute` raised an error.
         """
         self._waiting.setdefault(key, deque()).append((compute, deliver))
         self._start_next()
 
     def close(self) -> None:
-        """Drop the requests that wait, and end each thread after what it computes."""
+        """Drop the waiting requests. Each thread ends after its current request."""
         self._waiting.clear()
         for _ in range(self._workers):
             self._handed_over.put(None)

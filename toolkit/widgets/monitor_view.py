@@ -38,9 +38,9 @@ class ViewPart:
     """One of the two parts of the view.
 
     - ``rows``: rows of the market in the last good answer; None before the first one
-    - ``good_at``: time of that answer in Unix milliseconds
+    - ``good_at``: time of the last good answer in Unix milliseconds
     - ``problem``: message of the current error; empty without an error
-    - ``since``: time of the first of these errors in Unix milliseconds
+    - ``since``: time of the first error since the last good answer, in Unix milliseconds
     """
 
     rows: pd.DataFrame | None = None
@@ -97,7 +97,7 @@ class MonitorView:
 def monitor_view(
     request: MonitorRequest, fetch: Fetcher, now_ms: int, before: MonitorView | None = None
 ) -> MonitorView:
-    """Return the view of a request; a part that fails has the rows from before and a message.
+    """Return the view of a request. A part that fails keeps its former rows and has a message.
 
     - ``request``: the request
     - ``fetch``: fetches depth and TWAPs
@@ -204,7 +204,11 @@ def _percent_text(value: float) -> str:
 
 
 def _bar_writer(kind: str, most: float) -> Any:
-    """Return a writer of bars: half the value makes a bar shorter by a tenth."""
+    """Return a function that writes a bar.
+
+    The bar of `most` has the full length. If a value is half as large, its bar is shorter by a
+    tenth of the full length.
+    """
 
     def write(value: float) -> str:
         share = max(1 + math.log2(value / most) / 10, 0.0) if value > 0 else 0.0

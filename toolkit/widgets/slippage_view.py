@@ -54,7 +54,7 @@ class SlippageData:
 
     - ``start_ms``, ``end_ms``: the period, both ends inclusive
     - ``curve``: `tk.slippage.curve` of every size
-    - ``fit``: `tk.slippage.fit` of them
+    - ``fit``: `tk.slippage.fit` of the same samples
     """
 
     start_ms: int
@@ -160,7 +160,7 @@ def slippage_view(
     - ``request``: the request
     - ``fetch``: fetches the samples
     - ``now_ms``: the present, in Unix milliseconds
-    - ``market``: slippage of the same coin and period; nothing is fetched then
+    - ``market``: slippage of the same coin and period; if it is passed, nothing is fetched
 
     Raise ToolkitError if the samples cannot be fetched.
     """

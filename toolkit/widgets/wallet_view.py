@@ -31,7 +31,8 @@ class WalletRequest:
     - ``user``: address of the account
     - ``period``: length of the period, such as ``"30d"``
     - ``coin``, ``day``: one coin, one day (``"2025-09-28"``, UTC); None for all
-    - ``builders``: builders of the funding rows; None for those of the account's latest fills
+    - ``builders``: builders of the funding rows; None for the builders of the account's latest
+      fills
     """
 
     user: str
@@ -76,7 +77,7 @@ class AccountData:
 
     @cached_property
     def equity(self) -> pd.DataFrame | None:
-        """Its perp equity over the period; None if its state now is not known."""
+        """The perp equity of the account over the period; None if its present state is unknown."""
         if self.accounts is None or self.positions is None:
             return None
         curve: pd.DataFrame = pnl.carried_back(
@@ -98,7 +99,7 @@ class WalletView:
 
     - ``request``: the request
     - ``account``: the frames of the account
-    - ``earned``: `tk.pnl.attribution` of the chosen coin and day: one row, or none without any rows
+    - ``earned``: `tk.pnl.attribution` of the chosen coin and day: one row, or none without data
     - ``coins``, ``days``: the same by coin (of the chosen day) and by day (of the chosen coin)
     - ``hours``: the same by hour, of the chosen coin and day
     """
@@ -129,7 +130,7 @@ class WalletView:
         curve = self.account.equity
         if curve is None or self.request.coin is not None:
             return None
-        # Its points are at the ends of hours: the last one of a day is the next midnight.
+        # A point is at the end of its hour, so the last point of a day is at the next midnight.
         day = self.request.day
         return curve if day is None else curve[curve["time"].between(*_day_limits(day))]
 
@@ -148,7 +149,7 @@ def wallet_view(
     - ``request``: the request
     - ``fetch``: fetches the frames
     - ``now_ms``: the present, in Unix milliseconds
-    - ``account``: frames of the same account and period; nothing is fetched then
+    - ``account``: frames of the same account and period; if they are passed, nothing is fetched
 
     Raise ToolkitError if fills, ledger or funding cannot be fetched.
     """
@@ -219,7 +220,7 @@ def fetch_state(
 def period_limits(period: str, accounts: pd.DataFrame | None, now_ms: int) -> tuple[int, int]:
     """Return start and end of a period, in Unix milliseconds.
 
-    It ends at the time of the account values, so that no rows are between the two.
+    The period ends at the time of the account values, so that no row is later than they are.
     """
     end = now_ms if accounts is None or accounts.empty else to_ms(accounts["time"].max())
     return to_ms(period, now_ms=end), end

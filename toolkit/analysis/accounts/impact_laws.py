@@ -25,7 +25,7 @@ class ImpactLaws(NamedTuple):
     - ``a``, ``k`` (array of float, (1 + draws, coins, 2)): the estimate, then the resamples; NaN if
       not known
     - ``blocks``: number of days (or blocks of days) that were resampled
-    - ``source``: what the laws rest on
+    - ``source``: the data from which the laws were estimated, in words
     """
 
     a: Floats
@@ -72,7 +72,7 @@ def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaw
 
 
 def _depth_laws(depth: IntoFrame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
-    """Return laws through the depths within each distance: a regression of logarithms."""
+    """Return laws fitted to the depth within each distance, by a regression of logarithms."""
     rows = columns.pandas_columns(
         drop_repeated_rows(depth, "depth", "impact"), "impact",
         ("coin", "timestamp_ms", "bps", *_DEPTHS), ("dex",), ("bps", *_DEPTHS),
@@ -107,7 +107,7 @@ def _depth_laws(depth: IntoFrame, coins: list[str], draws: int, seed: int) -> Im
             with np.errstate(divide="ignore", invalid="ignore"):
                 spread = n * sxx - sx**2
                 slope = np.where(spread > 1e-9 * n * sxx, (n * sxy - sx * sy) / spread, np.nan)
-                # Deeper books further away: impact never falls with the size.
+                # The impact of a larger trade is never smaller.
                 slope = np.maximum(slope, 0.0)
                 a[:, place, number] = np.exp((sy - slope * sx) / n)
             k[:, place, number] = slope

@@ -35,7 +35,7 @@ def collect_frame(native: Any, what: str) -> nw.DataFrame[Any]:
 def to_pandas(native: Any, names: Iterable[str] | None = None) -> pd.DataFrame:
     """Return a frame as pandas, with exact numbers as Arrow decimals.
 
-    With `names` the result has only those of these columns that exist.
+    With `names` the result has only the columns of `names` that exist.
     """
     if isinstance(native, pd.DataFrame):
         kept = native.columns if names is None else [n for n in names if n in native.columns]
@@ -132,5 +132,5 @@ def time_column(ms: Sequence[int | None]) -> pa.Array:
 
 
 def text_column(values: Sequence[str | None]) -> pa.Array:
-    """Return texts as a column, which has the type of texts even if it is empty."""
+    """Return texts as a column of the type text, also if it is empty."""
     return pa.array(values, type=pa.large_string())

@@ -58,7 +58,7 @@ def warn_missing_amounts(frame: Frame, what: str) -> None:
 def warn_missing_tokens(frame: Frame, what: str) -> None:
     """Warn if spot buys do not name the token of their fee, which then counts as USDC.
 
-    Of a lazy frame only a few columns are read.
+    If the frame is lazy, only a few columns are read.
     """
     if not {"fee", "fee_token"} <= set(frame.collect_schema().names()):
         return
@@ -142,7 +142,7 @@ def is_at_par() -> nw.Expr:
 
 
 def _has_own_token() -> nw.Expr:
-    """Return whether a coin may have another collateral or quote token than USDC."""
+    """Return whether a coin may have a collateral or quote token other than USDC."""
     coin = nw.col("coin")
     return coin.str.contains(":", literal=True) | ~markets.is_perp(coin)
 
@@ -194,7 +194,7 @@ def warn_unused_prices(
 ) -> None:
     """Warn if a price is passed for a token that neither fills nor dexes use.
 
-    Of a lazy frame only one column is read.
+    If the frame is lazy, only one column is read.
     """
     tokens = {token.upper() for token in dexes.values()}
     if prices and "fee_token" in fills.collect_schema().names():
@@ -212,7 +212,7 @@ def warn_unused_prices(
 def apply_prices(
     amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: Numbers
 ) -> nw.Expr:
-    """Return amounts in USD: those in a token with a price are multiplied, others unchanged."""
+    """Return amounts in USD: multiplied by the price of the token, or unchanged without a price."""
     made = amount
     for token, price in prices.items():
         if price == 1:

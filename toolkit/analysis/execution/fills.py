@@ -42,9 +42,10 @@ def fill_quality(
         ``coin, px, sz, side, time`` and the columns of `by` (pandas, Polars, DuckDB, PySpark;
         numbers float or exact). Repeated rows count once.
     prices : DataFrame, optional
-        ``coin`` (or ``name``), ``time`` and a price: asset contexts, each batch with its time, or
-        `quotes`. Without it `fills` must be the full tape of the market, and the prices are the
-        mids of its `quotes`. Prices of trades are refused, because each is a bid or an ask.
+        ``coin`` (or ``name``), ``time`` and a price: archived answers of `tk.meta_and_asset_ctxs`,
+        with a column ``time``, or `quotes`. Without it `fills` must be the full tape of the market,
+        and the prices are the mids of its `quotes`. Prices of trades are refused, because each is a
+        bid or an ask.
     price : str, optional
         Column of the price. By default the first of ``mid_px``, ``mark_px``, ``oracle_px`` that
         exists. The provenance of the result names it as ``price_source``.
@@ -65,10 +66,11 @@ def fill_quality(
         - ``priced``: number of fills that have a price and a size, and for which `prices` has a
           price before the fill.
         - ``covered``: volume of the priced fills, as a share of the volume of all fills.
-        - ``improvement_usd``: gain of the priced fills against the price before, in USD; positive
-          is good for the account: sum of (price - px) * sz for buys, (px - price) * sz for sells.
-        - ``improvement_bps``: gain of the priced fills in basis points of the fills' value at the
-          price before.
+        - ``improvement_usd``: gain of the priced fills against the price before the fill, in USD;
+          positive is good for the account: sum of (price - px) * sz for buys, (px - price) * sz for
+          sells.
+        - ``improvement_bps``: gain of the priced fills in basis points of their value at the price
+          before the fill.
         - ``age_seconds``: mean age of the prices, in seconds.
         - ``oldest_seconds``: largest age of the prices, in seconds.
 
@@ -82,12 +84,13 @@ def fill_quality(
     Notes
     -----
     The price before a fill is the last one before the fill's own millisecond, so a fill is not
-    compared with a quote that it made itself. Fills that are not trades are left out: conversions,
-    settlements, dust, netted vaults (docs/live_service.md, section 7).
+    compared with a quote that it made itself. Fills that are not trades are left out: conversions
+    of outcome tokens (docs/live_service.md, section 7), settlements, dust conversions, and fills
+    between two vaults of one leader (``Net Child Vaults``).
 
     Examples
     --------
-    Bought 2 at 101; half a second before, the mid was 100: a loss of 2 USD, or 100 bps.
+    An account buys 2 at 101. Half a second before, the mid was 100: a loss of 2 USD, or 100 bps.
 
     >>> import pandas as pd
     >>> fills = pd.DataFrame({"coin": "XYZ", "px": [101.0], "sz": [2.0], "side": ["B"],
@@ -129,10 +132,9 @@ def _quality_figures(rows: pd.DataFrame) -> tuple[Any, ...]:
 
 
 def read_fills(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
-    """Return the trades among the fills with the columns to group by, `_ms`, `_sign`, `_usd`.
+    """Return the fills that are trades, with the columns to group by, `_ms`, `_sign`, `_usd`.
 
-    Conversions, settlements, dust and netted vaults are not trades (docs/live_service.md, section
-    7).
+    The notes of `fill_quality` list the fills that are not trades.
     """
     fills = drop_repeated_rows(fills, "fills")
     sources = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
@@ -169,7 +171,10 @@ def read_marks(
     rows: pd.DataFrame,
     max_age: str | float,
 ) -> PriceHistory:
-    """Return the passed prices if they can be mids, or else the mids from the tape itself."""
+    """Return the passed prices; without any, the mids of the `quotes` of the fills.
+
+    Raise ValueError if the passed prices are prices of trades.
+    """
     if prices is None:
         own = quotes(fills, max_age=max_age)
         return replace(read_prices(own, "mid_px"), source="quotes", quotes=own)
@@ -190,9 +195,10 @@ def prices_before(
 def prices_after(
     rows: pd.DataFrame, marks: PriceHistory, horizon_ms: int, max_age_ms: int
 ) -> tuple[Floats, Floats]:
-    """Return the last price up to a time after each fill, and its age at that time, in seconds.
+    """Return the last price at the horizon after each fill, and its age then, in seconds.
 
-    A price from before the fill, or of its millisecond, does not show what came after it.
+    A price from before the fill, or of the fill's millisecond, does not count: it does not show
+    what came after the fill.
     """
     at = rows["_ms"].to_numpy()
     px, when = marks.last_at(rows["coin"], at + horizon_ms)

@@ -43,8 +43,8 @@ def trigger_delay(
         - ``wait_q50_secs``: median time from placing to trigger, in seconds, of the triggered
           orders.
         - ``delay_qN_secs``: N % quantile of the time from trigger to fill, in seconds, for 10, 50
-          and 90 %. A triggered order that was not filled counts as infinite. If the quantile falls
-          on such an order, it is missing.
+          and 90 %. The delay of a triggered order that was not filled counts as infinite. If the
+          quantile falls on such an order, it is missing.
         - ``low``: lower end of the interval of the median delay, by order statistics, in seconds.
         - ``high``: upper end of the interval of the median delay, in seconds.
 
@@ -118,7 +118,7 @@ def _delay_figures(part: pd.DataFrame, level: float) -> tuple[float, ...]:
 
 
 def _quantile(values: Floats, q: float) -> float:
-    """Return a quantile of sorted values that is one of them; missing if it is infinite."""
+    """Return one of the sorted values as their quantile; missing if it is infinite."""
     if not len(values):
         return float("nan")
     found = float(values[max(int(np.ceil(q * len(values) - 1e-9)), 1) - 1])
@@ -126,13 +126,13 @@ def _quantile(values: Floats, q: float) -> float:
 
 
 def _median_interval(values: Floats, level: float) -> tuple[float, float]:
-    """Return the values whose ranks contain the median with at least that probability."""
+    """Return two values that contain the median with at least the probability `level`."""
     with explain_missing("analysis"):
         from scipy import stats
 
     n = len(values)
     below = int(stats.binom.ppf((1 - level) / 2, n, 0.5)) if n else 0
-    if below < 1:  # even the extremes do not contain the median with this probability
+    if below < 1:  # the smallest and the largest value do not contain it with this probability
         return float("nan"), float("nan")
     low, high = float(values[below - 1]), float(values[n - below])
     return low, high if np.isfinite(high) else float("nan")

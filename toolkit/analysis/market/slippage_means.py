@@ -19,11 +19,11 @@ LEAST_BPS = 0.005
 class SizeMeans:
     """Mean cost by size, as sampled (first row) and as resampled (other rows).
 
-    - ``sizes`` (array of float, (sizes,)): sizes in USD, rising, of which at least one order could
-      be filled
+    - ``sizes`` (array of float, (sizes,)): sampled sizes in USD, rising, without the sizes that no
+      book could fill
     - ``blocks`` (array of int, (sizes,)): number of blocks of days on which each size was sampled
     - ``bps`` (array of float, (1 + draws, sizes)): mean costs. A sample for which the book was too
-      thin counts as the least that it can have cost.
+      thin counts as its lower bound.
     - ``law`` (array of float, (1 + draws, 4)): half spread, a, k and sigma, fitted to the same
       samples; missing if there is no fit
     """
@@ -35,10 +35,9 @@ class SizeMeans:
 
 
 def mean_costs(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> SizeMeans:
-    """Return the mean costs of one side's samples, and of as many resamples of days as the law has.
+    """Return the mean costs of one side's samples, and of each resample of days.
 
-    - ``group``: ``day``, ``amount_usd``, ``bps`` and ``least``, the least that a missing sample can
-      have cost
+    - ``group``: ``day``, ``amount_usd``, ``bps`` and ``least``, the lower bound of a missing sample
     - ``law`` (array of float, (1 + draws, 4)): as in `SizeMeans`
     - ``seed``, ``block``: the same as for the law, so that both draw the same days
     """
@@ -67,9 +66,9 @@ def mean_costs(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> Si
 def expected_cost(means: SizeMeans, usd: float) -> Floats:
     """Return the mean cost of a size in bps, of the samples and of each draw.
 
-    At a sampled size it is the mean itself; between two sizes it is a straight line in the
-    logarithms of size and cost; beyond them it is the law, scaled to meet the mean of the outermost
-    size.
+    At a sampled size the result is the mean itself. Between two sampled sizes it is on a straight
+    line in the logarithms of size and cost. Beyond the sampled sizes it follows the law, scaled so
+    that it equals the mean of the outermost size there.
     """
     at, many = int(np.searchsorted(means.sizes, usd)), len(means.sizes)
     where = place_among_sizes(means, usd)
@@ -96,7 +95,7 @@ def largest_size(means: SizeMeans, bps: float) -> Floats:
         return np.full(len(means.law), np.nan)
     costs, sizes = _log_costs(means), np.log(means.sizes)
     within = costs <= np.log(bps)
-    # The last size within the bound. Smaller ones may cost more, if other books were sampled.
+    # The largest size within the bound. Smaller sizes may cost more, if other books were sampled.
     last = many - 1 - np.argmax(within[:, ::-1], axis=1)
     found = np.where(
         within.any(axis=1),
@@ -113,7 +112,7 @@ def largest_size(means: SizeMeans, bps: float) -> Floats:
 
 
 def _size_beyond(means: SizeMeans, bps: float, edge: int) -> Floats:
-    """Return the size of a cost beyond the outermost size; 0 if no size is within the bound."""
+    """Return the size at which the scaled law reaches a cost; 0 if every size costs more."""
     half, a, k, _ = means.law.T
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scale = np.exp(_log_costs(means)[:, edge]) / cost_by_law(
@@ -140,7 +139,10 @@ def place_among_sizes(means: SizeMeans, usd: float) -> str:
 
 
 def blocks_at(means: SizeMeans, usd: float) -> int:
-    """Return the number of blocks of days behind a cost: the smaller one of its neighbours."""
+    """Return the number of blocks of days behind the cost of a size.
+
+    Between two sampled sizes, the result is the smaller number of the two.
+    """
     if usd != usd or not len(means.sizes):
         return 0
     if usd in means.sizes:

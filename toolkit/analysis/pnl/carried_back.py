@@ -49,7 +49,8 @@ def carried_back(
     """Return a perp account's equity over time, computed backwards from a state of the account.
 
     `equity` starts at an empty account and requires its entire history. This function starts at the
-    value of the account at the end and removes the changes before it, so that any time range works.
+    end, with the value of the account, and removes the changes before it one after the other. So
+    any time range works.
 
     Parameters
     ----------
@@ -76,9 +77,9 @@ def carried_back(
 
         - ``time``: the time of the point, UTC
         - ``realised``: closed PnL, fees and funding since the start, in USD
-        - ``unrealised``: unrealised PnL of the open positions, in USD. Each coin has the price of
-          the account's own last fill, or of its next fill if there was none before; the last point
-          has the stated value
+        - ``unrealised``: unrealised PnL of the open positions, in USD. A coin is valued at the
+          price of the account's last fill in it, and before the first fill at the price of the
+          first fill. The last point has the stated value
         - ``pnl``: change of the equity since the start, in USD, without flows
         - ``flows``: ledger flows into the perp account since the start, in USD
         - ``equity``: equity of the perp account, in USD; the last value is the stated one
@@ -96,11 +97,11 @@ def carried_back(
 
     Notes
     -----
-    The identity is that of `reconcile`: between two points the equity changes by realised PnL, the
-    change of unrealised PnL, and flows. If the tables are the entire history of an account, the
-    first equity is the residual of a reconciliation from an empty account. The spot wallet of
-    unified and portfolio-margin accounts is not included. Repeated rows count once. Frames are read
-    into memory.
+    The identity is the same as in `reconcile`: between two points the equity changes by realised
+    PnL, the change of unrealised PnL, and flows. If the tables are the entire history of an
+    account, the first equity is the residual of a reconciliation from an empty account. The spot
+    wallet of unified and portfolio-margin accounts is not included. Repeated rows count once.
+    Frames are read into memory.
 
     Examples
     --------
@@ -196,7 +197,10 @@ def _optional_ms(time: Time | None) -> int | None:
 
 
 def _state_time(stated: int | None, given: int | None, start: int | None) -> int:
-    """Return the time of the state; movements between it and the tables would be lost."""
+    """Return the time of the state, at which the tables end.
+
+    Raise ValueError if the caller passed another end: movements between the two would be lost.
+    """
     if stated is None and given is None:
         raise MissingColumns(
             "accounts: column time is missing, so the time of the state is unknown. Pass end_time="
@@ -299,7 +303,7 @@ def _curve_points(
 def _curve_point(
     ms: int, realised: Amount, flows: Amount, held: Mapping[str, _CoinState], zero: Amount
 ) -> dict[str, Amount]:
-    # A closed position has a rest of `paid`: the exchange rounds closed PnL.
+    # If a position is closed, `paid` may have a small remainder: the exchange rounds closed PnL.
     gain = sum((state.worth - state.paid for state in held.values() if state.size), zero)
     return {"time": ms, "realised": realised, "unrealised": gain, "flows": flows}
 

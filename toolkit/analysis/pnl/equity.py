@@ -60,12 +60,12 @@ def equity(
         The distance between points (UTC, weeks from Monday).
     marks : DataFrame, optional
         Mark prices over time: ``time, name, mark_px``, as collected from `tk.meta_and_asset_ctxs`,
-        or the oracle prices of `tk.funding.implied_oracle`. Each point uses the last price of its
-        coin that is not older than one step.
+        or the oracle prices of `tk.funding.implied_oracle`. Each point uses the last price of each
+        coin, if this price is not older than one step.
     sz_decimals : mapping or DataFrame, optional
         See `tk.pnl.positions`; required with `marks`.
     prices, meta : optional
-        Prices of other tokens than USDC, see `tk.pnl.attribution`. Without a price they count at
+        Prices of tokens other than USDC, see `tk.pnl.attribution`. Without a price they count at
         par.
 
     Returns
@@ -80,7 +80,7 @@ def equity(
           says so
         - ``unrealised``: unrealised PnL of the open positions, in USD; missing if a mark price is
           missing
-        - ``pnl``: ``realised + unrealised``, in USD; missing if one of them is
+        - ``pnl``: ``realised + unrealised``, in USD; missing if one of the two is missing
         - ``flows``: ledger flows so far, in USD; missing without a ledger
         - ``equity``: ``flows + pnl``, in USD, since the account was empty
         - ``long``: notional of the long perp positions at the mark prices, in USD, at least 0;
@@ -88,7 +88,7 @@ def equity(
         - ``short``: notional of the short perp positions at the mark prices, in USD, at least 0;
           missing if a mark price is missing
         - ``spot_realised``: closed PnL less fees of spot and outcome fills so far, in USD; not a
-          part of ``pnl`` and ``equity``, which are of the perp account
+          part of ``pnl`` and ``equity``, which describe the perp account
         - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`
 
     Raises
@@ -142,7 +142,10 @@ def equity(
 
 
 def _collateral(fills: Any, prices: Prices | None, meta: Any) -> dict[str, str]:
-    """Return the collateral of dexes by `meta`, and by the fills of all accounts if it counts."""
+    """Return the collateral of dexes by `meta`, and with `prices` also by the fee tokens of fills.
+
+    `fills` are those of all accounts.
+    """
     dexes = usd_values.dex_tokens(meta)
     if not usd_values.parse_prices(prices):
         return dexes
@@ -203,7 +206,10 @@ def _trace_equity(
 
 
 def _check_one_account(fills: Any, frame: pd.DataFrame, account: str | None) -> None:
-    """Raise or warn if the fills seem to be of several accounts, if they state their positions."""
+    """Raise or warn if the start positions of the fills show several accounts.
+
+    Fills with a column ``user``, or without start positions, are not checked.
+    """
     needed = [name for name in fill_order.NEEDED if name in frame.columns]
     has_positions = len(needed) == len(fill_order.NEEDED) and frame[needed].notna().all(axis=None)
     if "user" in frame.columns or not has_positions:

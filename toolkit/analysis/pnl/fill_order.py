@@ -47,8 +47,8 @@ class IntegerFills(NamedTuple):
     end: list[int]
     tick: list[int]  # price units of one tick of the entry price; 0 if the rule does not apply
     closed: list[int]
-    unit: int  # of px * change, in units of closed
-    decimals: int  # of closed
+    unit: int  # one unit of px * change, in units of `closed`
+    decimals: int  # the decimals of `closed`
     px_decimals: int
     size_decimals: int
     token_fee: list[int]  # fee of a spot buy in the bought token, in size units
@@ -70,7 +70,7 @@ def size_decimals(sz_decimals: SizeDecimals) -> dict[str, int]:
     columns.require_columns(meta, ("name", "sz_decimals"), "sz_decimals")
     rows = meta.select("name", "sz_decimals").lazy().collect("pyarrow")
     pairs = zip(rows["name"].to_list(), rows["sz_decimals"].to_list(), strict=True)
-    # If size decimals are missing, those of the coin are not known.
+    # A coin with a missing value is left out: its size decimals are not known.
     return {coin: int(decimals) for coin, decimals in pairs if decimals is not None}
 
 
@@ -124,7 +124,9 @@ def _tolerances(
     end: fixed_point.Integers,
     decimals: int,
 ) -> list[int]:
-    """Return how far a recorded balance may differ from the balance after the fill before it.
+    """Return how far a recorded balance may differ from the computed balance.
+
+    The computed balance is the balance after the previous fill.
 
     This is one unit of the recorded precision (docs/live_service.md, section 3): 1e-8, or one unit
     of the decimals in which balances and sizes of the coin are written, if the computed balance

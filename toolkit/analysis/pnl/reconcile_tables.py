@@ -92,7 +92,7 @@ def _rows_between(
     whose = frame[owner].astype("str")
     codes, users = pd.factorize(whose)
     ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
-    first, last = ends[codes].T  # the code of a missing account is -1: the last pair
+    first, last = ends[codes].T  # a missing account has the code -1, which selects the last pair
     ms = np.array(row_times(frame, what), dtype=np.int64)
     inside = (ms > first) & (ms <= last)
     kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)

@@ -20,8 +20,8 @@ class SpotWalk:
 
     - ``expected``: closed PnL by the rule, in units of px * change; None if a cost is not known
     - ``basis``: balance and cost after the fill
-    - ``gap``: size that came (+) or left (-) before the fill without a fill, if it is more than
-      rounding
+    - ``gap``: size that came into the balance (+) or left it (-) before the fill by something other
+      than a fill; only gaps larger than rounding
     """
 
     expected: dict[int, int | None] = field(default_factory=dict)

@@ -35,7 +35,7 @@ class Liquidation(Record, kw_only=True):
 
 
 class Fill(Record, kw_only=True):
-    """One fill: an order, or a part of it, met another."""
+    """One fill: the execution of an order or of a part of it."""
 
     coin: Annotated[
         str, COIN("name of the market; `<dex>:` in front on a builder-deployed dex", key=True)

@@ -4,9 +4,9 @@ import msgspec
 
 
 class Record(msgspec.Struct, rename="camel"):
-    """One record of the wire, its fields in the order of the specification.
+    """One record of the wire. Its fields are in the order of the specification.
 
-    A field that may be absent has the default ``UNSET``; one that may be null allows None.
+    A field that may be absent has the default ``UNSET``. A field that may be null allows None.
     Decimal numbers are text, as on the wire, so that no digit is lost.
     """
 

@@ -18,8 +18,8 @@ PAIRS: Final = pa.list_(pa.struct([("token", TEXT), ("available", pa.float64())]
 def join_columns(parts: list[dict[str, Any]], empty: Mapping[str, Any]) -> dict[str, Any]:
     """Return the joined columns of several parts; `empty` has an empty array for each column.
 
-    Columns of unknown values are null in the parts that do not have them. This empties the parts
-    on the way, so that only one column at a time is in memory twice.
+    Columns of unknown values are null in the parts that do not have them. The function removes each
+    column from the parts when it is joined, so that only one column at a time is in memory twice.
     """
     if len(parts) == 1:
         return parts[0]

@@ -1,9 +1,9 @@
 """One field of many entries at once, directly from MessagePack.
 
-An `EntryReader` is at the same field of every entry. It reads the field with one gather through an
-unaligned view of the bytes, and then moves by the width that the first byte of the field implies.
-If it cannot read an entry, the entry does not fit: its position can then be anywhere, so that the
-values are valid only where `fits` is true.
+An `EntryReader` is at the same field of every entry. It reads the field of all entries at once
+through an unaligned view of the bytes, and then moves on by the width that the first byte of each
+field implies. If it cannot read an entry, the entry does not fit. The position in such an entry can
+be anywhere, so the values are valid only where `fits` is true.
 """
 
 from typing import Final
@@ -62,9 +62,9 @@ _IS_INTEGER: Final = np.isin(np.arange(256), list(_INTEGER_TYPES)) | (_WIDTHS ==
 def find_addresses(data: Bytes, start: int, finish: int, may_follow: Flags) -> Ints:
     """Return the positions of texts of 42 characters that begin with ``0x``.
 
-    Every entry begins with such a text, but a value inside an entry can be one, too.
+    Every entry begins with such a text, but a value inside an entry can also be such a text.
 
-    - ``start``, ``finish``: the positions between which they are
+    - ``start``, ``finish``: the range of positions to search
     - ``may_follow`` (array of bool): which bytes can follow the text
     """
     found = [
@@ -133,7 +133,7 @@ class EntryReader:
         return markers
 
     def check_room(self) -> None:
-        """Take entries at a position too close to the end of the bytes as not fitting."""
+        """Mark entries as not fitting if their position is too close to the end of the bytes."""
         self.fits &= self.at <= len(self.data) - SLACK
         self.at = np.where(self.fits, self.at, 0)
 

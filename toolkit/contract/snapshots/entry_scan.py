@@ -38,7 +38,7 @@ class EntryScan:
     unknown: dict[str, tuple[Spans, Spans]] = field(default_factory=dict)
 
     def unknown_spans(self, name: str) -> tuple[Spans, Spans]:
-        """Return the positions and lengths of an unknown value, which may still be all 0."""
+        """Return the positions and lengths of an unknown value; 0 where none was read yet."""
         if name not in self.unknown:
             rows = len(self.starts)
             self.unknown[name] = np.zeros(rows, np.uint32), np.zeros(rows, np.uint32)
@@ -76,7 +76,7 @@ def scan_entries(payload: memoryview, starts: Ints, *, keyed: bool) -> EntryScan
 
 
 def _scan_block(data: Bytes, found: EntryScan, block: slice, layouts: EntryLayouts) -> None:
-    """Read the entries of a block with one layout after the other, the learned ones last."""
+    """Read the entries of a block with one layout after the other, the learned layouts last."""
     at = found.starts[block] + KEYED
     first_bytes = data[at]
     is_left = np.ones(len(at), np.bool_)
@@ -110,7 +110,7 @@ def _read_layout(data: Bytes, found: EntryScan, rows: Ints, layout: EntryLayout)
     kept = rows if is_whole else rows[fits]
     if not len(kept):
         return fits
-    # A slice is faster than the rows themselves.
+    # If the rows follow each other, a slice is faster than their numbers.
     where: Any = slice(kept[0], kept[-1] + 1) if kept[-1] - kept[0] < len(kept) else kept
 
     def store(column: Any, read: Any) -> None:

@@ -80,7 +80,9 @@ class TokenTransfer:
 
 @dataclass(frozen=True, slots=True)
 class TokenGift:
-    """An account sends a share of a token to another one, as after moving to a new wallet.
+    """An account sends a share of its balance of a token to another account.
+
+    People do this when they move to a new wallet.
 
     - ``time``: in milliseconds
     - ``account``, ``other``: the sender and the receiver
@@ -169,7 +171,10 @@ def _native_transfers(start_ms: int, end: int, account: Account, bank: int) -> l
 
 
 def _loan_transfers(time: int, later: int, account: int, amount: int) -> list[TokenTransfer]:
-    """Return a loan and a part of it back: odd accounts supply, even ones borrow."""
+    """Return a loan and its partial return, with interest.
+
+    Accounts with an odd number supply and withdraw; accounts with an even number borrow and repay.
+    """
     first, last = ("supply", "withdraw") if account % 2 else ("borrow", "repay")
     sign = -1 if account % 2 else 1
     returned, interest = amount // 3, amount // 3_000

@@ -52,7 +52,7 @@ class VaultTransfer:
         exchange.write_ledger(tx, delta, self.vault, self.account)
 
     def _withdraw(self, state: SimulationState) -> None:
-        """Pay a follower out: the leader keeps a commission of a tenth of the gain.
+        """Pay a follower out. The leader keeps a tenth of the gain as commission.
 
         A withdrawal cancels the vault's orders and closes a part of a position.
         """

@@ -1,4 +1,4 @@
-"""Order books: quotes of market makers, orders that take, and orders that wait far away."""
+"""Order books: quotes of market makers, orders of takers, and resting orders far from the price."""
 
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.exchange import Exchange, Transaction
@@ -38,7 +38,7 @@ class Books:
     ) -> None:
         """Fill an order at once against the book, and record its final status.
 
-        An order that opens more than there is margin for is rejected.
+        An order that needs more margin than the account has is rejected.
 
         - ``tx``: the order's transaction
         - ``coin``: index of the perp
@@ -96,7 +96,7 @@ class Books:
     def _cancel_stale_quotes(
         self, tx: Transaction, book: list[Ticket], best: int, sign: int
     ) -> None:
-        """Cancel quotes that the price has passed, and the furthest if there are too many."""
+        """Cancel quotes that the price has passed, and the furthest quotes of a full book."""
         passed = 0
         while passed < len(book) and (book[passed].px - best) * sign < 0:
             passed += 1
@@ -138,7 +138,7 @@ class Books:
         size: int,
         sign: int,
     ) -> None:
-        """Insert a quote into the book, behind all quotes that are as good."""
+        """Insert a quote into the book, behind all quotes with the same or a better price."""
         rng = self.exchange.rng
         oid = self.exchange.next_oid()
         time = max(tx.time - 1 - int(rng.random() * 20_000), self.exchange.start_ms)
@@ -161,7 +161,7 @@ class Books:
         book.insert(place, quote)
 
     def _choose_owner(self, coin: int, taker: Account, change: int) -> tuple[Account, int]:
-        """Choose who quotes, and how much: a market maker, or a trader who reduces."""
+        """Choose who quotes, and how much: a market maker, or a trader who reduces a position."""
         rng = self.exchange.rng
         traders = self._takers[coin]
         if traders and rng.random() < _PASSIVE_SHARE:

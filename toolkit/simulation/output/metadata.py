@@ -42,7 +42,7 @@ from toolkit.simulation.random_draws import party_address
 from toolkit.times import HOUR, SECOND
 
 _LISTED_SINGLE = 3
-"""A margin table of one tier that is also listed; the others are known by their id alone."""
+"""The id of the only table with one tier that `meta` lists. Clients know others by the id alone."""
 
 _GROWTH = {"eqx:GOLD": "2025-09-12T08:00:00.000000"}
 """Perps in growth mode, and the start of this mode."""
@@ -163,7 +163,7 @@ def perp_dexes(seed: int) -> list[PerpDex]:
             fee_recipient=party_address(seed, "deployer", dex),
             asset_to_streaming_oi_cap=list(limits[dex].coin_to_oi_cap) if dex in limits else [],
             sub_deployers=[],
-            deployer_fee_scale="1.0",  # the deployer gets as much again as the exchange
+            deployer_fee_scale="1.0",  # the deployer gets the same fee as the exchange
             last_deployer_fee_scale_change_time="1970-01-01T00:00:00",
             asset_to_funding_multiplier=[],
             asset_to_funding_interest_rate=[],
