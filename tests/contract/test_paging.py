@@ -695,7 +695,7 @@ def test_full_page_of_payments_requests_next_time() -> None:
 
 
 @pytest.mark.parametrize("rows_per_page", [1, 2, 3])
-def test_first_tie_that_fills_inclusive_pages_hides_no_row(rows_per_page: int) -> None:
+def test_first_tie_hides_no_row(rows_per_page: int) -> None:
     """The service sends fewer rows than it should, and each page begins with the cursor's rows."""
     operation = OPERATIONS[ORDERS]
     rows = make_rows(operation, [(1, 7)] * rows_per_page + [(1, 8)])
