@@ -244,7 +244,7 @@ def test_errors_of_accounts() -> None:
         migration(snapshot(), snapshot(), edges=[2, 1])
     with pytest.raises(ValueError, match="width"):
         levels(held(), width=0)
-    with pytest.raises(ValueError, match="reach must be positive"):
+    with pytest.raises(ValueError, match="reach must be above 0, not "):
         levels(held(), reach=0)
     with pytest.raises(MissingColumns, match=r"^contexts: .*open_interest is String"):
         levels(held(), pd.DataFrame({"name": ["X"], "open_interest": ["50"]}))

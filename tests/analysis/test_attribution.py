@@ -93,7 +93,7 @@ def test_unpriced_fill_is_not_in_volume(engine, name: str) -> None:
     gone = fills()
     whole = gone["px"] * gone["sz"]
     gone.loc[0, name] = np.nan
-    with pytest.warns(MissingAmounts, match=f"7 rows, with missing values: {name} in 1"):
+    with pytest.warns(MissingAmounts, match=f"of 7 rows, {name} is missing in 1"):
         row = engine.take(attribution(engine.give(gone)))[0]
     assert (row["missing_amounts"], row["volume"]) == (1, whole.iloc[1:].sum())
     nan = pl.from_pandas(gone).with_columns(pl.col(name).fill_null(float("nan")))
@@ -304,19 +304,19 @@ NONE_GAS = float("nan")
 
 
 def test_errors_name_missing_columns() -> None:
-    with pytest.raises(MissingColumns, match="fills: columns px, fee missing"):
+    with pytest.raises(MissingColumns, match="fills: the frame lacks the columns px, fee"):
         attribution(fills().drop(columns=["px", "fee"]))
-    with pytest.raises(MissingColumns, match="fills: column builder missing"):
+    with pytest.raises(MissingColumns, match="fills: the frame lacks the column builder"):
         attribution(fills(), by="builder")
-    with pytest.raises(MissingColumns, match=r"column month missing .* dex, hour, day, week$"):
+    with pytest.raises(MissingColumns, match=r"lacks the column month. .* dex, hour, day, week$"):
         attribution(fills(), by="month")
-    with pytest.raises(MissingColumns, match="funding: column usdc missing"):
+    with pytest.raises(MissingColumns, match="funding: the frame lacks the column usdc"):
         attribution(fills(), funding().drop(columns="usdc"))
     with pytest.raises(MissingColumns, match="closed_pnl is String, not numbers"):
         attribution(fills().astype({"closed_pnl": "str"}))
     with pytest.raises(MissingColumns, match="funding: its numbers are float"):
         attribution(exact(fills()), funding())
-    with pytest.raises(MissingColumns, match="ledger: column account missing"):
+    with pytest.raises(MissingColumns, match="ledger: the frame lacks the column account"):
         attribution(fills(), None, ledger(), by="user")
 
 
@@ -359,7 +359,7 @@ def test_other_accounts_are_excluded(engine, kind: str) -> None:
     (none,) = engine.take(attribution(nameless, frames[1], account="0xc"))
     assert none["covers"] == "fills, not funding (no rows)"
     for source, rows in (("funding", {"funding": frames[1]}), ("ledger", {"ledger": frames[2]})):
-        with pytest.raises(ValueError, match=f"{source}: it has rows of 2 accounts.*account="):
+        with pytest.raises(ValueError, match=f"{source}: .* has rows of 2 accounts.*account="):
             attribution(nameless, **rows)
 
 
@@ -386,7 +386,7 @@ def test_funding_of_one_account_needs_no_fills() -> None:
     assert attribution(none, funding())["funding"].item() == -0.75
     both = pd.concat([funding(), funding().assign(user=OTHER)])
     assert attribution(none, both, account=ME)["funding"].item() == -0.75
-    with pytest.raises(ValueError, match="funding: it has rows of 2 accounts"):
+    with pytest.raises(ValueError, match="funding: the frame has rows of 2 accounts"):
         attribution(none, both)
 
 
@@ -395,7 +395,7 @@ def test_different_accounts_are_refused() -> None:
     for frame, user in zip(frames, (ME, OTHER), strict=True):
         frame.attrs["toolkit"] = {"parameters": {"user": user}}
     with pytest.raises(
-        ValueError, match=f"ledger: it was fetched for {OTHER.lower()}, but the fills"
+        ValueError, match=f"the ledger was fetched for {OTHER.lower()}, but the fills"
     ):
         attribution(frames[0], None, frames[1])
     assert attribution(frames[0], None, frames[1], account=ME)["ledger"].item() == 930
@@ -530,7 +530,7 @@ def test_funding_without_account_is_refused(engine) -> None:
     two = fills()
     two["user"] = [ME] * 3 + [OTHER] * (len(two) - 3)
     paid = funding().drop(columns="user", errors="ignore")
-    with pytest.raises(MissingColumns, match="funding: it has no column user, and the fills are"):
+    with pytest.raises(MissingColumns, match=r"funding: .* has no column user, and the fills are"):
         attribution(engine.give(two), engine.give(paid))
     one_account = engine.give(two.assign(user=ME))
     assert engine.take(attribution(one_account, engine.give(paid)))[0]["funding"] == -0.75

@@ -148,9 +148,9 @@ def test_nan_payment_counts_as_missing() -> None:
 def test_errors_name_the_source() -> None:
     """Without accounts, amounts or numbers, or with those of two times."""
     fills, more = two_fills(), {"positions": (None, AFTER)}
-    with pytest.raises(MissingColumns, match=r"^positions: column unrealized_pnl missing"):
+    with pytest.raises(MissingColumns, match=r"^positions: .* lacks the column unrealized_pnl"):
         attribution(fills, positions=(None, AFTER[["user", "coin"]]))
-    with pytest.raises(MissingColumns, match=r"^positions: column user missing"):
+    with pytest.raises(MissingColumns, match=r"^positions: the frame lacks the column user"):
         attribution(fills, by="user", positions=(None, AFTER[["coin", "unrealized_pnl"]]))
     with pytest.raises(MissingColumns, match=r"^positions: .*unrealized_pnl is String"):
         attribution(fills, positions=(None, AFTER.astype({"unrealized_pnl": "str"})))
@@ -158,9 +158,9 @@ def test_errors_name_the_source() -> None:
         attribution(as_numbers(fills, "exact"), **more)
     with pytest.raises(ValueError, match=r"^positions: .* has several rows"):
         attribution(fills, positions=(None, pd.concat([AFTER, BEFORE])))
-    with pytest.raises(MissingColumns, match=r"^funding: column user missing"):
+    with pytest.raises(MissingColumns, match=r"^funding: the frame lacks the column user"):
         attribution(fills.assign(user=ME), two_payments().drop(columns="user"), by="user")
-    with pytest.raises(MissingColumns, match=r"^ledger: column type missing"):
+    with pytest.raises(MissingColumns, match=r"^ledger: the frame lacks the column type"):
         attribution(fills, None, two_ledgers().drop(columns="type"))
     with pytest.raises(MissingColumns, match=r"^ledger: .*usdc is String"):
         attribution(fills, None, two_ledgers().astype({"usdc": "str"}))
@@ -170,5 +170,5 @@ def test_errors_name_the_source() -> None:
         ("ledger", {"ledger": two_ledgers()}),
         ("positions", more),
     ):
-        with pytest.raises(ValueError, match=f"^{name}: it has rows of . accounts"):
+        with pytest.raises(ValueError, match=f"^{name}: the frame has rows of . accounts"):
             attribution(nameless, **sources)

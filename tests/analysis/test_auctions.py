@@ -181,7 +181,7 @@ def test_errors_of_decay() -> None:
         auctions.decay(bare)
     with pytest.raises(ValueError, match="points must be at least 2"):
         auctions.decay(status, points=1)
-    with pytest.raises(MissingColumns, match="columns start_gas, end_gas missing"):
+    with pytest.raises(MissingColumns, match="lacks the columns start_gas, end_gas"):
         auctions.decay(status.drop(columns=["start_gas", "end_gas"]))
     with pytest.raises(MissingColumns, match="start_gas is String"):
         auctions.decay(status.assign(start_gas="534.0"))

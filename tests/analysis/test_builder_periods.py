@@ -115,7 +115,7 @@ def test_days_and_months_of_builders() -> None:
     assert (len(nobody), nobody["active"].dtype) == (0, "int64")
     none = builders.activity(rows[:0], since=MONDAY, until=MONDAY + WEEK)
     assert none.columns.tolist() == months.columns.tolist()
-    with pytest.raises(ValueError, match="by must be one of day, week, month, not 'hour'"):
+    with pytest.raises(ValueError, match="unknown by='hour'; choose one of day, week, month"):
         builders.activity(rows, "hour")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         builders.activity(rows, level=2)

@@ -220,7 +220,7 @@ def test_fill_without_amount_is_refused(name: str) -> None:
 def test_curve_ends_at_state() -> None:
     with pytest.raises(ValueError, match="leave out end_time"):
         made(end_time=MONDAY + 2 * HOUR)
-    with pytest.raises(ValueError, match="after the time of the state"):
+    with pytest.raises(ValueError, match=r"after the time of the state, .* earlier start_time"):
         made(start_time=MONDAY + 4 * HOUR)
     untimed = tables()["accounts"].drop(columns="time")
     assert made(accounts=untimed, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
@@ -252,7 +252,7 @@ def test_unknown_columns_are_named() -> None:
     for name, column in (("accounts", "account_value"), ("positions", "unrealized_pnl")):
         with pytest.raises(MissingColumns, match=column):
             made(**{name: tables()[name].assign(**{column: float("nan")})})
-    with pytest.raises(MissingColumns, match="Fetch both alike"):
+    with pytest.raises(MissingColumns, match="Fetch both with the same numbers="):
         made(
             fills=as_numbers(fills, "exact"),
             funding=None,
@@ -260,13 +260,13 @@ def test_unknown_columns_are_named() -> None:
         )
     with pytest.raises(MissingColumns, match="end_time="):
         made(accounts=tables()["accounts"].drop(columns="time"))
-    with pytest.raises(MissingColumns, match="funding: column usdc missing"):
+    with pytest.raises(MissingColumns, match="funding: the frame lacks the column usdc"):
         made(funding=tables()["funding"].drop(columns="usdc"))
-    with pytest.raises(MissingColumns, match=r"^accounts: column account_value missing"):
+    with pytest.raises(MissingColumns, match=r"^accounts: .* lacks the column account_value"):
         made(accounts=tables()["accounts"].drop(columns="account_value"))
     with pytest.raises(MissingColumns, match=r"^positions: .*szi"):
         made(positions=tables()["positions"].assign(szi="1"))
-    with pytest.raises(MissingColumns, match="Fetch both alike"):
+    with pytest.raises(MissingColumns, match="Fetch both with the same numbers="):
         made(positions=as_numbers(tables()["positions"], "exact"))
     nobody = tables()["accounts"].head(0)
     assert made(accounts=nobody).empty

@@ -47,7 +47,7 @@ class TestByHand:
         assert made.liquidated["method"].tolist() == ["backstop", "market"]
 
     def test_coin_without_positions_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="No position is in 'XX'; positions are in X"):
+        with pytest.raises(ValueError, match=r"no position is in 'XX'\. Choose one of X"):
             tk.liquidations.cascade(
                 self.rows, owners(a=12e3, b=15e3), self.depth, "XX", [-0.1], max_leverage=LEVERAGES
             )

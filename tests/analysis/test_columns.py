@@ -43,7 +43,7 @@ def test_pandas_columns_equal_on_each_engine(engine, kind: str) -> None:
     plain = fills()[[*names, "dir"]]
     pd.testing.assert_frame_equal(result, plain, check_dtype=False)
     assert (result["px"].dtype, result["time"].dtype) == (plain["px"].dtype, plain["time"].dtype)
-    with pytest.raises(MissingColumns, match="fills: column nonsense missing"):
+    with pytest.raises(MissingColumns, match="fills: the frame lacks the column nonsense"):
         columns.pandas_columns(engine.give(frame), "fills", [*names, "nonsense"])
     with pytest.raises(MissingColumns, match="coin is String"):
         columns.pandas_columns(engine.give(frame), "fills", names, amounts=["coin"])

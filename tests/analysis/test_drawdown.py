@@ -88,7 +88,7 @@ def test_errors_of_drawdown() -> None:
     with pytest.raises(MissingColumns, match=r"^curve: the frame has no columns"):
         drawdown(pd.DataFrame())
     for column in ("time", "pnl"):
-        with pytest.raises(MissingColumns, match=f"^curve: column {column} missing"):
+        with pytest.raises(MissingColumns, match=f"^curve: the frame lacks the column {column}"):
             drawdown(curves().drop(columns=column))
     with pytest.raises(MissingColumns, match=r"^curve: .*pnl"):
         drawdown(curves().assign(pnl="3"))

@@ -135,13 +135,13 @@ def test_errors_of_equity() -> None:
         gone = fills.assign(**{name: fills[name].where(fills["coin"] != coin)})
         with pytest.raises(MissingColumns, match=f"^fills: .*{name}"):
             equity(gone)
-    with pytest.raises(MissingColumns, match="fills: column coin missing"):
+    with pytest.raises(MissingColumns, match="fills: the frame lacks the column coin"):
         equity(fills.drop(columns="coin"))
-    with pytest.raises(MissingColumns, match="funding: column usdc missing"):
+    with pytest.raises(MissingColumns, match="funding: the frame lacks the column usdc"):
         equity(fills.head(2), two_payments().drop(columns="usdc"))
     few: Any = fills.query("coin == 'BTC'")
     for given, marked, match in (
-        (few, marks().drop(columns="mark_px"), "marks: column mark_px missing"),
+        (few, marks().drop(columns="mark_px"), "marks: the frame lacks the column mark_px"),
         (few, marks().astype({"mark_px": "str"}), r"marks: .*mark_px is String"),
         (few, marks().assign(time=pd.NaT), "^marks: "),
         (as_numbers(few, "exact"), marks(), "marks: the numbers are float"),

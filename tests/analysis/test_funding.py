@@ -69,7 +69,7 @@ def test_sums_ignore_row_order() -> None:
 
 
 def test_errors_of_sums() -> None:
-    with pytest.raises(MissingColumns, match="funding: columns time, usdc missing"):
+    with pytest.raises(MissingColumns, match="funding: the frame lacks the columns time, usdc"):
         sums(funding()[["coin"]])
     with pytest.raises(MissingColumns, match=r"^funding.*usdc is String"):
         sums(funding().assign(usdc="1.0"))

@@ -249,21 +249,21 @@ def test_messages_hide_internal_columns() -> None:
     paid = pd.DataFrame({"coin": "XYZ", "time": TIMES[:1], "usdc": [1.0]})
     with pytest.raises(MissingColumns) as raised:
         tk.pnl.attribution(routed(user="0xa"), paid, by="user")
-    assert "column user missing (it has coin, time, usdc)" in str(raised.value)
+    assert "lacks the column user. It has coin, time, usdc" in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("call", "function"),
     [
-        (tk.pnl.attribution, "fetch fills with tk.user_fills_by_time"),
-        (tk.funding.annualised, "fetch funding with tk.builder_approved_funding_by_time"),
-        (tk.slippage.fit, "fetch samples with tk.slippage_history"),
-        (tk.ledger.sums, "fetch ledger with tk.user_non_funding_ledger_updates"),
-        (tk.accounts.values, "fetch snapshot with tk.account_value_snapshots"),
+        (tk.pnl.attribution, "Fetch fills with tk.user_fills_by_time"),
+        (tk.funding.annualised, "Fetch funding with tk.builder_approved_funding_by_time"),
+        (tk.slippage.fit, "Fetch samples with tk.slippage_history"),
+        (tk.ledger.sums, "Fetch ledger with tk.user_non_funding_ledger_updates"),
+        (tk.accounts.values, "Fetch snapshot with tk.account_value_snapshots"),
     ],
 )
 def test_other_frame_names_fetch_function(call: Any, function: str) -> None:
-    with pytest.raises(MissingColumns, match=f"; {function}$"):
+    with pytest.raises(MissingColumns, match=rf"\. {function}$"):
         call(pd.DataFrame({"name": ["BTC"], "sz_decimals": [5]}))
 
 

@@ -392,7 +392,7 @@ def test_fill_times_are_shown_as_html(simulated) -> None:
 
 
 def test_errors_of_orders() -> None:
-    with pytest.raises(MissingColumns, match="orders: columns oid, status missing"):
+    with pytest.raises(MissingColumns, match="orders: the frame lacks the columns oid, status"):
         orders.transitions(events(*LIVES).drop(columns=["oid", "status"]))
     with pytest.raises(ValueError, match="level must be between"):
         orders.mix(events(*LIVES), level=0)

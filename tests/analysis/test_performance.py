@@ -127,7 +127,7 @@ class TestReturns:
         assert list(few.columns) == list(result.columns)[1:]
         with pytest.raises(MissingColumns, match=r"^curve: column equity is String"):
             tk.performance.returns(curve.assign(equity="1"))
-        with pytest.raises(MissingColumns, match=r"^curve: column realised missing"):
+        with pytest.raises(MissingColumns, match=r"^curve: the frame lacks the column realised"):
             tk.performance.returns(curve, value="realised")
         with pytest.raises(MissingColumns, match=r"^curve: .*time"):
             tk.performance.returns(curve.assign(time=pd.NaT))
@@ -354,7 +354,7 @@ class TestTripSheet:
 
     def test_incomplete_trips_warn(self) -> None:
         trips = trips_of([1.0, 5.0]).assign(status=["closed", "late"])
-        with pytest.warns(HistoryWarning, match="1 of 2 trips are not complete"):
+        with pytest.warns(HistoryWarning, match="1 of 2 trips is not complete, and does not count"):
             found = figures_of(tk.performance.trip_sheet(trips))
         assert found["trips"] == 1
 

@@ -107,7 +107,7 @@ def test_longs_equal_shorts_in_simulated_exchange() -> None:
 
 
 def test_edges_must_rise() -> None:
-    with pytest.raises(ValueError, match="edges must rise"):
+    with pytest.raises(ValueError, match="edges must be numbers in ascending order, each once"):
         tk.accounts.positioning(ROWS, edges=[2, 1])
 
 

@@ -128,7 +128,7 @@ def test_positions_of_mixed_fills_by_hand(kind: str) -> None:
     some = positions(as_numbers(whole, kind), SIZES)
     assert listed(some["expected_closed_pnl"]) == [0, 2]
     assert some["user"].tolist() == [OTHER.lower()] * 2
-    with pytest.raises(MissingColumns, match=r"^fills: column px missing"):
+    with pytest.raises(MissingColumns, match=r"^fills: the frame lacks the column px"):
         positions(whole.drop(columns="px"), SIZES)
     with pytest.raises(MissingColumns, match=r"^fills: column px is String"):
         positions(whole.assign(px="1"), SIZES)
@@ -166,7 +166,7 @@ def test_unrealised_of_mixed_fills_by_hand(kind: str) -> None:
         assert found(some) == [*wanted, ("b", "ETH", -3, 7, None, None, None)]
     with pytest.raises(MissingColumns, match=r"^marks: column mark_px is String"):
         unrealised(rows, marks.assign(mark_px="1"), SIZES)
-    with pytest.raises(MissingColumns, match=r"^marks: column mark_px missing"):
+    with pytest.raises(MissingColumns, match=r"^marks: the frame lacks the column mark_px"):
         unrealised(rows, marks[["name"]], SIZES)
 
 

@@ -118,9 +118,9 @@ def test_errors_of_tables() -> None:
         owner = "account" if what == "ledger" else "user"
         missing = ["time"] if what == "ledger" else ["coin", "time"]
         for column in missing:
-            with pytest.raises(MissingColumns, match=f"^{what}: column {column} missing"):
+            with pytest.raises(MissingColumns, match=f"^{what}: .* lacks the column {column}"):
                 select_tables(BOUNDS, **given | {what: frame.drop(columns=column)}, account=None)
-        words = f"^{what}: it has no column {owner}, and the values are of 2 accounts"
+        words = f"^{what}: the frame has no column {owner}, and the values are of 2 accounts"
         with pytest.raises(ValueError, match=words):
             select_tables(BOUNDS, **given | {what: frame.drop(columns=owner)}, account=None)
         late = frame.assign(time=frame["time"].where(frame.index != 3))

@@ -161,5 +161,5 @@ def test_errors_of_round_trips() -> None:
     with pytest.raises(MissingColumns, match=r"^funding: .*usdc is String"):
         round_trips(rows, payments().head(1).astype({"usdc": "str"}))
     both = pd.concat([payments().assign(user=ME), payments().assign(user=OTHER)])
-    with pytest.raises(ValueError, match=r"^funding: it has rows of 2 accounts"):
+    with pytest.raises(ValueError, match=r"^funding: the frame has rows of 2 accounts"):
         round_trips(rows, both)

@@ -161,7 +161,9 @@ class TestShortfall:
 
     def test_fills_of_other_orders_warn(self) -> None:
         other = SOLD.assign(oid=2)
-        with pytest.warns(HistoryWarning, match="2 of 4 fills belong to orders that are not"):
+        with pytest.warns(
+            HistoryWarning, match="2 of 4 fills do not count: their orders are not in orders"
+        ):
             tk.execution.shortfall(SALE, pd.concat([SOLD, other]), MIDS)
 
     def test_stale_decision_price_is_missing(self) -> None:

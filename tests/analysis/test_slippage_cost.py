@@ -122,7 +122,7 @@ def test_columns_of_cost_and_capacity() -> None:
         cost(KINKED, 0)
     with pytest.raises(ValueError, match=r"^a bound is a positive number of basis points: -1"):
         capacity(KINKED, -1)
-    with pytest.raises(ValueError, match=r"^no side 'both' among the samples: buy, sell"):
+    with pytest.raises(ValueError, match=r"^no side 'both' is .* Choose one of buy, sell"):
         cost(KINKED, 1e4, side="both")
 
 

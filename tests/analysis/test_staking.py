@@ -229,7 +229,7 @@ def test_rank_stability_html_is_escaped() -> None:
     shown = result._repr_html_()
     assert "concordance" in shown
     assert "<b>" not in shown
-    with pytest.raises(KeyError, match="Known are 'concordance', 'next_week'"):
+    with pytest.raises(KeyError, match="choose one of 'concordance', 'next_week'"):
         result["nonsense"]
 
 

@@ -308,7 +308,7 @@ def test_linked_fills_by_hand() -> None:
 
 def test_linked_fills_need_account() -> None:
     rows = order(tape_of((30, 101, 3)), twap_id=7)
-    with pytest.raises(MissingColumns, match=r"column user missing.*\(account=\)"):
+    with pytest.raises(MissingColumns, match=r"lacks the column user.*\(account=\)"):
         twaps.linked(snapshot(), rows, at=MONDAY)
     result = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND, account="0xAA")
     assert result["fills"].item() == 1
@@ -375,5 +375,5 @@ def test_errors_of_twaps() -> None:
         twaps.adherence(snapshot())
     with pytest.raises(ValueError, match="aggregated column"):
         twaps.pressure(snapshot(), by="net_sz", at=MONDAY)
-    with pytest.raises(MissingColumns, match="prices: column mark_px missing"):
+    with pytest.raises(MissingColumns, match="prices: the frame lacks the column mark_px"):
         twaps.pressure(snapshot(), pd.DataFrame({"name": ["BTC"]}), at=MONDAY)

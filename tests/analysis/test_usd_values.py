@@ -130,7 +130,8 @@ def test_collateral_of_dexes_by_hand() -> None:
     assert usd_values.dex_tokens({"a": "B"}) == {"a": "B"}
     with pytest.raises(MissingColumns, match=r"^meta: the frame has no columns"):
         usd_values.dex_tokens(pd.DataFrame())
-    text = "^meta: collateral_token 7 of pre:X is unknown. Known are 0 = USDC, 235 = USDE, 268 = "
+    text = "^meta: collateral_token 7 of pre:X is unknown. "
+    text += "The known ones are 0 = USDC, 235 = USDE, 268 = "
     with pytest.raises(MissingColumns, match=text):
         usd_values.dex_tokens(meta.assign(collateral_token=[0, 0, 0, 7, 0, 0, 0]))
     with pytest.raises(MissingColumns, match=r"^meta: .*collateral_token"):
@@ -160,13 +161,14 @@ def test_tokens_at_par_by_hand() -> None:
 @pytest.mark.filterwarnings("error")
 def test_prices_without_effect_are_named() -> None:
     prices = {"ZZZ": Decimal(1), "HYPE": Decimal(1), "USDT0": Decimal(1), "AAA": Decimal(2)}
-    text = "^prices: AAA, ZZZ has no effect. The fills use HYPE, PURR, USDC, USDE, USDH, USDT0."
+    text = "^prices: no fill and no dex uses the tokens AAA, ZZZ. "
+    text += "They use HYPE, PURR, USDC, USDE, USDH, USDT0."
     with pytest.warns(UnusedPrices, match=text):
         usd_values.warn_unused_prices(prices, fills(), {"tet": "usdt0"})
     usd_values.warn_unused_prices({"HYPE": Decimal(1)}, fills(), {})
     usd_values.warn_unused_prices({}, fills(), {})
     bare = columns.open_frame(pd.DataFrame({"coin": ["BTC"]}), "fills")
-    with pytest.warns(UnusedPrices, match="The fills use no token that has a name"):
+    with pytest.warns(UnusedPrices, match="token HYPE. They use no token that has a name"):
         usd_values.warn_unused_prices({"HYPE": Decimal(1)}, bare, {})
 
 
@@ -180,7 +182,7 @@ def test_missing_amounts_are_counted_by_column() -> None:
         usd_values.warn_missing_amounts(columns.open_frame(frame, "fills"), "fills")
     text = str(caught[0].message)
     assert text.startswith(
-        "fills: 3 rows, with missing values: px in 2, closed_pnl in 1. No sum contains missing"
+        "fills: of 3 rows, px is missing in 2 and closed_pnl is missing in 1. Sums leave these "
     )
     assert "its parts" not in text
     gone = frame.assign(fee=[NAN] * 3, deployer_fee=1.0)

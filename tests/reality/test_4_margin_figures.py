@@ -101,7 +101,7 @@ def test_incomplete_tables_warn_and_use_one_tier(examples, column) -> None:
     )
     first = (tables["margin_table_id"] == 52) & (tables["tier"] == 0)
     lacking = tables.assign(**{column: tables[column].mask(first)})
-    with pytest.warns(UserWarning, match="or a tier has no number"):
+    with pytest.warns(UserWarning, match="margin_tables lacks the leverage or the lower bound"):
         buffers = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=lacking)
     assert buffers["maintenance"].item() == pytest.approx(500_000)
     assert buffers.attrs["toolkit"]["margin"] == "one tier for each coin"

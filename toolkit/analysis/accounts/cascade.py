@@ -248,7 +248,7 @@ def cascade(
     if lasting < 0:
         raise ValueError(f"lasting must be 0 or more, not {lasting!r}")
     if wrong := [shock for shock in shocks if not shock or shock <= -1]:
-        raise ValueError(f"A shock must be above -1 and not 0, not {wrong[0]!r}.")
+        raise ValueError(f"each shock must be above -1 and different from 0; one is {wrong[0]!r}")
     inputs = {"positions": positions, "accounts": accounts}
     rows = engines.to_pandas(drop_repeated_rows(positions, "positions"))
     owners = engines.to_pandas(drop_repeated_rows(accounts, "accounts"))
@@ -260,7 +260,9 @@ def cascade(
     laws = read_laws(impact, coins, draws, seed)
     is_held = held.empty or coin in set(held["coin"])
     if not is_held and np.isnan(laws.a[0][coins.index(coin)]).all():
-        raise ValueError(f"No position is in {coin!r}; positions are in {_name_some(held['coin'])}")
+        raise ValueError(
+            f"positions: no position is in {coin!r}. Choose one of {_name_some(held['coin'])}"
+        )
     rules = _Rules(coins.index(coin), lasting, backstop_trades)
     sums, rounds, gone = [], [], []
     for shock in shocks:

@@ -107,8 +107,9 @@ def levels(
     1  short       NaN       0.0     400.0    0.2      0.0
     """
     positions = drop_repeated_rows(positions, "positions")
-    if width <= 0 or reach <= 0:
-        raise ValueError(f"width and reach must be positive: {width}, {reach}")
+    for name, number in (("width", width), ("reach", reach)):
+        if number <= 0:
+            raise ValueError(f"{name} must be above 0, not {number!r}")
     margin = () if accounts is None else ("margin_used",)
     frame = read_positions(positions, ("liquidation_px", *margin), ("leverage_type",))
     if accounts is not None:
@@ -278,13 +279,13 @@ def fills(
     """
     wanted = [side] if isinstance(side, str) else list(side)
     if wrong := [name for name in wanted if name not in _SIDES]:
-        raise ValueError(f"side must be one of {', '.join(_SIDES)}, not {wrong[0]!r}")
+        raise ValueError(f"unknown side {wrong[0]!r}; choose one of {', '.join(_SIDES)}")
     once = drop_repeated_rows(fills, "fills")
     frame: columns.Frame = nw.from_native(columns.normalise_frame(once))
     have = frame.collect_schema().names()
     if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
         columns.require_columns(
-            frame, ["liquidated_user"], "fills", "or dir, which tells backstop ones"
+            frame, ["liquidated_user"], "fills", "Or add dir, which names backstop liquidations"
         )
     markers = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in have]
     if "dir" in markers and all(columns.is_empty_column(frame, name) for name in markers):

@@ -183,8 +183,9 @@ def read_tiers(
         warn_caller(
             f"positions in {', '.join(sorted(single)[:5])}"
             f"{' and others' if len(single) > 5 else ''}: their margin tables were not passed, "
-            "or a tier has no number. One tier is used, so the distance of large positions from "
-            "liquidation is wrong. Pass margin_tables=tk.margin_tables()",
+            "or a row of margin_tables lacks the leverage or the lower bound. One tier is used, so "
+            "the distance of large positions from liquidation is wrong. Pass "
+            "margin_tables=tk.margin_tables()",
             UserWarning,
         )
     most, low = pad_tiers(found) if found else (np.zeros((0, 1)), np.zeros((0, 1)))

@@ -56,7 +56,7 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
     16     absent      0 to 1k         1    1.0
     """
     if list(edges) != sorted(set(edges)) or not len(edges):
-        raise ValueError(f"edges must rise: {list(edges)}")
+        raise ValueError(f"edges must be numbers in ascending order, each once, not {list(edges)}")
     names = [*class_names(edges), "absent", "unknown"]
     before, after = (
         read_values(snapshot, [], what=what)[["user", "value"]]

@@ -103,7 +103,7 @@ def positioning(
     """
     check_level(level)
     if list(edges) != sorted(set(edges)) or not len(edges):
-        raise ValueError(f"edges must rise: {list(edges)}")
+        raise ValueError(f"edges must be numbers in ascending order, each once, not {list(edges)}")
     keys = [by] if isinstance(by, str) else list(by)
     amounts = ("szi", "position_value", "entry_px")
     rows = columns.pandas_columns(

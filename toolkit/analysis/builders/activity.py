@@ -97,7 +97,7 @@ def activity(
     """
     check_level(level)
     if by not in _PERIODS:
-        raise ValueError(f"by must be one of {', '.join(_PERIODS)}, not {by!r}")
+        raise ValueError(f"unknown by={by!r}; choose one of {', '.join(_PERIODS)}")
     rows, begin, end = read_builder_fills(fills, None, since, until)
     rows = rows.astype({"user": "str", "builder": "str"})
     earlier = rows[rows["ms"] < begin].groupby("builder")["user"].agg(set)

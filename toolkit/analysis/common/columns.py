@@ -282,14 +282,14 @@ def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "
     have, names = frame.collect_schema().names(), list(names)
     missing = [name for name in names if name not in have]
     if missing:
-        plural = "columns" if len(missing) > 1 else "column"
         is_other_frame = len(missing) > 1 and len(missing) > len(names) / 2
         if is_other_frame and what in _FETCH_FUNCTIONS and not hint:
-            hint = f"fetch {what} with {_FETCH_FUNCTIONS[what]}"
-        tail = f"; {hint}" if hint else ""
+            hint = f"Fetch {what} with {_FETCH_FUNCTIONS[what]}"
+        tail = f". {hint}" if hint else ""
         have = [name for name in have if not name.startswith("_")]  # helpers add such columns
         raise MissingColumns(
-            f"{what}: {plural} {', '.join(missing)} missing (it has {', '.join(have)}){tail}"
+            f"{what}: the frame lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}. "
+            f"It has {', '.join(have) or 'no columns'}{tail}"
         )
 
 

@@ -38,9 +38,8 @@ class Estimate:
         """Return the estimate of a figure by its name."""
         found = self.params.loc[self.params["name"] == name, "estimate"]
         if found.empty:
-            raise KeyError(
-                f"Unknown figure {name!r}. Known are {', '.join(map(repr, self.params['name']))}"
-            )
+            known = ", ".join(map(repr, self.params["name"]))
+            raise KeyError(f"unknown figure {name!r}; choose one of {known}")
         return float(found.iloc[0])
 
     def plot(self, ax: "Axes | None" = None, **options: object) -> "Axes | Figure":

@@ -55,7 +55,7 @@ def to_integers(
     if column.is_null().any():
         _raise_missing(column, int(column.is_null().sum()), what)
     if exact:
-        return _integers_of_decimals(column.to_arrow(), least)
+        return _integers_of_decimals(column, least, what)
     values = column.cast(nw.Float64()).to_numpy()
     odd = int((~np.isfinite(values)).sum())
     if odd:
@@ -118,15 +118,16 @@ def _count_decimals(number: Decimal) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _integers_of_decimals(column: pa.ChunkedArray | pa.Array, least: int) -> tuple[Integers, int]:
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def _integers_of_decimals(column: nw.Series[Any], least: int, what: str) -> tuple[Integers, int]:
+    chunks = column.to_arrow()
+    array = chunks.combine_chunks() if isinstance(chunks, pa.ChunkedArray) else chunks
     for decimals in (least, *range(least + 1, _SCALE + 1)):
         try:
             narrow = array.cast(pa.decimal128(38, decimals))
         except pa.ArrowInvalid:
             continue
         return _read_words(narrow), decimals
-    raise MissingColumns(f"a decimal column has more than {_SCALE} decimals")
+    raise MissingColumns(f"{what}: column {column.name} has more than {_SCALE} decimals. Round it")
 
 
 def _read_words(array: pa.Array) -> Integers:

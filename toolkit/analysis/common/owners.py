@@ -98,8 +98,8 @@ def keep_own_rows(
     count = _count_accounts(rows)
     if count > 1:
         raise ValueError(
-            f"{what}: it has rows of {count} accounts, but the account of the fills is not known. "
-            f"Pass account=, or select its rows: {what}[{what}.{column} == address]"
+            f"{what}: the frame has rows of {count} accounts, but the account of the fills is not "
+            f"known. Pass account=, or select its rows: {what}[{what}.{column} == address]"
         )
     return rows
 
@@ -111,7 +111,7 @@ def check_owner(rows: Frame, fills: Frame, what: str) -> None:
     count = _count_accounts(fills.select(_whose=lower_address("user")))
     if count > 1:
         raise MissingColumns(
-            f"{what}: it has no column user, and the fills are of {count} accounts. Add the "
+            f"{what}: the frame has no column user, and the fills are of {count} accounts. Add the "
             f"account of its rows: {what}.assign(user=address)"
         )
 

@@ -42,15 +42,15 @@ Prices = Mapping[str, float | Decimal | str]
 def warn_missing_amounts(frame: Frame, what: str) -> None:
     """Warn if prices, sizes, closed PnL or fees are missing: no sum contains them."""
     missing, rows = columns.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
-    counts = [f"{name} in {count:,}" for name, count in missing.items() if count]
-    if counts:
+    found = [f"{name} is missing in {count:,}" for name, count in missing.items() if count]
+    if found:
         parts = {"builder_fee", "deployer_fee"} & set(frame.collect_schema().names())
         lost = f" If fee is missing, its parts {' and '.join(sorted(parts))} do not count either."
         warn_caller(
-            f"{what}: {count_text(rows, 'row')}, with missing values: {', '.join(counts)}. No sum "
-            "contains missing values. If a value is missing in all rows of a group, its sum is "
-            f"missing; covers states how many are known.{lost * bool(missing['fee'] and parts)} "
-            "Fetch the rows again, or remove them.",
+            f"{what}: of {count_text(rows, 'row')}, {' and '.join(found)}. Sums leave these values "
+            "out. If a value is missing in all rows of a group, its sum is missing. covers states "
+            f"how many are known.{lost * bool(missing['fee'] and parts)} Fetch the rows again, or "
+            "remove them.",
             MissingAmounts,
         )
 
@@ -70,9 +70,9 @@ def warn_missing_tokens(frame: Frame, what: str) -> None:
     buys = counted.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["_buys"]
     if buys:
         warn_caller(
-            f"{what}: {buys:,} spot buy{'s' * (buys > 1)} with a fee but without fee_token; it "
-            "counts as USDC here. Usually it is in the bought token and a part of its cost, and is "
-            "not deducted. Fetch the rows again, or fill in fee_token.",
+            f"{what}: {count_text(buys, 'spot buy')} with a fee but without fee_token. The fee "
+            "counts as USDC here. Usually such a fee is paid in the bought token, is part of its "
+            "cost, and is not deducted. Fetch the rows again, or fill in fee_token.",
             MissingTokens,
         )
 
@@ -203,7 +203,8 @@ def warn_unused_prices(
     unused = sorted(set(prices) - tokens)
     if unused:
         warn_caller(
-            f"prices: {', '.join(unused)} has no effect. The fills use "
+            f"prices: no fill and no dex uses the token{'s' * (len(unused) > 1)} "
+            f"{', '.join(unused)}. They use "
             f"{', '.join(sorted(tokens - {''})) or 'no token that has a name'}. Check the names.",
             UnusedPrices,
         )
@@ -245,9 +246,9 @@ def dex_tokens(meta: Any) -> dict[str, str]:
             continue
         if int(index) not in COLLATERAL_TOKENS:
             raise MissingColumns(
-                f"meta: collateral_token {index} of {name} is unknown. Known are "
-                f"{', '.join(f'{k} = {v}' for k, v in COLLATERAL_TOKENS.items())}. "
-                "The fee_token of its fills is the name of the token"
+                f"meta: collateral_token {index} of {name} is unknown. The known ones are "
+                f"{', '.join(f'{k} = {v}' for k, v in COLLATERAL_TOKENS.items())}. Pass the "
+                "collateral yourself: meta={dex: token}. fee_token of its fills names the token"
             )
         found[name.split(":")[0]] = COLLATERAL_TOKENS[int(index)]
     return found

@@ -136,7 +136,9 @@ def _slippage_of(rows: pd.DataFrame, slippage_bps: float | Mapping[str, float]) 
     if any(not value >= 0 for value in slippage_bps.values()):
         raise ValueError("slippage_bps must be 0 or more: it is what the copier pays")
     if missing := sorted(set(rows["coin"]) - set(slippage_bps)):
-        raise ValueError(f"slippage_bps has no value for {', '.join(missing)}")
+        raise ValueError(
+            f"slippage_bps has no value for {', '.join(missing)}. Add them to the mapping"
+        )
     return rows["coin"].map(slippage_bps).astype("float64")
 
 

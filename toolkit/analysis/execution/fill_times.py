@@ -191,8 +191,8 @@ def _read_orders(orders: IntoFrame, keys: list[str]) -> pd.DataFrame:
     markers = [name for name in ("order_type", "tif") if name in rows]
     if markers and all(columns.is_empty_column(frame, name) for name in markers):
         warn_caller(
-            f"orders: {' and '.join(markers)} missing in every row, so market orders count as "
-            "resting orders. Fetch the rows again.",
+            f"orders: {' and '.join(markers)} {'are' if len(markers) > 1 else 'is'} missing in "
+            "every row, so market orders count as resting orders. Fetch the rows again.",
             MissingDirections,
         )
     for key in keys:

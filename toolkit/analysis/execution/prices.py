@@ -62,7 +62,8 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
     time = next((name for name in _TIMES if name in have), _TIMES[0])
     if time not in have:
         raise MissingColumns(
-            f"{what}: column time missing (it has {', '.join(have)}); add the time of each batch: "
+            f"{what}: the column time is missing. The frame has {', '.join(have)}. Add the time of "
+            "each batch: "
             'frame.assign(time=pd.Timestamp(tk.provenance(frame)["asked_at"]))'
         )
     rows = columns.pandas_columns(prices, what, (coin, time, source), ("sz",), (source, "sz"))

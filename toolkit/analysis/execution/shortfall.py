@@ -17,6 +17,7 @@ from toolkit.analysis.execution.orders import events_in_order
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices
 from toolkit.arrays import Floats
+from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.times import DAY
@@ -281,17 +282,19 @@ def _add_executions(parents: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     is_other = (rows["kind"] == "order") & ~pd.MultiIndex.from_frame(rows[["kind", "parent"]]).isin(
         kept
     )
-    if is_other.any():
+    if others := int(is_other.sum()):
+        lack = "does not count: its order is" if others == 1 else "do not count: their orders are"
         warn_caller(
-            f"fills: {int(is_other.sum()):,} of {len(rows):,} fills belong to orders that are not "
-            "in orders, and do not count. Fetch the orders of the whole time of the fills",
+            f"fills: {others:,} of {count_text(len(rows), 'fill')} {lack} not in orders. Fetch the "
+            "orders of the whole time of the fills",
             HistoryWarning,
         )
     wrong = (singles["size"] - singles["_open"] - singles["filled"]).abs() > 1e-9 * singles["size"]
     if wrong.any():
         warn_caller(
-            f"fills: the fills of {int(wrong.sum()):,} of {len(singles):,} orders do not add up to "
-            "what the orders say was filled. Fetch the fills of the whole time of the orders",
+            f"fills: for {int(wrong.sum()):,} of {count_text(len(singles), 'order')}, the sizes of "
+            "the fills do not add up to the filled size in orders. Fetch the fills of the whole "
+            "time of the orders",
             HistoryWarning,
         )
     both = pd.concat([singles, twaps], ignore_index=True) if len(twaps) else singles

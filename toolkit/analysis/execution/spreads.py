@@ -285,9 +285,9 @@ def _spreads_of_tape(
         params = params.sort_values(keys, kind="stable", ignore_index=True)
     if len(trades) > 1 and params["estimate"].isna().all():
         warn_caller(
-            f"fills: these {len(trades):,} trades show no spread. Without prices= the fills must "
-            "be the whole tape of the market, of all accounts, where buyers and sellers take "
-            "turns; pass such a tape, or the fills of one account with prices=",
+            f"fills: these {len(trades):,} trades show no spread. Either pass the tape of all "
+            "accounts, where buyers and sellers take turns. Or pass prices= with the fills of one "
+            "account",
             UserWarning,
         )
     facts = {"helper": "execution.spreads", "by": keys, "price_source": "trades"}

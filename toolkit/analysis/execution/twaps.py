@@ -304,7 +304,7 @@ def _fills_by_order(twaps: Frame, fills: IntoFrame, account: str | None) -> Fram
     if "user" not in frame.collect_schema().names():
         whose = account_names(fills, account)
         if len(whose) != 1:
-            columns.require_columns(frame, ["user"], "fills", "or name the account (account=)")
+            columns.require_columns(frame, ["user"], "fills", "Or name the account (account=)")
         frame = frame.with_columns(user=nw.lit(whose[0]))
     frame = grouping.add_ms(frame).filter(~nw.col("twap_id").is_null())
     frame = frame.select(

@@ -195,13 +195,13 @@ def _snapshot_ms(contexts: IntoFrame, rows: pd.DataFrame) -> int:
     fetched_at = frame_provenance(contexts).get("asked_at")
     if fetched_at is None:
         raise MissingColumns(
-            "contexts: column time missing, and the time of the fetch is not known. Add it: "
+            "contexts: the column time is missing, and the time of the fetch is not known. Add it: "
             "contexts.assign(time=...)"
         )
     if rows.drop_duplicates().duplicated(["dex", "name"]).any():
         raise MissingColumns(
-            "contexts: column time missing, and there are several snapshots of a coin. Add the "
-            "column to each snapshot before you concatenate them: snapshot.assign(time=...)"
+            "contexts: the column time is missing, and there are several snapshots of a coin. Add "
+            "the column to each snapshot before you concatenate them: snapshot.assign(time=...)"
         )
     return to_ms(fetched_at)
 

@@ -128,8 +128,9 @@ def carry(
     check_level(level)
     if side not in _SIDES:
         raise ValueError(f"side must be 'short' or 'long', not {side!r}")
-    if not (usd > 0 and days > 0):
-        raise ValueError(f"usd={usd!r} and days={days!r} must be positive")
+    for name, number in (("usd", usd), ("days", days)):
+        if not number > 0:
+            raise ValueError(f"{name} must be above 0, not {number!r}")
     fitted = samples if isinstance(samples, SlippageFit) else fit(samples, draws=draws, seed=seed)
     sign, entering, leaving = _SIDES[side]
     hours, fees = 24.0 * days, -2.0 * fee_bps
@@ -163,7 +164,8 @@ def _order_cost(
     means = fitted.means[coin, side]
     if len(means.law) != 1 + draws:
         raise ValueError(
-            f"the fit has {len(means.law) - 1} draws, not {draws}: pass draws= to both"
+            f"the fit has {len(means.law) - 1} draws, not {draws}: pass the same draws= to "
+            "tk.slippage.fit and tk.funding.carry"
         )
     bps = expected_cost(means, usd)
     return -bps, blocks_at(means, usd), place_among_sizes(means, usd) if np.isfinite(bps[0]) else ""

@@ -178,10 +178,9 @@ def oracle_check(
        oracle_px  off_by  agrees
     0    29002.9     1.0    True
     """
-    if not (tolerance > 0 and window_hours > 0):
-        raise ValueError(
-            f"tolerance={tolerance!r} and window_hours={window_hours!r} must be above 0"
-        )
+    for name, number in (("tolerance", tolerance), ("window_hours", window_hours)):
+        if not number > 0:
+            raise ValueError(f"{name} must be above 0, not {number!r}")
     fills = drop_repeated_rows(fills, "fills")
     prices = columns.pandas_columns(
         implied_oracle(funding), "funding", ("coin", "hour", "oracle_px")

@@ -151,7 +151,7 @@ def accrual(
     [-2.0, -1.5, -1.25]
     """
     if step not in STEPS:
-        raise ValueError(f"step must be one of {', '.join(STEPS)}, not {step!r}")
+        raise ValueError(f"unknown step {step!r}; choose one of {', '.join(STEPS)}")
     keys = grouping.list_keys(by, ("time", "usdc", "total", "payments", *STEPS))
     rows = engines.collect_frame(sums(funding, [*keys, step]), "funding")
     kind = columns.number_kind(rows, ["net"], "funding")

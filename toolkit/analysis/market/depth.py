@@ -264,10 +264,10 @@ def consistency(
     """
     samples = drop_repeated_rows(samples, "samples")
     depth = drop_repeated_rows(depth, "depth")
-    if max_age < 0 or not 0 <= slack < 1:
-        raise ValueError(
-            f"max_age={max_age!r} and slack={slack!r} must be at least 0, and slack below 1"
-        )
+    if max_age < 0:
+        raise ValueError(f"max_age must be 0 or more, not {max_age!r}")
+    if not 0 <= slack < 1:
+        raise ValueError(f"slack must be 0 or more and below 1, not {slack!r}")
     needed = ("timestamp", "coin", *_SAMPLE)
     rows = columns.pandas_columns(samples, "samples", needed, amounts=_SAMPLE)
     books = columns.pandas_columns(depth, "depth", _DEPTH, amounts=_DEPTH[-2:])

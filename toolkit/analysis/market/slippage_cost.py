@@ -253,7 +253,8 @@ def _choose_groups(
             continue
         have = sorted(groups[name].unique())
         if wanted not in have:
-            raise ValueError(f"no {name} {wanted!r} among the samples: {', '.join(have) or 'none'}")
+            advice = f"Choose one of {', '.join(have)}" if have else "There are no samples"
+            raise ValueError(f"no {name} {wanted!r} is among the samples. {advice}")
         groups = groups[groups[name] == wanted]
     rows: list[Any] = list(groups.itertuples(index=False))
     return [(group, fitted.means[group.coin, group.side]) for group in rows]

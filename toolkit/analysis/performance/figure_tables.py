@@ -11,6 +11,7 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.performance.ratios import Figure
+from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.times import DAY
 
@@ -27,8 +28,9 @@ def complete_trips(trips: IntoFrame, more: Sequence[str] = ()) -> pd.DataFrame:
     complete = rows["status"].isin(_COMPLETE) & rows["net"].notna()
     if missing := int((~complete).sum()):
         warn_caller(
-            f"trips: {missing:,} of {len(rows):,} trips are not complete, and do not count. Their "
-            "status says why",
+            f"trips: {missing:,} of {count_text(len(rows), 'trip')} "
+            f"{'is not complete, and does' if missing == 1 else 'are not complete, and do'} not "
+            "count. The column status says why",
             HistoryWarning,
         )
     # Bootstrap draws depend on the order, so rows in any order must come in the same one.

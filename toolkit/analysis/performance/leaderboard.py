@@ -80,7 +80,7 @@ def leaderboard(
     best = rows[rows["figure"] == by]
     if best.empty and len(rows):
         names = ", ".join(sorted(rows["figure"].unique()))
-        raise ValueError(f"by: {by!r} is not a figure of these rows. Use one of: {names}")
+        raise ValueError(f"unknown figure {by!r}; choose one of {names}")
     repeated = best["user"][best["user"].duplicated()]
     if len(repeated):
         raise ValueError(

@@ -102,7 +102,7 @@ def returns(
     [[10.0, 100.0, 0.1, 1.1], [16.0, 185.0, 0.0865, 1.1951]]
     """
     if by not in CALENDAR:
-        raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
+        raise ValueError(f"unknown by={by!r}; choose one of {', '.join(CALENDAR)}")
     if value not in ("equity", "realised"):
         raise ValueError(f"value must be 'equity' or 'realised', not {value!r}")
     curve = drop_repeated_rows(curve, "curve")

@@ -315,7 +315,7 @@ def _ledger_owner(ledger: Any, whose: Accounts) -> str | None:
         return None
     if len(whose.names) == 1 and list(whose.names) != names:
         raise ValueError(
-            f"ledger: it was fetched for {names[0]}, but the fills for {whose.names[0]}. "
+            f"the ledger was fetched for {names[0]}, but the fills for {whose.names[0]}. "
             "Fetch both for one account, or pass account="
         )
     return names[0]

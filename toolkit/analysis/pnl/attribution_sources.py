@@ -256,7 +256,7 @@ def measure_ledger(
     if "user" not in keys:
         frame = owners.keep_own_rows(frame, "account", whose, "ledger")
     elif owner is None:
-        columns.require_columns(frame, ["account"], "ledger", "or pass account=")
+        columns.require_columns(frame, ["account"], "ledger", "Or pass account=")
     frame = add_flows(frame, kind, owner)
     if "user" in keys:
         user = nw.lit(owner) if owner is not None else nw.col("account")

@@ -86,7 +86,7 @@ def audit(
     fills = drop_repeated_rows(fills, "fills")
     refuse_several_accounts(fills, "fills")
     if rule not in RULES:
-        raise ValueError(f"rule must be one of {', '.join(RULES)}, not {rule!r}")
+        raise ValueError(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
     sizes = fill_order.size_decimals(sz_decimals)
     run = partial(audit, sz_decimals=sizes, rule=rule)
     made: Any = run_by_account(run, {"fills": fills})

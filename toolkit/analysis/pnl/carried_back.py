@@ -203,7 +203,8 @@ def _state_time(stated: int | None, given: int | None, start: int | None) -> int
     """
     if stated is None and given is None:
         raise MissingColumns(
-            "accounts: column time is missing, so the time of the state is unknown. Pass end_time="
+            "accounts: the column time is missing, so the time of the state is unknown. Pass "
+            "end_time="
         )
     if stated is not None and given not in (None, stated):
         raise ValueError(
@@ -214,7 +215,8 @@ def _state_time(stated: int | None, given: int | None, start: int | None) -> int
     end = stated if given is None else given
     if start is not None and end is not None and start > end:
         raise ValueError(
-            f"start_time is {to_iso(start)}, after the time of the state, {to_iso(end)}"
+            f"start_time is {to_iso(start)}, after the time of the state, {to_iso(end)}. Pass an "
+            "earlier start_time"
         )
     return end or 0
 
@@ -222,7 +224,7 @@ def _state_time(stated: int | None, given: int | None, start: int | None) -> int
 def _pick_account(after: AccountValues, account: str | None) -> str | None:
     """Return the account; None if the state does not have it."""
     if account is None and len(after.worth) > 1:
-        raise ValueError(f"accounts: it has {len(after.worth)} accounts. Pass account=")
+        raise ValueError(f"accounts: the frame has {len(after.worth)} accounts. Pass account=")
     names = list(after.worth) if account is None else [account.lower()]
     return next((name for name in names if name in after.worth), None)
 
@@ -232,7 +234,8 @@ def _stated_positions(native: Any, user: str | None, kind: Numbers) -> dict[str,
     columns.require_columns(opened, ("user", "coin", *STATED), "positions")
     if columns.number_kind(opened, STATED, "positions") != kind:
         raise MissingColumns(
-            "accounts and positions have different kinds of numbers. Fetch both alike"
+            "accounts and positions have different kinds of numbers. Fetch both with the same "
+            "numbers="
         )
     columns.require_values(opened, STATED, "positions")
     frame = distinct_rows(engines.to_pandas(native), ("user", "coin"), "positions")
@@ -250,7 +253,9 @@ def _signed_fills(perps: pd.DataFrame, kind: Numbers) -> list[_SignedFill]:
     opened = columns.open_frame(perps, "fills")
     columns.require_values(opened, _AMOUNTS, "fills")
     if columns.number_kind(opened, _AMOUNTS, "fills") != kind:
-        raise MissingColumns("accounts and fills have different kinds of numbers. Fetch both alike")
+        raise MissingColumns(
+            "accounts and fills have different kinds of numbers. Fetch both with the same numbers="
+        )
     amounts = (column_list(perps, name) for name in ("side", "sz", "px", "closed_pnl"))
     rows = zip(row_times(perps), perps["coin"], *amounts, strict=True)
     made = [

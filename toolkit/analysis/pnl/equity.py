@@ -121,7 +121,7 @@ def equity(
     funding = drop_repeated_rows(funding, "funding")
     ledger = drop_repeated_rows(ledger, "ledger")
     if by not in CALENDAR:
-        raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
+        raise ValueError(f"unknown by={by!r}; choose one of {', '.join(CALENDAR)}")
     if marks is not None and sz_decimals is None:
         raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
     run = partial(
@@ -360,7 +360,8 @@ def _price_series(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[
     columns.require_columns(opened, ("time", "name", "mark_px"), "marks")
     if columns.number_kind(opened, ["mark_px"], "marks") != kind and kind == "exact":
         raise MissingColumns(
-            "marks: the numbers are float, but the fills are exact. Fetch both alike"
+            "marks: the numbers are float, but the fills are exact. Fetch both with the same "
+            "numbers="
         )
     frame = frame[frame["mark_px"].notna()].sort_values(["name", "time"], kind="stable")
     found: dict[str, tuple[list[int], list[Amount]]] = {}

@@ -25,6 +25,7 @@ from toolkit.analysis.common.owners import lower_address
 from toolkit.analysis.common.usd_values import is_in_bought_token
 from toolkit.arrays import Flags, Ints
 from toolkit.contract.dexes import is_perp_coin
+from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import price_decimals
 from toolkit.rules.spot_cost import WEI
@@ -176,7 +177,11 @@ def _side_signs(side: nw.Series[Any]) -> list[int]:
     try:
         return [_SIDES[name] for name in side.to_list()]
     except KeyError as error:
-        raise MissingColumns(f"fills: column side has {error}; only A and B are known") from error
+        wrong = count_text(sum(name not in _SIDES for name in side.to_list()), "row")
+        raise MissingColumns(
+            f"fills: column side is neither A nor B in {wrong}, for example {error}. Correct or "
+            "remove these rows"
+        ) from error
 
 
 def _price_unit(coin: str, sizes: Mapping[str, int], px_decimals: int) -> int:

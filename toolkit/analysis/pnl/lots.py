@@ -129,7 +129,7 @@ def lots(
     """
     fills = drop_repeated_rows(fills, "fills")
     if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     known = marks if marks is None or isinstance(marks, Mapping) else engines.to_pandas(marks)
     run = partial(lots, method=method, marks=known)
     if (divided := run_by_account(run, {"fills": fills})) is not None:

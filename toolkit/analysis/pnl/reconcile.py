@@ -153,7 +153,9 @@ def reconcile(
     if before is not None and any(value.ms is None for value in before.worth.values()):
         raise ValueError("start: the time of the values is not known. Pass start_time=")
     if before is not None and before.kind != after.kind:
-        raise MissingColumns("start and end have different kinds of numbers. Fetch both alike")
+        raise MissingColumns(
+            "start and end have different kinds of numbers. Fetch both with the same numbers="
+        )
     limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
     other_quotes = set() if fills is None else _other_quote_coins(fills)
     rows: list[dict[str, Any]] = []

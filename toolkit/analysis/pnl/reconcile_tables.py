@@ -85,7 +85,7 @@ def _rows_between(
         names = account_names(native, account) or list(bounds)
         if len(names) != 1:
             raise ValueError(
-                f"{what}: it has no column {owner}, and the values are of {len(bounds)} "
+                f"{what}: the frame has no column {owner}, and the values are of {len(bounds)} "
                 "accounts. Pass account="
             )
         frame = frame.assign(**{owner: names[0]})

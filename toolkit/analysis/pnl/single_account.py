@@ -78,8 +78,8 @@ def check_one_account(
     if count and len(account_names(native)) != 1:
         warn_caller(
             f"fills: {count_text(count, 'fill does', 'fills do')} not begin at the position after "
-            "the fill before. Fills are missing, or they are of several accounts. Name the account "
-            "of each fill: fills.assign(user=address)",
+            "the fill before. Fills are missing, or the frame mixes several accounts. Name the "
+            "account of each fill: fills.assign(user=address)",
             UnnamedAccount,
         )
 
