@@ -14,7 +14,7 @@ from toolkit.plots import alt
 def test_several_accounts_are_refused(accounts):
     for name in ("equity_curve", "positions_over_time"):
         two = pd.concat([accounts[name].assign(user="a"), accounts[name].assign(user="b")])
-        with pytest.raises(ValueError, match="pick one"):
+        with pytest.raises(ValueError, match=r"draws one account, .* has 2\. Select one, for"):
             draw_figure(name, two)
 
 
@@ -74,6 +74,6 @@ def test_drawdown_of_realised_without_pnl():
 def test_curve_without_columns_is_refused():
     rows = pd.DataFrame({"time": times([MONDAY]), "equity": [1.0]})
     with pytest.raises(
-        MissingColumns, match=r"curve: columns realised, pnl missing; pass .*equity"
+        MissingColumns, match=r"curve: the frame lacks the columns realised, pnl. Pass .*equity"
     ):
         draw_figure("equity_curve", rows)

@@ -31,7 +31,7 @@ def test_cumulative_pnl_omits_absent_funding(fills):
 
 
 def test_waterfall_of_two_rows_is_refused(profit):
-    with pytest.raises(ValueError, match="not 2 rows"):
+    with pytest.raises(ValueError, match=r"one row, and the result has 2\. Select one"):
         tk.plots.waterfall(pd.concat([profit["waterfall"]] * 2))
 
 

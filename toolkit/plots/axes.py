@@ -55,7 +55,29 @@ def group_name(keys: object) -> str:
 def check_count(count: int, most: int, what: str) -> None:
     """Raise ValueError if a figure would show too many coins or groups."""
     if count > most:
-        raise ValueError(f"at most {most} {what} can be drawn, not {count}: pick some")
+        raise ValueError(f"at most {most} {what} can be drawn, not {count}. Select fewer")
+
+
+def several_parts_error(plot: str, part: str, name: str, parts: pd.DataFrame) -> ValueError:
+    """Return the error for a result with several parts, if a figure draws only one of them.
+
+    - ``plot``: function that draws the figure
+    - ``part``: what it draws, such as ``"market"``
+    - ``name``: its parameter that has the result
+    - ``parts``: a row for each part, with the columns to select by
+
+    >>> parts = pd.DataFrame({"coin": ["BTC", "ETH"]})
+    >>> print(several_parts_error("plot", "coin", "rows", parts))
+    plot draws one coin, and the result has 2. Select one, for example rows[rows['coin'] == 'BTC']
+    """
+    varying = [column for column in parts.columns if parts[column].nunique() > 1]
+    count = len(parts) if len(parts.columns) else "several"
+    words = f"{plot} draws one {part}, and the result has {count}"
+    if not varying:
+        return ValueError(f"{words}. Select one")
+    value = parts[varying[0]].dropna().iloc[0]
+    place = f"{name}[{name}[{varying[0]!r}] == {value!r}]"
+    return ValueError(f"{words}. Select one, for example {place}")
 
 
 def quantile_columns(frame: pd.DataFrame) -> tuple[str, str, str] | None:

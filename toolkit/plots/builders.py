@@ -113,8 +113,8 @@ def builder_activity(
     if not len(activity):
         style.draw_no_data(ax, colours)
         return style.finish_axes(ax, colours, "Users of a builder: no data.", simulated)
-    if (count := activity["builder"].nunique()) > 1:
-        raise ValueError(f"the figure shows one builder, not {count}: select one")
+    if len(builders := activity[["builder"]].drop_duplicates()) > 1:
+        raise axes.several_parts_error("builder_activity", "builder", "activity", builders)
     rows = activity.sort_values("time", ignore_index=True)
     _draw_activity(ax, colours, rows)
     last = rows.iloc[-1]

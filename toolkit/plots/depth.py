@@ -59,11 +59,7 @@ def depth_profile(
     colours = themes.get_theme(theme)
     keys = [name for name in ("dex", "coin") if name in profile]
     if len(markets := profile[keys].drop_duplicates()) > 1:
-        first, *_ = markets["coin"]
-        raise ValueError(
-            f"depth_profile draws one market, and the profile has {len(markets)}: pick one, for "
-            f"example profile[profile['coin'] == {first!r}]"
-        )
+        raise axes.several_parts_error("depth_profile", "market", "profile", markets)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     names = axes.quantile_columns(profile) if len(profile) else None
     _draw_profile(ax, colours, profile, names) if names else style.draw_no_data(ax, colours)

@@ -101,7 +101,8 @@ def equity_curve(
     """
     colours = themes.get_theme(theme)
     if "user" in curve.columns and curve["user"].nunique() > 1:
-        raise ValueError(f"a curve shows one account, not {curve['user'].nunique()}: pick one")
+        users = curve[["user"]].drop_duplicates()
+        raise axes.several_parts_error("equity_curve", "account", "curve", users)
     rows, drawdown_of = _with_drawdown(curve, of)
     draw = _draw_pnl if of == "pnl" else _draw_equity
     has_panel = ax is None
@@ -132,8 +133,8 @@ def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
     needed = ("time", "realised", "pnl", *([drawn] if drawn != "pnl" else []))
     if missing := [name for name in needed if name not in curve.columns]:
         raise MissingColumns(
-            f"curve: columns {', '.join(missing)} missing; "
-            "pass a result of tk.pnl.equity or tk.pnl.drawdown"
+            f"curve: the frame lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}. "
+            "Pass a result of tk.pnl.equity or tk.pnl.drawdown"
         )
     rows = curve.sort_values("time", kind="stable")
     of = "pnl" if rows["pnl"].notna().any() else "realised"
@@ -188,9 +189,8 @@ def positions_over_time(
     """
     colours = themes.get_theme(theme)
     if "user" in positions.columns and positions["user"].nunique() > 1:
-        raise ValueError(
-            f"a figure shows positions of one account, not {positions['user'].nunique()}: pick one"
-        )
+        users = positions[["user"]].drop_duplicates()
+        raise axes.several_parts_error("positions_over_time", "account", "positions", users)
     every = _rank_coins(positions) if len(positions) else []
     coins, left_out = every[:_MAX_COINS], len(every[_MAX_COINS:])
     size = (7.2, 1.2 + 0.5 * max(3, len(coins)))

@@ -56,7 +56,8 @@ def liquidation_map(
     colours = themes.get_theme(theme)
     coins = list(dict.fromkeys(levels["coin"])) if len(levels) else []
     if len(coins) > 1:
-        raise ValueError(f"a map shows one coin, not {len(coins)}: pick one")
+        parts = levels[["coin"]].drop_duplicates()
+        raise axes.several_parts_error("liquidation_map", "coin", "levels", parts)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     rows = levels.dropna(subset="distance") if len(levels) else levels
     _draw_map(ax, colours, rows, coins[0]) if len(rows) else style.draw_no_data(ax, colours)

@@ -100,7 +100,9 @@ def root_figure(drawn: Axes | Figure | SubFigure) -> Figure:
     """
     figure = drawn.get_figure(root=True)
     if figure is None:
-        raise ValueError("these axes belong to no figure")
+        raise ValueError(
+            "these axes belong to no figure. Pass axes of a figure, such as plt.subplots()[1]"
+        )
     return figure
 
 

@@ -81,7 +81,9 @@ def order_transitions(
     """
     colours = themes.get_theme(theme)
     if len(transitions) and transitions.duplicated(["before", "after"]).any():
-        raise ValueError("a figure shows one matrix, not one for each group: pick a group")
+        groups = transitions.columns.difference(["before", "after", "orders", "share"], sort=False)
+        groups = transitions[groups].drop_duplicates()
+        raise axes.several_parts_error("order_transitions", "matrix", "transitions", groups)
     rows = _fold_rare_statuses(transitions) if len(transitions) else transitions
     before, after = _sort_statuses(rows) if len(rows) else ([], [])
     size = (7.2, 2.2 + 0.34 * len(before))
@@ -202,7 +204,9 @@ def order_mix(
     """
     colours = themes.get_theme(theme)
     if len(mix) and mix.duplicated("status").any():
-        raise ValueError("a figure shows one mix, not one for each group: pick a group")
+        own = ["group", "status", "orders", "n", "share", "low", "high"]
+        groups = mix[mix.columns.difference(own, sort=False)].drop_duplicates()
+        raise axes.several_parts_error("order_mix", "mix", "mix", groups)
     rows = mix
     if len(mix):
         rows = mix.sort_values(["orders", "status"], ascending=[False, True]).head(_MAX_STATUSES)

@@ -142,12 +142,11 @@ def return_calendar(
     """
     colours = themes.get_theme(theme)
     if "user" in returns.columns and returns["user"].nunique() > 1:
-        raise ValueError(
-            f"a calendar shows one account, not {returns['user'].nunique()}: select one"
-        )
+        users = returns[["user"]].drop_duplicates()
+        raise axes.several_parts_error("return_calendar", "account", "returns", users)
     days = returns["time"].dt.tz_convert("UTC").dt.normalize() if len(returns) else None
     if days is not None and days.duplicated().any():
-        raise ValueError('a calendar shows days: pass tk.performance.returns(curve, by="day")')
+        raise ValueError('return_calendar draws days. Pass tk.performance.returns(curve, by="day")')
     ax = style.new_axes(colours, ax=ax, size=(7.2, 2.5), transparent=transparent)
     if days is None:
         style.draw_no_data(ax, colours)

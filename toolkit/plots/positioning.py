@@ -82,7 +82,8 @@ def positioning(
     groups = [name for name in rows.columns if name not in _NOT_GROUPS]
     several = [name for name in groups if rows[name].nunique() > 1]
     if several:
-        raise ValueError(f"The figure shows one {several[0]}, not {rows[several[0]].nunique()}.")
+        parts = rows[several[:1]].drop_duplicates()
+        raise axes.several_parts_error("positioning", several[0], "positioning", parts)
     has_values = len(rows) > 0
     figure, panels = style.new_panels(
         colours, ax, size=(7.2, 4.6), ratios=(1.7, 1) if has_values else (1,),

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, misfit_words
+from toolkit.display import count_text
 from toolkit.plots import axes, formats, notebook, style, themes
 from toolkit.plots.formats import WEEKDAYS
 from toolkit.plots.inputs import draws_result
@@ -81,7 +82,11 @@ def slippage_fit(
     coins = list(dict.fromkeys(fit.groups["coin"]))
     limit = 1 if ax is not None else _MAX_COINS
     if len(coins) > limit:
-        raise ValueError(f"at most {limit} coins can be drawn here, not {len(coins)}: fit fewer")
+        raise ValueError(
+            f"slippage_fit draws at most {count_text(limit, 'coin')} here, and the result has "
+            f"{len(coins)}. Fit fewer, for example tk.slippage.fit(samples[samples['coin'] == "
+            f"{coins[0]!r}])"
+        )
     simulated = style.is_simulated(fit.params)
     if len(coins) <= 1:
         drawn = style.new_axes(colours, ax=ax, transparent=transparent)
@@ -231,10 +236,8 @@ def slippage_heatmap(
         raise KeyError("bps")
     rows = heatmap[heatmap["side"] == side] if len(heatmap) else heatmap
     keys = [name for name in ("coin", "amount_usd") if name in rows]
-    if len(rows) and len(rows[keys].drop_duplicates()) > 1:
-        raise ValueError(
-            "a heatmap shows one coin and amount, and the rows are of several: pick one"
-        )
+    if len(rows) and len(parts := rows[keys].drop_duplicates()) > 1:
+        raise axes.several_parts_error("slippage_heatmap", "coin and amount", "heatmap", parts)
     ax = style.new_axes(colours, ax=ax, size=(7.6, 3.2), transparent=transparent)
     _draw_hours(ax, colours, rows, side) if len(rows) else style.draw_no_data(ax, colours)
     words = _describe_hours(rows, side)
