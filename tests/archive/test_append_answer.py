@@ -45,7 +45,7 @@ def test_concurrent_append_keeps_equal_answer_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "named", "message"),
     [
-        (("0xa", "0xb"), {}, "userFills takes user without a name"),
+        (("0xa", "0xb"), {}, "userFills takes only user as positional"),
         (("0xa",), {"usr": 1}, "userFills has no parameter usr"),
         ((), {}, "userFills needs the argument user"),
     ],

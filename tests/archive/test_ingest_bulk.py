@@ -107,7 +107,7 @@ def test_bulk_names_missing_columns(tmp_path: Path, session: tk.Session) -> None
     archive = open_archive(tmp_path / "kept")
     with pytest.raises(ArchiveError, match="has no column user, px: name them in columns="):
         archive.ingest_bulk(files, tk.user_fills_by_time, 0, 1)
-    with pytest.raises(ArchiveError, match="there is no column wrong"):
+    with pytest.raises(ArchiveError, match="unknown name wrong"):
         archive.ingest_bulk(files, tk.user_fills_by_time, 0, 1, columns={"px": "wrong"})
 
 
@@ -208,8 +208,8 @@ def test_bulk_reads_times_as_numbers_and_text(
 @pytest.mark.parametrize(
     ("column", "change", "message"),
     [
-        ("user", lambda cells: [None, *cells[1:]], "f.parquet: 1 row has no user"),
-        ("time", lambda cells: [None, *cells[1:]], "f.parquet: 1 row has no time"),
+        ("user", lambda cells: [None, *cells[1:]], "f.parquet: 1 row has no user. Remove or fill"),
+        ("time", lambda cells: [None, *cells[1:]], "f.parquet: 1 row has no time. Remove or fill"),
         ("time", lambda cells: [cell + 0.5 for cell in cells], "f.parquet: column time: Float"),
         ("time", lambda cells: [f"at {cell}" for cell in cells], "f.parquet: column time: Failed"),
         (

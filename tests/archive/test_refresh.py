@@ -267,6 +267,6 @@ def test_clock_behind_archive_is_refused(tmp_path: Path) -> None:
     before = archived_rows(archive), archive.status()
     late = fill_session(FILLS[:2], now_ms=lambda: START - 2 * HOUR)
     for refresh in refreshes:
-        with pytest.raises(ArchiveError, match="Set the clock of this machine right"):
+        with pytest.raises(ArchiveError, match="Correct the clock of this machine"):
             refresh(session=late)
     assert (archived_rows(archive), archive.status().equals(before[1])) == (before[0], True)

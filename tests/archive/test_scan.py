@@ -46,8 +46,8 @@ def run_command(archive: Archive, command: str, *arguments: object, code: int = 
     [
         ({"record": "fills", "columns": "px"}, TypeError, r"a list of names: \['px'\]"),
         ({"record": "fills", "columns": ["pz"]}, tk.ArchiveError, "no column pz: it has .*px"),
-        ({"record": "nonsense"}, tk.ArchiveError, "'nonsense': choose one of fills, funding"),
-        ({"record": 5}, tk.ArchiveError, "there is no table 5: choose one of fills, funding"),
+        ({"record": "nonsense"}, tk.ArchiveError, "'nonsense'; choose one of fills, funding"),
+        ({"record": 5}, tk.ArchiveError, "unknown table 5; choose one of fills, funding"),
         ({"record": "fills", "subject": 5}, TypeError, "subject is a text, not 5"),
     ],
 )

@@ -65,7 +65,7 @@ def test_many_names_incomplete_subject(tmp_path: Path) -> None:
     archive.refresh(tk.user_fills_by_time, OTHER, START, B, session=live)
     session = offline_session(tmp_path)
     with pytest.raises(
-        tk.Incomplete, match=f"1 of 2 subjects failed. The first is {OTHER}"
+        tk.Incomplete, match=f"1 of 2 subjects failed. First error: {OTHER}"
     ) as caught:
         tk.many(tk.user_fills_by_time, [USER, OTHER], START, C, session=session)
     assert set(caught.value.rows["user"]) == {USER}

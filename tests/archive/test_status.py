@@ -249,9 +249,7 @@ def test_scan_refuses_unknown_columns(tmp_path: Path) -> None:
         archive.scan("fills", columns=["price"])
     with pytest.raises(ArchiveError, match="no range of time"):
         archive.scan("answers", start=0)
-    with pytest.raises(
-        ArchiveError, match="there is no table 'trades': choose one of fills, funding"
-    ):
+    with pytest.raises(ArchiveError, match="unknown table 'trades'; choose one of fills, funding"):
         archive.scan("trades")
 
 

@@ -253,7 +253,7 @@ def test_many_shows_one_progress_bar(users) -> None:
 
 
 def test_many_warns_of_failures(session, users) -> None:
-    with pytest.warns(IncompleteWarning, match="1 of 3 subjects failed. The first is 0xbad"):
+    with pytest.warns(IncompleteWarning, match="1 of 3 subjects failed. First error: 0xbad"):
         some = tk.many(tk.user_fills, [users[0], BAD, users[1]], on_error="warn", session=session)
     facts = tk.provenance(some)
     assert facts["complete"] == "no"
@@ -555,7 +555,7 @@ def test_late_interrupt_keeps_rows(session, users, monkeypatch) -> None:
 
 def test_many_error_has_other_rows(session, users) -> None:
     with pytest.raises(
-        tk.Incomplete, match=r"1 of 3 subjects failed. The first is 0xbad"
+        tk.Incomplete, match=r"1 of 3 subjects failed. First error: 0xbad"
     ) as caught:
         tk.many(tk.user_fills, [users[0], "0xbad", users[1]], session=session)
     assert list(caught.value.failed) == ["0xbad"]

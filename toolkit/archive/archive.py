@@ -33,6 +33,7 @@ from toolkit.archive.verify import Finding, verify_tables
 from toolkit.client import Session, current_session
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.records import Record
+from toolkit.display import count_text
 from toolkit.errors import ArchiveError, CommitConflict, Incomplete, ToolkitError
 from toolkit.fetch.snapshots import account_value_snapshots
 from toolkit.fetch.workers import ClusterClient
@@ -205,11 +206,12 @@ class Archive:
         failed = {name: error for name, error in every.items() if isinstance(error, ToolkitError)}
         done = [outcome for outcome in every.values() if isinstance(outcome, Refreshed)]
         if failed:
-            first = next(iter(failed))
+            first, others = next(iter(failed)), len(done)
+            rest = f"; the other {others:,} {'is' if others == 1 else 'are'} archived"
             raise Incomplete(
-                f"{len(failed)} of {len(every)} subjects failed. The first is {first}: "
-                f"{failed[first]}. The others are archived. Refresh again to continue "
-                "[error.failed has all errors]",
+                f"{len(failed):,} of {count_text(len(every), 'subject')} failed"
+                f"{rest if others else ''}. First error: {first}: {failed[first]}. Refresh again "
+                "to continue [error.failed has all errors]",
                 rows=done,
                 failed=failed,
             )

@@ -184,7 +184,7 @@ def _make_block(
     series: Series, texts: Sequence[bytes], keys: Sequence[Key], parameters: Mapping[str, Any]
 ) -> RowBlock:
     if any(later < earlier for earlier, later in itertools.pairwise(keys)):
-        raise ArchiveError(f"{series.name}: the rows do not ascend in time")
+        raise ArchiveError(f"{series.name}: the rows do not ascend in time. Sort them by time")
     after, start = None, parameters.get("start")
     if parameters.get("cursor"):
         after = parse_cursor(series.operation, parameters["cursor"])
@@ -264,16 +264,14 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     operation = find_operation(str(recording.request.get("type")))
     if recording.status != 200 or operation.binary:
         raise ArchiveError(
-            f"the file is not a JSON answer of {operation.type} with status 200, but with "
-            f"{recording.status}"
+            f"the recorded status is {recording.status}; only answers with 200 can be ingested"
             if recording.status != 200
             else f"answers of {operation.type} are binary: refresh instead"
         )
     if recording.left_out:
-        lacking = count_text(recording.left_out, "row of the answer is", "rows of the answer are")
         raise ArchiveError(
-            f"{lacking} not in the file, according to its left_out. The rows between its first "
-            "and its last row are not complete"
+            f"the recording leaves out {count_text(recording.left_out, 'row')} (left_out: "
+            f"{recording.left_out}). The rows between its first and its last row are not complete"
         )
     parameters = {
         operation.by_wire[name].python: value
@@ -466,8 +464,8 @@ class _BulkFiles:
         wanted = {subject[0], *(column.name for column in self._columns)}
         if unknown := sorted((set(columns) - wanted) | (set(columns.values()) - known)):
             raise ArchiveError(
-                f"columns: there is no column {', '.join(unknown)}. Its keys are our columns "
-                f"({', '.join(sorted(wanted))}), its values those of the files "
+                f"columns={{…: …}}: unknown name {', '.join(unknown)}. Left: our columns "
+                f"({', '.join(sorted(wanted))}). Right: columns of the files "
                 f"({', '.join(sorted(known))})"
             )
         self._subject = columns.get(subject[0], subject[0])
@@ -530,8 +528,9 @@ class _BulkFiles:
                 table = pa.Table.from_batches([batch])
                 for name in (self._subject, self._time):
                     if missing := nan_to_null(table[name]).null_count:
+                        lacking = count_text(missing, "row has", "rows have")
                         raise ArchiveError(
-                            f"{file.path}: {count_text(missing, 'row has', 'rows have')} no {name}"
+                            f"{file.path}: {lacking} no {name}. Remove or fill these rows"
                         )
                 with _named_errors(file.path, self._time):
                     times = _read_times(table[self._time]).cast(_TIME)

@@ -481,8 +481,8 @@ class _HistoryRefresh(_Refresh):
         self._tries += 1
         if self._tries >= MAX_TRIES + len(self._begun):
             raise ArchiveError(
-                f"{self.name}: other processes wrote to the archive {self._tries} times in "
-                "between; refresh again when they are done"
+                f"{self.name}: other processes wrote to the archive during each of "
+                f"{self._tries} tries. Refresh again when they are done"
             )
 
     def _announce(self, history: HistoryPull) -> Refreshed:
@@ -564,10 +564,13 @@ class _AnswerRefresh(_Refresh):
         series = state.request.series
         if not isinstance(result, ArchivedAnswer):
             raise TypeError(
-                f"{series.name}: it returned {type_text(result)}, not the answer of this call"
+                f"{series.name}: the executor returned {type_text(result)}, not the answer of this "
+                "call"
             )
         if result.series != series:
-            raise TypeError(f"{series.name}: it returned the answer of {result.series.name}")
+            raise TypeError(
+                f"{series.name}: the executor returned the answer of {result.series.name}"
+            )
         state.answer = result
         self.finished.append(state)
         return 1

@@ -201,8 +201,8 @@ class RunOverlap:
         if self._expected:
             raise HistoryMismatch(
                 f"{self._series.name}: {count_text(len(self._expected), 'archived row')} of time "
-                f"{self._last} did not come again, so the service's history differs from the "
-                "archived one. No row was appended after them. Compare both with tk.raw "
+                f"{to_iso(self._last)} did not come again, so the service's history differs from "
+                "the archived one. No row was appended after them. Compare both with tk.raw "
                 "and Archive.frame, or start a new archive"
             )
 
@@ -282,8 +282,8 @@ def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
     if last - now_ms > HOUR:
         raise ArchiveError(
             f"{series.name}: the present is {to_iso(now_ms)}, but the archive goes up to "
-            f"{to_iso(last)}. Set the clock of this machine right, or use the session with which "
-            "the archive was refreshed"
+            f"{to_iso(last)}. Correct the clock of this machine, or use the session with which the "
+            "archive was refreshed"
         )
 
 
@@ -384,11 +384,15 @@ class HistoryPull:
         """Raise TypeError if an executor returned something else than what was asked last."""
         name = self.request.series.name
         if not isinstance(pulled, PulledRows):
-            raise TypeError(f"{name}: it returned {type_text(pulled)}, not the rows of this call")
+            raise TypeError(
+                f"{name}: the executor returned {type_text(pulled)}, not the rows of this call"
+            )
         if pulled.pull != self._asked:
             found = f"{pulled.pull.type} {pulled.pull.subject}"
             words = "another portion of its rows" if found == name else f"the rows of {found}"
-            raise TypeError(f"{name}: it returned {words}. No row of this answer was archived")
+            raise TypeError(
+                f"{name}: the executor returned {words}. No row of this answer was archived"
+            )
 
     def add_portion(self, pulled: PulledRows) -> None:
         """Check pulled rows, and keep them until they are committed.

@@ -257,7 +257,12 @@ def _bind_arguments(
         if parameter.required and not parameter.unless and parameter.python != "start"
     ]
     if len(arguments) > len(required):
-        raise TypeError(f"{operation.type} takes {', '.join(required) or 'nothing'} without a name")
+        takes = (
+            f"only {', '.join(required)} as positional arguments; name the others"
+            if required
+            else "no positional arguments; name them"
+        )
+        raise TypeError(f"{operation.type} takes {takes}")
     values = dict(named) | dict(zip(required, arguments, strict=False))
     known = {parameter.python for parameter in operation.parameters}
     if unknown := values.keys() - known:
@@ -319,7 +324,7 @@ def find_table(name: str | type[Record]) -> str:
             return operation_table(find_operation(name))
     shown = repr(name) if isinstance(name, str) else getattr(name, "__name__", repr(name))
     known = ", ".join((*RECORDS, ANSWERS, PULLS))
-    raise ArchiveError(f"there is no table {shown}: choose one of {known}, or an operation")
+    raise ArchiveError(f"unknown table {shown}; choose one of {known}, or an operation")
 
 
 def column_set_id(table: str) -> int:

@@ -426,7 +426,9 @@ def retry_append(
     for _ in range(MAX_TRIES):
         with contextlib.suppress(CommitConflict):
             return append(*arguments, **options)
-    raise ArchiveError(f"{name}: other processes keep writing to the archive; try again")
+    raise ArchiveError(
+        f"{name}: other processes keep writing to the archive. Try again when they are done"
+    )
 
 
 def _local_filesystem(uri: str) -> Any:

@@ -196,7 +196,7 @@ def _check_freezes(tables: ArchiveTables) -> Iterator[Finding]:
         what = (
             f"the refresh log does not name the freeze {freeze_id}, because an older version "
             "made it or the process was killed. If such freezes are deleted, verify cannot find "
-            "that. Freeze again, then the log names all"
+            "that. Freeze again. Then the log names all freezes"
         )
         yield notice_finding(FREEZES, freeze_id, "lost", what)
 
@@ -421,7 +421,8 @@ def _collect_rows(
     for type in pc.unique(rows["_operation"]).to_pylist():
         operation = OPERATIONS.get(type)
         if operation is None or operation_table(operation) != name:
-            yield error_finding(name, "", "damage", f"rows of an operation {type!r}")
+            what = f"the table has rows of operation {type!r}, which do not belong here"
+            yield error_finding(name, "", "damage", what)
             continue
         of_operation = rows.filter(pc.field("_operation") == type)
         for count in of_operation["_subject"].value_counts().to_pylist():

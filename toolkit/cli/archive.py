@@ -401,7 +401,8 @@ def _named_subjects(
     for name, values in named.items():
         if values and name != takes:
             own = f"--{takes}" if takes in named else "SUBJECT after the operation"
-            fail(f"{operation.type} has no --{name}: use {own if takes else 'no subject'}", code=2)
+            advice = f"use {own}" if takes else "it takes no subject"
+            fail(f"{operation.type} has no --{name}: {advice}", code=2)
         yield from values or ()
 
 

@@ -196,7 +196,9 @@ class _SubjectCalls:
         if len(frames) != len(self.operation.tables) or not all(
             isinstance(frame, pd.DataFrame) for frame in frames
         ):
-            raise TypeError(f"it returned {type_text(answer)}, not the frame of this call")
+            raise TypeError(
+                f"the executor returned {type_text(answer)}, not the frame of this call"
+            )
         facts = frames[0].attrs.get("toolkit", {})
         name = self.operation.parameters[0].python
         request = prepare_request(
@@ -205,7 +207,9 @@ class _SubjectCalls:
         wanted = request.parameters[name]
         found = facts.get("parameters", {}).get(name)
         if (facts.get("operation"), found) != (self.operation.type, wanted):
-            raise TypeError(f"it returned the frame of {facts.get('operation')} of {found}")
+            raise TypeError(
+                f"the executor returned the frame of {facts.get('operation')} of {found}"
+            )
         return answer
 
 
@@ -330,7 +334,7 @@ def _report_failures(
 ) -> None:
     """Warn that subjects failed, or raise Incomplete with the rows of the others."""
     first = next(iter(failed))
-    words = f"{len(failed)} of {subjects} subjects failed. The first is {first}: {failed[first]}"
+    words = f"{len(failed)} of {subjects} subjects failed. First error: {first}: {failed[first]}"
     if on_error == "warn":
         warn_caller(words, IncompleteWarning)
         return
