@@ -155,7 +155,7 @@ class NotPermitted(ServiceError):
     """
 
     status: int | None = 403
-    hint = "This operation is an add-on that the key must have bought"
+    hint = "Buy the add-on for this key, or use a key that has it"
 
 
 class NotReady(ServiceError):

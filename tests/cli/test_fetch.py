@@ -79,7 +79,7 @@ def test_unknown_coin_of_service_on_port_fails(tmp_path, monkeypatch) -> None:
     with run_server(application_of(store, Access([Key("k", CANARY)]))) as address:
         words = ("slippageHistory", "--amount", "1000", "--start", "1d", "--base-url", address)
         failed = call("fetch", *words, "--coin", "NOPE", code=2)
-        assert "there is no coin 'NOPE'; known: 'BTC'" in failed.output
+        assert "there is no coin 'NOPE'; choose one of 'BTC'" in failed.output
         assert "BTC" in call("fetch", *words, "--coin", "BTC").output
     store.close()
 
@@ -92,7 +92,7 @@ def test_unknown_dex_of_service_on_port_fails(strict, monkeypatch) -> None:
     nobody = "0x" + "1" * 40
     commands = [["meta"], ["perpDexLimits"], ["metaAndAssetCtxs"], ["currentDepth"]]
     commands += [["userFills", "--user", nobody], ["batchClearinghouseStates", "--users", nobody]]
-    says = "there is no dex 'nosuch'; known: ''" + ("" if strict else ", 'eqx', 'pre'")
+    says = "there is no dex 'nosuch'; choose one of ''" + ("" if strict else ", 'eqx', 'pre'")
     with run_server(application_of(store, Access([Key("k", CANARY)]))) as address:
         for words in commands:
             options = ("--base-url", address, "--dex")

@@ -831,15 +831,24 @@ def test_cursor_replaces_start_in_next_request() -> None:
     assert where.parameters == {"start": 2, "end": 9, "page_size": 2, "cursor": None}
 
 
+_EPOCH = "1970-01-01T00:00:00"
+
+
 @pytest.mark.parametrize(
     ("type_", "asked", "keys", "row", "place"),
     [
-        (LEDGER, {"start": 5}, [(4,), (5,), (6,)], 0, "before the requested start 5"),
-        (LEDGER, {"end": 9}, [(6,), (10,), (11,)], 2, "after the requested end 9"),
-        (ORDERS, {"cursor": "5_2"}, [(5, 1), (6, 0)], 0, "before the requested cursor 5_2"),
+        (LEDGER, {"start": 5}, [(4,), (5,), (6,)], 0, f"before the requested start {_EPOCH}.005Z"),
+        (LEDGER, {"end": 9}, [(6,), (10,), (11,)], 2, f"after the requested end {_EPOCH}.009Z"),
+        (
+            ORDERS,
+            {"cursor": "5_2"},
+            [(5, 1), (6, 0)],
+            0,
+            rf"before the requested cursor 5_2 \({_EPOCH}.005Z\)",
+        ),
         (ORDERS, {"cursor": "5_2", "start": 7}, [(5, 1), (8, 0)], 0, "requested cursor 5_2"),
-        (WEEKS, {"end": 9}, [(10,), (9,), (8,)], 0, "after the requested end 9"),
-        (WEEKS, {"start": 9}, [(10,), (9,), (8,)], 2, "before the requested start 9"),
+        (WEEKS, {"end": 9}, [(10,), (9,), (8,)], 0, f"after the requested end {_EPOCH}.009Z"),
+        (WEEKS, {"start": 9}, [(10,), (9,), (8,)], 2, f"before the requested start {_EPOCH}.009Z"),
     ],
 )
 def test_row_outside_of_request_is_refused(

@@ -42,7 +42,7 @@ def test_code_1010_is_not_permitted(content: bytes) -> None:
 def test_denied_permission_hints_at_add_on() -> None:
     error = raised_error(403, b'{"error":"Permission denied"}', {})
     assert (type(error), error.message) == (NotPermitted, "Permission denied")
-    assert "add-on that the key must have bought" in error.hint
+    assert "Buy the add-on for this key" in error.hint
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 520, 521, 522, 523, 524, 530])

@@ -750,7 +750,7 @@ def test_invalid_snapshot_is_refused(content: bytes, words: str) -> None:
         (b"\2\0\0\0" + struct.pack("<I", len(BLOB)) + BLOB, "ends after 1"),
         (b"\xff\xff\xff\xff", "should have 4294967295 snapshots"),
         (b"\1\0\0\0\xff\xff\xff\x7f" + BLOB, "should have 2147483647 bytes"),
-        (join_blobs([BLOB]) + b"!", "1 byte follows the last of 1 snapshot"),
+        (join_blobs([BLOB]) + b"!", "1 byte follows the last of 1 snapshot. Request it again"),
     ],
 )
 def test_wrong_counts_are_refused(content: bytes, words: str) -> None:

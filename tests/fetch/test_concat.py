@@ -90,7 +90,7 @@ def test_gap_between_parts_is_incomplete(session: tk.Session, user: str, middle:
     two = tk.user_fills_by_time(user, middle + 2, session=session)
     facts = tk.provenance(tk.concat([one, two]))
     assert facts["complete"] == "no"
-    assert "nothing between" in facts["why"]
+    assert "no frame has the rows between" in facts["why"]
     other = tk.user_fills_by_time(session.world["users"][1], 0, session=session)
     facts = tk.provenance(tk.concat([one, two, other]))
     assert facts["complete"].startswith("not of ")
@@ -136,7 +136,7 @@ def test_pull_continues_after_max_rows(session: tk.Session, user: str, rows: int
     after = tk.user_fills_by_time(user, cursor=tk.provenance(cut)["last"], session=session)
     facts = tk.provenance(tk.concat([cut, after]))
     assert facts["complete"] == "no"
-    assert "max_rows ended a pull among the rows of" in facts["why"]
+    assert "max_rows cut the rows with time" in facts["why"]
     assert "Continue from the time of the last row" in facts["why"]
 
 
@@ -329,7 +329,7 @@ def test_ledgers_name_their_account(session: tk.Session) -> None:
 
 def test_concat_refuses_other_records(session: tk.Session, user: str) -> None:
     fills = tk.user_fills_by_time(user, 0, session=session)
-    with pytest.raises(ValueError, match="userFillsByTime and meta have different records"):
+    with pytest.raises(ValueError, match="userFillsByTime and meta have different kinds of rows"):
         tk.concat([fills, tk.meta(session=session)])
     with pytest.raises(ValueError, match=r"differ in their columns \(builder, venue\)"):
         tk.concat([fills, tk.user_fills(user, session=session)])
@@ -405,7 +405,7 @@ def test_covered_range_ends_at_request_time(
     two = tk.user_fills_by_time(user, middle + 2 * HOUR, session=session)
     facts = tk.provenance(tk.concat([one, two]))
     assert facts["complete"] == "no"
-    assert "nothing between" in facts["why"]
+    assert "no frame has the rows between" in facts["why"]
 
 
 def test_cursor_range_begins_next_millisecond(

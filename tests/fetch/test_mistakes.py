@@ -40,7 +40,7 @@ MISTAKES: dict[str, Callable[[], object]] = {
     r"rows are JSON objects as on the wire, not a DataFrame": lambda: tk.frame(
         "delegations", tk.frame("delegations", [])
     ),
-    r"concat takes fetched pandas frames, but number 0 is an int": lambda: tk.concat([5]),  # type: ignore[list-item]
+    r"concat takes fetched pandas frames, but frames\[0\] is an int": lambda: tk.concat([5]),  # type: ignore[list-item]
     r"api_key must be text": lambda: tk.connect("https://x.test", 5),  # type: ignore[arg-type]
     r"not a str\. To join frames: tk\.concat": lambda: tk.pnl.attribution(USER),
     r"by is a column, a list of columns or None, not 5": lambda: tk.pnl.attribution(

@@ -135,14 +135,14 @@ def test_impossible_range_warns() -> None:
 
 
 def test_unknown_coin_or_dex_warns(simulated) -> None:
-    with pytest.warns(HistoryWarning, match="there is no coin 'NOPE'; known: 'BTC', 'ETH'"):
+    with pytest.warns(HistoryWarning, match="there is no coin 'NOPE'; choose one of 'BTC', 'ETH'"):
         tk.slippage_history("NOPE", 1_000, "1d", session=simulated)
-    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; known: '', 'eqx', 'pre'$"):
+    with pytest.warns(HistoryWarning, match=r"no dex 'nope'; choose one of '', 'eqx', 'pre'$"):
         tk.meta(dex="nope", session=simulated)
     for name, meant in (("btc", "'BTC'"), ("TSLA", "'eqx:TSLA'")):
         with pytest.warns(HistoryWarning, match=f"no coin '{name}'; did you mean {meant}\\?$"):
             tk.slippage_history(name, 1_000, "1d", session=simulated)
-    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; known:"):
+    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; choose one of"):
         states = tk.batch_clearinghouse_states([USER], dex="nope", session=simulated)
     assert states.accounts["account_value"].tolist() == [0]
     frame = tk.slippage_history("NOPE", 1_000, "1d", session=live_session())

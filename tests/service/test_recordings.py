@@ -188,9 +188,9 @@ def test_unserved_files_are_listed(tmp_path: Path) -> None:
         ("fee", "", "row 1: fee: '' is not a number"),
         ("px", 5, "row 1: px: Expected `str`, got `int`: 5"),
         ("time", 10**30, "row 1: time: 1000000000000000000000000000000 is out of range"),
-        ("px", None, "row 1: px: this key field is missing; the row is useless"),
-        ("coin", None, "row 1: coin: this key field is missing; the row is useless"),
-        ("time", None, "row 1: time: this key field is missing; the row is useless"),
+        ("px", None, "row 1: px: this key field is missing, so the row cannot be used"),
+        ("coin", None, "row 1: coin: this key field is missing, so the row cannot be used"),
+        ("time", None, "row 1: time: this key field is missing, so the row cannot be used"),
     ],
 )
 def test_invalid_recorded_value_is_named(
@@ -220,7 +220,7 @@ def test_invalid_nested_value_is_named(tmp_path: Path) -> None:
     assert found.damaged == [
         "book.json: levels[0][1].px: 'abc' is not a number",
         "funding.json: row 1: delta.usdc: '1..5' is not a number",
-        "no_coin.json: row 0: coin: this key field is missing; the row is useless",
+        "no_coin.json: row 0: coin: this key field is missing, so the row cannot be used",
         "odd_dex.json: request: dex: 5 is not text",
     ]
     assert found.world["users"] == []  # the valid row of a damaged file is not read either

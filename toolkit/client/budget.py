@@ -151,7 +151,7 @@ class Budget:
         BudgetSpent
             If the points are more than are left, or more than a whole minute allows.
         """
-        self._reserve_points(points)
+        self._reserve_points(points, operation)
         waited = 0.0
         calls = self._calls_window(operation)
         needed = [(calls, 1)] if calls is not None else []
@@ -192,17 +192,18 @@ class Budget:
             if window is not None:
                 window.close()
 
-    def _reserve_points(self, points: int) -> None:
+    def _reserve_points(self, points: int, operation: Operation | None) -> None:
+        name = "the request" if operation is None else f"a request of {operation.type}"
         with self._lock:
             if self.most is not None and self.spent + points > self.most:
                 raise BudgetSpent(
-                    f"the request costs {count_text(points, 'point')}, and "
+                    f"{name} costs {count_text(points, 'point')}, and "
                     f"{self.most - self.spent} of the session's {self.most} are left. "
                     "Raise most_points, or request less"
                 )
             if self.per_minute is not None and points > self.per_minute:
                 raise BudgetSpent(
-                    f"the request costs {count_text(points, 'point')}, more than "
+                    f"{name} costs {count_text(points, 'point')}, more than "
                     f"points_per_minute allows ({self.per_minute}). Set points_per_minute to the "
                     "quota of the key, or request less"
                 )

@@ -130,7 +130,7 @@ class ApiKey(httpx.Auth):
         return "***"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an API key is not pickled")
+        raise TypeError("an API key cannot be pickled. Set TOOLKIT_API_KEY in the other process")
 
 
 def _written_forms(secret: str) -> list[bytes]:
@@ -204,8 +204,8 @@ def read_body(operation: Operation, response: httpx.Response, key: ApiKey | None
         if response.status_code == 200:
             del content  # tracebacks may show local variables
             raise AnswerInvalid(
-                "the answer contains your API key, and no good answer does. Ask the provider, and "
-                "use another key",
+                "the answer contains your API key. A correct answer never does. Tell the provider, "
+                "and replace the key",
                 operation=operation.type,
             )
         content = key.scrub_bytes(content)
@@ -225,7 +225,8 @@ def _receive_body(operation: Operation, response: httpx.Response) -> bytes:
         parts.append(part)
         if size > limit:
             raise AnswerInvalid(
-                f"the answer is longer than {limit:,} bytes", operation=operation.type
+                f"the answer is longer than {limit:,} bytes. Request less data at a time",
+                operation=operation.type,
             )
         if time.monotonic() > _deadline.at:  # of a transport without streams of ours
             raise httpx.ReadTimeout(_LATE)

@@ -68,7 +68,7 @@ def check_answer(
         }
         for subject in parameters.get(entries) or ():
             if subject.lower() not in answered:
-                fault = "was requested, but the answer neither has it nor says why"
+                fault = "was requested, but the answer has neither its rows nor a reason"
                 yield RowBreak("subject", True, 0, 0, subject, "", 0, fault)
 
 
@@ -85,7 +85,7 @@ def _check_totals(accounts: PageColumns, positions: PageColumns) -> Iterator[Row
         if abs(total - sums[key]) > _ROUNDING + _NOISE * total:
             fault = (
                 f"states positions worth {total:.10g}, but its positions are worth "
-                f"{sums[key]:.10g}: positions are missing or repeated, or a value is another one"
+                f"{sums[key]:.10g}: positions are missing or repeated, or a value is wrong"
             )
             yield rows.make_break("total", row, fault, is_certain=False)
 

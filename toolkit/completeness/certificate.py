@@ -284,7 +284,7 @@ def active_account_remark(most_fills: int) -> Remark:
     most_fills : int
         The number of fills that came of one account: of the account with the most fills.
     """
-    words = "some may be missing: the fills of some very active accounts are not complete"
+    words = "some fills may be missing: the fills of some very active accounts are not complete"
     if most_fills < _VERY_ACTIVE:
         return Remark(words, False)
     return Remark(f"{words}; {most_fills:,} fills of one account came", True)
@@ -353,7 +353,7 @@ def _suggestion(name: str, names: Sequence[str], most: int = 8) -> str:
     if alike := [other for other in names if other.rpartition(":")[2].casefold() == bare]:
         return f"did you mean {' or '.join(map(repr, alike))}?"
     shown = ", ".join(repr(name) for name in names[:most])
-    return f"known: {shown}" + (", ..." if len(names) > most else "")
+    return f"choose one of {shown}" + (", ..." if len(names) > most else "")
 
 
 def clock_remarks(
@@ -379,9 +379,9 @@ def clock_remarks(
         return []
     return [
         Remark(
-            f"no rows came; the range was counted from {to_iso(asked_ms)}, and the present of the "
-            f"service is {to_iso(service_ms)}; request dates before that, or use an age again: it "
-            "counts from the present of the service unless the session has another now_ms",
+            f"no rows came. The range was counted from {to_iso(asked_ms)}, but the service's "
+            f"present is {to_iso(service_ms)}. Pass dates before it, or an age again: it counts "
+            "from the service's present unless the session has another now_ms",
             True,
         )
     ]

@@ -205,11 +205,11 @@ def _join_ranges(group: Sequence[FramePart], kept: dict[int, list[RowRange]]) ->
         after = last.end
         if begin is not None and last.is_cut:
             reason = (
-                f"max_rows ended a pull among the rows of {to_iso(after + 1)}, and the next frame "
+                f"max_rows cut the rows with time {to_iso(after + 1)}, and the next frame "
                 f"begins at {to_iso(begin)}. Continue from the time of the last row"
             )
         elif begin is not None:
-            reason = f"nothing between {to_iso(after)} and {to_iso(begin)}"
+            reason = f"no frame has the rows between {to_iso(after)} and {to_iso(begin)}"
         elif not reason and (last.is_cut or after + last.has_later < requested):
             reason = f"max_rows ended a pull, and no frame has all rows after {to_iso(after)}"
     return reason

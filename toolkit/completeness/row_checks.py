@@ -223,7 +223,8 @@ class BreakLog:
         if not breaks:
             return ""
         more = self._counts["breaks"] - 1
-        others = f"; {more} more places are in tk.provenance" if more else ""
+        places = count_text(more, "more place is", "more places are")
+        others = f"; {places} in tk.provenance" if more else ""
         return (
             f"the rows contradict each other: {breaks[0]}{others}. Fetch them again. If the "
             "warning stays, the service itself has these rows"

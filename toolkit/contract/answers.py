@@ -40,6 +40,7 @@ from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.contract.response_errors import check_no_web_page, response_error
 from toolkit.contract.rows import ROW_FUNCTIONS, Rows
 from toolkit.errors import AnswerInvalid
+from toolkit.times import to_iso
 
 Key = tuple[Any, ...]
 """The values that order a row and make up its cursor."""
@@ -199,15 +200,25 @@ def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[
         limit = parse_cursor(operation, cursor)[: len(keys[0])]
     if limit and keys[first] < limit:
         name = "cursor" if cursor else "start"
-        place = f"before the requested {name} {make_cursor(limit)}"
+        time = _time_text(limit[0])
+        place = f"before the requested {name} {f'{cursor} ({time})' if cursor else time}"
         _refuse_row(operation, first % len(keys), place)
     if end is not None and keys[last][0] > end:
-        _refuse_row(operation, last % len(keys), f"after the requested end {end}")
+        _refuse_row(operation, last % len(keys), f"after the requested end {_time_text(end)}")
+
+
+def _time_text(ms: int) -> str:
+    """Return a time as ISO text; if it is after the year 9999, as a number."""
+    try:
+        return to_iso(ms)
+    except OverflowError:
+        return str(ms)
 
 
 def _refuse_row(operation: Operation, row: int, place: str) -> NoReturn:
     raise AnswerInvalid(
-        f"the row is {place}: the service, or a cache in between, did not answer this request",
+        f"the row is {place}: the service, or a cache in between, did not answer this request. "
+        "Repeat the call",
         operation=operation.type,
         column=operation.key[0],
         row=row,

@@ -78,10 +78,10 @@ def _decompress_gzip(blob: memoryview, limit: int) -> memoryview:
             if left <= 0:
                 raise _limit_error()
             if not stream.eof:
-                raise AnswerDamaged("the gzip data ends too early")
+                raise AnswerDamaged("the gzip data ends too early. Request it again")
             rest = stream.unused_data
     except zlib.error as error:
-        raise AnswerDamaged(f"the gzip data is damaged: {error}") from None
+        raise AnswerDamaged(f"the gzip data is damaged: {error}. Request it again") from None
     return memoryview(b"".join(parts))
 
 
@@ -108,12 +108,15 @@ def _zstd_frames(blob: memoryview) -> Iterator[memoryview]:
     at = 0
     while at < len(blob):
         if not is_zstd(blob[at:]):
-            raise AnswerDamaged(f"the zstd data is damaged: no frame begins at byte {at}")
+            raise AnswerDamaged(
+                f"the zstd data is damaged: no frame begins at byte {at}. Request it again"
+            )
         is_skippable = blob[at : at + 4] != _ZSTD
         end = _skippable_end(blob, at) if is_skippable else _frame_end(blob, at)
         if end > len(blob):
             raise AnswerDamaged(
-                f"the zstd data ends too early: it has {len(blob)} bytes of at least {end}"
+                f"the zstd data ends too early: it has {len(blob)} bytes of at least {end}. "
+                "Request it again"
             )
         if not is_skippable:
             yield blob[at:end]

@@ -110,7 +110,7 @@ class PageReader:
             if is_sent:
                 raise Incomplete(
                     f"{self.operation.type}: the next request would repeat an earlier one of this "
-                    "pull, so its rows cannot be told apart. Report this to the service"
+                    "pull, so new rows cannot be recognised. Report this to the service"
                 )
         return decision
 
@@ -206,11 +206,14 @@ class PageReader:
         keys = list(zip(*parts, strict=True))
         if not self.by_time and any(None in part for part in parts):
             if self.last_kept_key is not None:
+                row = next(row for row, key in enumerate(keys) if None in key)
+                time = keys[row][0]
                 raise AnswerInvalid(
                     f"the row lacks a part of {', '.join(self.operation.key)}, but rows of earlier "
-                    "pages have it, so the row's place is unknown. Fetch this time separately",
+                    "pages have it, so the row's place is unknown. Fetch only this time: "
+                    f"start={time}, end={time}",
                     operation=self.operation.type,
-                    row=next(row for row, key in enumerate(keys) if None in key),
+                    row=row,
                 )
             self.by_time = True
         # Paging by time needs all rows of a time as one tie.

@@ -130,7 +130,7 @@ def check_values(record: Record) -> None:
     for field in record_fields(type(record)):
         value = getattr(record, field.name)
         if field.note.key and (value is None or value is UNSET):
-            raise ValueError(f"{field.wire}: this key field is missing; the row is useless")
+            raise ValueError(f"{field.wire}: this key field is missing, so the row cannot be used")
         if isinstance(value, str):
             if field.note.kind.family == "number" and not _NUMBER.fullmatch(value):
                 raise ValueError(f"{field.wire}: {reprlib.repr(value)} is not a number")

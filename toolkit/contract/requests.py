@@ -352,7 +352,8 @@ def _check_order(operation: Operation, parameter: Parameter, value: Any) -> int 
     if isinstance(value, str) and _CLOID.fullmatch(value):
         return value.lower()
     if isinstance(value, str):
-        raise _bad_request(operation, f"Invalid order id: {_shorten(value)}")
+        hint = "An order id is a whole number or 0x and 32 hex digits"
+        raise _bad_request(operation, f"Invalid order id: {_shorten(value)}", hint)
     return _check_whole(operation, parameter, value)
 
 

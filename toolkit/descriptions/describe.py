@@ -146,7 +146,7 @@ def _operation_columns(operation: Operation) -> list[dict[str, Any]]:
 def _several_frames(frames: tuple[pd.DataFrame, ...]) -> list[dict[str, Any]]:
     names = getattr(frames, "_fields", None)
     if names is None or not all(isinstance(frame, pd.DataFrame) for frame in frames):
-        raise TypeError("A tuple has no names for its frames. Call tk.describe with one of them")
+        raise TypeError("this tuple does not name its frames. Pass one frame")
     return [
         {"frame": name} | row
         for name, frame in zip(names, frames, strict=True)

@@ -75,7 +75,7 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     for number, part in enumerate(frames):
         if not isinstance(part, pd.DataFrame):
             raise TypeError(
-                f"concat takes fetched pandas frames, but number {number} is {type_text(part)}"
+                f"concat takes fetched pandas frames, but frames[{number}] is {type_text(part)}"
             )
     each = [provenance(frame) for frame in frames]
     frames = _name_subjects(frames, each)
@@ -123,7 +123,7 @@ def _common_operation(
 ) -> Operation:
     """Return the operation of the first frame; raise ValueError if the frames do not match."""
     if not frames:
-        raise ValueError("there is no frame to concat")
+        raise ValueError("there is no frame to concat. Pass at least one")
     if any("parts" in facts for facts in each):
         raise ValueError(
             "A frame was made by tk.concat, so the ranges of its parts are not known. Call "
@@ -141,8 +141,8 @@ def _common_operation(
     for operation, frame in zip(operations, compared, strict=True):
         if _records(operation).isdisjoint(_records(first)):
             raise ValueError(
-                f"Frames of {first.type} and {operation.type} have different records. Concat them "
-                "separately"
+                f"Frames of {first.type} and {operation.type} have different kinds of rows. Concat "
+                "them separately"
             )
         if not frame.dtypes.equals(compared[0].dtypes):
             differing = frame.dtypes.to_frame().join(compared[0].dtypes.to_frame("b"), how="outer")

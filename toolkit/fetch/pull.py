@@ -416,7 +416,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
             yield certain
             seeming_end = None
         if (call := _subject_call.get()) is not None and call.stop.is_set():
-            raise Incomplete("the call was interrupted")
+            raise Incomplete(f"{request.operation.type}: the call was interrupted")
         completeness = completeness or answer.completeness
         is_end = decision.after is None or decision.certain_end_row is not None
         page = Page(tables, reader, is_end, completeness, answer.content)

@@ -84,7 +84,9 @@ class Workers:
             else:
                 future = self._pool.submit(_call_in_process, function, call, self._recipe)
             if not isinstance(future, Future) or future in self._futures:
-                raise TypeError(f"its submit returned {future!r}, no new future")
+                raise TypeError(
+                    f"the executor's submit() returned {future!r}; it must return a new Future"
+                )
         except Exception as error:  # such as a cluster that is closed
             raise executor_error(error) from error
         self._futures.add(future)

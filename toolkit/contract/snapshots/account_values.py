@@ -141,7 +141,9 @@ def entry_spans(payload: memoryview, head: SnapshotHead) -> Iterator[EntrySpan]:
         yield start, values, walk.at
     if walk.at != head.finish:
         rest = count_text(head.finish - walk.at, "byte follows", "bytes follow")
-        raise AnswerInvalid(f"{rest} the last of {count_text(head.count, 'user')}")
+        raise AnswerInvalid(
+            f"unexpected: {rest} the last of {count_text(head.count, 'user')}. Request it again"
+        )
 
 
 def _value_columns(values: list[memoryview], row: int, *, keyed: bool) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def _overflow_error(values: Sequence[int | None], column: str, first_row: int) -
         if value is not None and not -(2**63) <= value < 2**63
     )
     return AnswerInvalid(
-        "a whole number of more than 64 bits", column=column, row=first_row + row, value=value
+        "the whole number has more than 64 bits", column=column, row=first_row + row, value=value
     )
 
 

@@ -222,7 +222,9 @@ def decode_addresses(body: bytes, count: int, column: str, first_row: int) -> li
         if place is None:
             raise AnswerInvalid(f"an address cannot be read: {error}", column=column) from None
         raise AnswerInvalid(
-            "an address is 0x and 40 digits", column=column, row=first_row + int(place["row"])
+            "the value is not an address (0x and 40 hex digits)",
+            column=column,
+            row=first_row + int(place["row"]),
         ) from None
 
 

@@ -73,7 +73,9 @@ def _split_blobs(content: bytes) -> Iterator[memoryview]:
         at += length
     if at != len(content):
         rest = count_text(len(content) - at, "byte follows", "bytes follow")
-        raise AnswerInvalid(f"{rest} the last of {count_text(count, 'snapshot')}")
+        raise AnswerInvalid(
+            f"unexpected: {rest} the last of {count_text(count, 'snapshot')}. Request it again"
+        )
 
 
 def pack_snapshot(

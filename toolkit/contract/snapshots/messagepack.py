@@ -72,7 +72,10 @@ class MessagePackWalk:
         except (ValueError, msgpack.UnpackException) as error:
             raise self._damage_error(error) from None
         if len(text) > LONGEST_NAME:
-            raise AnswerInvalid(f"the {meaning} has {len(text)} characters", value=text)
+            raise AnswerInvalid(
+                f"the {meaning} has {len(text)} characters, more than the limit of {LONGEST_NAME}",
+                value=text,
+            )
         return text
 
     def array(self, meaning: str) -> int:
@@ -134,7 +137,7 @@ def read_head(buffer: memoryview, name: str, entries: str) -> SnapshotHead:
     head = _read_object_head(walk, name) if is_object else _read_array_head(walk, name, entries)
     if head.finish > len(buffer) or (head.finish < len(buffer) and walk.at != len(buffer)):
         rest = count_text(len(buffer) - walk.at, "byte follows", "bytes follow")
-        raise AnswerInvalid(f"{rest} the snapshot")
+        raise AnswerInvalid(f"unexpected: {rest} the snapshot. Request it again")
     return head
 
 
