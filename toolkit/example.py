@@ -107,7 +107,7 @@ if not TYPE_CHECKING:  # so that type checkers use the names above and report mi
         examples = _simulated_world()["examples"]
         if name not in examples:
             known = ", ".join(sorted(examples))
-            raise _NoExample(f"Unknown example {name!r}. Use one of {known}.")
+            raise _NoExample(f"unknown example {name!r}; choose one of {known}")
         return examples[name]
 
 

@@ -255,7 +255,7 @@ def simulated_store(
     """
     seed = check_seed(seed)
     if size not in _SIZES:
-        raise ValueError(f"unknown size {size!r}: choose one of {', '.join(_SIZES)}")
+        raise ValueError(f"unknown size {size!r}; choose one of {', '.join(_SIZES)}")
     mode = "-strict" if strict else ""
     name = f"{size}-{seed}{mode}-{_code_version()}.db"
     draw_world = cache(partial(_simulate_world, seed, size))
@@ -275,7 +275,7 @@ def simulated_store(
     except OSError as error:
         message = f"cannot save the simulated exchange{f' in {folder}' if folder else ''}: {error}"
         if size == "large":  # it does not fit into memory either
-            raise OSError(f"{message}; it needs 3 GB") from error
+            raise OSError(f"{message}; free 3 GB, or choose size='demo'") from error
         warnings.warn(f"{message}. It is simulated again the next time", stacklevel=3)
         return build(None)
 
@@ -345,7 +345,9 @@ def recorded_store(folder: Path, *, strict: bool = False) -> Store:
     recordings = read_recordings(folder)
     if recordings.damaged:
         files = "; ".join(recordings.damaged)
-        warnings.warn(f"these files are not recordings: {files}", stacklevel=3)
+        warnings.warn(
+            f"these files are not recordings: {files}. Remove or repair them", stacklevel=3
+        )
     return build_store(recordings.sources, world=recordings.world, strict=strict)
 
 

@@ -159,7 +159,7 @@ def faulty(
     drawn = () if schedule else (faults,) if isinstance(faults, str) else tuple(map(str, faults))
     for name in (*schedule.values(), *drawn):
         if name not in FAULTS and not _status_of(name):
-            raise ValueError(f"there is no fault {name!r}: choose one of {', '.join(FAULTS)}")
+            raise ValueError(f"unknown fault {name!r}; choose one of {', '.join(FAULTS)}")
     if not 0 <= share <= 1:
         raise ValueError(f"share must be a number from 0 to 1, not {share!r}")
     return FaultyTransport(inner, schedule, drawn, share, random.Random(seed), pause, sleep)

@@ -126,11 +126,22 @@ def dated_server(date: str | None) -> Iterator[str]:
         server.server_close()
 
 
+_DIFFERS = r"^the clock differs from the service by [\d,]+ s"
+
+
 @pytest.mark.parametrize(
     ("date", "state", "found"),
     [
-        ("Mon, 01 Sep 2025 00:00:00 GMT", "problem", " s off"),
-        ("Mon, 01 Sep 2025 00:00:00 -0000", "problem", " s off"),
+        (
+            "Mon, 01 Sep 2025 00:00:00 GMT",
+            "problem",
+            _DIFFERS,
+        ),
+        (
+            "Mon, 01 Sep 2025 00:00:00 -0000",
+            "problem",
+            _DIFFERS,
+        ),
         ("yesterday", "note", "does not say its time"),
         (None, "note", "does not say its time"),
     ],
@@ -142,7 +153,7 @@ def test_doctor_compares_clocks(
         monkeypatch.setenv("TOOLKIT_BASE_URL", address)
         shown = call("doctor", "--json")
     assert check(shown, "clock")["state"] == state
-    assert check(shown, "clock")["found"].endswith(found)
+    assert re.search(rf"{found}$", check(shown, "clock")["found"])
 
 
 def test_doctor_prints_advice_as_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -205,7 +216,7 @@ def test_notebooks_are_copied_once(tmp_path: Path) -> None:
     changed = folder / "01_quickstart.ipynb"
     changed.write_text("mine")
     again = call("notebooks", folder)
-    assert "0 notebooks copied" in again.output
+    assert "0 notebooks copied to" in again.output
     assert changed.read_text() == "mine"
 
 

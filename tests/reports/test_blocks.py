@@ -94,7 +94,7 @@ def test_comparison_draws_ranks_of_month(comparison):
 
 
 def test_comparison_needs_two_accounts(session, user):
-    with pytest.raises(ReportFailed, match="a comparison is of 2 to 50 accounts, not 1"):
+    with pytest.raises(ReportFailed, match="a comparison needs 2 to 50 accounts; 1 was passed"):
         comparison_report.fetch_comparison(session, [user, user.upper().replace("X", "x")])
 
 

@@ -61,7 +61,10 @@ def test_recordings_need_existing_folder(run, tmp_path):
     [
         (["market", "--coin", "NOPE"], "NOPE"),
         (["builder", "--address", "0x" + "1" * 40], "there are no fills through 0x1111"),
-        (["comparison", "--user", "0x" + "1" * 40], "a comparison is of 2 to 50 accounts, not 1"),
+        (
+            ["comparison", "--user", "0x" + "1" * 40],
+            "needs 2 to 50 accounts; 1 was passed",
+        ),
     ],
 )
 def test_report_without_data_fails(words, message, tmp_path):

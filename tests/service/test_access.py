@@ -46,7 +46,7 @@ def test_keys_file_becomes_keys(tmp_path: Path) -> None:
         ("[[key]]\nsecret = 'hush'\nadd_ons = ['meta']", "add_ons must be"),
         ("[[key]]\nsecret = 'hush'\nname = 5", "name must be"),
         ("[[key]]\nsecret = 'hush'\n[[key]]\nsecret = 'hush'", "same secret"),
-        ("[[key]]\nsecret = 'hush'\nsecret_sha256 = ''", "exclude each other"),
+        ("[[key]]\nsecret = 'hush'\nsecret_sha256 = ''", "give either secret or secret_sha256"),
         ("[[key]]\nsecret_sha256 = 'hush'", "must be 64 hexadecimal digits"),
         (f"[[key]]\nsecret = 'hush'\n[[key]]\nsecret_sha256 = '{HASH}'", "same secret"),
     ],

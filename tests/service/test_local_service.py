@@ -383,7 +383,7 @@ def test_large_stores_are_removed(tmp_path: Path) -> None:
 def test_large_world_without_cache_fails(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        OSError, match=r"cannot save the simulated exchange in .*below: .*; it needs 3 GB"
+        OSError, match=r"cannot save the simulated exchange in .*below: .*; free 3 GB, or "
     ):
         simulated_store(7, "large", tmp_path / "file" / "below")
 

@@ -243,7 +243,7 @@ def test_example_needs_simulated_session() -> None:
 
 @pytest.mark.usefixtures("no_default_session")
 def test_misspelt_name_lists_names() -> None:
-    message = r"Unknown example 'WHALES'\. Use one of BORR"
+    message = r"unknown example 'WHALES'; choose one of BORR"
     with tk.local(7, "tiny"), pytest.raises(AttributeError, match=message):
         _ = tk.example.WHALES  # type: ignore[attr-defined]
 

@@ -130,7 +130,7 @@ def test_digest_covers_every_table(world: World) -> None:
 
 
 def test_unknown_size_raises() -> None:
-    with pytest.raises(ValueError, match=r"Unknown size 'huge'\. Use one of tiny, demo"):
+    with pytest.raises(ValueError, match=r"unknown size 'huge'; choose one of tiny, demo"):
         simulate(7, "huge")
 
 

@@ -213,7 +213,7 @@ def test_code_reproduces_view(default: tk.Session, coin: str):
 
 
 def test_unknown_interval_is_refused(exchange: tk.Session):
-    with pytest.raises(ValueError, match="every must be one of 1s, 2s, 5s, 15s, 60s"):
+    with pytest.raises(ValueError, match="choose one of 1s, 2s, 5s, 15s, 60s"):
         live_monitor(every="3s", session=exchange)
 
 

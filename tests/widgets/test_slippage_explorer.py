@@ -159,9 +159,9 @@ def test_unexpected_error_is_shown(explorer: SlippageExplorer, canned: CannedFet
 
 
 def test_unknown_choice_is_refused(explorer: SlippageExplorer):
-    with pytest.raises(ValueError, match=r"amount must be one of 1000, 5000, .* 1000000, not 777"):
+    with pytest.raises(ValueError, match=r"unknown amount 777; choose one of 1000, .* 1000000"):
         explorer.set(amount=777)
-    with pytest.raises(ValueError, match="side must be one of both, buy, sell, not bid"):
+    with pytest.raises(ValueError, match="unknown side 'bid'; choose one of both, buy, sell"):
         SlippageRequest("BTC", side="bid")
 
 

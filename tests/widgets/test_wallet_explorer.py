@@ -156,7 +156,7 @@ def test_choices_make_no_requests(exchange: tk.Session, explorer: WalletExplorer
 
 def test_unknown_choice_is_refused(explorer: WalletExplorer):
     coin = explorer.view.coins["coin"].iloc[0]
-    with pytest.raises(ValueError, match=rf"no coin 'NOPE' in this period; known: .*{coin}"):
+    with pytest.raises(ValueError, match=rf"no coin 'NOPE' is in .*; choose one of .*{coin}"):
         explorer.set(coin="NOPE")
 
 

@@ -67,7 +67,7 @@ def doctor(
             typer.echo(f"{check.state:8}{check.name:20}{check.found}")
             if check.advice:
                 typer.echo(f"{'':28}-> {check.advice}")
-        typer.echo("ready" if not problems else f"{len(problems)} problems")
+        typer.echo("ready" if not problems else count_text(len(problems), "problem"))
     raise typer.Exit(1 if problems else 0)
 
 
@@ -84,9 +84,10 @@ def _python_checks() -> Iterator[Check]:
     if wrong:
         yield Check("libraries", "problem", "; ".join(wrong), "install the package again")
     else:
-        yield Check("libraries", "ok", f"{len(extra_requirements(''))} of the core")
+        yield Check("libraries", "ok", f"all {len(extra_requirements(''))} core libraries")
     if (shadow := find_shadow(Path.cwd())) is not None:
-        yield Check("import", "problem", f"{shadow} hides this package here", "rename it")
+        found = f"{shadow} is imported instead of this package"
+        yield Check("import", "problem", found, "rename it")
 
 
 def _extra_checks() -> Iterator[Check]:
@@ -158,7 +159,8 @@ def _clock_checks(address: str) -> Iterator[Check]:
         theirs = theirs.replace(tzinfo=UTC)
     seconds = abs((datetime.now(UTC) - theirs).total_seconds())
     if seconds > _LARGEST_SKEW:
-        yield Check("clock", "problem", f"{seconds:,.0f} s off", "set the clock of this machine")
+        found = f"the clock differs from the service by {seconds:,.0f} s"
+        yield Check("clock", "problem", found, "set the clock of this machine")
     else:
         yield Check("clock", "ok", f"within {_LARGEST_SKEW} s of the service")
 

@@ -19,6 +19,7 @@ from toolkit.cli.options import (
     SizeOption,
     open_store,
 )
+from toolkit.display import count_text
 
 if TYPE_CHECKING:
     from toolkit.service import Key, Upstream
@@ -155,7 +156,7 @@ def notebooks(
     except OSError as error:
         fail(f"cannot write into {folder}: {error.strerror or error}")
     there = f"; {len(sources) - len(new)} were there already" if len(new) < len(sources) else ""
-    typer.echo(f"{len(new)} notebooks copied to {folder}{there}", err=True)
+    typer.echo(f"{count_text(len(new), 'notebook')} copied to {folder}{there}", err=True)
 
 
 def world(

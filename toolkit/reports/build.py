@@ -90,7 +90,7 @@ def template(name: str | os.PathLike[str]) -> Path:
     'wallet.py'
     """
     if name not in NAMES:
-        raise ReportFailed(f"there is no report {name}; there are {', '.join(NAMES)}")
+        raise ReportFailed(f"unknown report {name!r}; choose one of {', '.join(NAMES)}")
     with as_file(files("toolkit.reports") / "notebooks" / f"{name}.py") as path:
         return path
 
@@ -141,7 +141,10 @@ def write_reports(
     names = [_file_name(parameters) for parameters in parameter_sets]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ReportFailed(f"several reports would be written to {', '.join(repeated)}.html")
+        raise ReportFailed(
+            f"several reports would be written to {', '.join(repeated)}.html. Pass each account "
+            "once"
+        )
 
     def write_report(name: str, parameters: Mapping[str, Any]) -> WrittenReport:
         try:

@@ -243,7 +243,9 @@ def fetch_report(
         },
     )
     if not (fills["builder"] == address.lower()).any():
-        raise ReportFailed(f"there are no fills through {address} in this period")
+        raise ReportFailed(
+            f"there are no fills through {address} in this period. Choose a longer period"
+        )
     return BuilderReport(
         address=address.lower(),
         start_ms=start_ms,

@@ -12,6 +12,7 @@ import pandas as pd
 
 from toolkit import performance, plots
 from toolkit.client import Session
+from toolkit.display import count_text
 from toolkit.errors import ReportFailed
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
@@ -159,7 +160,8 @@ def fetch_comparison(
     named = users if users is not None else _example_accounts(session)
     chosen = list(dict.fromkeys(user.lower() for user in named))
     if not 2 <= len(chosen) <= _MOST:
-        raise ReportFailed(f"a comparison is of 2 to {_MOST} accounts, not {len(chosen)}")
+        passed = count_text(len(chosen), "was passed", "were passed")
+        raise ReportFailed(f"a comparison needs 2 to {_MOST} accounts; {passed}")
     frames = [fetch_wallet(session, user, start, end, (), with_slippage=False) for user in chosen]
     if all(wallet.is_empty for wallet in frames):
         raise ReportFailed("there is no data of these accounts in this period: check the addresses")

@@ -320,7 +320,9 @@ def fetch_report(
     )
     samples = by_coin[coin]
     if samples.empty:
-        raise ReportFailed(f"there are no slippage samples of {coin} in this period")
+        raise ReportFailed(
+            f"there are no slippage samples of {coin} in this period. Choose a longer period"
+        )
     missing_reasons: dict[str, str] = {}
     depth = fetch_optional(missing_reasons, "its book", current_depth, dex=dex, session=session)
     running = fetch_optional(
@@ -352,7 +354,7 @@ def _select_market(coin: str, listed: pd.DataFrame) -> pd.DataFrame:
     if context.empty:
         names = ", ".join(listed["name"].head(12))
         dex = dex_name_in("rows", coin_dex(coin))
-        raise ReportFailed(f"there is no perp {coin} on dex {dex}; it has {names}, ...")
+        raise ReportFailed(f"there is no perp {coin} on dex {dex}; choose one of {names}, ...")
     return context
 
 

@@ -14,7 +14,7 @@ from toolkit import slippage
 from toolkit.analysis.market import depth as depths
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.client import Session
-from toolkit.contract.dexes import join_coin, strip_native_dex
+from toolkit.contract.dexes import dex_name_in, join_coin, strip_native_dex
 from toolkit.errors import ReportFailed
 from toolkit.fetch import current_depth
 from toolkit.plots import formats
@@ -262,11 +262,14 @@ def fetch_report(
     if coins is not None:
         coins = [strip_native_dex(coin) for coin in ([coins] if isinstance(coins, str) else coins)]
     contexts, frames = fetch_markets(
-        session, dex, partial(_choose_markets, coins), coins, start_ms, end_ms, AMOUNTS
+        session, dex, partial(_choose_markets, coins, dex), coins, start_ms, end_ms, AMOUNTS
     )
     samples = concat_frames(frames, "coin")
     if samples.empty:
-        raise ReportFailed("there are no slippage samples in this period")
+        raise ReportFailed(
+            f"there are no slippage samples of dex {dex_name_in('rows', dex)} in this period. "
+            "Choose a longer period"
+        )
     missing_reasons: dict[str, str] = {}
     return QualityReport(
         dex=dex,
@@ -282,9 +285,9 @@ def fetch_report(
     )
 
 
-def _choose_markets(coins: Sequence[str] | None, listed: pd.DataFrame) -> pd.DataFrame:
+def _choose_markets(coins: Sequence[str] | None, dex: str, listed: pd.DataFrame) -> pd.DataFrame:
     if listed.empty:
-        raise ReportFailed("this dex has no perps: check its name")
+        raise ReportFailed(f"dex {dex_name_in('rows', dex)} has no perps: check its name")
     if coins is None:
         tradable = listed[~listed["is_delisted"]]
         busiest = tradable.sort_values("day_ntl_vlm", ascending=False, kind="stable")
@@ -292,7 +295,10 @@ def _choose_markets(coins: Sequence[str] | None, listed: pd.DataFrame) -> pd.Dat
     missing = sorted(set(coins) - set(listed["name"]))
     if missing:
         names = ", ".join(listed["name"])
-        raise ReportFailed(f"there is no perp {', '.join(missing)} on this dex; it has {names}")
+        raise ReportFailed(
+            f"there is no perp {', '.join(missing)} on dex {dex_name_in('rows', dex)}; "
+            f"choose one of {names}"
+        )
     return listed[listed["name"].isin(coins)].reset_index(drop=True)
 
 

@@ -202,7 +202,7 @@ def _parse_key(path: Path, number: int, entry: object) -> Key:
         raise key_error("name must be text")
     if "secret_sha256" in entry:
         if "secret" in entry:
-            raise key_error("secret and secret_sha256 exclude each other")
+            raise key_error("give either secret or secret_sha256")
         if not isinstance(digest, str) or not _SHA256.fullmatch(digest.lower()):
             raise key_error("secret_sha256 must be 64 hexadecimal digits")
     elif not isinstance(secret, str) or not secret.isascii() or not secret.strip():

@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserCallbackError as error:
             cause = error.__context__
             if not isinstance(cause, ServiceError):
-                self._server.log_seldom("a connection failed", cause)
+                self._server.log_seldom(f"a connection from {self._address} failed", cause)
                 cause = ServiceError("An internal error occurred", status=500)
             self._refuse(cause)
         except httptools.HttpParserError as error:

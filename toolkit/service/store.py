@@ -260,7 +260,7 @@ def open_store(path: Path) -> Store:
         if not is_current:
             raise StoreDamaged(f"{path} was built by another version")
         if _compute_checksum(path) != _read_checksum(path):
-            raise StoreDamaged(f"{path} has other bytes than were written")
+            raise StoreDamaged(f"{path} is damaged: its checksum does not match")
         store = Store(path)
     except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
         raise StoreDamaged(f"{path} is not a store: {error}") from error

@@ -190,7 +190,11 @@ class _AccountNumbers(dict[str, int]):
             connection.executemany("INSERT INTO account VALUES (?,?)", accounts)
         except sqlite3.IntegrityError:
             # The rows of such an account would not be neighbours, so no page would be one range.
-            raise ValueError("an account has rows in two parts of the sources") from None
+            written = {address for (address,) in connection.execute("SELECT address FROM account")}
+            repeated = min(written & self.keys())
+            raise ValueError(
+                f"account {repeated} has rows in two parts of the sources; it may be in one only"
+            ) from None
 
 
 def _write_account_rows(

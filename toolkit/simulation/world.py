@@ -119,7 +119,7 @@ def draw_world(
     Raise ValueError if the size is unknown.
     """
     if size not in SIZES:
-        raise ValueError(f"Unknown size {size!r}. Use one of {', '.join(SIZES)}.")
+        raise ValueError(f"unknown size {size!r}; choose one of {', '.join(SIZES)}")
     with _without_collection():
         state = run_history(seed, SIZES[size], market, ids)
         sources = _build_sources(state, label)

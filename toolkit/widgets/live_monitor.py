@@ -189,7 +189,7 @@ def live_monitor(
     [10, 25, 50, 100, 200, 500]
     """
     if every not in EVERY:
-        raise ValueError(f"every must be one of {', '.join(EVERY)}, not {every!r}")
+        raise ValueError(f"unknown every={every!r}; choose one of {', '.join(EVERY)}")
     session = current_session(session)
     coin = strip_native_dex(coin)
     names = (

@@ -45,7 +45,9 @@ class SlippageRequest:
         sides = get_args(Side)
         for name, value, known in (("amount", self.amount, AMOUNTS), ("side", self.side, sides)):
             if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, not {value}")
+                raise ValueError(
+                    f"unknown {name} {value!r}; choose one of {', '.join(map(str, known))}"
+                )
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
         if user is not None and len(self._users) > 1:
             known = {ALL_ACCOUNTS: None, **{address: address for address in self._users}}
             if (name := user.strip().lower()) not in known:
-                raise ValueError(f"user must be one of the accounts or 'all', not {user!r}")
+                raise ValueError(f"unknown user {user!r}; choose one of the accounts, or 'all'")
             self._account.value = known[name]
         elif user is not None:
             self._user.value = user
@@ -131,8 +131,9 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
             control = {"coin": self._coin, "day": self._day}[name]
             choices = [choice for _, choice in control.options]
             if value not in choices:
-                listed = ", ".join(filter(None, choices)) or "none"
-                raise ValueError(f"there is no {name} {value!r} in this period; known: {listed}")
+                listed = ", ".join(filter(None, choices))
+                advice = f"choose one of {listed}" if listed else f"it has no {name}"
+                raise ValueError(f"no {name} {value!r} is in this period; {advice}")
             control.value = value
         self.settle()
         return self
