@@ -201,8 +201,8 @@ class RunOverlap:
         if self._expected:
             raise HistoryMismatch(
                 f"{self._series.name}: {count_text(len(self._expected), 'archived row')} of time "
-                f"{to_iso(self._last)} did not come again, so the service's history differs from "
-                "the archived one. No row was appended after them. Compare both with tk.raw "
+                f"{to_iso(self._last or 0)} did not come again, so the service's history differs "
+                "from the archived one. No row was appended after them. Compare both with tk.raw "
                 "and Archive.frame, or start a new archive"
             )
 

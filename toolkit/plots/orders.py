@@ -81,8 +81,8 @@ def order_transitions(
     """
     colours = themes.get_theme(theme)
     if len(transitions) and transitions.duplicated(["before", "after"]).any():
-        groups = transitions.columns.difference(["before", "after", "orders", "share"], sort=False)
-        groups = transitions[groups].drop_duplicates()
+        own = ["before", "after", "orders", "share"]
+        groups = transitions[transitions.columns.difference(own, sort=False)].drop_duplicates()
         raise axes.several_parts_error("order_transitions", "matrix", "transitions", groups)
     rows = _fold_rare_statuses(transitions) if len(transitions) else transitions
     before, after = _sort_statuses(rows) if len(rows) else ([], [])
