@@ -15,9 +15,9 @@
 # %% [markdown]
 # # 01 Quickstart: what did one account earn in a month, and what did trading cost it?
 #
-# This notebook goes from a question to a figure in five steps: connect, fetch, look, compute, draw.
-# Everything runs offline, on a simulated exchange inside this process, which answers like the real
-# service. It is the same on every machine, so you get the same numbers.
+# This notebook goes from a question to an answer in five steps: connect, fetch, look, compute,
+# draw. It runs offline: a simulated exchange inside this process answers like the live service. The
+# simulated exchange is the same on every machine, so you get the same numbers.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -34,18 +34,20 @@ session
 # %% [markdown]
 # ## Fetch
 #
-# Every operation of the service is a function with its name in snake case. It reads all pages and
-# returns one typed frame, oldest row first. This account traded through a builder. On a live
-# service, use your own address; if you have none, see "I have a key and no addresses" below.
+# Each of the 22 operations of the specification has a function with its name in snake case. This
+# one reads all pages and returns one typed frame, oldest row first. The account traded through a
+# builder. On a live service, use your own address; if you have none, see "I have a key and no
+# addresses" below.
 
 # %%
 user = tk.reports.example_account()  # on a live service: your own address
-fills = tk.user_fills_by_time(user, "2025-09-01")
+START = "2025-09-01"  # on a live service: for example "30d", the last 30 days
+fills = tk.user_fills_by_time(user, START)
 fills.iloc[:5, :10]
 
 # %% [markdown]
-# Times are UTC, and prices and sizes are numbers. The columns are always the same, also in an empty
-# answer. `tk.describe` explains each column.
+# Times are UTC, and prices and sizes are numbers. The frame always has the same columns, even if it
+# is empty. `tk.describe` explains each column.
 
 # %%
 tk.describe(fills)[["column", "dtype", "unit", "meaning"]].head(10)
@@ -62,12 +64,13 @@ earned = tk.pnl.attribution(fills)
 earned.loc[:, "fills":"net"]
 
 # %% [markdown]
-# Funding is missing in this table, not 0: fills do not contain funding. Funding rows come through
-# the builders that an account has approved. There is one row for each position and hour.
+# Funding is missing in this table, not 0, because fills do not contain funding. The service returns
+# funding rows by builder: the rows of all accounts that have approved the builder. Usually there is
+# one row for each position and hour.
 
 # %%
 builder = tk.user_fills(user)["builder"].dropna().iloc[0]
-funding = tk.builder_approved_funding_by_time(builder, "2025-09-01")
+funding = tk.builder_approved_funding_by_time(builder, START)
 funding = funding[funding["user"] == user]
 earned = tk.pnl.attribution(fills, funding)
 parts = ["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding"]
@@ -94,9 +97,8 @@ tk.provenance(fills)
 # %% [markdown]
 # ## I have a key and no addresses
 #
-# The live service has no list of addresses for a new user. The snapshot of account values lists
-# every account with its value. The key needs an add-on for it. The largest accounts
-# are:
+# A new user has no list of addresses. The snapshot of account values is such a list: it has every
+# account and its value. The key needs an add-on for it. These are the largest accounts:
 
 # %%
 snapshot = tk.account_value_snapshots(["ALL"])
@@ -104,8 +106,8 @@ values = tk.accounts.values(snapshot).sort_values("value", ascending=False, igno
 values[["user", "mode", "value", "long", "short"]].head().round(0)
 
 # %% [markdown]
-# The snapshot has values only; the trades of an account are in its fills. A snapshot may be
-# requested 5 times in 10 minutes, so store it, and fetch the fills of the accounts that you choose.
+# The snapshot has values only; the trades of an account are in its fills. You can request the
+# snapshot 5 times in 10 minutes, so store it. Then fetch the fills of the accounts that you choose.
 
 # %%
 largest = values["user"].head(5).tolist()
@@ -114,8 +116,9 @@ usd = (theirs["px"] * theirs["sz"]).groupby(theirs["user"]).sum()
 pd.DataFrame({"value": values.set_index("user")["value"], "traded": usd}).loc[largest].round(0)
 
 # %% [markdown]
-# There are addresses without the add-on, too. Every running TWAP order names its account. So does
-# every fill and every order of a builder's users.
+# You can also find addresses without the add-on. The snapshot of TWAP orders names the account of
+# each order. If you know the address of a builder, the fills and orders of its users name their
+# accounts, too.
 
 # %%
 orders = tk.perp_twap_snapshots(["ALL:ALL_DEXES"])
@@ -125,7 +128,7 @@ f"{orders['address'].nunique()} accounts by their TWAP orders, {len(clients)} cl
 # %% [markdown]
 # ## What we learned
 #
-# Shares of each cause in volume and in gross PnL:
+# Each part in USD, and in basis points of the volume:
 
 # %%
 net = earned[[*parts, "net"]].T[0]
@@ -133,13 +136,20 @@ shares = {"USD": net, "bps of volume": net / earned["volume"].item() * 1e4}
 pd.DataFrame(shares).round(2)
 
 # %% [markdown]
-# Exchanges show closed PnL first, but an account does not earn closed PnL. Every trade costs fees,
-# with a gain or with a loss. Trading must earn at least the fees in basis points of volume. Users
-# pay the builder fee for an interface, and it is hard to see in a list of fills. Funding can be
-# positive or negative. The next notebook checks every number of this account.
+# Exchanges show closed PnL first, but this is not what an account earns. Most trades cost a fee,
+# whether they gain or lose. To make a profit, trading must earn more than its fees; the table shows
+# them in basis points of the volume. The builder fee is the price of an interface, and it is hard
+# to see in a list of fills. Funding can be positive or negative. The next notebook checks every
+# number of this account.
 #
-# The amounts are facts of the simulation. What they consist of, and how they add up, is the same on
-# a live service: replace the session and the address, and run all cells again.
+# The amounts are facts of the simulation. Their parts, and how the parts add up, are the same on a
+# live service.
+#
+# ## With your own key
+#
+# Change three lines: `session = tk.connect(...)` in the first cell, `user` and `START`. Then run
+# all cells again. The account must have traded through a builder. A page of a builder's rows costs
+# 100 points, so a late `START` saves points. `tk.plan` shows what a call costs before you send it.
 
 # %%
 assert tk.provenance(fills)["complete"] == "yes"

@@ -65,8 +65,8 @@ tk.plots.waterfall(whole)
 # %% [markdown]
 # ## Check 1: do the parts add up, to the last digit?
 #
-# The parts are a split of the amounts in the rows, so they must add up. This check is a test of the
-# software, not of the data: no amount is lost or counted twice.
+# The parts are a split of the amounts in the rows, so they must add up. This check tests the
+# software, not the data: it shows that no amount is lost or counted twice.
 
 # %%
 parts = ["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding"]
@@ -84,10 +84,10 @@ days = tk.pnl.attribution(fills, funding, ledger, by="day")
 # %% [markdown]
 # ## Check 2: is the exchange's closed PnL right, and is no fill missing?
 #
-# `tk.pnl.audit` processes the fills from the first one on. It computes the position and its entry
-# price by the exchange's own rule: the average cost, rounded down to the tick of the coin. From
-# these it recomputes every closed PnL. If a fill does not start from the position that the previous
-# fill left, there is a break: a fill between them is missing.
+# `tk.pnl.audit` processes the fills in the order of time, from the first one on. It computes the
+# position and its entry price by the exchange's own rule: the average cost, rounded down to the
+# tick of the coin. From these it recomputes every closed PnL. If a fill does not start from the
+# position that the previous fill left, there is a break: a fill between them is missing.
 
 # %%
 perps = tk.many(tk.meta, dexes)
@@ -100,8 +100,8 @@ breaks = int(audited["chain_break"].sum())
 {"checked": len(differences), "different": int((differences != 0).sum()), "breaks": breaks}
 
 # %% [markdown]
-# The same computation gives the position after each fill. Where was the risk, and when? A cross
-# would mark a place where fills are missing.
+# The same computation gives the position after each fill. How large was each position, and when? A
+# cross in the plot would mark a place where fills are missing.
 
 # %%
 tk.plots.positions_over_time(tk.pnl.positions(fills, perps))
@@ -110,7 +110,7 @@ tk.plots.positions_over_time(tk.pnl.positions(fills, perps))
 # ## Check 3: does funding cover all hours with a position?
 #
 # The fills show at which full hours the account had a position. `covers` lists the sources of the
-# attribution. If some of these hours have no funding row, it also states how many have one.
+# attribution. If some of these hours have no funding row, `covers` also states how many have one.
 
 # %%
 whole["covers"].item()
@@ -123,7 +123,7 @@ tk.pnl.attribution(fills, funding.iloc[:-5], ledger)["covers"].item()
 
 # %% [markdown]
 # A funding row also states the size of the position at its hour. The fills before that hour give
-# the size, too. The two are separate records, and must agree.
+# the size, too. The two sizes come from different rows, and must agree.
 
 # %%
 bought = fills["sz"].where(fills["side"] == "B", -fills["sz"])
@@ -137,9 +137,9 @@ both = pd.merge_asof(funding, last, on="time", by="coin", allow_exact_matches=Fa
 # %% [markdown]
 # ## Check 4: does the history explain the account value?
 #
-# The account began empty. The sum of deposits, earnings, payments and unrealised PnL must equal the
-# value that the exchange states now, on all dexes together. No row here was computed from that
-# value.
+# The account began empty. The sum of deposits and withdrawals, closed PnL, fees and rebates,
+# funding, and unrealised PnL must equal the account value that the exchange states now, on all
+# dexes together. No row of the history was computed from that value.
 
 # %%
 states = [tk.batch_clearinghouse_states([user], dex=dex, numbers="exact") for dex in dexes]
@@ -185,8 +185,9 @@ ended.agg(["count", "sum", "median", "min", "max"]).round(2)
 # ## Does the result depend on the accounting method?
 #
 # Tax rules often require lots. Which purchase does a sale close: the oldest, the latest, or the
-# average of all? `tk.pnl.lots` matches each closing to its opening. The methods move gains between
-# closed and open lots, and between trades. The sum must be the same for each method.
+# average of all? `tk.pnl.lots` matches each closing fill with its opening fills. The methods move
+# gains between closed and open lots, and between trades. The sum of realised and unrealised gains
+# must be the same for each method.
 
 # %%
 marks = tk.many(tk.meta_and_asset_ctxs, dexes, numbers="exact")
@@ -207,10 +208,10 @@ f"closed PnL of the exchange minus realised gain by average: {truncated:.6f} USD
 # %% [markdown]
 # ## The wallet explorer
 #
-# This widget shows the same account. Choose a coin or a day, and all figures change. The equity is
-# computed backwards: it starts from the value that the exchange states now, and goes back through
-# the rows above. "Code of this view" shows the code. An exported page shows the view without the
-# controls. With `jupyter nbconvert --execute`, add
+# This widget shows the same account. Choose a coin or a day, and the whole view changes. The equity
+# is computed backwards: it starts from the value that the exchange states now, and goes back
+# through the rows above. "Code of this view" shows the code. An exported page shows the view
+# without the controls. With `jupyter nbconvert --execute`, add
 # `--ExecutePreprocessor.store_widget_state=False`. Otherwise the page loads the controls from a
 # server.
 
@@ -228,7 +229,8 @@ print(f"{explained['residual'].item():f} USD")
 print(f"closed PnL agrees on {exact_share:.1%} of {len(differences):,} fills, {breaks} breaks")
 print(f"{agreeing_share:.1%} of {len(both):,} funding rows have the position of the fills")
 print(f"the attribution covers {whole['covers'].item()}")
-print(f"the methods of lots differ by {methods['total'].max() - methods['total'].min():.0e} USD")
+spread = methods["total"].max() - methods["total"].min()
+print(f"the totals of the lot methods differ by {spread:.0e} USD")
 
 # %% [markdown]
 # - If the residual is 0, and the sums over coins and over days equal the total, the split is
@@ -237,7 +239,7 @@ print(f"the methods of lots differ by {methods['total'].max() - methods['total']
 #   two fills of a coin. A missing last fill, or a coin without any fill, leaves no break. Check 4
 #   finds both, because then the history does not explain the account value.
 # - If `covers` states no share of position hours, no funding row is missing. If the positions in
-#   the funding rows agree with the fills, the existing rows fit the fills of the account.
+#   the funding rows agree with the fills, the funding rows belong to these fills.
 # - A sum with one of the three mistakes looks plausible. Only a check against independent data
 #   finds it.
 # - The accounting method moves gains between trades and years. It does not change their sum.
@@ -246,14 +248,18 @@ print(f"the methods of lots differ by {methods['total'].max() - methods['total']
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `user` in the second, to the
 # address of an account. The account must have traded through a builder: `builder` comes from its
-# latest 2,000 fills. The service has no funding rows of an account without a builder. For such an
-# account, the line `builder = ...` raises an IndexError. `tk.pnl.attribution(fills, None,
-# ledger)` still splits the rest, and its `covers` does not list funding.
+# latest 2,000 fills. The 22 operations return funding only by builder, while an approval is active.
+# For an account without a builder, the line `builder = ...` raises an IndexError.
+# `tk.pnl.attribution(fills, None, ledger)` still splits the rest, and its `covers` does not list
+# funding. (`tk.info({"type": "userFunding", ...})` is beyond the specification.)
+#
+# A page of a builder's rows costs 100 points, and has the rows of all its clients. `tk.plan` shows
+# what a call costs before you send it.
 #
 # The trades and prices of the account are facts of the simulation. The differences are 0 by
 # construction, because the simulated exchange uses the rule that the audit checks. On the live
 # service, the same checks measure whether your history is complete. An account that is older than
-# the first day of the data (2025-07-28) fails the checks 2 and 4, and the asserts about them.
+# the first day of the data (2025-07-28) does not pass checks 2 and 4, nor the asserts about them.
 
 # %%
 assert residual == 0

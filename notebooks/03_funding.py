@@ -28,16 +28,16 @@ session = tk.local(seed=7, size="demo")
 # %%
 import pandas as pd
 
-builders = session.world["builders"]  # on a live service: your own list of addresses
+builders = session.world["builders"]  # on a live service: a list of addresses of builders
 dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
 
 # %% [markdown]
 # ## The rows
 #
 # The service shows funding by builder: the rows of all accounts whose approval of the builder was
-# active at that hour. An account with two builders appears twice, so each payment is kept once. All
-# results here are about the clients of builders, not about the whole exchange. Market makers hold
-# most of the opposite positions, and they have no builder.
+# active at the hour of the row. An account with two builders appears twice, so the cell drops the
+# second copy. All results here are about the clients of builders, not about the whole exchange.
+# Market makers hold most of the opposite positions, and they have no builder.
 
 # %%
 frames = [tk.builder_approved_funding_by_time(builder, "30d") for builder in builders]
@@ -86,9 +86,9 @@ by_side[["side", "paid", "received", "net", "payments"]]
 
 # %% [markdown]
 # The rate belongs to the market, not to these accounts: it is one number for a coin and an hour. In
-# which share of the hours was it positive, so that longs paid? How large is it for a year, without
-# compounding? Consecutive hours depend on each other, so the 95 % intervals are from a bootstrap of
-# days.
+# which share of the hours was it positive, so that longs paid? How large is its mean over a year,
+# without compounding? Consecutive hours depend on each other, so the 95 % intervals are from a
+# bootstrap of days.
 
 # %%
 hours = rows.drop_duplicates(["coin", "time"]).groupby("coin")["funding_rate"]
@@ -104,10 +104,10 @@ rates.sort_values("longs_pay", ascending=False).style.format("{:.0%}")
 tk.plots.funding_over_time(tk.funding.sums(rows, by="day"))
 
 # %% [markdown]
-# ## On which coins did it build up?
+# ## On which coins did funding build up?
 #
-# The figure shows the running total of the coins with the largest totals. A steady slope is a
-# steady rate. A jump is a few hours with an extreme rate.
+# The plot shows the running total of funding, for the coins with the largest totals. A steady slope
+# shows a steady rate. A jump shows a few hours with an extreme rate.
 
 # %%
 tk.plots.funding_accrual(tk.funding.accrual(rows))
@@ -116,9 +116,10 @@ tk.plots.funding_accrual(tk.funding.accrual(rows))
 # ## The rate now, weighted by open interest
 #
 # A mean over coins counts a small market as much as a large one. A mean weighted by open interest
-# is what a typical dollar of a position pays in a year. The rate follows the basis: if the mark
-# price is above the oracle price, longs pay. One snapshot shows the basis of one hour. An estimate
-# of its half-life needs many hours: archive or poll the snapshots, and pass them with their times.
+# is what an average dollar of a long position pays in a year. The rate follows the basis: if the
+# mark price is above the oracle price, longs pay. One answer shows the basis at one moment. An
+# estimate of its half-life needs many hours: archive or poll the answers, and pass them with their
+# times.
 
 # %%
 now = tk.many(tk.meta_and_asset_ctxs, dexes)
@@ -135,10 +136,10 @@ f"weighted {weighted.loc['all', 'estimate']:.1%}, plain mean of the coins {plain
 #
 # A short position receives positive rates. But it pays slippage and fees, once to open and once to
 # close. The table has the coins for which the 95 % interval of the yearly rate excludes 0. What
-# would 10,000 USD have earned in a week at the mean rate, on the side that receives?
+# would a position of 10,000 USD have earned in a week at the mean rate, on the side that receives?
 #
-# Each coin is a test. On average, one interval in twenty excludes 0 even if the mean rate is 0. The
-# table does not correct for this.
+# Each coin is a separate test. On average, one interval in twenty excludes 0 even if the mean rate
+# is 0. The table does not correct for this.
 
 # %%
 not_zero = rates[(rates["low"] > 0) | (rates["high"] < 0)].index
@@ -184,17 +185,18 @@ print(f"the ten largest accounts have {share[9]:.0%} of the sum of paid and rece
 # - A rate whose interval excludes 0 is not yet a gain: a carry pays for entry, exit and fees.
 # - Over the whole exchange, funding sums to zero in each hour. Over the clients of builders, the
 #   sum can differ from zero. The rest is paid to or by accounts without builders.
-# - If a few accounts have most of the funding, an average over accounts describes no typical
+# - If a few accounts have most of the funding, an average over accounts does not describe a typical
 #   account.
 #
 # ## With your own key
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `builders` to the addresses
-# of builders. The key needs no add-on.
+# of builders. The key needs no add-on. A page of a builder's rows costs 100 points; `tk.plan` shows
+# what a call costs before you send it.
 #
-# In the simulation, large markets pay in one direction and thin markets in both, because it gives
-# each market its own premium. On the live service, the same cells measure the rates, and show which
-# intervals exclude 0.
+# In the simulation, large markets pay in one direction and thin markets in both, because the
+# simulation gives each market its own premium. On the live service, the same cells measure the
+# rates, and show which intervals exclude 0.
 
 # %% [markdown]
 # These asserts hold for any data:

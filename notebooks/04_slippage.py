@@ -15,10 +15,10 @@
 # %% [markdown]
 # # 04 Slippage: what does a large order cost?
 #
-# The service samples every market every 15 minutes: what would a market order of this size have
+# The service samples every market every 15 minutes: what would a market order of a given size have
 # cost against the mid price? How does the cost grow with size, how do markets differ, and when is
-# the book too thin? The last question is easy to get wrong. A sample of too thin a book has no
-# cost, and dropping such samples makes the thinnest markets look best.
+# the book too thin? The last question is easy to get wrong. If the book is too thin, the cost in
+# the sample is missing. If you drop such samples, the thinnest markets look best.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -36,7 +36,7 @@ SIZES = [1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6]
 # %% [markdown]
 # ## The samples
 #
-# One request has one coin and one size. So we fetch each pair and concatenate the frames.
+# One request has one coin and one size. So the cell fetches each pair, and concatenates the frames.
 
 # %%
 frames = [tk.slippage_history(c, s, "30d", page_size=2000) for c in COINS for s in SIZES]
@@ -49,8 +49,9 @@ samples[["buy_slippage_bps", "sell_slippage_bps"]].isna().groupby(samples["coin"
 # %% [markdown]
 # ## The curve
 #
-# A missing sample counts as an infinite cost. The median is then the cost that half of all samples
-# do not exceed. A quantile among the missing samples has no value: this size could not be bought.
+# A missing cost counts as infinite. The median is then the cost that half of all samples do not
+# exceed. If a quantile falls on a missing cost, it has no value: in these samples this size could
+# not be traded.
 
 # %%
 curve = tk.slippage.curve(samples)
@@ -60,10 +61,11 @@ tk.plots.slippage_curve(curve)
 # ## How does cost grow?
 #
 # Small orders pay half the spread. For larger orders the cost may grow as a power of size. The fit
-# uses every sample, also those of too thin a book: half spread + a * (size / 100,000)^k, in basis
-# points. The intervals are from a bootstrap of days. They show how precise the fit is, not whether
-# its form is right. `misfit` shows that: it is the largest error of the fit at the mean of a
-# sampled size.
+# is half spread + a * (size / 100,000)^k, in basis points. It uses every sample, also those in
+# which the book was too thin. The intervals are from a bootstrap of days. They show how precise the
+# fit is, not whether its form is right. `misfit` shows whether the form is right: it is the largest
+# relative error of the fit. The error is the difference from the mean cost of a sampled size, as a
+# share of this mean. (Sizes with a missing cost do not count.)
 
 # %%
 fit = tk.slippage.fit(samples)
@@ -78,9 +80,10 @@ misfit.loc[COINS].round(2)
 fit.plot()
 
 # %% [markdown]
-# The expected cost of an order is therefore not from the fit. At a sampled size it is the mean of
-# the samples; between two sizes it is interpolated. A sample of too thin a book counts with its
-# minimum cost, so the mean is then a lower bound.
+# The form of the fit may be wrong. So `tk.slippage.cost` does not use the fit between the smallest
+# and the largest sampled size. At a sampled size, the expected cost is the mean of the samples.
+# Between two sampled sizes, it is interpolated. If the book was too thin in a sample, this sample
+# counts with its smallest possible cost. The mean is then a lower bound.
 
 # %%
 cost = tk.slippage.cost(fit, [1e5, 2e5], side="buy").set_index(["coin", "amount_usd"])
@@ -108,15 +111,15 @@ dollars.loc[COINS].round(2)
 # ## How fast does the book refill?
 #
 # "Enough time" depends on the book. `tk.depth.resilience` takes the depth of many batches, finds
-# the shocks that took depth away, and estimates the half-life of what is missing. On a live service
-# poll for an hour:
+# the shocks that took depth away, and estimates the half-life of the missing depth. On a live
+# service, poll for an hour:
 #
 # `pd.concat(tk.poll(tk.current_depth, tk.current_depth, every="5s", rounds=720))`
 #
-# The clock of this exchange stands still, so no shock comes. The cell makes batches from its book
-# of the thin market, with noise and with shocks that are known: every five minutes 60 % of the bids
-# are gone, and half of the missing depth is back after `HALF_LIFE` seconds. Does the interval
-# contain it?
+# The clock of the simulated exchange stands still, so no shock comes. The cell makes batches from
+# one book, that of the thin market. It adds noise and known shocks: every five minutes 60 % of the
+# bids are gone, and half of the missing depth is back after `HALF_LIFE` seconds. Does the interval
+# of the estimate contain `HALF_LIFE`?
 
 # %%
 HALF_LIFE, rng = 40, np.random.default_rng(7)
@@ -142,7 +145,7 @@ print(f"nine tenths are back after {wait / 60:.1f} minutes, so nine waits take {
 # ## Is buying as expensive as selling?
 #
 # Each sample has both sides of the same book, so they can be compared in pairs. `difference_bps` is
-# buying less selling; the interval is from a bootstrap of days.
+# the cost of buying minus the cost of selling. The interval is from a bootstrap of days.
 
 # %%
 pairs = tk.slippage.asymmetry(samples[samples["amount_usd"].isin([1e4, 1e5, 1e6])])
@@ -152,7 +155,8 @@ pairs.set_index(["coin", "amount_usd"]).loc[COINS, columns].round(3)
 # %% [markdown]
 # ## The result without the missing samples
 #
-# The 90 % quantile of the cost of a million, with all samples, and without the missing samples:
+# The 90 % quantile of the cost of buying a million USD: `q90` is that of all samples, `dropped` is
+# without the samples whose cost is missing.
 
 # %%
 million = samples[samples["amount_usd"] == 1e6]
@@ -168,7 +172,7 @@ both.loc[COINS]
 # shows the code. An exported page shows the view without the controls.
 
 # %%
-explorer = tk.widgets.slippage_explorer("FARTCOIN", 1e5, side="buy", period="30d")
+explorer = tk.widgets.slippage_explorer(COINS[-1], 1e5, side="buy", period="30d")
 explorer
 
 # %% [markdown]
@@ -186,25 +190,26 @@ print(f"USD for 10 bps: {most[deep]} of {deep}, {most[thin]} of {thin}")
 print(f"buying and selling differ clearly in {len(sure)} of {len(pairs)} groups")
 
 # %% [markdown]
-# - A narrow interval does not show that the form of a fit is right; `misfit` and the figure show
-#   it. So the expected cost uses the means of the samples.
+# - A narrow interval does not show that the form of a fit is right; `misfit` and the plot show it.
+#   So the expected cost uses the means of the samples.
 # - If cost grows with size, parts are cheaper than the whole, but only if the book refills between
-#   them. The half-life says how long that takes.
-# - If a size could not be bought in some samples, a quantile among them does not exist. Without the
-#   missing samples there would be a wrong number instead.
-# - If the range is "above", the answer is larger than every sampled size: sample larger ones.
-# - Pairs exclude samples without a side. If a book was too thin on one side more often, compare
-#   `buy_missing` with `sell_missing` first.
+#   them. The half-life shows how long that takes.
+# - If a size could not be bought in some samples, a quantile that falls on them has no value. If
+#   you drop these samples, you get a wrong number instead.
+# - If `range` is "above", the answer is larger than every sampled size. Then sample larger sizes.
+# - A sample in which the cost of one side is missing forms no pair. So compare `buy_missing` with
+#   `sell_missing` first: if they differ, one side of the book was too thin more often.
 #
 # ## With your own key
 #
-# Change `session = tk.connect(...)` in the first cell, and `COINS` to the markets that you trade.
-# The samples are public: they need no address.
+# Change `session = tk.connect(...)` in the first cell, and `COINS` to the markets that you trade,
+# the deepest first and the thinnest last. The samples do not belong to an account, so you need no
+# address. `tk.current_depth` needs an add-on.
 #
-# How deep the three books are, and that the books prefer no side, are facts of the simulation; so
-# are the shocks, which the notebook adds. On the live service the same cells measure the cost of
-# your sizes, and `misfit` says whether a power law describes them. The asserts about single coins
-# may fail there.
+# The depth of the three books, and that they prefer no side, are facts of the simulation. The
+# notebook itself adds the shocks. On the live service the same cells measure the cost of your
+# sizes, and `misfit` shows whether a power law describes them. The asserts about single coins may
+# fail there.
 
 # %%
 assert abs(median.loc["BTC", 1e4] - honest.loc["BTC", "half_spread_bps"]) < 0.05
