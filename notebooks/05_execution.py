@@ -53,8 +53,8 @@ f"{len(tape):,} fills, {tape['tid'].nunique():,} trades, {len(fills):,} fills in
 # ## The price of a trade is not a mid price
 #
 # A trade happens at the bid or at the ask. Buys often follow buys. If the price of the last trade
-# were used as the mid price, two buys in a row would seem to have no spread. The helpers
-# therefore refuse a tape as prices:
+# were used as the mid price, two buys in a row would seem to have no spread. So the helpers do not
+# accept trade prices as mid prices:
 
 # %%
 try:
@@ -64,9 +64,10 @@ except ValueError as refused:
 
 # %% [markdown]
 # `crossed` and `side` show whether the taker bought or sold. A regression of price changes on these
-# signs (Glosten and Harris, 1988) estimates the half-spread and its two parts. The realised part is
-# what the maker earns from the trade. The impact is how far a trade moves the quotes permanently.
-# The estimate is also right if equal signs come in a row.
+# signs, +1 and -1 (Glosten and Harris, 1988), estimates the half-spread and its two parts. The
+# realised part is what the maker earns from the trade. The impact is how far a trade moves the
+# quotes permanently. The estimate is also right if several buys, or several sells, follow each
+# other.
 
 # %%
 regression = tk.execution.spreads(fills, level=LEVEL)
@@ -96,10 +97,10 @@ regression.plot()
 # %% [markdown]
 # ## How old is a price?
 #
-# The same regression gives quotes: the mid price of each trade. The price before a fill is the last
-# of these mid prices. This price may be old. Then the difference between it and the price of the
-# fill also contains the move of the market in between. Every result therefore states the maximum
-# age of a price, and the share of the volume that has a price.
+# `tk.execution.quotes` uses the same regression to estimate the mid price at each trade. The price
+# before a fill is the last of these mid prices. This price may be old. Then the difference between
+# it and the price of the fill also contains the move of the market in between. Every result
+# therefore states the maximum age of a price, and the share of the volume that has a price.
 
 # %%
 quotes = tk.execution.quotes(fills)
@@ -113,8 +114,8 @@ fresh = pd.concat(rows, keys=AGES, names=["max_age", None]).droplevel(1)
 fresh[["fills", "priced", "covered", "improvement_bps", "age_seconds"]]
 
 # %% [markdown]
-# From here on, the maximum age is one minute. Fills without a price are left out, and `missing`
-# counts them. They do not count as 0.
+# From here on, the maximum age is one minute. A fill without such a price does not count as 0: it
+# is left out, and `missing` counts it.
 #
 # ## After the trade
 #
@@ -135,7 +136,7 @@ after.plot()
 # Here the same question is answered fill by fill, with the quotes one minute later. A taker pays
 # the effective half-spread. The maker keeps the realised part, and loses the impact because the
 # price moves against the maker. The realised part and the impact sum to the effective half-spread.
-# For each of the three amounts, takers and makers together have a sum of zero.
+# For each of the three amounts, the sum over takers and makers is zero.
 
 # %%
 split = tk.execution.spreads(fills, quotes, "1m", level=LEVEL)
@@ -166,9 +167,9 @@ print(f"from {law.loc['exponent', 'n']:,} orders with prices before and after")
 # %% [markdown]
 # ## Who trades against whom?
 #
-# Trade ids join both sides, so each taker has a list of makers. The gain of a taker is the price
-# change in the minute after the trade. If the takers of a maker gain, they are better informed than
-# the maker.
+# The two fills of a trade have the same trade id. So for each taker we know the makers. The gain of
+# a taker is the price change in the minute after the trade. If the takers of a maker gain, they are
+# better informed than the maker.
 
 # %%
 pairs = tk.execution.counterparties(fills, quotes, "1m", level=LEVEL)
@@ -190,8 +191,8 @@ tk.plots.toxicity(ranked)
 # ## TWAP orders
 #
 # A TWAP order splits a size into slices. How does its price compare with three benchmarks: the
-# volume-weighted price and the time-weighted price while it ran, and the price on arrival? Positive
-# is good for the account.
+# volume-weighted price and the time-weighted price while it ran, and the price on arrival? A
+# positive difference is good for the account.
 
 # %%
 orders = tk.twaps.quality(tape, tape)
@@ -199,8 +200,8 @@ orders[["coin", "side", "fills", "px", "vwap", "arrival_px", "share", "vs_vwap_b
 
 # %% [markdown]
 # `share` is a warning: an order with half of the volume of its market is mostly compared with
-# itself. The notebook uses orders below half. With many orders, three standard errors on each
-# side give a level of 99.7 %. Here there are few orders, so the level is about 99 %.
+# itself. The notebook uses the orders with less than half. With many orders, three standard errors
+# on each side give a level of 99.7 %. Here there are few orders, so the level is about 99 %.
 
 # %%
 small = orders[orders["share"] < 0.5]
@@ -295,9 +296,10 @@ print(f"the tape has all fills of the running orders: {bool(linked['whole'].all(
 # - The interval of a markout grows with the time after the trade. A wide interval means that the
 #   markout mostly measures luck, not execution.
 # - The older the benchmark of a TWAP order, the more the difference contains moves of the market.
+#   So its interval is wider.
 # - The best of many pairs has its gain partly by luck. Compare gains after shrinkage.
 # - If the interval of the exponent contains all plausible values, it says nothing about the law.
-#   The impact of the orders is then too small against the moves of the market.
+#   The impact of the orders is then too small compared with the moves of the market.
 #
 # ## With your own key
 #
@@ -306,7 +308,7 @@ print(f"the tape has all fills of the running orders: {bool(linked['whole'].all(
 # an incomplete tape: of many trades it has one side or none. The quotes are then less precise.
 #
 # The simulation determines three results: what a taker pays, who makes the market, and that no
-# taker is far ahead of the price. Its agents follow simple rules, and their orders do not change
+# taker predicts the price well. Its agents follow simple rules, and their orders do not change
 # later prices. On a live service, the same cells measure these results.
 
 # %% [markdown]

@@ -15,10 +15,10 @@
 # %% [markdown]
 # # 06 Order lifecycle: how do orders end?
 #
-# An order is filled, cancelled or rejected, each for several reasons. This notebook follows the
-# orders of all accounts from status to status. Which share is filled, and how fast? There are two
-# traps: an order history that does not begin at the start, and cancelled orders that count as if
-# they could still be filled.
+# An order can be filled. It can also be cancelled or rejected, for several reasons. This notebook
+# follows the orders of all accounts from status to status. Which share is filled, and how fast?
+# There are two traps: an order history whose oldest orders are missing, and cancelled orders that
+# count as if they could still be filled.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -34,10 +34,10 @@ accounts = session.world["users"]  # on a live service: your own list of address
 # %% [markdown]
 # ## The events
 #
-# Each row states that an order got a new status. The service has the latest 2,000 events of an
-# account. For accounts with that many events older orders are missing, and not at random: an order
-# that was filled long ago is missing, one that was open until yesterday is there. So these accounts
-# are left out.
+# Each row states that an order got a new status. The service returns only the latest 2,000 events
+# of an account. For accounts with that many events, older orders are missing, and not at random: an
+# order that was filled long ago is missing, but an order that was open until yesterday is there. So
+# the cell leaves out these accounts.
 
 # %%
 rows = tk.many(tk.historical_orders, accounts)
@@ -62,8 +62,8 @@ tk.plots.order_transitions(ways)
 # ## Last statuses
 #
 # These are limit orders only (`Gtc`: good until cancelled), including those that were rejected at
-# once. On the simulated exchange all reasons of rejection are about equally frequent, so that each
-# is visible; on a real exchange they are not.
+# once. On the simulated exchange all reasons for a rejection are about equally frequent, so that
+# each is visible; on a real exchange they are not.
 
 # %%
 limits = orders[(orders["tif"] == "Gtc") & ~orders["is_trigger"]]
@@ -76,8 +76,8 @@ ends.groupby("group")["share"].sum().map("{:.1%}".format).to_frame()
 # %% [markdown]
 # ## How much is filled?
 #
-# By number, or by value? The fill ratio is the filled share of the ordered USD, for orders that
-# were not rejected.
+# By number of orders, or by value? The fill ratio (`ratio`) is the filled share of the ordered USD,
+# for orders that were not rejected.
 
 # %%
 ratio = tk.orders.fill_ratio(orders, by="tif").set_index("tif")
@@ -88,7 +88,7 @@ ratio[["orders", "filled", "canceled", "rejected", "asked_usd", "by_number", "ra
 # ## How fast?
 #
 # An open order is filled or cancelled, whichever comes first. The curves show the probability of
-# each end by age; the rest is still open.
+# each end by the time since the order was placed. The rest is still open.
 
 # %%
 resting = rested[~rested["is_trigger"]]
@@ -102,9 +102,10 @@ table.filter(regex="filled|canceled", axis=0).round(3)
 # %% [markdown]
 # ## Stops and targets: the trap of competing risks
 #
-# A stop may wait for days. Many are cancelled before, by the account or because the other order of
-# the pair was filled. The usual curve (Kaplan and Meier) treats a cancelled order as if it were
-# only no longer observed. How far is it too high?
+# A stop may wait for days. Many are cancelled before that, some by the account and some by the
+# exchange. A stop and a target often belong together: if one of them is filled, the exchange
+# cancels the other. The usual curve (Kaplan and Meier) treats a cancelled order as if it could
+# still be filled, but were no longer observed. How far is this curve too high?
 
 # %%
 triggers = orders[orders["is_trigger"]]
@@ -133,11 +134,11 @@ delays.drop(columns=["wait_q50_secs"]).round(3)
 # %% [markdown]
 # ## What did waiting cost?
 #
-# The implementation shortfall (Perold, 1988) compares an order with one that is filled at once at
-# the mid price of the decision. It has four parts: the delay to the first fill, the trading itself,
-# the missed gain of what was not filled, and fees. Costs are negative. The mid prices are from the
-# tape of four markets that trade often; an order without a fresh price has no figures. The account
-# is the one with the most market orders.
+# The implementation shortfall (Perold, 1988) compares an order with an ideal order: filled at once,
+# at the mid price when the decision was made. It has four parts: the delay to the first fill, the
+# trading itself, the missed gain of what was not filled, and fees. Costs are negative. The mid
+# prices are from the tape of four markets that trade often. An order without a recent price has no
+# figures. The cell uses the account with the most market orders.
 
 # %%
 COINS = ["BTC", "ETH", "SOL", "HYPE"]
@@ -173,18 +174,20 @@ print(f"stops and targets filled within a week: {stops:.0%}; by the usual curve 
 print(f"from trigger to fill at most {delays['delay_q90_secs'].max():.2f} s in nine of ten cases")
 
 # %% [markdown]
-# - If the share by number is far above the share by value, filled orders are small. Both numbers
-#   are right, and neither can replace the other.
-# - The usual curve is too high wherever orders are cancelled: it treats them as no longer observed.
-# - Two kinds of orders differ in their delay only if their intervals do not overlap.
+# - If the share by number is far above the share by value, the filled orders are mostly small. Both
+#   numbers are right, and neither can replace the other.
+# - The usual curve is too high wherever orders are cancelled: it treats them as if they could still
+#   be filled.
+# - If the intervals of two kinds of orders do not overlap, their delays differ clearly.
 # - The interval of a share depends on the number of orders, not of accounts. If a few accounts
 #   place most orders, it is too narrow.
 #
 # ## With your own key
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `accounts` to your own list
-# of addresses (notebook 01 shows how to find some). One address is enough; the intervals are then
-# wider.
+# of addresses (notebook 01 shows how to find some). One address is enough for most sections; the
+# intervals are then wider. The section about the cost of waiting needs the fills of many accounts,
+# because its mid prices come from them.
 #
 # The mix of reasons, the delay after a trigger and the speed of fills are facts of the simulation.
 # On the live service the same cells measure how your orders end. The asserts about these figures

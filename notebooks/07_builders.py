@@ -29,15 +29,16 @@ session = tk.local(seed=7, size="demo")
 # %%
 import pandas as pd
 
-START, END = "2025-09-01", "2025-10-01"
-builders = session.world["builders"]  # on a live service: your own address
+START, END = "2025-09-01", "2025-10-01"  # from a Monday, to the time of the fetch
+NEXT_MONDAY = "2025-10-06"  # the end of the week that contains END
+builders = session.world["builders"]  # on a live service: a list, your own address first
 
 # %% [markdown]
 # ## Revenue
 #
 # Each builder sees the fills of all users that had approved it, and some users approve two builders
-# at the same time. In a sum over builders each fill counts once. `fee` contains the builder fee:
-# adding the two would count it twice.
+# at the same time. So the cell drops the second copy of a fill before it sums over builders. `fee`
+# contains the builder fee: adding the two would count it twice.
 
 # %%
 shown = tk.many(tk.builder_approved_fills_by_time, builders, START, END)
@@ -56,7 +57,8 @@ users[["user", "fills", "volume", "revenue", "fee_bps"]].head(5).round(2)
 # ## Which volume does a builder miss?
 #
 # Users route their trades through this builder, through another one, or through none. Some fills
-# cannot be routed: slices of TWAP orders, liquidations, settlements. They are in no denominator.
+# cannot be routed: slices of TWAP orders, liquidations, settlements. They do not count in the
+# shares below.
 
 # %%
 weeks = tk.builders.routing(fills, builder, by="week")
@@ -72,18 +74,19 @@ rates.index = pd.Index(earned.loc[builders, "fee_bps"].round(1), name="fee_bps")
 rates.sort_index().round(2)
 
 # %% [markdown]
-# Is it different by number of fills? If so, small orders are routed more or less often than large
-# ones.
+# Is the share of the fills different from the share of the volume? If so, small orders are routed
+# with a different frequency than large ones.
 
 # %%
 by_fills = tk.builders.attach_rate(fills, builder, weight="fills")
 by_fills.round(2)
 
 # %% [markdown]
-# ## How many users are active, and what is the share of the market?
+# ## How many users are active, and what is the market share?
 #
-# Here the market is all builders of the list. A user is new in the week of the first routed fill,
-# and `retention` is the share of last week's users who came back, with Wilson's interval.
+# What is the builder's share of the routed volume of all listed builders? A user is new in the week
+# of the first routed fill, and `retention` is the share of last week's users who came back, with
+# Wilson's interval.
 
 # %%
 active = tk.builders.activity(once, "week", since=START, until=END)
@@ -120,8 +123,8 @@ ended[["span", "first", "last", "before", "seen"]].reset_index(drop=True)
 # ## Do users stay?
 #
 # The table has users by the week of their first routed fill, and the share that still routes in
-# later weeks. The denominator is always the whole cohort. A week that is not over is missing, not
-# low.
+# later weeks. The denominator is always the whole cohort. In a week that is not over, the share is
+# missing, not low.
 
 # %%
 cohorts = tk.builders.cohorts(fills, builder, since=START, until=END)
@@ -131,18 +134,18 @@ cohorts.drop(columns=["cohort", "volume"]).round(2)
 tk.plots.builder_cohorts(cohorts)
 
 # %% [markdown]
-# `earlier` is a warning: this cohort starts in the first week of our data, so older users look new.
+# `earlier` is a warning: this cohort starts in the first week of the data, so older users look new.
 # What would the result be if the unfinished week counted as a full one?
 
 # %%
-hasty = tk.builders.cohorts(fills, builder, since=START, until="2025-10-06")
+hasty = tk.builders.cohorts(fills, builder, since=START, until=NEXT_MONDAY)
 hasty.iloc[-1][["age", "users", "active", "retention", "revenue"]].to_frame("running week")
 
 # %% [markdown]
 # ## What is a new user worth?
 #
-# Users came at different times, and the last ones were observed for a short time only. A user
-# counts for the weeks in which it was observed.
+# Users came at different times, and the last ones were observed for a short time only. Each user
+# counts only for the weeks in which it was observed.
 
 # %%
 value = tk.builders.lifetime_value(fills, builder, weeks=5, until=END)
@@ -157,7 +160,8 @@ value.plot()
 # %%
 two = earned["revenue"].nlargest(2).sum() / earned["revenue"].sum()
 print(f"two of {len(builders)} builders earn {two:.0%} of all fees;", end=" ")
-print(f"one user paid {users['revenue'].iloc[0] / users['revenue'].sum():.0%} of the best one's")
+one_user = users["revenue"].iloc[0] / users["revenue"].sum()
+print(f"one user paid {one_user:.0%} of the fees of the largest builder")
 rate = rates["rate"].iloc[builders.index(builder)]
 print(f"routed to it: {rate:.0%} of the volume, {by_fills['rate'].item():.0%} of the fills")
 seen = fills["user"].nunique()
@@ -176,18 +180,24 @@ print(f"counted as a full week, the unfinished one has {hasty_last / last - 1:+.
 # - A few users may pay most of the revenue. Then a sum says little about the next month.
 # - The share by volume and the share by fills answer different questions. A few builders cannot
 #   show whether a higher fee causes a lower attach rate.
-# - A fill that a builder does not see bounds the end of an approval, without a list of approvals.
+# - A fill that a builder does not see was made without an approval. Such fills show when an
+#   approval began or ended, without a list of approvals.
 # - A week that is not over must not count as a full one.
-# - The fewer users were observed for a week of their life, the wider is its interval.
+# - If few users were observed for a week of their life, the interval of that week is wide.
 #
 # ## With your own key
 #
-# Change two lines: `session = tk.connect(...)` in the first cell, and `builders` to a list with
-# your own address first. With one builder its market share is 1, because the service shows a
+# Change four lines: `session = tk.connect(...)` in the first cell, `builders` to a list with your
+# own address first, and the dates. `START` is a Monday, `END` is today, and `NEXT_MONDAY` is the
+# first Monday after `END`. With one builder the market share is 1, because the service shows a
 # builder only the fills of its own users.
 #
+# A page of a builder's fills costs 100 points, and the section about approvals also fetches the
+# fills of each user. `tk.plan` shows what a call costs before you send it.
+#
 # Fees, users and the ends of approvals are facts of the simulation. On the live service the same
-# cells measure them, with the same intervals. The asserts about these figures may fail there.
+# cells measure them, and compute their intervals in the same way. The asserts about these figures
+# may fail there.
 
 # %%
 charged = earned["revenue"] / earned["volume"] * 1e4

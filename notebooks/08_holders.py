@@ -13,11 +13,11 @@
 # ---
 
 # %% [markdown]
-# # 08 Holders: how few accounts have most of the exchange?
+# # 08 Holders: how many accounts own most of the money?
 #
-# A snapshot has the value of every account with a collateral token. How unequal are the values, who
-# is long and who is short, and how much leverage does each kind of account have? What would the
-# result be with perp equity alone?
+# A snapshot has the value of every account, by collateral token. How unequal are the values, who is
+# long and who is short, and how much leverage does each kind of account have? What would the result
+# be with perp equity alone?
 
 # %% tags=["source"]
 import toolkit as tk
@@ -48,8 +48,8 @@ values.groupby("mode")["value"].agg(["size", "median", "max", "sum"]).round(0)
 # ## Concentration
 #
 # Gini's coefficient is 0 if all accounts have the same value, and near 1 if one account has
-# everything. The effective number of accounts is the number of equal accounts with the same
-# concentration.
+# everything. The effective number of accounts is the number of equally large accounts that would be
+# as concentrated.
 
 # %%
 whole = tk.accounts.concentration(snapshot)
@@ -59,7 +59,7 @@ whole[["accounts", "value", "gini", "hhi", "effective", "top_1", "top_10"]].roun
 tk.plots.lorenz_curve(tk.accounts.lorenz(snapshot))
 
 # %% [markdown]
-# One number mixes large and small accounts. How unequal are those below a million?
+# One number mixes large and small accounts. How unequal are the accounts below a million USD?
 
 # %%
 others = values[values["value"] < 1e6]
@@ -70,8 +70,8 @@ both[["accounts", "value", "gini", "effective", "top_1", "top_10"]].round(3)
 # %% [markdown]
 # ## Long and short, by mode
 #
-# Every long contract has a short contract. So over all accounts the two must be equal; `net` shows
-# the side of each kind of account.
+# Every long contract has a short contract. So over all accounts, long and short must be equal. The
+# accounts of one mode may be on one side: `net` is above 0 if they are more long than short.
 
 # %%
 modes = tk.accounts.leverage(snapshot)
@@ -82,14 +82,15 @@ everybody = tk.accounts.leverage(snapshot, by=None)
 everybody[["long", "short", "leverage", "net", "median_leverage"]].round(3)
 
 # %% [markdown]
-# The leverage of the sum shows how safe the capital is, the median the leverage of a typical
-# account. If they are very different, the capital and the positions belong to different accounts.
+# The total leverage (all positions divided by all value) shows how safe the capital is. The median
+# shows a typical account. If the two are very different, the capital and the positions belong to
+# different accounts.
 #
 # ## The result with perp equity alone
 #
-# A clearinghouse state has the equity of one dex. The sum over the dexes is the whole value of an
-# account, unless its collateral includes money in the spot wallet. `migration` counts the accounts
-# by class of value in both sources. (It also takes two snapshots of different times.)
+# A clearinghouse state has the equity of an account on one dex. The sum over the dexes is the whole
+# value of an account, unless its collateral includes money in the spot wallet. `migration` compares
+# the two values: it counts accounts by their class in each. (It can also compare two snapshots.)
 
 # %%
 dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
@@ -110,8 +111,9 @@ hidden.assign(share=hidden["hidden"] / hidden["value"]).round(3)
 # %% [markdown]
 # ## Are large accounts on the other side of small ones?
 #
-# Accounts by the size of their equity: the net long share of their open positions, what these
-# gained since their entry, and how many accounts stand behind the larger side.
+# The table groups accounts by equity. It shows the net long share of their open positions, the gain
+# of these positions since entry, and the number of equally large accounts that would be as
+# concentrated as the larger side.
 
 # %%
 held = tk.concat(one.positions for one in states)
@@ -137,25 +139,26 @@ hides = (hidden["hidden"] / hidden["value"]).map("{:.1%}".format).to_dict()
 print(f"{len(values)} accounts are as concentrated as {count:.0f} equal ones;", end=" ")
 print(f"the ten largest have {whole['top_10'].item():.1%}")
 print(f"Gini {whole['gini'].item():.2f}, below a million still {rest['gini'].item():.2f}")
-print(f"long less short: {everybody['long'].item() - everybody['short'].item():.2f} USD")
+print(f"long minus short: {everybody['long'].item() - everybody['short'].item():.2f} USD")
 print(f"leverage {everybody['leverage'].item():.1%} of the capital,", end=" ")
 print(f"of the median account {everybody['median_leverage'].item():.1%}")
 print(f"value that perp equity does not show: {hides}")
 
 # %% [markdown]
-# - If a few accounts have nearly all the capital, state the concentration of the others, too.
-# - If long and short are equal over all accounts, the snapshot contains every account.
-# - An average over the exchange describes neither the capital nor the typical account, if these
-#   belong to different accounts.
-# - Perp equity alone misses the spot wallet of unified and portfolio-margin accounts. So values
-#   come from snapshots.
+# - If a few accounts have nearly all the capital, also state the concentration of the others.
+# - If long and short differ over all accounts, accounts are missing. If they are equal, this check
+#   finds nothing missing.
+# - If a few accounts own most of the capital, an average over the exchange does not describe a
+#   typical account.
+# - Perp equity alone misses the spot wallet of unified and portfolio-margin accounts. So take the
+#   values from snapshots.
 #
 # ## With your own key
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `tokens` to `["ALL"]` (or
 # your own list). The snapshot needs its add-on, and can be requested 5 times in 10 minutes.
 #
-# How many market makers there are and how much they own are facts of the simulation. On the live
+# The number of market makers, and how much they own, are facts of the simulation. On the live
 # service the same cells measure the concentration of the whole exchange. The asserts about these
 # figures may fail there.
 

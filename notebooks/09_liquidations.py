@@ -53,8 +53,9 @@ f"{len(positions)} positions of {positions['user'].nunique()} accounts"
 #
 # The map has steps of five percent, for every market. It can answer the question only if it shows
 # most of the market. `covered` is the share of the open interest on the map. `accounts` is the
-# number of accounts with a position on the map. A long without any liquidation price above 0, and a
-# short whose price must more than double, are not on the map.
+# number of accounts with a position on the map. Two kinds of positions are not on the map: a long
+# without any liquidation price above 0, and a short that is liquidated only if the price more than
+# doubles.
 
 # %%
 levels = tk.liquidations.levels(
@@ -118,8 +119,8 @@ shares.loc[["BTC", "ETH", COIN, "eqx:TSLA"]].round(2)
 # ## Accounts instead of positions
 #
 # The liquidation price of a cross position is right only while the account's other positions keep
-# their value. In a crash they do not. `buffers` computes the whole account: how far can all of its
-# prices move against it at the same time?
+# their value. In a crash they do not. `buffers` looks at the whole account: how far must all prices
+# move against it before it is liquidated?
 
 # %%
 buffers = tk.liquidations.buffers(equity, positions, markets, margin_tables=tiers)
@@ -190,9 +191,9 @@ pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 # ## A cascade
 #
 # A forced sale moves the price, and the lower price may force the next account to sell. `cascade`
-# repeats this until no further account lacks margin. Here the other coins fall by 80 % of the first
-# move, so cross accounts lose on all of their positions. How large is the cascade after the same
-# shocks in BTC, and in the market with the thinnest book?
+# repeats this until no further account lacks margin. Here each other coin falls by 0.8 times the
+# fall of the first coin, so cross accounts lose on all of their positions. How large is the cascade
+# after the same shocks in BTC, and in the market with the thinnest book?
 
 # %%
 depth = tk.current_depth()
