@@ -16,8 +16,8 @@
 # # 10 Staking and auctions: what does delegation earn, and what does a listing cost?
 #
 # These are two questions of people who do not trade. A delegator wants to know whether the best
-# validator was good or lucky. A deployer of a market buys a place in an auction with a falling
-# price, and wants to know when to buy.
+# validator was good or lucky. A deployer of a market buys the right to list it in an auction with a
+# falling price, and wants to know when to buy.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -33,8 +33,9 @@ validators = session.world["validators"]  # on a live service: your own list of 
 # %% [markdown]
 # ## Weeks
 #
-# The service has a yearly rate for each week, before and after the validator's fee. A week that is
-# not over, or that began before the first row, is not whole: it is left out of all results.
+# The service has a yearly rate for each week, before and after the validator's fee. (This fee is
+# also called commission.) A week is not whole if it is not over, or if the rewards of the service
+# begin in the middle of it. Such a week is left out of all results.
 
 # %%
 history = tk.many(tk.validator_apr_history, validators)
@@ -44,7 +45,8 @@ weeks.groupby("week")["whole"].all().rename("whole").to_frame().T
 # %% [markdown]
 # ## Yield of a year
 #
-# Rewards can be staked again, so weekly rates compound. The interval is from a bootstrap of weeks.
+# Rewards can be staked again, so weekly rates compound. The interval is Student's, and assumes
+# independent weeks.
 
 # %%
 yields = tk.staking.apy(history)
@@ -56,8 +58,9 @@ yields.sort_values("apy", ascending=False).round(5)
 # %% [markdown]
 # ## The validator's fee
 #
-# The fee is the difference between gross and net. `behind_best` is the loss against the best
-# validator of each week.
+# The fee is the share of the rewards that the validator keeps: 1 - net rate / gross rate.
+# `behind_best` is the share of the best validator's net rate that a validator lacks, in the median
+# week.
 
 # %%
 fees = tk.staking.implied_fee(history)
@@ -67,8 +70,13 @@ fees.sort_values("fee").round(4)
 # %% [markdown]
 # ## Skill, luck or fee?
 #
-# Validators differ by their fee, which is a decision, and by their luck. Do the ranks persist
-# without the fee?
+# A good validator earns more than others in most weeks. A lucky one earns more in some weeks only.
+# A fee lowers the net rate in every week. Do the ranks persist from week to week, net of fees and
+# before fees?
+#
+# `concordance` is Kendall's W: 1 if the order is the same each week, and on average 1 / number of
+# weeks if the ranks are random. `next_week` is the mean correlation of the ranks of each week with
+# those of the next week.
 
 # %%
 net = tk.staking.rank_stability(history)
@@ -90,9 +98,9 @@ both = tk.concat(status.values())
 tk.auctions.decay(both).assign(auction=list(status)).set_index("auction").T
 
 # %% [markdown]
-# The answer does not contain the end of the line. For a running auction it follows from the current
-# price; for a finished one it must be known. Here both began at the same time and price, so we use
-# the lowest price of the running one.
+# The answer does not contain the lowest price of the line. For a running auction, this price
+# follows from the current price. For a finished auction you must know it. Here both auctions began
+# at the same time and price, so we use the lowest price of the running one.
 
 # %%
 floor = tk.auctions.decay(status["spot"])["floor_gas"].item()
@@ -122,10 +130,10 @@ paid[["start", "start_gas", "gas", "of_start", "premium", "bought_at"]].T
 
 # %%
 best, whole = yields["apy"].max(), weeks.groupby("week")["whole"].all()
-chance = gross.params.set_index("name").loc["concordance", "low"]
+low = gross.params.set_index("name").loc["concordance", "low"]
 print(f"best validator: {best:.1%} a year; fees {fees['fee'].min():.0%} to {fees['fee'].max():.0%}")
 print(f"concordance of the ranks: {net['concordance']:.2f} net,", end=" ")
-print(f"{gross['concordance']:.2f} gross (its interval begins at {chance:.2f}; 0 is chance)")
+print(f"{gross['concordance']:.2f} gross (from {low:.2f}); chance is about {1 / gross.n:.2f}")
 print(f"{(~whole).sum()} of {len(whole)} weeks are not complete, and in no result above")
 
 # %%
@@ -137,16 +145,18 @@ print(f"two hours more would have saved {2 * fall / deal['gas']:.0%}, if nobody 
 # %% [markdown]
 # - Compare validators net of fees: a gross rate does not show a fee of 100 %.
 # - If ranks persist net of fees but not gross, fees persist and luck does not: choose by the fee.
-# - A week that is not complete must be in no mean.
+# - Leave incomplete weeks out of every mean.
 #
 # ## With your own key
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `validators` to the addresses
-# of the validators. The auctions need no address.
+# of the validators. The auctions need no address. The cells need one auction that runs, here
+# `spot`, and one that is over, here `perp`. If the states differ, exchange the names, or leave out
+# these cells. Choose `prices` between the current and the lowest price.
 #
-# That validators differ by their fee only is planted in the simulation. On the live service the
-# concordance of the gross ranks measures whether some are better without it. The asserts about
-# these figures may fail there.
+# In the simulation, validators differ only by their fee and by luck. On the live service, the
+# concordance of the gross ranks shows whether some are better before fees. The asserts about these
+# figures may fail there.
 
 # %%
 assert weeks.groupby("week")["whole"].all().sum() == yields["n"].max() == 8

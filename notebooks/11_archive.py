@@ -30,31 +30,32 @@ session = tk.local(seed=7, size="demo")
 import tempfile
 from pathlib import Path
 
+START, MIDDLE = "2025-09-01", "2025-09-15"  # on a live service: two recent days
 builder = tk.example.BUILDER  # on a live service: the address of a builder
 other_user = session.world["users"][1]  # on a live service: a second address
 dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
-clients = tk.builder_approved_fills_by_time(builder, "2025-09-29")["user"]
+clients = tk.builder_approved_fills_by_time(builder, "2d")["user"]
 user = clients.mode().iloc[0]
 folder = Path(tempfile.mkdtemp()) / "kept"
 
 # %% [markdown]
 # ## Refresh
 #
-# `refresh` fetches only what is missing: first the account's fills up to the middle of September,
-# then the rest. The rows are committed first, then the covered range. If the process is killed in
-# between, the archive claims too little, never too much. No row is lost or stored twice.
+# `refresh` fetches only what is missing: first the account's fills up to `MIDDLE`, then the rest.
+# The rows are committed first, then the covered range. If the process is killed in between, the
+# refresh log lists too little, never too much. No row is lost or stored twice.
 
 # %%
 kept = tk.archive.open(folder)
-first = kept.refresh(tk.user_fills_by_time, user, "2025-09-01", end="2025-09-15")
-second = kept.refresh(tk.user_fills_by_time, user, "2025-09-01")
+first = kept.refresh(tk.user_fills_by_time, user, START, end=MIDDLE)
+second = kept.refresh(tk.user_fills_by_time, user, START)
 [first.rows, second.rows, second.total]
 
 # %% [markdown]
 # Funding, the ledger, and the lists of markets:
 
 # %%
-kept.refresh(tk.builder_approved_funding_by_time, builder, "2025-09-01")
+kept.refresh(tk.builder_approved_funding_by_time, builder, START)
 kept.refresh(tk.user_non_funding_ledger_updates, user)
 for dex in dexes:
     kept.refresh(tk.meta, dex=dex)
@@ -68,14 +69,14 @@ kept.status().drop(columns=["bytes"], errors="ignore")
 # They are equal in every value, every dtype, and the order of rows.
 
 # %%
-fetched = tk.user_fills_by_time(user, "2025-09-01")
+fetched = tk.user_fills_by_time(user, START)
 archived = kept.frame(tk.user_fills_by_time, user)
 archived.equals(fetched)
 
 # %% [markdown]
 # ## Does `verify` find damage?
 #
-# `verify` reads every file. It follows each chain of positions, counts funding hours, and looks for
+# `verify` reads every file. It checks each position chain, counts funding hours, and looks for
 # repeated rows. A notice may have a harmless cause, such as hours without funding while an approval
 # was revoked. A healthy archive has no errors.
 
@@ -107,19 +108,19 @@ found = tk.archive.open(copy).verify()
 
 # %%
 frozen = kept.freeze()
-growth = kept.refresh(tk.user_fills_by_time, other_user, "2025-09-01")
+growth = kept.refresh(tk.user_fills_by_time, other_user, START)
 [frozen, growth.rows]
 
 # %% [markdown]
 # ## Repeat the analysis
 #
-# The service's own code answers from the freeze, with the same functions and the same frames,
-# without network. It does not contain the account that was added later.
+# The local service answers from the freeze. It needs no network, and the functions and frames are
+# the same. The freeze does not contain the account that was added later.
 
 # %%
 online = tk.pnl.attribution(fetched)
 replay = tk.local(archive=f"{folder}@{frozen}")
-again = tk.user_fills_by_time(user, "2025-09-01")
+again = tk.user_fills_by_time(user, START)
 offline = tk.pnl.attribution(again)
 
 # %%
@@ -148,12 +149,14 @@ print(offline[columns].equals(online[columns]))
 #
 # ## With your own key
 #
-# Change four lines: `session = tk.connect(...)` in the first cell, `builder` and `other_user` to
-# addresses, and `folder` to a place that you keep. `user` is the client of the builder with the
-# most fills. Run the cells with `refresh` again each week: they fetch only the missing rows.
+# Change five lines: `session = tk.connect(...)` in the first cell, the dates `START` and `MIDDLE`,
+# `builder` and `other_user` to addresses, and `folder` to a place that you keep. `user` is the
+# client of the builder with the most fills in the last two days; write its address there before you
+# run the notebook again. A page of a builder's rows costs 100 points, so a late `START` saves
+# points. Run the cells with `refresh` again each week: they fetch only the missing rows.
 #
-# The rows are facts of the simulation. That a freeze repeats a result, and that `verify` finds
-# damage, holds for rows of the live service as well.
+# The rows are facts of the simulation. With rows of the live service, a freeze also repeats a
+# result, and `verify` also finds damage.
 
 # %%
 assert first.rows + second.rows == second.total == len(fetched)

@@ -16,9 +16,10 @@
 # # 12 More data than memory: do the helpers give the same results on every engine?
 #
 # Fills of one account fit into memory. Fills of thousands of accounts over a year do not: pandas
-# needs memory for several copies of the table. Every accounting helper of this package is written
-# once and runs on the engine of its input. So an analysis moves to DuckDB or Polars by changing one
-# word. This notebook checks that the results are the same.
+# needs memory for several copies of the table. `tk.pnl.attribution` is written once, and runs on
+# the engine of its input. (The page "Analysis" of the documentation shows which helpers do so, and
+# which compute in memory.) So this analysis moves to DuckDB or Polars by changing one word. This
+# notebook checks that the results are the same.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -29,17 +30,18 @@ session = tk.local(seed=7, size="demo")
 # %%
 import tempfile
 
-builders = session.world["builders"]  # on a live service: your own list of addresses
+START = "2025-09-01"  # on a live service: a recent day
+builders = session.world["builders"]  # on a live service: a list of addresses of builders
 kept = tk.archive.open(tempfile.mkdtemp())
 
 # %% [markdown]
 # ## An archive of many accounts
 #
 # These are the fills of all users of each builder, one builder after the other. Pages are written
-# to disk as they come; memory has one batch at a time.
+# to disk as they come, so only one batch is in memory at a time.
 
 # %%
-done = [kept.refresh(tk.builder_approved_fills_by_time, one, "2025-09-01") for one in builders]
+done = [kept.refresh(tk.builder_approved_fills_by_time, one, START) for one in builders]
 f"{sum(one.total for one in done):,} fills"
 
 # %%
@@ -82,7 +84,7 @@ results = {engine: tk.pnl.attribution(one, by=["user", "coin"]) for engine, one 
 # ## Are the results equal?
 #
 # Sums of floating-point numbers depend on their order, and every engine has its own order. So
-# amounts agree to a few last bits; counts agree exactly.
+# amounts agree except for the last few bits. Counts agree exactly.
 
 # %%
 money = ["closed_pnl", "trading_fee", "builder_fee", "net"]
@@ -104,7 +106,7 @@ apart
 # ## With a memory limit
 #
 # DuckDB processes the files in pieces within its memory limit, here 100 MB. The limit holds for the
-# sums. It does not hold for the entire process: Python and its libraries need some 150 MB, the
+# sums. It does not hold for the entire process: Python and its libraries need about 150 MB, the
 # reader of the archive holds several batches, and the check for repeated rows needs 8 bytes for
 # each row. `unique` in `scan` has to remember every key, so with ten million rows it needs a larger
 # limit. A helper on a plain scan does not need `unique`, because it counts a repeated row once.
@@ -120,7 +122,8 @@ leashed[["user", "fills", "closed_pnl", "net"]].nlargest(5, "net").round(2)
 # %% [markdown]
 # ## Other questions in SQL
 #
-# A scan is a table like any other: a question without a helper is a line of SQL.
+# A scan on DuckDB is a relation of DuckDB. If no helper answers a question, write it with SQL
+# expressions.
 
 # %%
 fills = kept.scan("fills", columns=["coin", "px", "sz", "fee"], engine="duckdb")
@@ -129,8 +132,9 @@ fills.aggregate("coin, count(*) AS fills, sum(px * sz) AS volume").order("volume
 # %% [markdown]
 # ## Exact decimals
 #
-# Floats are good for a look, decimals for accounting. The archive stores the text of the wire, so
-# one account can be read in exact decimals. These check the results in floats.
+# Floats are good enough for exploring. Accounting needs decimals. The archive stores numbers as the
+# text that the service sent, so you can read exact decimals. The exact results check the results in
+# floats.
 
 # %%
 import pandas as pd
@@ -147,26 +151,27 @@ difference
 # %%
 stored = sum(one.total for one in done)
 print(f"largest difference of an amount between engines: {max(apart.values()):.0e} USD")
-print(f"from exact decimals: {difference:.0e} USD")
+print(f"largest difference from exact decimals: {difference:.0e} USD")
 print(f"stored twice, because two builders saw them: {1 - len(exact) / stored:.1%} of the rows")
 
 # %% [markdown]
-# - The same helper gives the same results on pandas, DuckDB and Polars: counts exactly, amounts up
-#   to the last bits of a float. Moving from one engine to another changes one word.
+# - The same helper gives the same results on pandas, DuckDB and Polars: counts exactly, amounts
+#   except for the last few bits. Moving from one engine to another changes one word.
 # - A memory limit of DuckDB holds for its sums. The process as a whole needs more, and its need
 #   grows by 8 bytes for each row.
-# - A plain sum over the archive counts a row twice that is stored twice; the helper counts it once,
-#   and warns.
-# - If the last digit matters, the archive has it: exact decimals from the text of the wire.
+# - If a row is stored twice, a plain sum over the archive counts it twice. The helper counts it
+#   once, and warns.
+# - If the last digit matters, read exact decimals from the archive.
 #
 # ## With your own key
 #
-# Change two lines: `session = tk.connect(...)` in the first cell, and `builders` to the addresses
-# of the builders. Give `tk.archive.open` a folder that you keep.
+# Change four lines: `session = tk.connect(...)` in the first cell, `START`, `builders` to the
+# addresses of the builders, and the folder of `tk.archive.open` to a place that you keep. A page of
+# a builder's fills costs 100 points, so a late `START` saves points.
 #
-# How many rows two builders share is a fact of the simulation. That all engines agree does not
-# depend on it: run the last cells on your own archive to measure it there. The assert about the
-# share of these rows may fail then.
+# The number of rows that two builders share is a fact of the simulation. The agreement of the
+# engines does not depend on this number. To check it on your own archive, run the last cells there.
+# The assert about the share of these rows may then fail.
 
 # %%
 import warnings

@@ -77,7 +77,7 @@ print(f"result {falls['pnl'].dropna().iloc[-1]:,.2f} USD")
 # ## Returns
 #
 # The return of a day is its gain as a share of the average capital of the day (modified Dietz).
-# Chained returns depend little on deposits and withdrawals.
+# Compounded returns depend little on deposits and withdrawals.
 
 # %%
 returns = tk.performance.returns(curve)
@@ -106,9 +106,10 @@ tk.performance.trip_sheet(complete, by="side").pivot(index="figure", columns="si
 # %% [markdown]
 # ## Many accounts
 #
-# These are the ten clients of the builder with the most funding rows. The service has the funding
-# of a client only for hours with an active approval. `covers` states how many of the hours with a
-# position have a payment. Missing payments are missing in the returns, too.
+# These are the ten clients of the builder with the most funding rows. The 22 operations return
+# funding only by builder, while an approval is active. (`tk.info({"type": "userFunding", ...})` is
+# beyond the specification.) `covers` states how many of the hours with a position have a payment.
+# Missing payments are missing in the returns, too.
 
 # %%
 clients = funding["user"].value_counts().index[:10].tolist()
@@ -184,9 +185,10 @@ print(f"{len(differing)} of {len(copied)}")
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `user` in the second, to the
 # address of an account. The account must have traded through a builder: `builder` comes from its
-# latest 2,000 fills. Prices and funding come only from the clients of this builder, so a coin in
-# which none of them had a position has no price. The asserts about ranks and fees may fail with
-# other accounts.
+# latest 2,000 fills. A page of a builder's rows costs 100 points, and the notebook fetches the
+# funding and the fills of all clients; `tk.plan` shows what a call costs before you send it. Prices
+# and funding come only from the clients of this builder, so a coin in which none of them had a
+# position has no price. The asserts about ranks and fees may fail with other accounts.
 
 # %%
 gain = returns["gain"].sum()
