@@ -296,8 +296,9 @@ the provenance, or in the fills themselves:
 If you concatenate a few fills of two accounts with `pandas.concat`, they look like the fills of one
 account with missing fills. An `UnnamedAccount` warning appears if a fill does not start from the
 position that the fill before it left, and if neither the frame nor its provenance names the
-account. If the two accounts traded different coins, there is no such place and no warning, and the
-results per coin are right.
+account. If the two accounts traded different coins, there is no such place and no warning. The
+results per coin are right, but totals and counts over all coins are those of both accounts
+together.
 
 How `tk.pnl` treats real fills ([facts about the live service](live_service.md), by section):
 
@@ -310,7 +311,8 @@ How `tk.pnl` treats real fills ([facts about the live service](live_service.md),
 - Money of a dex with another collateral (section 6) counts at par, and `at_par` shows it. With
   `prices={"USDH": 0.998}`, closed PnL, fees and funding count at that price.
 - A round trip that ended with a liquidation of the account (section 2) has the status `liquidated`.
-  `forced` is also true for auto-deleveraging.
+  The column `forced` is true if the exchange closed the round trip: by a liquidation, or by
+  auto-deleveraging.
 - Funding outside the time range of the fills is not part of `net`. `funding_outside` has the sum of
   this funding, and `covers` states its number of rows.
 

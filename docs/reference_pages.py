@@ -496,9 +496,12 @@ Like the live service, the local service also answers
   frame. Paged functions read all pages. If they cannot, they raise `Incomplete`, which has the rows
   so far. With `on_incomplete="warn"` they return these rows and mark the frame as incomplete.
 - A frame always has all its columns, in this order and with these dtypes, even if it is empty.
-- An *optional* column can be absent or null according to the specification. In a live answer, every
-  field except the key fields can be missing
+- An *optional* column can be absent or null according to the specification. Fields beyond the
+  specification are optional, too, and so are fields that some known answers lack. In a live answer,
+  every field except the key fields can be missing
   ([Fetching](../fetching.md#missing-and-unknown-fields)).
-- The unit "fee token" is the token in the column `fee_token`. The native token is HYPE.
+- The unit "fee token" is the token in the column `fee_token`. The native token is HYPE. The unit
+  "units of the token" is the token that the row names. For the gas of deploy auctions, the
+  specification does not name the token.
 - For a well-formed address that the service does not know, the frame is empty. There is no error.
 """

@@ -1,9 +1,9 @@
 """Bytes to frames, compared with typical code with `json` and pandas.
 
 The targets are 5 times the speed for a page, and 3 times for exact numbers and for text. Exact
-numbers reach their target. A pull of 100 pages reaches 4 times on a machine with little load. A
-single page and text do not reach their targets. The list below the table has the share of each
-step.
+numbers reach their target. A pull of 100 pages reaches 4 to 5 times on a machine with little
+load. A single page and text do not reach their targets. The list below the table has the share of
+each step.
 
 In the rows "against a limit", the first column is a smaller task: only a copy of the bytes, or JSON
 without a frame. The ratio shows how much time a frame costs in addition. Each of the 34,000 values

@@ -174,8 +174,9 @@ class _Snapshots:
             pd.Series(columns[name], dtype="float64")
             for name in ("account_value", "total_long_notional", "total_short_notional")
         )
-        # ASSUMED: A snapshot computes account values and notionals with the same prices. If it does
-        # not, the plan also refreshes accounts with positions that did not trade.
+        # ASSUMED: The service computes the account values and the notionals of a snapshot with the
+        # same prices. If it does not, the plan also refreshes accounts with positions that did not
+        # trade.
         frame = pd.DataFrame(
             {
                 "user": pd.Series(columns["user"], dtype="str").str.lower(),

@@ -24,7 +24,7 @@ from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.contract.tie_proof import TieProof
 from toolkit.errors import AnswerInvalid, Incomplete
 
-# ASSUMED: If the page size is not known, a page of 500 rows or more may not be the last one.
+# ASSUMED: If the page size is not known, further rows may follow a page of 500 rows or more.
 _SILENT_CUT: Final = 500
 
 _ROUND: Final = 100

@@ -113,7 +113,7 @@ def spreads(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Spreads:
-    """Split the half-spread that fills paid into realised spread and price impact.
+    """Split the half spread that fills paid into realised spread and price impact.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class MarketDepth(Record, kw_only=True):
 class Depth(Record, kw_only=True):
     """The depth of all markets at one moment."""
 
-    timestamp_ms: Annotated[int, TIME("when the snapshot was computed", key=True)]
+    timestamp_ms: Annotated[int, TIME("when the depth was computed", key=True)]
     data: Annotated[list[MarketDepth], ROWS("one entry per market", key=True)]
 
 
