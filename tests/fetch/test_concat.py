@@ -327,6 +327,41 @@ def test_ledgers_name_their_account(session: tk.Session) -> None:
     ]
 
 
+def test_fill_in_two_answers_counts_once(session: tk.Session) -> None:
+    """The column of the requested builder is no account, and is not part of a fill's identity."""
+    builders = session.world["builders"]
+    answers = [tk.builder_approved_fills_by_time(each, 0, session=session) for each in builders]
+    joined = tk.concat(answers)
+    for rows in (joined, tk.many(tk.builder_approved_fills_by_time, builders, 0, session=session)):
+        assert "account" not in rows
+        assert rows["requested_builder"].tolist() == [
+            each for each, part in zip(builders, answers, strict=True) for _ in range(len(part))
+        ]
+        once = rows.drop_duplicates(["user", "tid", "oid"])
+        assert len(once) < len(rows)
+        with pytest.warns(tk.errors.RepeatedRows):
+            weeks = tk.builders.activity(rows, "week")
+        pd.testing.assert_frame_equal(weeks, tk.builders.activity(once, "week"))
+
+
+def test_overlapping_answers_of_builders_are_joined_once(session: tk.Session) -> None:
+    builders = session.world["builders"][:2]
+    start, end = session.world["start_ms"], session.now_ms() - 1
+    middle, later = start + (end - start) // 3, start + (end - start) // 2
+    parts = [
+        tk.builder_approved_fills_by_time(each, first, last, session=session)
+        for each in builders
+        for first, last in ((start, later), (middle, end))
+    ]
+    whole = [
+        tk.builder_approved_fills_by_time(each, start, end, session=session) for each in builders
+    ]
+    joined = tk.concat(parts)
+    assert joined["requested_builder"].value_counts().to_dict() == {
+        each: len(frame) for each, frame in zip(builders, whole, strict=True)
+    }
+
+
 def test_concat_refuses_other_records(session: tk.Session, user: str) -> None:
     fills = tk.user_fills_by_time(user, 0, session=session)
     with pytest.raises(ValueError, match="userFillsByTime and meta have different kinds of rows"):

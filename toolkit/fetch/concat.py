@@ -184,7 +184,7 @@ def _keep_rows(
             repeated |= kept[time] > pd.Timestamp(until, unit="ms", tz="UTC")
         if subject:
             name = operation.parameters[0].python
-            repeated &= kept["account" if "account" in kept.columns else name] == subject
+            repeated &= kept[_subject_column(name, kept)] == subject
         kept = kept[~repeated]
     return kept
 
@@ -281,9 +281,23 @@ def _insert_subject(name: str, subject: str, frame: pd.DataFrame) -> pd.DataFram
     """Return rows with their subject in a first column, unless they name their coin or dex."""
     frame = frame.copy(deep=False)
     if name not in ("coin", "dex") or name not in frame.columns:
-        column = "account" if name in frame.columns else name
+        column = _other_name(name) if name in frame.columns else name
         frame.insert(0, column, pd.Series([subject] * len(frame), dtype="str", index=frame.index))
     return frame
+
+
+def _other_name(name: str) -> str:
+    """Return the column of a subject if the rows have another address in a column of its name.
+
+    The `user` of a ledger update may be its sender; the `builder` of a fill is the one that routed
+    it.
+    """
+    return "account" if name == "user" else f"requested_{name}"
+
+
+def _subject_column(name: str, frame: pd.DataFrame) -> str:
+    """Return the column of a joined frame that names the subjects."""
+    return _other_name(name) if _other_name(name) in frame.columns else name
 
 
 def _merge_subjects(

@@ -68,8 +68,8 @@ def many(
         What `fetch` returns, with the rows of all subjects in the order of `subjects`; after
         `resume` the rows of the earlier call come first. A first column names the subject: `user`,
         `builder`, `validator`, `coin` or `dex`, as in the fetch function. If the rows already have
-        another address in a column of that name, the first column is `account`. The certificates
-        are summed in provenance.
+        another address in a column of that name, the first column is `account` (of a builder:
+        `requested_builder`). The certificates are summed in provenance.
 
     Raises
     ------
